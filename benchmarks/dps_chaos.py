@@ -55,7 +55,7 @@ class Chaos:
     async def start(self, listen: str = "127.0.0.1:0") -> None:
         """A node without memory, which asks some others for links; a part of its interests is its own life's alone."""
         self.lives += 1
-        node = wb.dps_node(listen, max_links=MOST_LINKS, **TIMERS)
+        node = wb.dps_node(listen, wb.DPS(max_links=MOST_LINKS, **TIMERS))
         await node.open()
         address, heard = str(node), set[str]()
         topics = ("all/+", f"life/{self.lives}")

@@ -184,7 +184,7 @@ async def late_neighbors(pairs: int) -> str:
     """Link pairs of which one node starts late; return how many do not hear each other in the end."""
     delays_s = [LATE_S[0] + (LATE_S[1] - LATE_S[0]) * number / pairs for number in range(pairs)]
     async with AsyncExitStack() as stack:
-        early = [await stack.enter_async_context(wb.dps_node(**FAST)) for _ in delays_s]
+        early = [await stack.enter_async_context(wb.dps_node(protocol=wb.DPS(**FAST))) for _ in delays_s]
         async with AsyncExitStack() as reserved:
             nodes = [await reserved.enter_async_context(wb.dps_node()) for _ in delays_s]
             ports = [node.address[1] for node in nodes]
@@ -197,7 +197,7 @@ async def _hear_each_other(early: UDPNode, port: int, delay_s: float) -> bool:
     to_early = await early.subscribe("to/early")
     await early.keep_linked(port)
     await asyncio.sleep(delay_s)
-    async with wb.dps_node(port, **FAST) as late:
+    async with wb.dps_node(port, wb.DPS(**FAST)) as late:
         await late.keep_linked(early.address[1])
         for number in range(6):
             await asyncio.sleep(FAST["update_s"])

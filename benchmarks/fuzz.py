@@ -67,7 +67,7 @@ async def over_a_socket(frames: int, seed: int) -> str:
     failures: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
     senders = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(8)]
-    async with wb.dps_node(update_s=0.05, link_loss_s=0.5, recheck_s=1.0) as node:
+    async with wb.dps_node(protocol=wb.DPS(update_s=0.05, link_loss_s=0.5, recheck_s=1.0)) as node:
         await node.subscribe("a/+/c")
         hails = []
         for sender in senders:

@@ -154,3 +154,46 @@ def test_what_answers_wrong_names_can_be_copied_and_pickled():
     scenario = wb.Scenario(wb.topology.line(2), wb.Flooding())
     assert copy.deepcopy(scenario) == scenario == pickle.loads(pickle.dumps(scenario))
     assert copy.copy(wb.Flooding()) == wb.Flooding()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: wb.Flooding(3),
+            "Flooding: the value 3 has no name; .* given by name: ttl, max_events",
+        ),
+        (lambda: wb.TinyMQ([0], retries=2), r"TinyMQ: the value \[0\] has no name; .*: roots, "),
+        (lambda: Bees(True), "Bees: the value True has no name; its parameters are given by name: hives"),
+        (lambda: wb.views.inspect_node(3), r"inspect_node lacks node; it is called as inspect_node\(run, node, "),
+        (lambda: wb.views.line_chart(), r"line_chart lacks series; it is called as line_chart\(series, "),
+        (lambda: wb.views.sweep_chart(), r"sweep_chart lacks table and y; .* \*\*look\)"),
+        (lambda: wb.views.trees_chart(1, 2, 3, 4, 5, 6), r"trees_chart cannot be called so \(too many"),
+        (lambda: wb.views.PlayerView(), r"PlayerView lacks run; it is called as PlayerView\(run, event=None"),
+    ],
+)
+def test_a_wrong_call_gets_one_sentence(call, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        call()
+
+
+def test_every_public_view_answers_a_wrong_call():
+    views = [getattr(wb.views, name) for name in dir(wb.views)]
+    assert sum(isinstance(view, type(keywords.checked)) for view in views) > 50
+    for view in views:
+        if callable(view):
+            with pytest.raises(ParameterError):
+                view(*range(20))
+    assert wb.views.show is wb.views.show
+
+
+def test_motes_list_what_is_public_and_show_their_settings():
+    assert {"boards", "virtual"} <= set(dir(wb.motes)) <= {*wb.motes.__all__}
+    assert {"Any", "json", "threading", "CProcess"}.isdisjoint(dir(wb.motes))
+    assert repr(wb.motes.virtual(speed=10)) == "VirtualMotes(speed=10, lockstep=False, kind='micropython')"
+    assert repr(wb.motes.boards(["/dev/ttyUSB0"])) == "Boards(['/dev/ttyUSB0'])"
+
+
+def test_a_player_shows_its_scenario():
+    scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), duration_s=1)
+    assert repr(wb.views.PlayerView(scenario.run("reference"))) == f"PlayerView({scenario!r})"

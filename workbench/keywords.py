@@ -91,14 +91,13 @@ def answer_for(module: str) -> None:
 def _checked(function: Any, name: str) -> Any:
     signature = inspect.signature(function)
     parameters = signature.parameters
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
-        return function
+    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     known = tuple(one for one in parameters if one != "self")
     among = frozenset(known).issuperset
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
-        if not among(keywords):
+        if not takes_any and not among(keywords):
             wrong = next(one for one in keywords if one not in known)
             listed = ", ".join(known) or "none"
             raise ParameterError(f"{name} has no parameter {wrong!r}{meant(wrong, known)}; it has: {listed}")

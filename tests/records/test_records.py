@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 import zlib
 from io import BytesIO
 
@@ -241,6 +244,43 @@ def test_a_folder_and_a_path_without_anything_get_one_sentence(tmp_path):
     written(tmp_path, "old.parquet", parquet(point=["a"], scenario=["b"]))
     with pytest.raises(DataError, match=r"old\.parquet has no rows of a sweep with their scenarios"):
         wb.reproduce(tmp_path)
+
+
+UNBOUNDED = """
+import os, resource, sys
+import workbench as wb
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+for path in sys.argv[1:]:
+    try:
+        wb.reproduce(path)
+    except wb.WorkbenchError as error:
+        print(error)
+"""
+
+
+def test_pipes_devices_and_records_that_never_close_get_one_sentence_in_a_bounded_time(tmp_path):
+    """One process reads them all; its time limit is far above what a linear search takes, and far below a quadratic."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "folder" / "pipe.parquet")
+    opening = carriers.into_svg("<svg></svg>", "").partition("</metadata>")[0].partition("\n")[2]
+    open_records = written(tmp_path, "open.svg", "<svg>" + opening * 60_000)
+    open_scripts = written(tmp_path, "open.html", "<html>" + carriers.script("").removesuffix("</script>") * 60_000)
+    with (tmp_path / "large.svg").open("wb") as file:
+        file.write(b"<svg>")
+        file.truncate(found.LARGEST_B + 1)  # A sparse file: it needs no disk.
+    names = [tmp_path / "pipe", tmp_path / "folder", "/dev/zero", tmp_path / "large.svg", open_records, open_scripts]
+    command = [sys.executable, "-c", UNBOUNDED, *map(str, names)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=True)
+    sentences = [line.removeprefix(f"{name}: ") for line, name in zip(done.stdout.splitlines(), names, strict=True)]
+    assert all("not a regular file" in sentence for sentence in sentences[:3])
+    assert "has 1,073,741,825 bytes" in sentences[3]
+    assert all("no record of the workbench" in sentence for sentence in sentences[4:])
+
+
+def test_a_character_reference_of_many_digits_is_damage():
+    with pytest.raises(DataError, match="damaged"):
+        carriers.of_markup(carriers.into_svg("<svg></svg>", "TEXT").replace("TEXT", "&#" + "9" * 5_000 + ";"))
 
 
 @pytest.mark.parametrize("kind", ["figure.png", "figure.svg", "page.html", "folder/trace.parquet"])

@@ -130,18 +130,34 @@ def test_more_publications_than_a_run_can_hold_are_refused_with_their_number_and
     with pytest.raises(ScenarioError) as error:
         wb.Scenario.from_json(text.replace(f'"duration_s": {DURATION_S}', '"duration_s": 1000000'))
     assert str(error.value) == (
-        "the workload makes 1,000,000,000,000 publications; a scenario has 10,000,000 at most: "
-        "choose a longer every_s, fewer nodes, or a shorter duration_s"
+        "the workload makes 1,000,000,000,000 actions, 1,000,000,000,000 of them publications; "
+        "a scenario has 3,000,000 at most: choose a longer every_s, fewer nodes, or a shorter duration_s"
     )
 
 
 def test_publications_of_all_items_and_nodes_count_together():
     items = [wb.publish("all", "TEMP IS 26", every_s=1), wb.publish([0, 1], "TEMP IS 27", every_s=1, stop_s=1e6)]
-    assert scenario(*items, duration_s=4e6)
-    with pytest.raises(ScenarioError, match="the workload makes 10,000,002 publications"):
-        scenario(*items, duration_s=4e6 + 1)
-    with pytest.raises(ScenarioError, match="the workload makes 12,000,000 publications"):
-        scenario(*items, topology=wb.topology.line(4), duration_s=2.5e6)
+    assert scenario(*items, duration_s=7.5e5)
+    with pytest.raises(ScenarioError, match="the workload makes 3,000,004 actions, 3,000,004 of them publications"):
+        scenario(*items, duration_s=7.5e5 + 1)
+    with pytest.raises(ScenarioError, match="the workload makes 6,000,000 actions"):
+        scenario(*items, topology=wb.topology.line(4), duration_s=1e6)
+
+
+def test_subscriptions_and_outages_count_too(monkeypatch):
+    monkeypatch.setattr(workload, "MOST_ACTIONS", 8)
+    items = [wb.subscribe("all", "TEMP GE 1", stop_s=2), wb.outage(0, 1, 2), wb.publish(1, "TEMP IS 26")]
+    assert len(workload.expand(items, (0, 1), 5_000_000, 1)) == sum(item.most_actions(2, 5_000_000) for item in items)
+    assert scenario(*items, topology=wb.topology.line(2))
+    with pytest.raises(ScenarioError, match="makes 9 actions, 1 of them publications; a scenario has 8 at most"):
+        scenario(*items, wb.outage([0, 1], 3), topology=wb.topology.line(2))
+
+
+def test_actions_are_in_order_of_time_kind_item_and_node():
+    items = [wb.publish([2, 0, 1], "TEMP IS 26", every_s=1), wb.outage([1, 0], 1, 2), wb.subscribe("all", "TEMP GE 1")]
+    actions = workload.expand(items, (0, 1, 2), 3_000_000, 1)
+    assert actions == sorted(actions, key=lambda action: (action.time_us, action.kind, action.index, action.node))
+    assert len(actions) == 9 + 4 + 3
 
 
 @given(

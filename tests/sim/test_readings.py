@@ -71,7 +71,7 @@ def test_the_size_of_a_workload_counts_its_readings():
     actions = list(item.actions(0, (0, 1, 2), 7_000_001, 1))
     assert item.most_readings(3, 7_000_001) == len(actions) == 4
     many = wb.Readings(range(200_001), {"TEMP": [20] * 200_001})
-    with pytest.raises(ScenarioError, match="10,000,050 publications"):
+    with pytest.raises(ScenarioError, match="10,000,050 of them publications"):
         workload.check_size([wb.publish(range(50), many)], 50, 10**12)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.sweeps.made import harmless, poisoned, scenario
 from workbench.sim.fast import kept
-from workbench.sweeps import LocalRunner, ProcessRunner, forking, processes, progress, runners
+from workbench.sweeps import LocalRunner, ProcessRunner, forking, limits, processes, progress, runners
 from workbench.sweeps.shares import Shares
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
@@ -103,8 +104,66 @@ def test_a_point_that_does_not_end_becomes_a_row_in_its_time():
     assert {number: row.error for number, row in rows.items() if row.error} == {6: told, 8: told}
 
 
+def ignores_alarms(attributes):
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    while True:
+        pass
+
+
+def blocks_all_signals(attributes):
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
+    while True:
+        time.sleep(1)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the timer that kills is one of Linux")
+@pytest.mark.parametrize("function", [ignores_alarms, blocks_all_signals])
+def test_a_point_that_ignores_its_time_limit_is_killed_and_becomes_a_row(function):
+    plan = sweep_of(harmless, function).plan
+    rows = run(plan, ProcessRunner(2, timeout_s=1.5), [*range(6), 6, 8])
+    sentence = "the point did not end within 1.5 s and was stopped"
+    assert {number: row.error for number, row in rows.items() if row.error} == {6: sentence, 8: sentence}
+
+
+def test_a_process_that_is_killed_from_outside_before_its_limit_was_not_late():
+    plan = sweep_of(kills_itself, seeds=range(2)).plan
+    rows = run(plan, ProcessRunner(1, timeout_s=60), [0, 1])
+    assert {row.error for row in rows.values()} == {"the point ended its process twice (signal SIGKILL)"}
+
+
+def kills_itself(attributes):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+LEFT = []
+
+
+def hungry(attributes):
+    while True:
+        LEFT.append(bytearray(50_000_000))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not keep to RLIMIT_AS")
+def test_a_point_that_needs_too_much_memory_becomes_a_row_and_costs_no_other():
+    plan = sweep_of(harmless, hungry).plan
+    rows = run(plan, ProcessRunner(1, memory_MB=500), [*range(3), 6, 3, 8, 4])
+    assert {number for number, row in rows.items() if row.error} == {6, 8} and len(rows) == 7
+    assert all(rows[number].error.startswith("out of memory: the point needs more") for number in (6, 8))
+
+
+def test_the_memory_of_a_point_is_limited_without_being_asked_for():
+    rows = run(sweep_of(names_its_limit, seeds=[1]).plan, ProcessRunner(1))
+    assert 0 < float(rows[0].error.rpartition("limit ")[2].partition(" ")[0]) < 1e15
+
+
+def names_its_limit(attributes):
+    import resource
+
+    raise ValueError(f"limit {resource.getrlimit(resource.RLIMIT_AS)[0]} ")
+
+
 def test_the_time_limit_does_not_count_what_is_loaded(monkeypatch):
-    timer = forking.Timer(1_000.0)
+    timer = limits.Timer(1_000.0)
     monkeypatch.setattr(kept, "around_loading", timer.resting)
     try:
         timer.start()
@@ -217,7 +276,7 @@ def test_what_a_process_cannot_unpack_is_told_in_a_sentence():
     assert len(run(sweep_of(harmless).plan, ProcessRunner(2))) == 6
 
 
-@pytest.mark.parametrize("wrong", [{"processes": 0}, {"timeout_s": 0}, {"timeout_s": "5 s"}])
+@pytest.mark.parametrize("wrong", [{"processes": 0}, {"timeout_s": 0}, {"timeout_s": "5 s"}, {"memory_MB": 0}])
 def test_wrong_settings_are_told(wrong):
     (name,) = wrong
     with pytest.raises(wb.ScenarioError, match=f"{name} is .*; it must be"):

@@ -12,6 +12,7 @@ import pytest
 import workbench as wb
 from tests.sweeps.made import scenario
 from workbench.cli import doctor
+from workbench.protocols.tinymq.metrics import load_metrics
 from workbench.sim import trace
 from workbench.sweeps import LocalRunner, SparkRunner
 from workbench.sweeps.spark.session import session
@@ -102,6 +103,13 @@ def test_filters_protocols_keys_and_measures_of_the_user_go_along(users_module):
     assert frame["sent_flood"].tolist() == [10, 15]
     frame = assert_same_here_and_on_spark(scenario(), {"seed": [1, 2]}, measure=users_module.with_margin)
     assert frame["rows_and_margin"].min() > users_module.MARGIN
+
+
+def test_a_measure_of_the_package_is_that_of_the_worker():
+    workload = [wb.publish(at=4, what="TEMP IS 26", start_s=4)]
+    tiny = scenario(protocol=wb.TinyMQ(roots=[0]), workload=workload)
+    frame = assert_same_here_and_on_spark(tiny, {"seed": [1, 2]}, measure=load_metrics)
+    assert frame["events_published"].tolist() == [1, 1]
 
 
 def explode(attributes):

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -24,10 +25,11 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.repository import REPOSITORY
 from tests.sweeps import made
-from workbench.sweeps import LocalRunner, design, user_code
+from workbench.sweeps import LocalRunner, design, user_code, work
 from workbench.sweeps.code import Codes
 from workbench.sweeps.means import interval, is_share, student_t
 from workbench.sweeps.progress import duration
+from workbench.views.sweeps import words
 
 SILENT = {"runner": LocalRunner(), "progress": False}
 
@@ -633,6 +635,26 @@ def test_a_figure_of_numbers_has_a_line_in_a_band_for_each_series():
     assert len(items_of(page, "Polyline")) == len([one for one in items_of(page, "Polygon") if one.opacity < 1]) == 2
 
 
+IDEAL = "; ideal radio (no loss, no collision)"
+LOSSY = nx.DiGraph(wb.topology.line(5).edges)
+nx.set_edge_attributes(LOSSY, 0.5, "pdr")
+
+
+@pytest.mark.parametrize(
+    ("over", "is_ideal"),
+    [
+        ({"protocol.ttl": [3, 9]}, True),
+        ({"protocol.ttl": [3, 9], "radio.loss": ["none", 0.0]}, True),
+        ({"protocol.ttl": [3, 9], "radio.loss": [0.0, 0.5]}, False),
+        ({"protocol.ttl": [3, 9], "radio": [wb.Radio(), wb.Radio(collisions=True)]}, False),
+        ({"protocol.ttl": [3, 9], "topology": [wb.topology.line(5), LOSSY]}, False),
+    ],
+)
+def test_the_note_of_a_chart_names_an_ideal_radio(over, is_ideal):
+    plan = wb.Sweep(scenario(), over).plan
+    assert words.texts(plan, over, "protocol.ttl", "delivered", None).note.endswith(IDEAL) == is_ideal
+
+
 def test_a_figure_of_names_has_intervals_side_by_side():
     table = wb.Sweep(
         scenario(), {"protocol": [wb.Flooding(), wb.Diffusion()], "radio.loss": [0.2, 0.5], "seed": range(3)}
@@ -727,3 +749,67 @@ def test_missing_java_is_told_with_a_remedy(monkeypatch, tmp_path):
 def test_importing_sweeps_loads_nothing_heavy():
     loaded = {name.partition(".")[0] for name in run_python("import sys, workbench.sweeps; print(*sys.modules)")}
     assert loaded.isdisjoint({"pyspark", "bokeh", "pandas", "ipywidgets", "IPython"})
+
+
+# Whatever a point answers or raises
+
+
+class Unreadable(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def half_a_pair(run):
+    return {"rate\ud800": 1.0}
+
+
+def endless_name(run):
+    return {"x" * 10_000: 1.0}
+
+
+def half_a_pair_in_an_error(run):
+    raise ValueError("at \ud800")
+
+
+def long_error(run):
+    raise ValueError("begin" + "x" * 1_000_000 + "end")
+
+
+def unreadable_error(run):
+    raise Unreadable
+
+
+@pytest.mark.parametrize("runner", [LocalRunner(), wb.ProcessRunner(1)], ids=["local", "processes"])
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (half_a_pair, r"the metric's name 'rate\\ud800' is not valid Unicode"),
+        (endless_name, "a metric's name has 10,000 characters; it must have 200 at most"),
+        (half_a_pair_in_an_error, r"ValueError: at \\ud800 \(in half_a_pair_in_an_error"),
+        (long_error, r"ValueError: beginx+ \[... 998,020 characters ...\] x+end \(in long_error"),
+        (unreadable_error, r"Unreadable: its text cannot be read \(in __str__|Unreadable: its text cannot be read"),
+    ],
+)
+def test_what_a_measure_answers_or_raises_costs_its_point_alone(tmp_path, runner, wrong, sentence):
+    def measure(run):
+        return wrong(run) if run.scenario.seed == 2 else {"one": 1.0}
+
+    sweep = wb.Sweep(scenario(), {"seed": [1, 2, 3]}, engine="reference", measure=measure)
+    for _ in range(2):  # The second run resumes from the folder.
+        with pytest.warns(UserWarning, match="1 of 3 points failed"):
+            frame = sweep.run(out=tmp_path, runner=runner, progress=False).to_pandas()
+        failed = frame["error"][1]
+        assert re.match(sentence, failed) and len(failed) < 2_500
+        assert frame["one"].tolist()[::2] == [1.0, 1.0] and frame["error"].isna().tolist() == [True, False, True]
+
+
+def test_a_label_that_cannot_be_stored_is_refused_before_the_sweep():
+    with pytest.raises(wb.ScenarioError, match=r"the label 'a\\ud800' of topology is not valid Unicode"):
+        wb.Sweep(scenario(), {"topology": {"a\ud800": wb.topology.line(5)}})
+
+
+def test_a_row_that_no_batch_can_hold_costs_no_other():
+    rows = [work.run_point(wb.Sweep(scenario(), {"seed": [1, 2]}).plan, number) for number in (0, 1)]
+    first, second = work.from_table(work.to_batch_of_all([rows[0]._replace(engine="\ud800"), rows[1]]))
+    assert second.document == rows[1].document and second.metrics["delivered"] == 3.0
+    assert first.number == 0 and not first.metrics and "surrogates not allowed" in first.error

@@ -19,6 +19,8 @@ def texts_of(page):
 class Table:
     """A sweep's table, made up: name -> (coverage, KB) at each value of the parameter, with a spread over seeds."""
 
+    radio_note = "; on paper"
+
     def __init__(self, curves, xs, spread=0.0):
         seeds = (1, 2, 3, 4)
         self.frame = pd.DataFrame(
@@ -114,7 +116,9 @@ def test_charts_of_a_sweep_name_their_series_and_draw_a_band_for_each():
         assert {"gossip", "coded"} <= set(texts_of(page))
         assert len([item for item in page.items if isinstance(item, Polygon) and item.opacity < 1]) == 2
     table.frame.loc[(table.frame["protocol"] == "coded") & (table.frame[X] == 0.5), "coverage"] = np.nan
-    assert "mean and 95 % confidence interval over 4 seeds" in texts_of(savings.sweep_chart(table, "coverage"))
+    assert "mean and 95 % confidence interval over 4 seeds; on paper" in texts_of(
+        savings.sweep_chart(table, "coverage")
+    )
 
 
 def test_the_chart_of_a_sweep_has_the_words_of_the_sweeps_own_drawing():

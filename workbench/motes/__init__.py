@@ -35,6 +35,8 @@ from workbench.motes.program import program_files
 from workbench.motes.rack import Memory, Rack, log_crash
 from workbench.suggestion import meant
 
+__all__ = ["KINDS", "Boards", "Motes", "VirtualMotes", "boards", "footprint", "listing", "missing", "run", "virtual"]
+
 MICROPYTHON, C, CORTEX_M3, SIMULATED = "micropython", in_c.C, in_c.CORTEX_M3, "simulated"
 KINDS = (MICROPYTHON, C, CORTEX_M3, SIMULATED)
 _OTHERWISE_B = 100  # of a configuration, for address, key and so on
@@ -94,6 +96,9 @@ class VirtualMotes(Motes):
         self._processes: dict[int, Process] = {}
         self._compiled: dict[int, Path] = {}
         self._is_kept = False
+
+    def __repr__(self) -> str:
+        return f"VirtualMotes(speed={self.speed:g}, lockstep={self.lockstep}, kind={self.kind!r})"
 
     def start(self, scenario: Any) -> dict[int, str]:
         """Start them, or those that are not up, if the same program runs on as many already."""
@@ -244,6 +249,9 @@ class Boards(Motes):
     def __init__(self, urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> None:
         self.urls = dict(urls) if isinstance(urls, Mapping) else list(urls)
         self.radio = dict(radio or {})
+
+    def __repr__(self) -> str:
+        return f"Boards({self.urls!r})"
 
     def start(self, scenario: Any) -> dict[int, str]:
         """The URLs by node; LinkError unless there is one for each."""

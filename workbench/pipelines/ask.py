@@ -8,12 +8,15 @@ differ, `_MACROS` gives DuckDB Spark's.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from workbench.errors import DataError
+from workbench.pipelines import damage
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,7 +37,7 @@ def ask(query: str, **tables: Any) -> Any:
 
     Tables are pandas frames, Arrow tables, paths (a Parquet file, or a folder of them), for which the answer is a
     pandas frame; or DataFrames of Spark, for which it is one, too. Rows come in no order but that of ORDER BY.
-    DataError for a table that is something else, or for both kinds at once.
+    DataError for a table that is something else, for both kinds at once, and for a file that is damaged.
     """
     of_spark = [name for name, table in tables.items() if is_spark(table)]
     if len(of_spark) == len(tables):
@@ -42,7 +45,24 @@ def ask(query: str, **tables: Any) -> Any:
     if of_spark:
         other = next(name for name in tables if name not in of_spark)
         raise DataError(f"{of_spark[0]} is a DataFrame of Spark and {other} is not; give both of one kind")
-    return answer(query, **tables).df()
+    with _files_named(tables.values()):
+        return answer(query, **tables).df()
+
+
+@contextmanager
+def _files_named(tables: Iterable[Any]) -> Iterator[None]:
+    """If DuckDB cannot read a file, raise a DataError that names it. Errors in a query stay as they are."""
+    import duckdb
+
+    wrong = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException, duckdb.InternalException)
+    try:
+        yield
+    except wrong:
+        for table in tables:
+            if isinstance(table, (str, Path)):
+                for path in _files(Path(table)):
+                    damage.check_with_duckdb(path)
+        raise
 
 
 def answer(query: str, **tables: Any) -> duckdb.DuckDBPyRelation:
@@ -69,13 +89,24 @@ def _lay_out(database: duckdb.DuckDBPyConnection, name: str, table: Any) -> None
     path = Path(table)
     if not path.exists():
         raise DataError(f"{path} is not there")
-    files = _files(path) if path.is_dir() else [path]
+    files = _files(path)
     if not files:
         raise DataError(f"{path} has no Parquet file")
+    runs = [damage.trace_in(one) for one in files]
+    if all(run is not None for run in runs):
+        database.register(name, pa.concat_tables(runs, promote_options="default").unify_dictionaries())
+        return
+    for one in files:
+        damage.check(one)  # DuckDB does not verify checksums.
     database.read_parquet([str(one) for one in files]).create_view(name)
 
 
-def _files(folder: Path) -> list[Path]:
-    """The Parquet files below a folder, without what begins with an underscore: readers of Parquet pass over that."""
-    found = sorted(folder.rglob(_PARQUET))
-    return [path for path in found if not any(part[0] in "_." for part in path.relative_to(folder).parts)]
+def _files(path: Path) -> list[Path]:
+    """The Parquet files below a folder, without what begins with an underscore: readers of Parquet pass over that.
+
+    A file is a list of itself.
+    """
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.rglob(_PARQUET))
+    return [one for one in found if not any(part[0] in "_." for part in one.relative_to(path).parts)]

@@ -86,6 +86,15 @@ class Protocol:
         said = cls.__dict__.get("__doc__")
         cls.__doc__ = Shown("documentation", lambda cls: (said, cls.parameters))
 
+    def __new__(cls, *unnamed, **settings):
+        # Here and not in __init__, which subclasses have of their own.
+        if unnamed:
+            raise ParameterError(
+                "%s: the value %r has no name; its parameters are given by name: %s"
+                % (cls.public_class().__name__, unnamed[0], ", ".join([one.name for one in cls.parameters]) or "none")
+            )
+        return object.__new__(cls)
+
     def __init__(self, **settings):
         table = {}
         for parameter in self.parameters:

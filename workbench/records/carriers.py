@@ -11,7 +11,6 @@ What reads takes any bytes. It returns texts, and raises DataError in a sentence
 from __future__ import annotations
 
 import html
-import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -26,8 +25,8 @@ NAME = "workbench-record"
 PARQUET_KEY = b"workbench.record"
 PNG_BEGIN = b"\x89PNG\r\n\x1a\n"
 _HEADER_B = 8 + 25  # of a PNG: how it begins, and its first chunk
-_METADATA = re.compile(rf'<metadata class="{NAME}">(.*?)</metadata>', re.DOTALL)
-_SCRIPT = re.compile(rf'<script type="application/json" class="{NAME}">(.*?)</script>', re.DOTALL)
+_METADATA = f'<metadata class="{NAME}">', "</metadata>"
+_SCRIPT = f'<script type="application/json" class="{NAME}">', "</script>"
 
 
 def into_png(data: bytes, text: str) -> bytes:
@@ -60,19 +59,38 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 def into_svg(svg: str, text: str) -> str:
     """An SVG document with a text in it."""
     begin, bracket, rest = svg.partition(">")
-    return f'{begin}{bracket}\n<metadata class="{NAME}">{html.escape(text, quote=False)}</metadata>{rest}'
+    opening, closing = _METADATA
+    return f"{begin}{bracket}\n{opening}{html.escape(text, quote=False)}{closing}{rest}"
 
 
 def script(text: str) -> str:
     """The element of a page that has a text in it. No record may end it early."""
-    safe = text.replace("<", "\\u003c")
-    return f'<script type="application/json" class="{NAME}">{safe}</script>'
+    opening, closing = _SCRIPT
+    return opening + text.replace("<", "\\u003c") + closing
 
 
 def of_markup(markup: str) -> list[str]:
     """The texts in an SVG document or a page."""
-    scripts = _SCRIPT.findall(markup)
-    return [*scripts, *(html.unescape(text) for text in _METADATA.findall(markup))]
+    return [*_contents(markup, *_SCRIPT), *map(_unescaped, _contents(markup, *_METADATA))]
+
+
+def _contents(markup: str, opening: str, closing: str) -> Iterator[str]:
+    """Yield the text of each element. The time is linear in the size of the markup, also if no element is closed."""
+    begin = markup.find(opening)
+    while begin >= 0:
+        begin += len(opening)
+        end = markup.find(closing, begin)
+        if end < 0:
+            return  # A later element could not be closed either.
+        yield markup[begin:end]
+        begin = markup.find(opening, end)
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return html.unescape(text)
+    except ValueError:  # A character reference with more digits than Python converts.
+        raise DataError("its record cannot be read: it is damaged") from None
 
 
 def into_table(table: pa.Table, text: str) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from workbench.sweeps.store import files
 from workbench.sweeps.store.columns import COLUMNS, METRIC
 
 ROWS_AT_ONCE = 500
+LARGEST_B = 1 << 30  # of a picture, a page or a record, which are read as a whole
 _NONE = "it has no record of the workbench"
 
 
@@ -76,12 +78,15 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _of_file(path: Path) -> Found:
+    size_B = _size_B(path)
     with path.open("rb") as file:
         begin = file.read(1024)
-    if begin.startswith(carriers.PNG_BEGIN):
-        return Found("PNG", _records(carriers.of_png(path.read_bytes())))
     if begin.startswith(b"PAR1"):
         return _of_parquet(path)
+    if size_B > LARGEST_B:
+        raise DataError(f"it has {size_B:,} bytes; a picture or a page with a record has {LARGEST_B:,} at most")
+    if begin.startswith(carriers.PNG_BEGIN):
+        return Found("PNG", _records(carriers.of_png(path.read_bytes())))
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -92,6 +97,14 @@ def _of_file(path: Path) -> Found:
     if "<" not in text[:1024]:
         raise DataError(f"this is no PNG, SVG, page or Parquet file; {_NONE}")
     return Found(what, _records(carriers.of_markup(text)))
+
+
+def _size_B(path: Path) -> int:
+    """Return the size of a regular file. Raises DataError for a pipe or a device, whose end may never come."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise DataError("it is not a regular file but a pipe, a socket or a device; save its content as a file first")
+    return status.st_size
 
 
 def _records(texts: list[str]) -> tuple[dict[str, Any], ...]:
@@ -139,6 +152,7 @@ def _is_of_sweep(schema: pa.Schema) -> bool:
 
 
 def _schema(path: Path) -> pa.Schema:
+    _size_B(path)
     try:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError):

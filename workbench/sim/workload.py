@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from workbench import attributes as attributes_module
@@ -18,7 +19,9 @@ from workbench.sim.readings import LONGEST_S, Readings
 from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
-MOST_PUBLICATIONS = 10_000_000  # some 300 B each before the run begins, and rows of its trace after that
+# Actions in a run, some 120 B each before it begins; a publication has rows of the trace after that. The largest log of
+# readings that we know has 2.3 million.
+MOST_ACTIONS = 3_000_000
 SHORTEST_S = 1e-6  # time goes in microseconds: what comes again after less would never let it pass
 
 ALL = "all"
@@ -28,7 +31,7 @@ At = tuple[int, ...] | str
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE, PUBLISH = range(5)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Action:
     """One thing that happens at one node: (time_us, kind, node), the item it comes from and that item's number."""
 
@@ -56,6 +59,10 @@ class Subscribe:
             yield Action(_microseconds(self.start_s), SUBSCRIBE, node, self, index)
             if self.stop_s is not None:
                 yield Action(_microseconds(self.stop_s), UNSUBSCRIBE, node, self, index)
+
+    def most_actions(self, nodes: int, duration_us: int) -> int:
+        """Return the largest number of actions in a network of that many nodes."""
+        return _count(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,11 @@ class Publish:
             each = self.what.count(start_us, stop_us)
         else:
             each = 1 if self.every_s is None else -(-(stop_us - start_us) // _microseconds(self.every_s))
-        return each * (nodes if isinstance(self.at, str) else len(self.at))
+        return each * _count(self.at, nodes)
+
+    def most_actions(self, nodes: int, duration_us: int) -> int:
+        """Return the largest number of actions in a network of that many nodes."""
+        return self.most_readings(nodes, duration_us)
 
 
 @dataclass(frozen=True)
@@ -130,6 +141,10 @@ class Outage:
             yield Action(start_us, FAIL, node, self, index)
             if stop_us is not None:
                 yield Action(stop_us, RECOVER, node, self, index)
+
+    def most_actions(self, nodes: int, duration_us: int) -> int:
+        """Return the largest number of actions in a network of that many nodes."""
+        return _count(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
 Item = Subscribe | Publish | Outage
@@ -204,7 +219,10 @@ def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed
         for action in item.actions(index, nodes, duration_us, seed)
         if action.time_us < duration_us
     ]
-    return sorted(actions, key=lambda action: (action.time_us, action.kind, action.index, action.node))
+    # Stable sorts, the last field first: tuples as keys would take more memory than the actions.
+    for field in ("node", "index", "kind", "time_us"):
+        actions.sort(key=attrgetter(field))
+    return actions
 
 
 def to_dict(item: Item) -> dict[str, Any]:
@@ -292,12 +310,14 @@ def describe_late(items: Iterable[Item], duration_s: float) -> str:
 
 
 def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
-    """Raise ScenarioError for more publications than a run can hold, in a network of that many nodes."""
-    count = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
-    if count > MOST_PUBLICATIONS:
+    """Raise ScenarioError for more actions than a run can hold, in a network of that many nodes."""
+    items = list(items)
+    count = sum(item.most_actions(nodes, duration_us) for item in items)
+    if count > MOST_ACTIONS:
+        published = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
         raise ScenarioError(
-            f"the workload makes {count:,} publications; a scenario has {MOST_PUBLICATIONS:,} at most: "
-            "choose a longer every_s, fewer nodes, or a shorter duration_s"
+            f"the workload makes {count:,} actions, {published:,} of them publications; "
+            f"a scenario has {MOST_ACTIONS:,} at most: choose a longer every_s, fewer nodes, or a shorter duration_s"
         )
 
 
@@ -387,3 +407,7 @@ def _microseconds(seconds: float) -> int:
 
 def _nodes(at: At, nodes: tuple[int, ...]) -> tuple[int, ...]:
     return nodes if isinstance(at, str) else at
+
+
+def _count(at: At, nodes: int) -> int:
+    return nodes if isinstance(at, str) else len(at)

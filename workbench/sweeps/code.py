@@ -12,21 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import marshal
-import os
 import re
-import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sweeps import user_code
+from workbench.sweeps.sources import was_edited
 
 ROOMS = ("attributes", "coding", "topology", "sim")
 _PROTOCOLS = "protocols"
@@ -65,6 +62,11 @@ class Codes:
         if identity not in self._known:
             self._known[identity] = _combined(protocol, pieces)
         return self._known[identity]
+
+    @property
+    def untracked(self) -> list[str]:
+        """Descriptions, a few words each, of steps in the user's code that a digest cannot follow."""
+        return list(dict.fromkeys(step for _, piece in self._mine.values() for step in piece.untracked))
 
     def _piece(self, name: str, thing: Any) -> user_code.Piece:
         if name in self._told:
@@ -138,36 +140,15 @@ def sources(room: str) -> bytes | None:
 
 
 def _check_loaded(protocols: Iterable[str]) -> None:
-    """WorkbenchError if a source was edited after this process had loaded it: the digest would be of other code.
-
-    Python notes beside a module's code which state of the source it is of. Where that cannot be asked, nothing is said.
-    """
+    """Raise WorkbenchError if a source was edited after it was loaded: the digest would be of other code."""
     rooms = (*(f"{user_code.PACKAGE}.{room}" for room in ROOMS), *(f"{_PROTOCOLS_NAMED}.{one}" for one in protocols))
     for name, module in list(sys.modules.items()):
         is_covered = name.startswith(tuple(f"{room}." for room in rooms)) or name in rooms
-        if is_covered and not set(name.split(".")) & set(LEFT_OUT) and _was_edited(module):
+        if is_covered and not set(name.split(".")) & set(LEFT_OUT) and was_edited(module):
             raise WorkbenchError(
                 f"{module.__file__} was edited after this process had loaded it; restart the process (in a notebook: "
                 "the kernel), so that its results are those of the code that is there"
             )
-
-
-def _was_edited(module: Any) -> bool:
-    with suppress(OSError, AttributeError, TypeError, struct.error):
-        edited_s = Path(module.__file__).stat().st_mtime
-        if sys.dont_write_bytecode or edited_s <= _process_began_s():
-            return False
-        with open(module.__cached__, "rb") as file:
-            flags, of_s = struct.unpack("<II", file.read(12)[4:])
-        return flags == 0 and of_s != int(edited_s) & 0xFFFFFFFF
-    return False
-
-
-def _process_began_s() -> float:
-    """When this process began, in the time of files; OSError where Linux is not there to say it."""
-    (booted,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
-    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    return int(booted) + int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def _folders(text: bytes) -> set[str]:

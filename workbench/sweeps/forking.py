@@ -8,7 +8,8 @@ Theory of operation
     The server ends with the process that started it, by the end of their socket, and takes its point processes along.
     Before a point begins, its number is written to memory that the server shares: when a process has ended, the server
     tells how, and which point was under way. A time limit is a timer of the kernel's that ends the process, so it holds
-    for machine code too. The timer rests while machine code is loaded or compiled: a point is not to blame for that.
+    for machine code too. The timer rests while machine code is loaded or compiled: a point is not to blame for that. A
+    point that uses up its memory gets a MemoryError; its process runs no further point (`limits`).
 
     This file is imported on both sides, and on workers of clusters. It loads little until it is asked to.
 """
@@ -26,17 +27,17 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, NoReturn
 
 from workbench.errors import WorkbenchError
+from workbench.sweeps import limits
 
 FLUSH_S = 0.1  # rows wait so long at most while further points run
 _REQUEST = struct.Struct("!cq")  # what, and which process
-_ANSWER = struct.Struct("!qqq")  # which process, how it ended, and its point
-_PLACE = struct.Struct("!q")
+_ANSWER = struct.Struct("!qqq?")  # which process, how it ended, its point, and whether that was late
+_PLACE = struct.Struct("!q")  # the number of a point; `limits.DEADLINE` is behind it
 _BATCH = struct.Struct("!cd")  # what, and seconds
 _FORK, _END = b"f", b"e"
 _ROWS, _ERROR = b"r", b"e"
@@ -59,9 +60,9 @@ class PointProcess:
         self.pid = pid
         self.connection = connection
 
-    def send_plan(self, packed: bytes, timeout_s: float | None) -> None:
-        """Have the points of this plan run from now on (`user_code.pack`), for at most so many seconds each."""
-        self._send(packed, timeout_s)
+    def send_plan(self, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
+        """Have the points of this plan run from now on (`user_code.pack`), within these limits (`limits`)."""
+        self._send(packed, timeout_s, memory_MB)
 
     def send_share(self, numbers: list[int]) -> None:
         """Have these points run after those that were sent before."""
@@ -90,13 +91,14 @@ class PointProcess:
         """End the process, unless it has ended already, and say how it did."""
         self.connection.close()
         try:
-            status, number = self._server.end(self.pid)
+            status, number, is_late = self._server.end(self.pid)
         except WorkbenchError:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
             return End("so did the server that had forked it", False, None)
-        late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-        return End(_in_words(status), late, None if number == _NO_POINT else number)
+        if os.WIFSIGNALED(status):
+            is_late = os.WTERMSIG(status) == signal.SIGALRM or (is_late and os.WTERMSIG(status) == signal.SIGKILL)
+        return End(_in_words(status), is_late, None if number == _NO_POINT else number)
 
 
 class Server:
@@ -124,12 +126,12 @@ class Server:
             pid, *_ = self._ask(_FORK, 0, [theirs.fileno()])
         return PointProcess(self, pid, Connection(ours.detach()))
 
-    def end(self, pid: int) -> tuple[int, int]:
-        """End a point process: its status as `os.waitpid` has it, and the number of its point."""
-        _, status, number = self._ask(_END, pid, [])
-        return status, number
+    def end(self, pid: int) -> tuple[int, int, bool]:
+        """End a point process. Returns its status as `os.waitpid` has it, its point, and whether that was late."""
+        _, status, number, is_late = self._ask(_END, pid, [])
+        return status, number, is_late
 
-    def _ask(self, what: bytes, pid: int, handles: list[int]) -> tuple[int, int, int]:
+    def _ask(self, what: bytes, pid: int, handles: list[int]) -> tuple[int, int, int, bool]:
         try:
             with self._lock:
                 socket.send_fds(self._control, [_REQUEST.pack(what, pid)], handles)
@@ -188,9 +190,10 @@ def serve(handle: int) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _fork(control: socket.socket, handle: int, places: dict[int, mmap.mmap]) -> tuple[int, int, int]:
-    place = mmap.mmap(-1, _PLACE.size)
+def _fork(control: socket.socket, handle: int, places: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
+    place = mmap.mmap(-1, _PLACE.size + limits.DEADLINE.size)
     _PLACE.pack_into(place, 0, _NO_POINT)
+    limits.DEADLINE.pack_into(place, _PLACE.size, limits.NEVER)
     pid = os.fork()
     if pid == 0:
         os.setsid()  # A point that ends its whole group ends itself alone.
@@ -198,14 +201,15 @@ def _fork(control: socket.socket, handle: int, places: dict[int, mmap.mmap]) -> 
         _run(Connection(handle), place)
     os.close(handle)
     places[pid] = place
-    return pid, 0, 0
+    return pid, 0, 0, False
 
 
-def _end(pid: int, places: dict[int, mmap.mmap]) -> tuple[int, int, int]:
+def _end(pid: int, places: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
     os.kill(pid, signal.SIGKILL)  # In vain if it has ended: nobody has waited for it yet, so the number is its own.
     _, status = os.waitpid(pid, 0)
-    (number,) = _PLACE.unpack(places.pop(pid))
-    return pid, status, number
+    place = places.pop(pid)
+    (number,), (deadline,) = _PLACE.unpack_from(place), limits.DEADLINE.unpack_from(place, _PLACE.size)
+    return pid, status, number, time.monotonic() >= deadline
 
 
 # In a point process
@@ -229,26 +233,31 @@ def _run_shares(connection: Connection, place: mmap.mmap) -> None:
     from workbench.sim.fast import kept
     from workbench.sweeps import user_code
 
-    plan, timer = None, Timer(None)
+    plan, timer, backstop = None, limits.Timer(None), limits.backstop()
     while True:
         try:
             first, *rest = pickle.loads(connection.recv_bytes())
         except EOFError:
             return
         if not rest:
-            _run_share(plan, first, timer, connection, place)
+            if not _run_share(plan, first, timer, connection, place):
+                return
             continue
-        timer = Timer(*rest)
+        timeout_s, memory_MB = rest
+        limits.limit_memory(memory_MB)
+        timer = limits.Timer(timeout_s, backstop, place, _PLACE.size)
         kept.around_loading = timer.resting
         try:
             plan = user_code.unpack(first)
         except Exception as error:
-            connection.send_bytes(_BATCH.pack(_ERROR, 0.0) + f"{type(error).__name__}: {error}".encode())
+            sentence = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+            connection.send_bytes(_BATCH.pack(_ERROR, 0.0) + sentence.encode(errors="backslashreplace"))
             return
 
 
-def _run_share(plan: Any, numbers: list[int], timer: Timer, connection: Connection, place: mmap.mmap) -> None:
-    from workbench.sweeps.work import run_point
+def _run_share(plan: Any, numbers: list[int], timer: limits.Timer, connection: Connection, place: mmap.mmap) -> bool:
+    """Run points and send their rows. Returns False if this process should run no more."""
+    from workbench.sweeps.work import OUT_OF_MEMORY, run_point
 
     rows: list = []
     flushed = time.perf_counter()
@@ -257,49 +266,27 @@ def _run_share(plan: Any, numbers: list[int], timer: Timer, connection: Connecti
         timer.start()
         rows.append(run_point(plan, number))
         timer.stop()
+        _PLACE.pack_into(place, 0, _NO_POINT)  # What ends the process while rows are sent is no fault of the point.
         now = time.perf_counter()
-        if now - flushed >= FLUSH_S:
+        is_full = (rows[-1].error or "").startswith(OUT_OF_MEMORY)
+        if is_full or now - flushed >= FLUSH_S:
             _send_rows(connection, rows, now - flushed)
             rows, flushed = [], now
-    _PLACE.pack_into(place, 0, _NO_POINT)
+        if is_full:
+            return False  # What a point has left in memory would be in the way of the next ones.
     if rows:
         _send_rows(connection, rows, time.perf_counter() - flushed)
+    return True
 
 
 def _send_rows(connection: Connection, rows: list, seconds: float) -> None:
     import pyarrow as pa
 
-    from workbench.sweeps.work import to_batch
+    from workbench.sweeps.work import to_batch_of_all
 
-    batch = to_batch(rows)
+    batch = to_batch_of_all(rows)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     warm_s = max(0.0, seconds - sum(row.compile_s for row in rows))
     connection.send_bytes(_BATCH.pack(_ROWS, warm_s) + sink.getvalue().to_pybytes())
-
-
-class Timer:
-    """Ends this process when a point takes longer than ``timeout_s`` seconds; never, if that is None."""
-
-    def __init__(self, timeout_s: float | None) -> None:
-        self._timeout_s = timeout_s
-
-    def start(self) -> None:
-        """A point begins."""
-        if self._timeout_s is not None:
-            signal.setitimer(signal.ITIMER_REAL, self._timeout_s)
-
-    def stop(self) -> None:
-        """A point has ended."""
-        if self._timeout_s is not None:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-
-    @contextmanager
-    def resting(self) -> Iterator[None]:
-        """The timer stands still."""
-        left_s, _ = signal.setitimer(signal.ITIMER_REAL, 0.0)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, left_s)

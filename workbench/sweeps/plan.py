@@ -187,8 +187,17 @@ def checked(
     if not len(design):
         raise ScenarioError("the design has no points; a sweep needs at least one")
     plan = Plan(scenario, design, checked_engine(engine), measure=measure, keeps_traces=keeps_traces)
+    for number in design.probes():
+        _check_labels(plan.labels(number))
     protocols = _examples(_build(plan, number).protocol for number in design.probes())
     return replace(plan, protocols=protocols).fresh()
+
+
+def _check_labels(labels: Mapping[str, Any]) -> None:
+    """Raise ScenarioError for a label that no file can store."""
+    for path, label in labels.items():
+        if isinstance(label, str) and not values.is_unicode(label):
+            raise ScenarioError(f"the label {label!a} of {path} is not valid Unicode: it has half of a surrogate pair")
 
 
 def _examples(protocols: Iterable[Protocol]) -> tuple[Protocol, ...]:

@@ -35,6 +35,7 @@ from workbench.sweeps.work import Row, failed_row, from_table
 SHARE_S = 0.5
 POLL_S = 0.25
 IDLE_S = 300.0  # after which processes end that nobody wants
+MOST_MEMORY_MB = 1e9
 _TRIES = 2
 _ENDS_IN_A_ROW = 20
 _SHARES_SENT = 2
@@ -44,14 +45,18 @@ _SHARES_SENT = 2
 class ProcessRunner:
     """Runs points in processes of this machine, as many as it has cores; it needs no Java.
 
-    ``processes`` is how many, ``timeout_s`` how long a point may take in seconds, without what is compiled for it. A
-    point that takes longer, or ends its process twice, becomes a row with a sentence. ScenarioError if either is not a
-    number above 0.
+    ``processes`` is how many, ``timeout_s`` how long a point may take in seconds, without what is compiled for it.
+    ``memory_MB`` is how much memory a point may have beyond that of an idle process; None for three quarters of the
+    machine's. A point that takes longer or needs more, or ends its process twice, becomes a row with a sentence.
+    ScenarioError if a value is not a number above 0.
     """
 
-    def __init__(self, processes: int | None = None, timeout_s: float | None = None) -> None:
+    def __init__(
+        self, processes: int | None = None, timeout_s: float | None = None, memory_MB: float | None = None
+    ) -> None:
         self.processes = cores() if processes is None else processes
         self.timeout_s = checked_timeout(timeout_s)
+        self.memory_MB = checked_memory(memory_MB)
         self._crew: Crew | None = None
         if not isinstance(self.processes, int) or self.processes < 1:
             raise ScenarioError(f"processes is {processes!r:.80}; it must be a whole number from 1 on")
@@ -61,7 +66,7 @@ class ProcessRunner:
 
     def run(self, plan: Plan, numbers: Sequence[int], moving: Callable[[float], None]) -> Iterator[list[Row]]:
         """Rows of the points ``numbers``, a few times a second."""
-        crew = self._crew = Crew(min(self.processes, len(numbers)), pack(plan), self.timeout_s)
+        crew = self._crew = Crew(min(self.processes, len(numbers)), pack(plan), self.timeout_s, self.memory_MB)
         shares = Shares(numbers, SHARE_S)
         try:
             while crew.feed(shares):
@@ -95,10 +100,19 @@ def checked_timeout(timeout_s: float | None) -> float | None:
     raise ScenarioError(f"timeout_s is {timeout_s!r:.80}; it must be a number of seconds above 0, or None")
 
 
+def checked_memory(memory_MB: float | None) -> float | None:
+    """Return a number of megabytes, or None. ScenarioError for anything else."""
+    if memory_MB is None or (isinstance(memory_MB, (int, float)) and 0 < memory_MB < MOST_MEMORY_MB):
+        return memory_MB
+    raise ScenarioError(f"memory_MB is {memory_MB!r:.80}; it must be a number of megabytes above 0, or None")
+
+
 def pack(plan: Plan) -> bytes:
     """A plan as bytes for other processes; WorkbenchError in one sentence if the user's code cannot be sent."""
     try:
         return user_code.pack(plan, plan.protocols, plan.measure)
+    except WorkbenchError:
+        raise
     except Exception as error:
         names = {name for protocol in plan.protocols for name in user_code.of(protocol)}
         what = ", ".join(sorted(names | ({"the measure"} if plan.measure else set()))) or "it"
@@ -153,8 +167,8 @@ class _Member:
 class Crew:
     """Point processes that run the shares of one plan; some are replaced on the way."""
 
-    def __init__(self, size: int, packed: bytes, timeout_s: float | None) -> None:
-        self._packed, self._timeout_s = packed, timeout_s
+    def __init__(self, size: int, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
+        self._packed, self._timeout_s, self._memory_MB = packed, timeout_s, memory_MB
         self._size = size
         self._tries: Counter[int] = Counter()
         self._ends_in_a_row = 0
@@ -172,7 +186,7 @@ class Crew:
 
     def _hired(self) -> _Member:
         process, is_new = _pool.process()
-        process.send_plan(self._packed, self._timeout_s)
+        process.send_plan(self._packed, self._timeout_s, self._memory_MB)
         return _Member(process, is_new)
 
     def gather(self, shares: Shares) -> Iterator[pa.RecordBatch | Failure]:
@@ -207,7 +221,7 @@ class Crew:
         first, *later = [list(share) for share in member.shares] or [[]]
         for share in later:
             shares.again(share)
-        if number not in first:  # It ran no point, or had just sent the rows of that one.
+        if number is None or number not in first:  # Nothing ran, or its row has come.
             shares.again(first)
             return
         first.remove(number)

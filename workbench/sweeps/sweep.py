@@ -19,6 +19,8 @@ from workbench.sweeps.store import FolderStore, MemoryStore
 from workbench.sweeps.table import SweepTable
 from workbench.sweeps.work import Row
 
+_MOST_NAMED = 3  # of what the user's code does that a digest cannot follow
+
 
 @keywords.checked
 class Sweep:
@@ -106,7 +108,7 @@ class Sweep:
             trouble = _closed(store)
             raise (_told(error, shown, store.place, trouble) if shown else error) from error.__cause__
         store.close()
-        shown.close(_summary(shown, len(todo), store.place))
+        shown.close(_summary(shown, len(todo), store.place, plan.codes.untracked))
         self._tell_failures([rows[number] for number in sorted(rows) if rows[number].error], not todo)
         return SweepTable(plan, [rows[number] for number in range(len(plan))])
 
@@ -172,8 +174,12 @@ def _told(error: BaseException, shown: Progress, place: str, trouble: WorkbenchE
     return error
 
 
-def _summary(shown: Progress, ran: int, place: str) -> str:
+def _summary(shown: Progress, ran: int, place: str, untracked: Sequence[str]) -> str:
     text = f"sweep: {shown.total} points, {ran} run in {duration(shown.elapsed_s)}"
     if ran < shown.total:
         text += f", {shown.total - ran} already in {place}"
-    return text + (f", {shown.failed} failed" if shown.failed else "")
+    text += f", {shown.failed} failed" if shown.failed else ""
+    if untracked:
+        more = f" and {len(untracked) - _MOST_NAMED} more" if len(untracked) > _MOST_NAMED else ""
+        text += f"; a change of these is not noticed: {', '.join(untracked[:_MOST_NAMED])}{more}"
+    return text

@@ -122,6 +122,13 @@ class SweepTable:
 
         return words.name_of(column, self._plan)
 
+    @cached_property
+    def radio_note(self) -> str:
+        """Text that a chart adds to its note if all runs have an ideal radio; "" otherwise."""
+        from workbench.views.sweeps import words
+
+        return words.radio_note(self._plan)
+
     def _check(self, x: str, y: str, by: str | None) -> None:
         varied = tuple(dict.fromkeys((*self.axes, "seed")))
         for name in (x,) if by is None else (x, by):

@@ -17,13 +17,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from workbench import attributes
 from workbench.protocols.protocol import Protocol
+from workbench.sweeps import sources
+from workbench.sweeps.references import PACKAGE, Walk, package_of
 
-PACKAGE = "workbench"
+_added_path: list[str] = []  # folders of the driver's search path that the last plan has brought here
 _PROTOCOL = re.compile(r"workbench\.protocols\.(\w+)")
 
 
@@ -33,7 +35,7 @@ def of(protocol: Protocol) -> dict[str, Any]:
     for part in protocol.parts():
         found.update({f"{part.kind} {name}": code for name, code in part.user_code().items()})
     cls = type(protocol)
-    if _package(cls) != PACKAGE:
+    if package_of(cls) != PACKAGE:
         found[f"protocol {cls.__module__}:{cls.__qualname__}"] = cls
     if protocol.metrics and protocol.metrics.partition(".")[0] != PACKAGE:
         module = importlib.import_module(protocol.metrics)
@@ -56,25 +58,24 @@ def _sources(module: str) -> str:
     return ""
 
 
-def _package(thing: Any) -> str:
-    return (getattr(thing, "__module__", None) or "").partition(".")[0]
-
-
 # Telling code apart
 
 
 class Piece(NamedTuple):
-    """A piece of the user's code: its digest, and the package's protocols that it refers to."""
+    """A piece of the user's code: its digest, the package's protocols that it refers to, what could not be tracked."""
 
     digest: str
     protocols: tuple[str, ...]
+    untracked: tuple[str, ...] = ()
 
 
 def piece(name: str, thing: Any) -> Piece:
     """What tells a piece of code apart, by a name: a function, a class, or the text of its source."""
-    texts = list(_pieces(thing, _package(thing), set()))
+    walk = Walk([package_of(thing)])
+    is_ours = package_of(thing) == PACKAGE  # A measure of this package: no walk goes there.
+    texts = [*walk.texts(thing), *([_sources(thing.__module__)] if is_ours else [])]
     found = {protocol for text in texts for protocol in _PROTOCOL.findall(text)}
-    return Piece(_digest([name, *texts]), tuple(sorted(found)))
+    return Piece(_digest([name, *texts]), tuple(sorted(found)), tuple(walk.untracked))
 
 
 def name_of(measure: Callable | None) -> str:
@@ -83,12 +84,9 @@ def name_of(measure: Callable | None) -> str:
 
 
 def digest(named: dict[str, Any]) -> str:
-    """The digest of functions and classes by name, with all of their own module that they refer to."""
-    seen: set[int] = set()
-    texts = []
-    for name in sorted(named):
-        texts += [name, *_pieces(named[name], _package(named[name]), seen)]
-    return _digest(texts)
+    """Return the digest of functions and classes by name, with all code of the user that they refer to."""
+    walk = Walk(map(package_of, named.values()))
+    return _digest(text for name in sorted(named) for text in (name, *walk.texts(named[name])))
 
 
 def _digest(texts: Iterable[str]) -> str:
@@ -96,83 +94,6 @@ def _digest(texts: Iterable[str]) -> str:
     for text in texts:
         sha.update(text.encode() + b"\0")
     return sha.hexdigest()[:16]
-
-
-def _pieces(thing: Any, package: str, seen: set[int]) -> Iterator[str]:
-    """Texts that differ if the code does. No addresses, file names or line numbers: a moved function is the same."""
-    if isinstance(thing, (staticmethod, classmethod)):
-        thing = thing.__func__
-    if isinstance(thing, (FunctionType, type)):
-        if id(thing) in seen or _package(thing) != package:
-            yield f"{thing.__module__}.{thing.__qualname__}"
-            return
-        seen.add(id(thing))
-        yield thing.__qualname__
-        yield from _of_class(thing, package, seen) if isinstance(thing, type) else _of_function(thing, package, seen)
-    elif isinstance(thing, CodeType):
-        yield from (thing.co_code.hex(), repr(thing.co_names))
-        for constant in thing.co_consts:
-            yield from _pieces(constant, package, seen)
-    elif isinstance(thing, (tuple, list, set, frozenset, dict)):
-        yield from _of_collection(thing, package, seen)
-    elif thing is None or isinstance(thing, (bool, int, float, complex, str, bytes)):
-        yield repr(thing)
-    else:
-        yield from _of_object(thing, package, seen)
-
-
-def _of_collection(thing: Any, package: str, seen: set[int]) -> Iterator[str]:
-    yield type(thing).__name__
-    if isinstance(thing, (list, set, dict)):
-        if id(thing) in seen:  # It may hold itself.
-            return
-        seen.add(id(thing))
-    texts = ["".join(_pieces(part, package, seen)) for part in (thing.items() if isinstance(thing, dict) else thing)]
-    yield from sorted(texts) if isinstance(thing, (set, frozenset)) else texts
-
-
-def _of_object(thing: Any, package: str, seen: set[int]) -> Iterator[str]:
-    """A property by its functions, an object of the user's classes by class and fields, others by what they hold."""
-    if isinstance(thing, ModuleType):
-        yield thing.__name__
-    elif isinstance(thing, property):
-        for function in (thing.fget, thing.fset):
-            yield from _pieces(function, package, seen)
-    elif _package(type(thing)) == package:
-        yield from _pieces(type(thing), package, seen)
-        yield from _pieces(getattr(thing, "__dict__", None), package, seen)
-    else:
-        yield type(thing).__qualname__
-        # An array, a partial, a date. What cannot be pickled (a lock, a logger) is no part of what code computes.
-        with suppress(Exception):
-            yield pickle.dumps(thing, protocol=4).hex()
-
-
-def _of_class(cls: type, package: str, seen: set[int]) -> Iterator[str]:
-    for base in cls.__bases__:
-        yield from _pieces(base, package, seen)
-    for name, member in sorted(vars(cls).items()):
-        # Python keeps notes of its own in a class (__slotnames__ when an object is pickled, __firstlineno__, ...).
-        if isinstance(member, FunctionType) or not name.startswith("__"):
-            yield name
-            yield from _pieces(member, package, seen)
-
-
-def _of_function(function: FunctionType, package: str, seen: set[int]) -> Iterator[str]:
-    yield from _pieces(function.__code__, package, seen)
-    yield from _pieces((function.__defaults__, function.__kwdefaults__), package, seen)
-    for cell in function.__closure__ or ():
-        yield from _pieces(cell.cell_contents, package, seen)
-    for name in _names(function.__code__):
-        if name in function.__globals__:
-            yield from _pieces(function.__globals__[name], package, seen)
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
 
 
 # Shipping it
@@ -195,17 +116,38 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable | None = No
     ]
     metrics = {protocol.metrics for protocol in protocols if protocol.metrics}
     modules = [(name, *_of_metrics(name)) for name in sorted(metrics) if name.partition(".")[0] != PACKAGE]
-    with _by_value(cloudpickle, [*code.values(), *([] if measure is None else [measure])]):
-        content = cloudpickle.dumps((work, registered, modules, _user_keys()))
-    return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], content))
+    things = [*code.values(), *([] if measure is None else [measure])]
+    walk = _walked(things)
+    content = (work, registered, modules, _user_keys())
+    try:
+        with _by_value(cloudpickle, walk.packages):
+            packed = cloudpickle.dumps(content)
+    except Exception:
+        own = set(map(package_of, things))
+        if walk.packages <= own:
+            raise
+        with _by_value(cloudpickle, own):  # A helper module may have a lock, say. Then a worker imports its source.
+            packed = cloudpickle.dumps(content)
+    shipped = sources.of_modules(walk.modules)
+    return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], shipped, packed))
 
 
 def pickled(things: Mapping[str, Callable]) -> bytes:
     """Functions of the user as bytes that `pickle.loads` reads where their modules are not."""
     from pyspark import cloudpickle
 
-    with _by_value(cloudpickle, things.values()):
+    with _by_value(cloudpickle, _walked(things.values()).packages):
         return cloudpickle.dumps(dict(things))
+
+
+def _walked(things: Iterable[Any]) -> Walk:
+    """Return the walk through all that these functions and classes refer to."""
+    things = list(things)
+    walk = Walk(map(package_of, things))
+    for thing in things:
+        for _ in walk.texts(thing):
+            pass
+    return walk
 
 
 def _of_metrics(name: str) -> tuple[Any, Any]:
@@ -214,9 +156,16 @@ def _of_metrics(name: str) -> tuple[Any, Any]:
 
 
 def unpack(packed: bytes) -> Any:
-    """The ``work`` that was packed, after the user's code and keys were registered here."""
-    path, content = pickle.loads(packed)
-    sys.path += [folder for folder in path if folder not in sys.path]
+    """Register the user's code and keys in this process, and return the ``work`` that was packed.
+
+    Modules that an earlier plan has brought are forgotten.
+    """
+    path, shipped, content = pickle.loads(packed)
+    # Modules of the plan before may have the same names.
+    sys.path[:] = [folder for folder in sys.path if folder not in _added_path]
+    _added_path[:] = [folder for folder in path if folder not in sys.path]
+    sys.path += _added_path
+    sources.install(shipped)
     work, registered, modules, keys = pickle.loads(content)
     for number, name, type_, unit, steps, minimum, maximum in keys:
         attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
@@ -243,9 +192,9 @@ def _user_keys() -> list[tuple]:
 
 
 @contextmanager
-def _by_value(cloudpickle: ModuleType, code: Iterable[Callable]) -> Iterator[None]:
-    """While this lasts, whatever comes from the packages of that code is pickled by value."""
-    packages = {_package(thing) for thing in code} - {"__main__", PACKAGE}
+def _by_value(cloudpickle: ModuleType, packages: Iterable[str]) -> Iterator[None]:
+    """While this lasts, whatever comes from these packages is pickled by value."""
+    packages = set(packages) - {"__main__", PACKAGE}
     already = cloudpickle.list_registry_pickle_by_value()
     modules = [sys.modules[name] for name in packages - already if name in sys.modules]
     for module in modules:

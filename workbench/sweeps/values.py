@@ -24,6 +24,15 @@ def native(value: Any) -> Any:
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
 
 
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be stored: Python's may have halves of surrogate pairs, which UTF-8 has not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def frozen(graph: Any) -> Any:
     """Return a topology as scenarios hold it, so that no point checks it again; a wrong topology as it is."""
     try:

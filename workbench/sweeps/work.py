@@ -10,7 +10,7 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -21,10 +21,13 @@ import workbench
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim.fast import kept
 from workbench.sim.scenario import Scenario
-from workbench.sweeps import user_code
+from workbench.sweeps import user_code, values
 from workbench.sweeps.payload import pack
 from workbench.sweeps.plan import Measure, Plan
 
+LONGEST_ERROR = 2_000  # characters of the sentence of a point that failed
+OUT_OF_MEMORY = "out of memory"  # begins the sentence of a point that has used up what it may have
+LONGEST_NAME = 200  # characters of a metric's name
 _EVERY_RUN_NEEDS = ("pandas", "workbench.sim.engine", "workbench.sim.metrics")
 
 
@@ -90,6 +93,22 @@ def to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(content, schema=ROW_SCHEMA)
 
 
+def to_batch_of_all(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Return rows as one batch; a row that no batch can hold becomes one of a point that failed."""
+    try:
+        return to_batch(rows)
+    except Exception:
+        return to_batch(map(_storable, rows))
+
+
+def _storable(row: Row) -> Row:
+    try:
+        to_batch([row])
+    except Exception as error:
+        return Row(row.number, "", "", 0, "", "", row.wall_s, row.compile_s, _sentence(error), {}, row.versions)
+    return row
+
+
 def from_table(table: pa.Table | pa.RecordBatch) -> list[Row]:
     """The rows of a table or batch of `ROW_SCHEMA`; other columns are passed over."""
     content = table.select(ROW_SCHEMA.names).to_pylist()
@@ -108,10 +127,12 @@ def run_point(plan: Plan, number: int) -> Row:
         metrics = {str(name): float(value) for name, value in run.metrics.items()}
         if plan.measure is not None:
             metrics.update(_measured(plan.measure, run, metrics))
+        for name in metrics:
+            _check_name(name)
         trace = pack(run.trace) if plan.keeps_traces else b""
         row = row._replace(engine=run.engine, metrics=metrics, trace=trace)
     except Exception as error:
-        row = row._replace(error=_sentence(error))
+        row = row._replace(error=_sentence(error), metrics={}, trace=b"")
     loaded_s = kept.loading_s() - loaded_s
     wall_s = max(0.0, time.perf_counter() - begin - loaded_s)
     return row._replace(wall_s=wall_s, compile_s=compile_s + loaded_s)
@@ -163,10 +184,34 @@ def _measured(measure: Measure, run: Any, metrics: dict[str, float]) -> dict[str
     return numbers
 
 
+def _check_name(name: str) -> None:
+    if len(name) > LONGEST_NAME:
+        raise ScenarioError(f"a metric's name has {len(name):,} characters; it must have {LONGEST_NAME} at most")
+    if not values.is_unicode(name):
+        raise ScenarioError(f"the metric's name {name!a} is not valid Unicode: it has half of a surrogate pair")
+
+
 def _sentence(error: Exception) -> str:
-    """What happened; with the place if it was in code that is not ours: the user's, or a filter's that is named."""
+    """Return what happened, with the place if it was in code that is not ours: the user's, or a named filter's."""
     if isinstance(error, WorkbenchError) and error.__cause__ is None:
-        return str(error)
-    told = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+        return _shortened(_text(error))
+    text = _text(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_text(error)}"
+    if isinstance(error.__cause__ or error, MemoryError):
+        text = f"{OUT_OF_MEMORY}: the point needs more than it may have (memory_MB of its runner); {text}"
     last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
-    return f"{told} (in {last.name}, {last.filename} line {last.lineno})"
+    return f"{_shortened(text)} (in {last.name}, {last.filename} line {last.lineno})"
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "its text cannot be read"
+
+
+def _shortened(text: str) -> str:
+    """Return a text of at most about `LONGEST_ERROR` characters that can be stored."""
+    left_out = len(text) - LONGEST_ERROR
+    if left_out > 0:
+        text = f"{text[: LONGEST_ERROR // 2]} [... {left_out:,} characters ...] {text[-LONGEST_ERROR // 2 :]}"
+    return text.encode(errors="backslashreplace").decode()

@@ -32,11 +32,13 @@ too: ``dir(workbench.views)`` lists all public names, the page of ``workbench.pr
 Bokeh is loaded by the first view that needs it.
 """
 
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import FunctionType
 from typing import Any
 
-from workbench.keywords import answer_for
+from workbench.keywords import answer_for, checked
 
 _HOME = {
     "show": "notebook",
@@ -62,7 +64,7 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return _public()
     if name in _HOME:
-        return getattr(import_module(f"workbench.views.{_HOME[name]}"), name)
+        return _handed_out(f"workbench.views.{_HOME[name]}", name)
     # Before protocols are asked, so that they can import modules from here.
     if find_spec(f"workbench.views.{name}") is not None:
         return import_module(f"workbench.views.{name}")
@@ -71,7 +73,16 @@ def __getattr__(name: str) -> Any:
     home = None if name.startswith("_") else home_of(name)
     if home is None:
         raise AttributeError(f"module 'workbench.views' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return _handed_out(home, name)
+
+
+def _handed_out(home: str, name: str) -> Any:
+    """Return a public view; a wrong call of it is answered with what the call looks like."""
+    view = getattr(import_module(home), name)
+    return _checked(view) if isinstance(view, FunctionType) else view
+
+
+_checked = cache(checked)  # A view stays one object.
 
 
 def __dir__() -> list[str]:

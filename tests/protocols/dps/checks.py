@@ -11,6 +11,11 @@ SUBSCRIPTIONS = ("a/b", "a/+", "a/#", "+/b/#", "x/y/z", "+/y/z", "#", "c")
 PUBLICATIONS = ("a/b", "a/c", "a/b/c", "x/y/z", "q/y/z", "c", "d")
 
 
+def active(node):
+    """The neighbors of a node that publications go to."""
+    return [one for one in node.links.remotes.values() if one.takes_publications()]
+
+
 def ring(count):
     """A ring of nodes whose links lose nothing."""
     graph = nx.DiGraph()

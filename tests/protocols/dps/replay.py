@@ -12,7 +12,7 @@ EVERYTHING = -1
 
 
 class LinkSpan(NamedTuple):
-    """How a node sees its link to a neighbor during [from_us, until_us): one of `automaton.STATE_NAMES` but "gone"."""
+    """How a node sees its link to a neighbor during [from_us, until_us): a label of `automaton.State` but "gone"."""
 
     node: int
     peer: int

@@ -8,50 +8,45 @@ from tests.protocols.dps.checks import ring
 from tests.repository import REPOSITORY
 from workbench.protocols.dps import automaton
 from workbench.protocols.dps.automaton import (
-    ACTION_MEANINGS,
-    ACTION_NAMES,
     ACTIVE,
     ANSWERED,
     CHANGED,
     GONE,
-    INPUT_MEANINGS,
-    INPUT_NAMES,
     LINKING,
     LOOP,
     MUTED,
     NEEDED,
     QUIET,
-    REPLACE,
-    STATE_MEANINGS,
-    STATE_NAMES,
     TABLE,
+    Action,
     Entry,
+    Input,
+    State,
 )
 from workbench.protocols.dps.links import _ACTIONS, Links
 from workbench.protocols.dps.views.automaton import draw
 
-STATES, INPUTS = range(len(STATE_NAMES)), range(len(INPUT_NAMES))
-ENTRIES = [(state, what) for state in STATES for what in INPUTS]
+ENTRIES = [(state, what) for state in State for what in Input]
 
 
 def test_table_has_an_entry_for_each_state_and_whatever_comes():
-    assert sorted(TABLE) == list(STATES)
-    for state in STATES:
-        assert sorted(TABLE[state]) == list(INPUTS)
+    assert sorted(TABLE) == list(State)
+    for state in State:
+        assert sorted(TABLE[state]) == list(Input)
     for state, what in ENTRIES:
         entry = TABLE[state][what]
-        assert entry.why and entry.state in (None, *STATES)
+        assert entry.why and entry.state in (None, *State)
         assert not (entry.state is None and entry.does), "what never comes has no actions"
 
 
 def test_each_state_input_and_action_has_a_name_and_a_meaning():
-    assert len(STATE_NAMES) == len(STATE_MEANINGS)
-    assert len(INPUT_NAMES) == len(INPUT_MEANINGS)
-    assert len(ACTION_NAMES) == len(ACTION_MEANINGS) == len(_ACTIONS)
-    assert {action for state, what in ENTRIES for action in TABLE[state][what].does} == set(range(len(ACTION_NAMES)))
-    for names, kind in ((STATE_NAMES, "state"), (INPUT_NAMES, "input"), (ACTION_NAMES, "action")):
-        for number, name in enumerate(names):
-            assert getattr(automaton, name.upper().replace(" ", "_")) == number, (kind, name)
+    assert {action for state, what in ENTRIES for action in TABLE[state][what].does} == {*Action}
+    assert [method.__name__ for method in _ACTIONS] == [f"_{action.name.lower()}" for action in Action]
+    for codes in (State, Input, Action):
+        assert [*codes] == [*range(len(codes))]
+        assert all(code.label and code.meaning for code in codes)
+    for code in (*State, *Input):
+        assert getattr(automaton, code.name) is code
 
 
 @pytest.fixture
@@ -61,7 +56,7 @@ def come(monkeypatch):
     look_up = Links._come
 
     def note(self, remote, what, now):
-        found.add((remote.state, what))
+        found.add((State(remote.state), Input(what)))
         look_up(self, remote, what, now)
 
     monkeypatch.setattr(Links, "_come", note)
@@ -69,7 +64,7 @@ def come(monkeypatch):
 
 
 def named(entries):
-    return sorted((STATE_NAMES[state], INPUT_NAMES[what]) for state, what in entries)
+    return sorted((state.label, what.label) for state, what in entries)
 
 
 def test_each_entry_comes_in_some_run_and_what_never_comes_in_none(come):
@@ -100,8 +95,8 @@ def test_the_twins_arrays_are_the_table():
 
 def test_what_takes_a_links_place_or_is_told_changes_sets_off_no_more_of_that():
     # The twin's function for it does not call itself.
-    for state in STATES:
-        assert not {REPLACE, automaton.UPDATE} & {*TABLE[state][NEEDED].does, *TABLE[state][CHANGED].does}
+    for state in State:
+        assert not {Action.REPLACE, Action.UPDATE} & {*TABLE[state][NEEDED].does, *TABLE[state][CHANGED].does}
 
 
 def traces():
@@ -121,12 +116,12 @@ def traces():
     ("state", "what", "after", "does"),
     [
         (ACTIVE, LOOP, ACTIVE, ()),
-        (LINKING, ANSWERED, ACTIVE, (automaton.STOP_WAITING,)),
-        (ACTIVE, CHANGED, ACTIVE, (automaton.TELL,)),
-        (ACTIVE, automaton.LOST, GONE, (automaton.NOTE_REVISION, automaton.REMOVE, automaton.ASK_LATER)),
-        (MUTED, QUIET, MUTED, (automaton.STOP_WAITING,)),
-        (MUTED, NEEDED, ACTIVE, (automaton.STOP_WAITING, automaton.TELL_IN_FULL)),
-        (GONE, automaton.BEGUN, ACTIVE, (automaton.ANSWER_IN_FULL,)),
+        (LINKING, ANSWERED, ACTIVE, (Action.STOP_WAITING,)),
+        (ACTIVE, CHANGED, ACTIVE, (Action.TELL,)),
+        (ACTIVE, automaton.LOST, GONE, (Action.NOTE_REVISION, Action.REMOVE, Action.ASK_LATER)),
+        (MUTED, QUIET, MUTED, (Action.STOP_WAITING,)),
+        (MUTED, NEEDED, ACTIVE, (Action.STOP_WAITING, Action.TELL_IN_FULL)),
+        (GONE, automaton.BEGUN, ACTIVE, (Action.ANSWER_IN_FULL,)),
     ],
 )
 def test_changing_an_entry_changes_both_engines_alike(monkeypatch, state, what, after, does):

@@ -207,15 +207,15 @@ def test_neighbor_that_was_killed_and_started_again_on_its_port_is_linked_to_whe
     short = {"update_s": 0.05, "link_loss_s": 0.2}
 
     async def test():
-        async with node_of("test", port, **short) as publisher:
-            killed = node_of("test", port, **short)
+        async with node_of("test", port, protocol=wb.DPS(**short)) as publisher:
+            killed = node_of("test", port, protocol=wb.DPS(**short))
             await killed.open()
             await killed.subscribe("a/b")
             await publisher.publish("a/b")
             series = await publisher.publish("a/c")
             await until(lambda: "active" in publisher.links.values())
             killed._shut()
-            async with node_of("test", port, listen=killed.address, **short) as back:
+            async with node_of("test", port, listen=killed.address, protocol=wb.DPS(**short)) as back:
                 subscription = await back.subscribe("a/c")
                 await until(lambda: publisher.discovered and publisher.discovered[0].may_want("a/c"))
                 for node in (publisher, back):
@@ -386,7 +386,7 @@ def test_strangers_cannot_break_it_and_what_is_kept_of_them_is_bounded(port, mon
     monkeypatch.setattr(dps_discovery, "MOST_WAITING", 3)
 
     async def test():
-        async with node_of("test", port, max_links=2) as node:
+        async with node_of("test", port, protocol=wb.DPS(max_links=2)) as node:
             node.will_publish("a/b")
             with dps_multicast._sender(*loopback(), port) as mouth:
 

@@ -16,7 +16,11 @@ async def keep(node):
 
 def test_addresses_are_registered_and_looked_up_by_tenant_but_for_ones_own():
     async def test():
-        async with wb.dps_node(separators="/.") as keeper, wb.dps_node() as one, wb.dps_node() as other:
+        async with (
+            wb.dps_node(protocol=wb.DPS(separators="/.")) as keeper,
+            wb.dps_node() as one,
+            wb.dps_node() as other,
+        ):
             await keep(keeper)
             assert await one.register(keeper.address) == [str(one)]
             await one.register(keeper.address)

@@ -126,7 +126,7 @@ def test_an_acknowledgement_that_the_radio_gave_up_is_repeated_unless_another_ha
 def test_muted_interests_that_a_crowd_forgets_are_taken_back_behind_its_other_links():
     alone = Alone().linked(1, [TOPIC]).linked(2, mesh_id=LOW)
     alone.until(3)
-    alone.node.is_crowded = True
+    alone.node.context.is_crowded = True
     sent = alone.node.links.remotes[2].interests
     assert not sent.is_empty and alone.state(2) == ACTIVE
     # The message that mutes the link repeats what is known: it brings no other reason to update the neighbors.

@@ -79,7 +79,7 @@ def test_captured_multicast_is_received_and_answered_byte_for_byte(port, dps_cap
         captured = {one["name"]: bytes.fromhex(one["hex"]) for one in dps_captured["messages"]}
         publication, answer = captured["mcast_00_pub"], captured["mcast_01_ack"]
         async with wb.dps_node(
-            separators="/.", multicast=Multicast(sends=False, interfaces=[LOOPBACK], port=port)
+            protocol=wb.DPS(separators="/."), multicast=Multicast(sends=False, interfaces=[LOOPBACK], port=port)
         ) as node:
             await node.subscribe("m/#", handler=lambda one: one.acknowledge(b"This is an ACK from 127.0.0.1:40001"))
             with Peer() as c_node, dps_multicast._sender(*loopback(), port) as sender:

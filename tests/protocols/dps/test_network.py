@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.families import examples
 from tests.network import SECOND
-from tests.protocols.dps.checks import PUBLICATIONS, SUBSCRIPTIONS, graphs, mesh, muted, parts, states
+from tests.protocols.dps.checks import PUBLICATIONS, SUBSCRIPTIONS, active, graphs, mesh, muted, parts, states
 from workbench import draws
 from workbench.protocols.contract import Delivered
 from workbench.protocols.dps import DPS, topics, wire
@@ -231,7 +231,7 @@ def test_subscription_of_attributes_ends_when_it_expires():
     network.advance(10)
     network.publish(1, "TEMP IS 27")
     assert len(subscription.take()) == 1
-    assert network.nodes[1].links.active() == []
+    assert active(network.nodes[1]) == []
 
 
 def test_retained_publication_reaches_who_asks_later_and_ends():

@@ -545,7 +545,9 @@ messages = st.one_of(
         st.integers(0, 65535),
         st.booleans(),
     ),
-    st.builds(wire.Acknowledgement, st.just(b"p" * 16), st.integers(1, 4), st.binary(max_size=3)),
+    st.builds(
+        lambda *fields: wire.Acknowledgement(*fields), st.just(b"p" * 16), st.integers(1, 4), st.binary(max_size=3)
+    ),
 )
 happenings = st.one_of(
     st.tuples(st.just("says"), st.integers(1, 4), messages),

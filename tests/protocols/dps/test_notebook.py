@@ -96,18 +96,21 @@ def test_a_subscription_is_ended_by_with():
         assert list(left_open) == []
 
 
-def test_settings_have_names_and_the_defaults_of_the_protocol():
-    shown_ones = inspect.signature(wb.dps_node).parameters
-    assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in shown_ones.values())
-    table = {one.name: one for one in DPS.parameters}
-    given = {name: one.default for name, one in shown_ones.items() if name in table}
-    assert given == {name: table[name].default for name in given}
-    # What is not there is for radios alone.
-    assert table.keys() - given.keys() == {"crowd", "best_links"}
-    changed = wb.dps_node(filter_bits=64, separators=".", relink_s=1.0).protocol
-    assert changed == DPS(filter_bits=64, separators=".", relink_s=1.0)
+def test_settings_are_those_of_a_protocol():
+    assert wb.dps_node().protocol == DPS()
+    assert wb.dps_node(protocol=DPS(filter_bits=64)).protocol == DPS(filter_bits=64)
+    with pytest.raises(ParameterError, match="it must be a wb.DPS"):
+        wb.dps_node("127.0.0.1:0", 64)
+
+
+def test_settings_as_keywords_of_a_node_warn():
+    with pytest.warns(DeprecationWarning, match=r"dps_node\(protocol=wb.DPS\(filter_bits=64, separators='.'\)\)"):
+        changed = wb.dps_node(filter_bits=64, separators=".").protocol
+    assert changed == DPS(filter_bits=64, separators=".")
     with pytest.raises(ParameterError, match=r"'filter_bitz' \(did you mean filter_bits\?\)"):
         wb.dps_node(filter_bitz=64)
+    with pytest.raises(ParameterError, match="beside a protocol"):
+        wb.dps_node(filter_bits=64, protocol=DPS())
 
 
 @pytest.mark.parametrize("name", ["subscribe", "publish", "register", "lookup", "discover", "will_publish", "link"])

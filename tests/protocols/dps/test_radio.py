@@ -6,7 +6,7 @@ import pytest
 
 import workbench as wb
 from tests.network import SECOND, Network
-from tests.protocols.dps.checks import mesh, muted, parts, states
+from tests.protocols.dps.checks import active, mesh, muted, parts, states
 from workbench import draws
 from workbench.protocols.contract import Forwarded
 from workbench.protocols.dps import DPS, rules, wire
@@ -53,7 +53,7 @@ def lonely_node(neighbors, **settings):
 
 def test_a_node_with_few_neighbors_asks_all_that_will_not_ask_it():
     node, times = lonely_node({10: 0.9, 20: 0.6, 60: 1.0, 70: 0.5, 80: 0.4})
-    assert not node.is_crowded
+    assert not node.context.is_crowded
     # Those with lower addresses ask by themselves, and are asked when they have not.
     assert {neighbor for neighbor, at_us in times.items() if at_us <= SECOND} == {60, 70}
     assert {neighbor for neighbor, at_us in times.items() if at_us > 4 * SECOND} == {10, 20}
@@ -62,7 +62,7 @@ def test_a_node_with_few_neighbors_asks_all_that_will_not_ask_it():
 def test_a_node_in_a_crowd_asks_the_best_alone_and_the_very_best_first():
     qualities = {neighbor: 0.5 + neighbor % 5 / 10 for neighbor in range(20)}
     node, times = lonely_node(qualities, best_links=4)
-    assert node.is_crowded
+    assert node.context.is_crowded
     assert len(times) == 4 and all(qualities[neighbor] == 0.9 for neighbor in times)
     ranked = sorted(times, key=lambda one: rules.rank(qualities[one], 50, one, 20))
     assert sorted(times, key=times.__getitem__) == ranked
@@ -125,7 +125,7 @@ def test_a_scouts_link_that_joins_nothing_is_ended_at_both_ends():
 
 def test_where_a_hub_dies_its_neighbors_ask_others():
     network = crowd(CLIQUE)
-    hub = max(network.nodes, key=lambda address: len(network.nodes[address].links.active()))
+    hub = max(network.nodes, key=lambda address: len(active(network.nodes[address])))
     network.links = {link for link in network.links if hub not in link}
     network.advance(120)
     rest = [part for part in parts(network) if part != {hub}]
@@ -203,8 +203,8 @@ def test_a_node_without_a_link_layer_is_in_no_crowd():
     node.start(0)
     for neighbor in range(100, 130):
         node.link(neighbor, 0)
-    assert not node.is_crowded and node.times == rules.times_of(node.settings)
-    assert network.nodes[0].times == rules.times_of(node.settings, 0, True)
+    assert not node.context.is_crowded and node.context.times == rules.times_of(node.settings)
+    assert network.nodes[0].context.times == rules.times_of(node.settings, 0, True)
 
 
 @pytest.mark.parametrize("is_crowded", [True, False])

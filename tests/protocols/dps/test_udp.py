@@ -16,8 +16,8 @@ from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.cose import A256KW, KeyStore, Security
 from workbench.protocols.dps.udp import addresses as dps_addresses
 from workbench.protocols.dps.udp import endpoint as dps_socket
+from workbench.protocols.dps.udp.application import Mailbox
 from workbench.protocols.dps.udp.link_keeper import now_us
-from workbench.protocols.dps.udp.mailbox import Mailbox
 
 SHORT = {"update_s": 0.05, "link_loss_s": 0.2, "relink_s": 0.1}
 
@@ -47,7 +47,11 @@ def test_a_wildcard_alone_is_told_to_ask_no_neighbor_for_anything(topics):
 
 def test_a_node_that_is_full_is_among_what_is_said_of_no_answer():
     async def test():
-        async with wb.dps_node(max_links=1) as full, wb.dps_node() as first, wb.dps_node(**SHORT) as second:
+        async with (
+            wb.dps_node(protocol=wb.DPS(max_links=1)) as full,
+            wb.dps_node() as first,
+            wb.dps_node(protocol=wb.DPS(**SHORT)) as second,
+        ):
             await first.link(str(full))
             with pytest.raises(wb.LinkError, match="does not answer: nothing listens there, or the node there is full"):
                 await second.link(str(full))
@@ -110,7 +114,7 @@ def test_a_handler_that_raises_costs_nobody_else_anything_and_the_loop_is_told()
 def test_answers_come_to_a_handler_though_nobody_holds_the_series_for_as_many_as_there_is_room_for():
     async def test():
         answers = []
-        async with wb.dps_node(max_history=2) as node:
+        async with wb.dps_node(protocol=wb.DPS(max_history=2)) as node:
             held = []
             await node.subscribe("a/#", handler=held.append)
             for number in range(3):
@@ -257,7 +261,7 @@ def test_what_cannot_be_sent_yet_is_bounded_in_bytes(monkeypatch):
 def test_mailbox_loses_the_oldest_beyond_its_bytes_but_not_the_last():
     mailbox = Mailbox(10, 100, len)
     mailbox.put([bytes(40), bytes(50)])
-    assert (mailbox.lost, len(mailbox)) == (0, 2)
+    assert (mailbox.lost, mailbox.waiting) == (0, 2)
     mailbox.put([bytes(60)])
     assert (mailbox.lost, mailbox.pop()) == (2, bytes(60))
     mailbox.put([bytes(500)])
@@ -320,14 +324,14 @@ def test_unlinked_neighbor_is_sent_nothing_more():
 
 def test_link_is_asked_for_again_when_a_neighbor_that_crashed_is_back():
     async def test():
-        async with wb.dps_node(**SHORT) as publisher:
-            neighbor = wb.dps_node(**SHORT)
+        async with wb.dps_node(protocol=wb.DPS(**SHORT)) as publisher:
+            neighbor = wb.dps_node(protocol=wb.DPS(**SHORT))
             await neighbor.open()
             address = neighbor.address
             await publisher.link(address)
             crash(neighbor)
             await until(lambda: not publisher.links)
-            async with wb.dps_node(address, **SHORT) as back:
+            async with wb.dps_node(address, wb.DPS(**SHORT)) as back:
                 subscription = await back.subscribe("a")
                 sent = await publisher.publish("a")
                 while await subscription.next(0.02) is None:
@@ -338,8 +342,8 @@ def test_link_is_asked_for_again_when_a_neighbor_that_crashed_is_back():
 
 def test_link_that_is_not_kept_is_not_asked_for_again():
     async def test():
-        async with wb.dps_node(**SHORT) as node:
-            neighbor = wb.dps_node(**SHORT)
+        async with wb.dps_node(protocol=wb.DPS(**SHORT)) as node:
+            neighbor = wb.dps_node(protocol=wb.DPS(**SHORT))
             await neighbor.open()
             await node.link(neighbor.address, keep=False)
             crash(neighbor)
@@ -356,10 +360,10 @@ def test_neighbor_that_comes_later_is_found_by_a_node_that_keeps_asking():
     async def test():
         with Peer() as later:
             address = later.address
-        async with wb.dps_node(**SHORT) as node:
+        async with wb.dps_node(protocol=wb.DPS(**SHORT)) as node:
             await node.keep_linked(address)
             await until(lambda: not node.links)
-            async with wb.dps_node(address, **SHORT):
+            async with wb.dps_node(address, wb.DPS(**SHORT)):
                 await until(lambda: "active" in node.links.values())
 
     run(test())
@@ -465,7 +469,7 @@ def test_node_is_opened_once():
 def test_neighbor_that_does_not_answer_is_an_error_of_link_and_is_asked_no_more():
     async def test():
         with Peer() as silent:
-            async with wb.dps_node(**SHORT) as node:
+            async with wb.dps_node(protocol=wb.DPS(**SHORT)) as node:
                 with pytest.raises(wb.LinkError, match="does not answer"):
                     await node.link(silent.address)
                 with pytest.raises(wb.LinkError, match="does not answer"):
@@ -498,7 +502,10 @@ def test_garbage_and_addresses_that_cannot_be_answered_are_dropped_with_their_re
 
 def test_flood_of_strangers_leaves_a_bounded_number_of_links_and_a_node_that_works():
     async def test():
-        async with wb.dps_node(max_links=10, **SHORT) as node, wb.dps_node(**SHORT) as friend:
+        async with (
+            wb.dps_node(protocol=wb.DPS(max_links=10, **SHORT)) as node,
+            wb.dps_node(protocol=wb.DPS(**SHORT)) as friend,
+        ):
             await friend.link(node.address)
             received = await node.subscribe("a")
             with ExitStack() as stack:

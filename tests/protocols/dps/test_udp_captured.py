@@ -50,7 +50,7 @@ def with_port(frame, old, new):
 
 def test_our_subscriber_answers_the_publisher_of_the_capture_as_the_c_node_did(dps_captured):
     async def test():
-        async with wb.dps_node(separators=SEPARATORS) as node:
+        async with wb.dps_node(protocol=wb.DPS(separators=SEPARATORS)) as node:
             with Peer() as publisher:
                 exchange = Exchange(dps_captured, "basic", SUBSCRIBER, node, publisher)
                 node.core.links.start(exchange.message("01_sak").mesh_id)
@@ -72,7 +72,7 @@ def test_our_subscriber_answers_the_publisher_of_the_capture_as_the_c_node_did(d
 
 def test_our_publisher_goes_through_the_exchange_of_the_capture_as_the_c_node_did(dps_captured):
     async def test():
-        async with wb.dps_node(separators=SEPARATORS) as node:
+        async with wb.dps_node(protocol=wb.DPS(separators=SEPARATORS)) as node:
             with Peer() as subscriber:
                 exchange = Exchange(dps_captured, "basic", PUBLISHER, node, subscriber)
                 captured = exchange.message("03_pub")
@@ -106,7 +106,7 @@ def keys(captured):
 def test_encrypted_publication_of_the_capture_is_read_and_acknowledged_under_its_key(dps_captured):
     async def test():
         store = keys(dps_captured)
-        async with wb.dps_node(separators=SEPARATORS, security=cose.Security(store)) as node:
+        async with wb.dps_node(protocol=wb.DPS(separators=SEPARATORS), security=cose.Security(store)) as node:
             with Peer() as publisher:
                 exchange = Exchange(dps_captured, "enc1", SUBSCRIBER, node, publisher)
                 opened = cose.Security(store).open(exchange.message("03_pub"))
@@ -132,7 +132,7 @@ def test_publications_for_others_are_not_readable_and_are_dropped_as_sealed(dps_
         other = cose.KeyStore()
         other.add_symmetric("someone", bytes(32))
         for security in (None, cose.Security(other)):
-            async with wb.dps_node(separators=SEPARATORS, security=security) as node:
+            async with wb.dps_node(protocol=wb.DPS(separators=SEPARATORS), security=security) as node:
                 with Peer() as publisher:
                     exchange = Exchange(dps_captured, "enc1", SUBSCRIBER, node, publisher)
                     topics = cose.Security(keys(dps_captured)).open(exchange.message("03_pub")).message.topics

@@ -385,7 +385,7 @@ def test_a_node_alone_has_the_shade_of_its_own_subscription():
     )
     discs = see(alone).layer("filters")
     assert len(discs.alive(SECOND // 2)) == 0 and discs.column("weight")[discs.alive(2 * SECOND)].tolist() == [1.0]
-    assert {look.said for look in dps_layers.STATES} == set(automaton.STATE_NAMES)
+    assert {look.said for look in dps_layers.STATES} == {state.label for state in automaton.State}
 
 
 # The way of a publication

@@ -60,7 +60,9 @@ PUBLICATIONS = st.builds(
     st.lists(st.text(max_size=20), max_size=4).map(tuple),
     st.binary(max_size=50),
 )
-ACKNOWLEDGEMENTS = st.builds(dps.Acknowledgement, IDS, st.integers(1, 2**32 - 1), st.binary(max_size=50))
+ACKNOWLEDGEMENTS = st.builds(
+    lambda *fields: dps.Acknowledgement(*fields), IDS, st.integers(1, 2**32 - 1), st.binary(max_size=50)
+)
 INTERESTS = st.tuples(st.binary(min_size=32, max_size=32), VECTORS)
 SUBSCRIPTIONS = st.builds(
     lambda place, sequence, flags, mesh_id, interests: dps.Subscription(*place, sequence, flags, mesh_id, *interests),

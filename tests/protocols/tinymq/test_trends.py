@@ -16,6 +16,8 @@ ONCE = {"info_s": 0.0, "refresh_s": 0.0, "retries": 0}
 class Table:
     """A sweep's table, made up: protocol -> trees -> the metric in each of some networks."""
 
+    radio_note = ""
+
     axes = ("topology", "protocol", "protocol.roots")
 
     def __init__(self, values, name="stored_per_tree"):

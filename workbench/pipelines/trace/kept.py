@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from workbench.errors import DataError
 from workbench.keywords import checked
+from workbench.pipelines import damage
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.code import Codes
@@ -22,6 +23,7 @@ from workbench.sweeps.store.traces import SCHEMA, File, Kept, runs_of, with_key
 
 Source = str | Path | Run | Scenario | Iterable[Run | Scenario]
 _TOLD = 3
+_VERIFY = "parquet.page.verify-checksum.enabled"  # Spark's reader of Parquet has it off.
 
 
 @checked
@@ -69,11 +71,13 @@ PLAIN = pa.schema([(field.name, pa.string() if pa.types.is_dictionary(field.type
 def _of_folder(folder: Path, spark: Any, only: Collection[str] | None, code: str | None) -> Any:
     chosen = chosen_runs(folder, only, code)
     if spark is not None:
-        frame = spark.read.parquet(*map(str, chosen))
+        frame = spark.read.option(_VERIFY, "true").parquet(*map(str, chosen))
         frame = frame if only is None else frame.where(frame.scenario.isin(list(only)))
         return frame if code is None else frame.where(frame.code == code)
     if only is None and code is None:
         return next(iter(chosen)).parent
+    for path in chosen:
+        damage.check(path)
     found = [batch for path, runs in chosen.items() for run in runs for batch in File(path).batches(run)]
     return pa.Table.from_batches(found, SCHEMA).unify_dictionaries()
 

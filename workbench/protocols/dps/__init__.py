@@ -17,13 +17,14 @@ Theory of operation
 
 Where what stands
     node            node.py: what the application calls, what comes from neighbors, when to wake up
+                    context.py: what its parts share, and where they send frames and report events
     links           automaton.py: the table of a link's states, and how a link is muted (docs/images/dps-links.svg);
-                    links.py acts by it; remotes.py has what is known of a neighbor, outgoing.py the messages to it,
-                    mesh_ids.py the ids that show loops, interests.py the sums of filters that neighbors are told;
-                    neighborhood.py whom a node on a radio asks for links, and what it spares a crowd
+                    links.py acts by it; remotes.py has the state of a neighbor, interests.py the sums of filters and
+                    the messages with them, mesh_ids.py the ids that show loops; neighborhood.py chooses the neighbors
+                    that a node on a radio asks for links, and spares a crowd
     rules           rules.py: constants, times, and decisions on plain numbers, which the fast twin calls too
-    publications    publications.py: forwarding and delivery; history.py: what was seen; retained.py and resending.py:
-                    what is kept, and when it is sent again; repeats.py: what a radio gave up; acknowledgements.py;
+    publications    publications.py: forwarding, delivery, and sending again what a radio gave up; history.py: the ids
+                    that were seen; retained.py: what is kept, and when it is sent to a neighbor; acknowledgements.py;
                     series.py: what the application gets
     topics          topics.py: items and matching; mapping.py: attributes as topics; bloom/: filters, one or many
     messages        wire/: bytes of all messages, and the CoAP envelope; cose/: encryption and signatures
@@ -134,8 +135,11 @@ Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427 (Apache-2.0; archived). B. Bloom: Space/time trade-offs
     in hash coding with allowable errors, CACM 1970.
 
-This folder is written in MicroPython's subset of Python, though its filters need CPython's long integers.
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 from workbench.errors import ParameterError
 from workbench.protocols.dps import mapping, wire
@@ -203,17 +207,17 @@ class DPS(Protocol):
         "it runs in simulation and over UDP"
     )
 
-    def __init__(self, **settings):
+    def __init__(self, **settings: Any) -> None:
         Protocol.__init__(self, **settings)
         BitVector(self.filter_bits)  # It says what is wrong with a length.
         separator_bytes(self.separators)
         if not self.separators:
             raise ParameterError("DPS: separators is empty; name at least one, as in separators='/'")
 
-    def receptions_on_an_arc(self, readings, subscriptions, duration_s):
+    def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
         """Besides the readings: links that come to be, and are kept up."""
         return readings + 400
 
-    def matching_samples(self, subscription, publication):
+    def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:
         """As `attributes.matching_samples`, but TOPIC is matched as topics are, with wildcards."""
         return mapping.samples(subscription, publication, self.separators)

@@ -5,30 +5,32 @@ Theory of operation
     link or straight to its address, and from there likewise; the bytes stay as they are. It is sent once. The node that
     has published it hands it to its series. What was encrypted is answered encrypted: an answer to it that is neither
     that nor signed by a known key is dropped as "plain".
-
-This file is written in MicroPython's subset of Python.
 """
+
+from __future__ import annotations
 
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Forwarded
 from workbench.protocols.dps import wire
+from workbench.protocols.dps.context import Context, Neighbor
 from workbench.protocols.dps.events import Acknowledged
+from workbench.protocols.dps.history import History
 from workbench.protocols.dps.publications import checked, label
-from workbench.protocols.dps.series import Answer
+from workbench.protocols.dps.series import Answer, Arrival, Series
 
 NAME = wire.NAMES[wire.ACKNOWLEDGEMENT]
 
 
 class Acknowledgements:
-    """What one node does with them. ``history`` knows the way back."""
+    """Acknowledgements at one node. Its ``history`` has the path back of each publication."""
 
-    def __init__(self, node, history):
-        self.node = node
+    def __init__(self, context: Context, history: History) -> None:
+        self._context = context
         self._history = history
-        self._own = {}  # publication id -> Series, the one published last at the end
-        self._most = node.settings.max_history
+        self._own: dict[bytes, Series] = {}  # publication id -> Series, the one published last at the end
+        self._most = context.settings.max_history
 
-    def expect(self, series):
+    def expect(self, series: Series) -> None:
         """Answers to this series are for this node; of too many the oldest are forgotten."""
         own = self._own
         own.pop(series.publication_id, None)
@@ -36,7 +38,7 @@ class Acknowledgements:
             del own[next(iter(own))]
         own[series.publication_id] = series
 
-    def send(self, arrival, data):
+    def send(self, arrival: Arrival, data: bytes) -> None:
         """Acknowledge what has arrived.
 
         ParameterError if its publisher has not asked for that, EncodeError if it does not fit a datagram.
@@ -45,18 +47,18 @@ class Acknowledgements:
             raise ParameterError("the publisher has not asked for acknowledgements of this publication")
         message = wire.Acknowledgement(arrival.publication_id, arrival.sequence, data)
         if arrival.neighbor is None:
-            self._hand_over(message, NOBODY, data, None, None)
+            self._hand_over(message, Answer(arrival.sequence, data, None, None, None))
             return
         if arrival.opened is not None:
-            message = self.node.security.answering(arrival.opened).seal(message)
+            message = self._context.security.answering(arrival.opened).seal(message)
         frame = checked(wire.encode(message), NAME)
         neighbor = self._history.way_back(arrival.publication_id)
         if neighbor is None:
-            self._drop(message, NOBODY, "no_way_back")
+            self._drop(message, None, "no_way_back")
             return
-        self.node.outbox.append((neighbor, frame))
+        self._context.send(neighbor, frame)
 
-    def take(self, message, frame, neighbor):
+    def take(self, message: wire.Acknowledgement, frame: bytes, neighbor: Neighbor) -> None:
         """One from a neighbor: for a series of this node's own, or to be passed on."""
         series = self._own.get(message.publication_id)
         if series is not None and message.acknowledged <= series.sequence:
@@ -70,13 +72,12 @@ class Acknowledgements:
         if onward is None or onward == neighbor:
             self._drop(message, neighbor, "no_way_back")
             return
-        self.node.outbox.append((onward, frame))
-        if self.node.tells_all:
-            origin, number = label(message.publication_id, message.acknowledged)
-            self.node.events.append(Forwarded(neighbor, NAME, origin, number, 1, ""))
+        self._context.send(onward, frame)
+        if self._context.reports_details:
+            self._context.report(Forwarded, neighbor, NAME, *_label(message), 1, "")
 
-    def _open(self, message, series, neighbor):
-        security = self.node.security
+    def _open(self, message: wire.Acknowledgement, series: Series, neighbor: Neighbor) -> None:
+        security = self._context.security
         data, sender, way = message.data, None, None
         if data is None:
             try:
@@ -90,15 +91,18 @@ class Acknowledgements:
         if sender is None and way is None and (series.is_encrypted or (security is not None and not security.plain)):
             self._drop(message, neighbor, "plain")
             return
-        self._hand_over(message, neighbor, data, sender, way)
+        self._hand_over(message, Answer(message.acknowledged, data, sender, way, neighbor))
 
-    def _hand_over(self, message, peer, data, sender, way):
+    def _hand_over(self, message: wire.Acknowledgement, answer: Answer) -> None:
         series = self._own.get(message.publication_id)
         if series is not None:
-            series.put(Answer(message.acknowledged, data, sender, way, None if peer == NOBODY else peer))
-            origin, number = label(message.publication_id, message.acknowledged)
-            self.node.events.append(Acknowledged(peer, NAME, origin, number, len(data), ""))
+            series.put(answer)
+            peer = NOBODY if answer.neighbor is None else answer.neighbor
+            self._context.report(Acknowledged, peer, NAME, *_label(message), len(answer.data), "")
 
-    def _drop(self, message, peer, reason):
-        origin, number = label(message.publication_id, message.acknowledged)
-        self.node.drop(peer, NAME, origin, number, reason)
+    def _drop(self, message: wire.Acknowledgement, neighbor: Neighbor | None, reason: str) -> None:
+        self._context.drop(neighbor, NAME, _label(message), reason)
+
+
+def _label(message: wire.Acknowledgement) -> tuple[int, int]:
+    return label(message.publication_id, message.acknowledged)

@@ -1,11 +1,12 @@
 """The life of one link of a DPS node, as a table: the state, what comes, the state after it, and what is done.
 
 How to read it
-    ``TABLE[state][what comes]`` is an `Entry`: the state after it, the actions in their order, and why. The state
-    changes first, then the actions are done. "Never" stands where something cannot come in a state, with the reason.
+    ``TABLE[state][input]`` is an `Entry`. The state changes first, then the actions are done in their order. "Never"
+    stands where an input cannot come in a state, with the reason.
 
-    `links.py` finds out what has come, looks it up here and does the actions; the fast twin reads the same table
-    (`fast/links.py`). docs/images/dps-links.svg is drawn from it (`views/automaton.py`).
+    `links.py` names the input, looks it up here and does the actions: the label of an action is the name of a method
+    there. The fast twin reads the same table (`fast/links.py`), and docs/images/dps-links.svg is drawn from it
+    (`views/automaton.py`).
 
 How a link is muted
     LOOP comes with a message that carries the flag MUTE, or a mesh id of the owner of the lowest on this side of its
@@ -17,25 +18,104 @@ How a link is muted
 How every link ends
     In each state a message is outstanding, which is answered or LOST, or QUIET comes and sends one. So whoever has
     gone is forgotten, and what it asked for, be its link muted or half made.
-
-This file is written in MicroPython's subset of Python.
 """
 
-from collections import namedtuple
+from __future__ import annotations
 
-# States of a link. The numbers are those of `LinkSet` in a trace.
-GONE, LINKING, ACTIVE, MUTED, UNMUTING, UNLINKING = range(6)
-STATE_NAMES = ("gone", "linking", "active", "muted", "unmuting", "unlinking")
-STATE_MEANINGS = (
-    "there is no link",
-    "asked for; no answer yet",
-    "carries interests and publications",
-    "closes a loop: carries neither",
-    "taken into use again; no answer yet",
-    "its end is told; no answer yet",
-)
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Self
 
-# What comes.
+
+class _Code(IntEnum):
+    """A number with a label and a meaning, declared as ``NAME = "meaning"``; numbers count from 0."""
+
+    meaning: str
+
+    def __new__(cls, meaning: str) -> Self:
+        member = int.__new__(cls, len(cls.__members__))
+        member._value_ = len(cls.__members__)
+        member.meaning = meaning
+        return member
+
+    @cached_property
+    def label(self) -> str:
+        """The name in small letters, as events and drawings show it."""
+        return self.name.lower().replace("_", " ")
+
+
+class State(_Code):
+    """State of a link. The numbers and labels are those of `LinkSet` in a trace."""
+
+    GONE = "there is no link"
+    LINKING = "asked for; no answer yet"
+    ACTIVE = "carries interests and publications"
+    MUTED = "closes a loop: carries neither"
+    UNMUTING = "taken into use again; no answer yet"
+    UNLINKING = "its end is told; no answer yet"
+
+
+class Input(_Code):
+    """Input of a link: a message, a time, a request of the application."""
+
+    ASKED = "the application, or the topology, asks for the link"
+    END = "the application ends it, and no answer is outstanding"
+    END_WAITS = "the application ends it, while an answer is outstanding"
+    BEGUN = "a neighbor tells its interests as for the first time: it is new, has given the link up, or has restarted"
+    RESTARTED = (
+        "a neighbor acknowledges what it was told as if it were the first, or tells a change of what is not here any "
+        "more"
+    )
+    UNMUTED = "a neighbor takes a muted link into use again (flag UNMUTE)"
+    LOOP = "a message shows a loop, or that the link is muted at the other end (flag MUTE)"
+    NO_LOOP = "the answer to what a muted link asked shows no loop any more"
+    ANSWERED = "what was told last is acknowledged"
+    UNLINKED = "a neighbor ends the link (flag UNLINK)"
+    CHANGED = "what is asked for behind the other links may have changed"
+    QUIET = "the link was silent for link_loss_s, or is muted and was silent for about as long, or for recheck_s"
+    OVERDUE = "a message is not answered: it is time to repeat it"
+    LOST = "a message is not answered, however often it was repeated"
+    NEEDED = "an active link has ended, and this one is to take its place"
+
+
+class Action(_Code):
+    """Step of a node for a link: the method of `Links` with this name, behind an underscore."""
+
+    TELL = "send the interests, as a change of what was sent last"
+    TELL_CHANGES = "the same if they have changed; while an answer is outstanding, note that they may have"
+    TELL_IN_FULL = "send all interests, as if none had been sent"
+    TELL_NOTHING = (
+        "send that nothing is asked for here, and the rest later: this asks only whether there is still a loop"
+    )
+    REPEAT = "send again what was not answered"
+    SAY_END = "send that the link ends"
+    END_LATER = "end the link as soon as no answer is outstanding"
+    KEEP = "do not end the link after all"
+    ANSWER_IN_FULL = "the acknowledgement of this message brings all interests"
+    TELL_AGAINST_NOTHING = (
+        "what is sent is a change of nothing, unless the neighbor was told something before it was given up"
+    )
+    FORGET_SENT = "the neighbor has nothing of what was sent: the next is sent in full"
+    FORGET_TOLD = "forget what was sent; from now on it is told against nothing"
+    FORGET_HEARD = "the interests of the neighbor are not asked for any more"
+    FORGET_MUTED = "the same, unless the settings say count_muted"
+    FORGET_REVISION = "any revision of the neighbor's is new"
+    FORGET_MESH_ID = "any mesh id of the neighbor's is new"
+    STOP_WAITING = "no answer is outstanding any more"
+    SETTLE = "the same, and the time to the next sign of life begins"
+    NEW_MESH_ID = "take a mesh id below all that were seen, so that the loop that was there is not seen again"
+    SEND_RETAINED = "send what is retained and may meet the neighbor's interests"
+    NOTE_REVISION = "note the last revision, so that what the neighbor is told next does not look old"
+    REMOVE = "take the link out of the node's links, with the interests behind it"
+    REPLACE = "take a muted link in its place, if there is one: NEEDED comes to that"
+    ASK_LATER = "say that the link has ended; one that is wanted is asked for later"
+    UPDATE = "tell all other neighbors at once what has changed"
+    UPDATE_LATER = "tell all other neighbors after update_s what has changed"
+
+
+# Names of their own: on Python 3.11 to look up State.ACTIVE takes five times as long as to compare it.
+GONE, LINKING, ACTIVE, MUTED, UNMUTING, UNLINKING = State
 (
     ASKED,
     END,
@@ -52,144 +132,37 @@ STATE_MEANINGS = (
     OVERDUE,
     LOST,
     NEEDED,
-) = range(15)
-INPUT_NAMES = (
-    "asked",
-    "end",
-    "end waits",
-    "begun",
-    "restarted",
-    "unmuted",
-    "loop",
-    "no loop",
-    "answered",
-    "unlinked",
-    "changed",
-    "quiet",
-    "overdue",
-    "lost",
-    "needed",
-)
-INPUT_MEANINGS = (
-    "the application, or the topology, asks for the link",
-    "the application ends it, and no answer is outstanding",
-    "the application ends it, while an answer is outstanding",
-    "a neighbor tells its interests as for the first time: it is new, has given the link up, or has restarted",
-    "a neighbor acknowledges what it was told as if it were the first, or tells a change of what is not here any more",
-    "a neighbor takes a muted link into use again (flag UNMUTE)",
-    "a message shows a loop, or that the link is muted at the other end (flag MUTE)",
-    "the answer to what a muted link asked shows no loop any more",
-    "what was told last is acknowledged",
-    "a neighbor ends the link (flag UNLINK)",
-    "what is asked for behind the other links may have changed",
-    "the link was silent for link_loss_s, or is muted and was silent for about as long, or for recheck_s",
-    "a message is not answered: it is time to repeat it",
-    "a message is not answered, however often it was repeated",
-    "an active link has ended, and this one is to take its place",
-)
-# What comes of no importance to a link, as `rules.loop_shown` and `rules.after_tick` say it.
+) = Input
+# No input: a message or a tick that does not concern the state of a link (`rules.loop_shown`, `rules.after_tick`).
 NOTHING = -1
 
-# What is done.
-(
-    TELL,
-    TELL_CHANGES,
-    TELL_IN_FULL,
-    TELL_NOTHING,
-    REPEAT,
-    SAY_END,
-    END_LATER,
-    KEEP,
-    ANSWER_IN_FULL,
-    TELL_AGAINST_NOTHING,
-    FORGET_SENT,
-    FORGET_TOLD,
-    FORGET_HEARD,
-    FORGET_MUTED,
-    FORGET_REVISION,
-    FORGET_MESH_ID,
-    STOP_WAITING,
-    SETTLE,
-    NEW_MESH_ID,
-    SEND_RETAINED,
-    NOTE_REVISION,
-    REMOVE,
-    REPLACE,
-    ASK_LATER,
-    UPDATE,
-    UPDATE_LATER,
-) = range(26)
-ACTION_NAMES = (
-    "tell",
-    "tell changes",
-    "tell in full",
-    "tell nothing",
-    "repeat",
-    "say end",
-    "end later",
-    "keep",
-    "answer in full",
-    "tell against nothing",
-    "forget sent",
-    "forget told",
-    "forget heard",
-    "forget muted",
-    "forget revision",
-    "forget mesh id",
-    "stop waiting",
-    "settle",
-    "new mesh id",
-    "send retained",
-    "note revision",
-    "remove",
-    "replace",
-    "ask later",
-    "update",
-    "update later",
-)
-ACTION_MEANINGS = (
-    "send the interests, as a change of what was sent last",
-    "the same if they have changed; while an answer is outstanding, note that they may have",
-    "send all interests, as if none had been sent",
-    "send that nothing is asked for here, and the rest later: this asks only whether there is still a loop",
-    "send again what was not answered",
-    "send that the link ends",
-    "end the link as soon as no answer is outstanding",
-    "do not end the link after all",
-    "the acknowledgement of this message brings all interests",
-    "what is sent is a change of nothing, unless the neighbor was told something before it was given up",
-    "the neighbor has nothing of what was sent: the next is sent in full",
-    "forget what was sent; from now on it is told against nothing",
-    "the interests of the neighbor are not asked for any more",
-    "the same, unless the settings say count_muted",
-    "any revision of the neighbor's is new",
-    "any mesh id of the neighbor's is new",
-    "no answer is outstanding any more",
-    "the same, and the time to the next sign of life begins",
-    "take a mesh id below all that were seen, so that the loop that was there is not seen again",
-    "send what is retained and may meet the neighbor's interests",
-    "note the last revision, so that what the neighbor is told next does not look old",
-    "take the link out of the node's links, with the interests behind it",
-    "take a muted link in its place, if there is one: NEEDED comes to that",
-    "say that the link has ended; one that is wanted is asked for later",
-    "tell all other neighbors at once what has changed",
-    "tell all other neighbors after update_s what has changed",
-)
 
-Entry = namedtuple("Entry", ("state", "does", "why"))
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The state after an input, the actions in their order, and why. Without a state the input never comes."""
+
+    state: State | None
+    does: tuple[Action, ...]
+    why: str
 
 
-def _never(why):
+def _to(state: State, actions: str, why: str) -> Entry:
+    """Return an entry with the actions of these labels."""
+    names = actions.upper().replace(" ", "_").split(",_") if actions else ()
+    return Entry(state, tuple(Action[name] for name in names), why)
+
+
+def _never(why: str) -> Entry:
     return Entry(None, (), why)
 
 
-_TOLD_ANEW = (FORGET_REVISION, FORGET_MESH_ID, FORGET_HEARD, FORGET_SENT, STOP_WAITING)
-_UNMUTED_HERE = (FORGET_HEARD, FORGET_SENT, STOP_WAITING)
-_MUTED_NOW = (FORGET_TOLD, FORGET_MUTED, SETTLE)
-_TOLD_AGAIN = (FORGET_REVISION, FORGET_MESH_ID, FORGET_HEARD, STOP_WAITING, TELL_IN_FULL)
-_TAKEN_INTO_USE = (NEW_MESH_ID, FORGET_HEARD, STOP_WAITING, TELL_IN_FULL)
-_ENDED = (REMOVE, ASK_LATER, UPDATE)
-_GIVEN_UP = (NOTE_REVISION, REMOVE, ASK_LATER, UPDATE_LATER)
+_TOLD_ANEW = "forget revision, forget mesh id, forget heard, forget sent, stop waiting"
+_UNMUTED_HERE = "forget heard, forget sent, stop waiting"
+_MUTED_NOW = "forget told, forget muted, settle"
+_TOLD_AGAIN = "forget revision, forget mesh id, forget heard, stop waiting, tell in full"
+_TAKEN_INTO_USE = "new mesh id, forget heard, stop waiting, tell in full"
+_ENDED = "remove, ask later, update"
+_GIVEN_UP = "note revision, remove, ask later, update later"
 
 _NO_LINK = _never("there is no link that it could be about")
 _KEPT = "there is a link; it is not ended after all"
@@ -203,12 +176,12 @@ _ANEW = "the neighbor has nothing of ours: it is told everything, and what it to
 _DEAF = "the neighbor has gone; its interests are not asked for any more"
 _DEAF_AND_OLD = "the same; its mesh id may go round a loop, which an id below that one shows"
 
-TABLE = {
+TABLE: dict[State, dict[Input, Entry]] = {
     GONE: {
-        ASKED: Entry(LINKING, (TELL_IN_FULL,), "the first message brings all interests"),
+        ASKED: _to(LINKING, "tell in full", "the first message brings all interests"),
         END: _NO_LINK,
         END_WAITS: _NO_LINK,
-        BEGUN: Entry(ACTIVE, (TELL_AGAINST_NOTHING, ANSWER_IN_FULL), "a neighbor asks for a link, and has one"),
+        BEGUN: _to(ACTIVE, "tell against nothing, answer in full", "a neighbor asks for a link, and has one"),
         RESTARTED: _NO_LINK,
         UNMUTED: _never("what comes without a link is BEGUN first"),
         LOOP: _never("what comes without a link is BEGUN first"),
@@ -222,90 +195,90 @@ TABLE = {
         NEEDED: _NO_LINK,
     },
     LINKING: {
-        ASKED: Entry(LINKING, (KEEP,), _KEPT),
+        ASKED: _to(LINKING, "keep", _KEPT),
         END: _WAITING,
-        END_WAITS: Entry(LINKING, (END_LATER,), _OUTSTANDING),
-        BEGUN: Entry(ACTIVE, _TOLD_ANEW + (ANSWER_IN_FULL,), _ANEW),
+        END_WAITS: _to(LINKING, "end later", _OUTSTANDING),
+        BEGUN: _to(ACTIVE, _TOLD_ANEW + ", answer in full", _ANEW),
         RESTARTED: _NOT_ACTIVE,
-        UNMUTED: Entry(ACTIVE, _UNMUTED_HERE + (ANSWER_IN_FULL,), "both sides begin anew"),
-        LOOP: Entry(MUTED, _MUTED_NOW, "the neighbor is joined elsewhere: the new link would close a loop"),
+        UNMUTED: _to(ACTIVE, _UNMUTED_HERE + ", answer in full", "both sides begin anew"),
+        LOOP: _to(MUTED, _MUTED_NOW, "the neighbor is joined elsewhere: the new link would close a loop"),
         NO_LOOP: _NOT_MUTED,
-        ANSWERED: Entry(ACTIVE, (SETTLE, SEND_RETAINED), "the neighbor has our interests, and we may have its"),
-        UNLINKED: Entry(GONE, _ENDED, _DEAF),
-        CHANGED: Entry(LINKING, (TELL_CHANGES,), "a change says nothing to who may not have what it changes"),
+        ANSWERED: _to(ACTIVE, "settle, send retained", "the neighbor has our interests, and we may have its"),
+        UNLINKED: _to(GONE, _ENDED, _DEAF),
+        CHANGED: _to(LINKING, "tell changes", "a change says nothing to who may not have what it changes"),
         QUIET: _SILENT,
-        OVERDUE: Entry(LINKING, (REPEAT,), "it may be lost, or its answer"),
-        LOST: Entry(GONE, _GIVEN_UP, _DEAF),
+        OVERDUE: _to(LINKING, "repeat", "it may be lost, or its answer"),
+        LOST: _to(GONE, _GIVEN_UP, _DEAF),
         NEEDED: _NOT_NEEDED,
     },
     ACTIVE: {
-        ASKED: Entry(ACTIVE, (KEEP,), _KEPT),
-        END: Entry(UNLINKING, (SAY_END, REPLACE), "it ends when the neighbor answers; a muted link takes its place"),
-        END_WAITS: Entry(ACTIVE, (END_LATER,), _OUTSTANDING),
-        BEGUN: Entry(ACTIVE, _TOLD_ANEW + (ANSWER_IN_FULL,), _ANEW),
-        RESTARTED: Entry(ACTIVE, _TOLD_AGAIN, "one side takes a change for all interests, or for none"),
-        UNMUTED: Entry(ACTIVE, _UNMUTED_HERE + (ANSWER_IN_FULL,), "it was muted at the other end only"),
-        LOOP: Entry(MUTED, _MUTED_NOW, "interests and publications would go round: the link over which it shows waits"),
+        ASKED: _to(ACTIVE, "keep", _KEPT),
+        END: _to(UNLINKING, "say end, replace", "it ends when the neighbor answers; a muted link takes its place"),
+        END_WAITS: _to(ACTIVE, "end later", _OUTSTANDING),
+        BEGUN: _to(ACTIVE, _TOLD_ANEW + ", answer in full", _ANEW),
+        RESTARTED: _to(ACTIVE, _TOLD_AGAIN, "one side takes a change for all interests, or for none"),
+        UNMUTED: _to(ACTIVE, _UNMUTED_HERE + ", answer in full", "it was muted at the other end only"),
+        LOOP: _to(MUTED, _MUTED_NOW, "interests and publications would go round: the link over which it shows waits"),
         NO_LOOP: _NOT_MUTED,
-        ANSWERED: Entry(ACTIVE, (SETTLE,), "the next change may be told"),
-        UNLINKED: Entry(GONE, (REMOVE, REPLACE, ASK_LATER, UPDATE), _DEAF),
-        CHANGED: Entry(ACTIVE, (TELL_CHANGES,), "the neighbor is told what is asked for behind it"),
-        QUIET: Entry(ACTIVE, (TELL,), "a sign of life, which wants its answer"),
-        OVERDUE: Entry(ACTIVE, (REPEAT,), "it may be lost, or its answer"),
-        LOST: Entry(GONE, (NOTE_REVISION, REMOVE, NEW_MESH_ID, REPLACE, ASK_LATER, UPDATE_LATER), _DEAF_AND_OLD),
+        ANSWERED: _to(ACTIVE, "settle", "the next change may be told"),
+        UNLINKED: _to(GONE, "remove, replace, ask later, update", _DEAF),
+        CHANGED: _to(ACTIVE, "tell changes", "the neighbor is told what is asked for behind it"),
+        QUIET: _to(ACTIVE, "tell", "a sign of life, which wants its answer"),
+        OVERDUE: _to(ACTIVE, "repeat", "it may be lost, or its answer"),
+        LOST: _to(GONE, "note revision, remove, new mesh id, replace, ask later, update later", _DEAF_AND_OLD),
         NEEDED: _NOT_NEEDED,
     },
     MUTED: {
-        ASKED: Entry(MUTED, (KEEP,), _KEPT),
-        END: Entry(UNLINKING, (SAY_END,), "it ends when the neighbor answers"),
-        END_WAITS: Entry(MUTED, (END_LATER,), _OUTSTANDING),
-        BEGUN: Entry(ACTIVE, _TOLD_ANEW + (ANSWER_IN_FULL,), "the neighbor asks again, and there is no loop any more"),
+        ASKED: _to(MUTED, "keep", _KEPT),
+        END: _to(UNLINKING, "say end", "it ends when the neighbor answers"),
+        END_WAITS: _to(MUTED, "end later", _OUTSTANDING),
+        BEGUN: _to(ACTIVE, _TOLD_ANEW + ", answer in full", "the neighbor asks again, and there is no loop any more"),
         RESTARTED: _NOT_ACTIVE,
-        UNMUTED: Entry(UNMUTING, _TAKEN_INTO_USE + (ANSWER_IN_FULL,), "the neighbor needs it, and both sides tell all"),
-        LOOP: Entry(MUTED, _MUTED_NOW, "the answer shows that there is still a loop"),
-        NO_LOOP: Entry(ACTIVE, (FORGET_HEARD,), "the ids that showed a loop were late, or the loop has been cut"),
-        ANSWERED: Entry(MUTED, (SETTLE,), "it waits until it is asked again"),
-        UNLINKED: Entry(GONE, _ENDED, _DEAF),
-        CHANGED: Entry(MUTED, (), "a muted link is told nothing"),
-        QUIET: Entry(MUTED, (FORGET_HEARD, FORGET_REVISION, TELL_NOTHING), "is there still a loop, and a neighbor?"),
-        OVERDUE: Entry(MUTED, (REPEAT,), "it may be lost, or its answer"),
-        LOST: Entry(GONE, _GIVEN_UP, _DEAF),
-        NEEDED: Entry(UNMUTING, (FORGET_REVISION,) + _TAKEN_INTO_USE, "the mesh may be in parts; this link joins them"),
+        UNMUTED: _to(UNMUTING, _TAKEN_INTO_USE + ", answer in full", "the neighbor needs it, and both sides tell all"),
+        LOOP: _to(MUTED, _MUTED_NOW, "the answer shows that there is still a loop"),
+        NO_LOOP: _to(ACTIVE, "forget heard", "the ids that showed a loop were late, or the loop has been cut"),
+        ANSWERED: _to(MUTED, "settle", "it waits until it is asked again"),
+        UNLINKED: _to(GONE, _ENDED, _DEAF),
+        CHANGED: _to(MUTED, "", "a muted link is told nothing"),
+        QUIET: _to(MUTED, "forget heard, forget revision, tell nothing", "is there still a loop, and a neighbor?"),
+        OVERDUE: _to(MUTED, "repeat", "it may be lost, or its answer"),
+        LOST: _to(GONE, _GIVEN_UP, _DEAF),
+        NEEDED: _to(UNMUTING, "forget revision, " + _TAKEN_INTO_USE, "the mesh may be in parts; this link joins them"),
     },
     UNMUTING: {
-        ASKED: Entry(UNMUTING, (KEEP,), _KEPT),
+        ASKED: _to(UNMUTING, "keep", _KEPT),
         END: _WAITING,
-        END_WAITS: Entry(UNMUTING, (END_LATER,), _OUTSTANDING),
-        BEGUN: Entry(ACTIVE, _TOLD_ANEW + (ANSWER_IN_FULL,), _ANEW),
+        END_WAITS: _to(UNMUTING, "end later", _OUTSTANDING),
+        BEGUN: _to(ACTIVE, _TOLD_ANEW + ", answer in full", _ANEW),
         RESTARTED: _NOT_ACTIVE,
-        UNMUTED: Entry(UNMUTING, (), "both sides need it, or this is the neighbor's answer in kind"),
-        LOOP: Entry(UNMUTING, (), "ids on their way are from before"),
+        UNMUTED: _to(UNMUTING, "", "both sides need it, or this is the neighbor's answer in kind"),
+        LOOP: _to(UNMUTING, "", "ids on their way are from before"),
         NO_LOOP: _NOT_MUTED,
-        ANSWERED: Entry(ACTIVE, (SETTLE, SEND_RETAINED), "the neighbor has our interests"),
-        UNLINKED: Entry(GONE, _ENDED, _DEAF),
-        CHANGED: Entry(UNMUTING, (TELL_CHANGES,), "a change says nothing to who may not have what it changes"),
+        ANSWERED: _to(ACTIVE, "settle, send retained", "the neighbor has our interests"),
+        UNLINKED: _to(GONE, _ENDED, _DEAF),
+        CHANGED: _to(UNMUTING, "tell changes", "a change says nothing to who may not have what it changes"),
         QUIET: _SILENT,
-        OVERDUE: Entry(UNMUTING, (REPEAT,), "it may be lost, or its answer"),
-        LOST: Entry(GONE, _GIVEN_UP, _DEAF),
+        OVERDUE: _to(UNMUTING, "repeat", "it may be lost, or its answer"),
+        LOST: _to(GONE, _GIVEN_UP, _DEAF),
         NEEDED: _NOT_NEEDED,
     },
     UNLINKING: {
-        ASKED: Entry(UNLINKING, (KEEP,), "it ends all the same: that has been told"),
+        ASKED: _to(UNLINKING, "keep", "it ends all the same: that has been told"),
         END: _SILENT,
-        END_WAITS: Entry(UNLINKING, (), "it ends already"),
-        BEGUN: Entry(ACTIVE, _TOLD_ANEW + (END_LATER, ANSWER_IN_FULL), "the neighbor has restarted: it is told again"),
+        END_WAITS: _to(UNLINKING, "", "it ends already"),
+        BEGUN: _to(ACTIVE, _TOLD_ANEW + ", end later, answer in full", "the neighbor has restarted: it is told again"),
         RESTARTED: _NOT_ACTIVE,
-        UNMUTED: Entry(
-            ACTIVE, _UNMUTED_HERE + (END_LATER, ANSWER_IN_FULL), "the neighbor begins anew: it is told again"
+        UNMUTED: _to(
+            ACTIVE, _UNMUTED_HERE + ", end later, answer in full", "the neighbor begins anew: it is told again"
         ),
-        LOOP: Entry(UNLINKING, (), "it ends anyway"),
+        LOOP: _to(UNLINKING, "", "it ends anyway"),
         NO_LOOP: _NOT_MUTED,
-        ANSWERED: Entry(GONE, _ENDED, "the neighbor has heard of the end"),
-        UNLINKED: Entry(GONE, _ENDED, "both sides have ended it"),
-        CHANGED: Entry(UNLINKING, (), "it ends anyway"),
+        ANSWERED: _to(GONE, _ENDED, "the neighbor has heard of the end"),
+        UNLINKED: _to(GONE, _ENDED, "both sides have ended it"),
+        CHANGED: _to(UNLINKING, "", "it ends anyway"),
         QUIET: _SILENT,
-        OVERDUE: Entry(UNLINKING, (SAY_END,), "it may be lost, or its answer"),
-        LOST: Entry(GONE, _GIVEN_UP, "the neighbor has gone itself"),
+        OVERDUE: _to(UNLINKING, "say end", "it may be lost, or its answer"),
+        LOST: _to(GONE, _GIVEN_UP, "the neighbor has gone itself"),
         NEEDED: _NOT_NEEDED,
     },
 }

@@ -15,43 +15,48 @@ Bounds
 
 Limits
     A publication that comes back after its entry has gone is taken for new.
-
-This file is written in MicroPython's subset of Python.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
 from workbench.protocols.dps import rules
+from workbench.protocols.dps.context import Neighbor
+from workbench.protocols.dps.wire import Publication
 
 
+@dataclass(slots=True)
 class Seen:
-    """What is known of one publication id. ``neighbors``: address -> (highest sequence, fewest hops with that)."""
+    """The entry of one publication id. ``neighbors``: address -> (highest sequence, fewest hops with that)."""
 
-    __slots__ = ("acknowledge", "expires_us", "neighbors", "sequence")
-
-    def __init__(self):
-        self.sequence = 0
-        self.acknowledge = False
-        self.neighbors = {}
-        self.expires_us = 0
+    sequence: int = 0
+    acknowledge: bool = False
+    neighbors: dict[Neighbor, tuple[int, int]] = field(default_factory=dict)
+    expires_us: int = 0
 
 
 class History:
     """Publication id -> Seen, for at most ``size`` of them."""
 
-    def __init__(self, size):
+    def __init__(self, size: int) -> None:
         self.size = size
-        self._entries = {}
+        self._entries: dict[bytes, Seen] = {}
         self._clear_at = rules.FEWEST_TO_CLEAR
         self._since_cleared = 0
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, publication_id):
+    def get(self, publication_id: bytes) -> Seen | None:
         """The entry, or None."""
         return self._entries.get(publication_id)
 
-    def note(self, publication_id, sequence, acknowledge, neighbor, is_linked, hops, expires_us, now):
-        """A publication was here, from a neighbor (None: it is this node's own) with a link or without one."""
+    def note(
+        self, publication: Publication, neighbor: Neighbor | None, is_linked: bool, expires_us: int, now: int
+    ) -> None:
+        """Note a publication from a neighbor (None: it is this node's own) with a link or without one."""
+        publication_id, sequence, hops = publication.publication_id, publication.sequence, publication.hops
         seen = self._entries.pop(publication_id, None)
         if seen is None:
             self._make_room(now)
@@ -59,7 +64,7 @@ class History:
         self._entries[publication_id] = seen  # behind all others: the first of them is the oldest
         if sequence >= seen.sequence:
             seen.sequence = sequence
-            seen.acknowledge = acknowledge
+            seen.acknowledge = publication.acknowledge
         seen.expires_us = max(seen.expires_us, expires_us)
         if neighbor is not None:
             known = seen.neighbors.get(neighbor)
@@ -69,13 +74,13 @@ class History:
             elif sequence > known[0] or (sequence == known[0] and hops < known[1]):
                 seen.neighbors[neighbor] = (sequence, hops)
 
-    def came_from(self, publication_id, neighbor, sequence):
+    def came_from(self, publication_id: bytes, neighbor: Neighbor, sequence: int) -> bool:
         """Whether a neighbor has sent this publication, with this sequence number or a later one."""
         seen = self._entries.get(publication_id)
         known = None if seen is None else seen.neighbors.get(neighbor)
         return known is not None and known[0] >= sequence
 
-    def way_back(self, publication_id):
+    def way_back(self, publication_id: bytes) -> Neighbor | None:
         """The neighbor that brought the newest with the fewest hops, the first of several; None if there is none."""
         seen = self._entries.get(publication_id)
         best, newest, fewest = None, 0, 0
@@ -85,7 +90,7 @@ class History:
                     best, newest, fewest = neighbor, sequence, hops
         return best
 
-    def _make_room(self, now):
+    def _make_room(self, now: int) -> None:
         entries = self._entries
         self._since_cleared += 1
         if rules.clears(len(entries), self._clear_at, self._since_cleared, self.size):

@@ -24,9 +24,11 @@ Theory of operation
 
     What comes (a message, a time, a wish of the application) is named here, by `rules.py` where it takes a decision.
     `Links._come` looks it up in the table, which has the next state of the link and the actions.
-
-This file is written in MicroPython's subset of Python.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
 
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
@@ -47,17 +49,18 @@ from workbench.protocols.dps.automaton import (
     OVERDUE,
     QUIET,
     RESTARTED,
-    STATE_NAMES,
     TABLE,
     UNLINKED,
     UNMUTED,
     UNMUTING,
+    Action,
+    Input,
 )
 from workbench.protocols.dps.bloom import BitVector
+from workbench.protocols.dps.context import Context, Neighbor
 from workbench.protocols.dps.events import InterestsSet, LinkSet, MeshIdSet
-from workbench.protocols.dps.interests import Interests
+from workbench.protocols.dps.interests import Interests, Outgoing, Pair
 from workbench.protocols.dps.mesh_ids import MeshIds, number_of, owner_number
-from workbench.protocols.dps.outgoing import Outgoing
 from workbench.protocols.dps.remotes import (
     ACKNOWLEDGEMENT,
     NO_MESH_ID,
@@ -72,44 +75,53 @@ _SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWL
 
 
 class Links:
-    """All links of one node. ``remotes``: neighbor -> Remote."""
+    """All links of one node.
 
-    def __init__(self, node):
-        settings = node.settings
-        self.node = node
-        self.settings = settings
-        self.remotes = {}
-        self.interests = Interests(settings.filter_bits)
-        self.mesh_ids = MeshIds(self.remotes)
-        self._last_revisions = {}  # of neighbors that were given up: what is told them next must not look old
-        self._update_us = None
-        self._ids_us = None  # when neighbors are told ids that have changed
+    remotes            neighbor -> Remote
+    interests_changed  called with a Remote whose interests have changed, or came for the first time
+    ended              called with the neighbor of a link that has ended
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        remotes: dict[Neighbor, Remote],
+        interests_changed: Callable[[Remote, int], None],
+        ended: Callable[[Neighbor, int], None],
+    ) -> None:
+        self.settings = context.settings
+        self.remotes = remotes
+        self.interests = Interests(self.settings.filter_bits)
+        self.mesh_ids = MeshIds(remotes)
+        self._context = context
+        self._interests_changed = interests_changed
+        self._ended = ended
+        # Of neighbors that were given up: what is sent to them next must not look old.
+        self._last_revisions: dict[Neighbor, int] = {}
+        self._update_us: int | None = None
+        self._ids_us: int | None = None  # when neighbors are told ids that have changed
         self._ids_wait = False  # whether one of them is told when what is outstanding there has been answered
         self._has_news = False  # whether events may have to report something
         self._announced, self._announced_owner = NOTHING_ANNOUNCED, -1
-        self._out = Outgoing(node, self.interests, self.mesh_ids)
+        self._out = Outgoing(context, self.interests, self.mesh_ids)
 
-    def start(self, mesh_id):
+    def start(self, mesh_id: bytes) -> None:
         """Begin with a mesh id of this node's own: 16 bytes, as they go over the wire."""
         self.mesh_ids.own = number_of(mesh_id)
         self._has_news = True
 
-    def active(self):
-        """The remotes that get publications."""
-        return [one for one in self.remotes.values() if one.takes_publications()]
-
     # What the application and the node ask for
 
-    def link(self, neighbor, now):
+    def link(self, neighbor: Neighbor, now: int) -> None:
         """Ask a neighbor for a link; nothing if there is one, but that it is not ended after all."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             if self._is_full():
-                raise ParameterError("the node has %d links already, which is max_links" % len(self.remotes))
+                raise ParameterError(f"the node has {len(self.remotes)} links already, which is max_links")
             remote = self._add(neighbor, True)
         self._come(remote, ASKED, now)
 
-    def unlink(self, neighbor, now):
+    def unlink(self, neighbor: Neighbor, now: int) -> None:
         """End a link, as soon as nothing is outstanding; without one, nothing happens."""
         remote = self.remotes.get(neighbor)
         if remote is None:
@@ -119,46 +131,46 @@ class Links:
         else:
             self._come(remote, END_WAITS, now)
 
-    def subscribed(self, pair, now):
+    def subscribed(self, pair: Pair, now: int) -> None:
         """A subscription of this node's own begins: interests and needs."""
         self.interests.add(pair)
         self._has_news = True
         self.update(now)
 
-    def unsubscribed(self, pair, now):
+    def unsubscribed(self, pair: Pair, now: int) -> None:
         """One of them ends."""
         self.interests.remove(pair)
         self._has_news = True
         self.update(now)
 
-    def update(self, now):
+    def update(self, now: int) -> None:
         """Tell every neighbor at once what has changed for it."""
         for remote in list(self.remotes.values()):
             self._come(remote, CHANGED, now)
 
-    def _update_later(self, now):
+    def _plan_update(self, now: int) -> None:
         if self._update_us is None:
-            self._update_us = now + self.node.times.learnt_us
+            self._update_us = now + self._context.times.learnt_us
 
-    def _tell_ids_later(self, now):
+    def _tell_ids_later(self, now: int) -> None:
         if self._ids_us is None:
-            self._ids_us = now + self.node.times.ids_us
+            self._ids_us = now + self._context.times.ids_us
 
-    def _is_full(self):
+    def _is_full(self) -> bool:
         return len(self.remotes) >= self.settings.max_links
 
-    def _add(self, neighbor, asked):
+    def _add(self, neighbor: Neighbor, asked: bool) -> Remote:
         """A remote for a neighbor without a link, which ASKED or BEGUN makes one."""
         remote = self.remotes[neighbor] = Remote(neighbor, asked, self._last_revisions.pop(neighbor, 0))
         return remote
 
-    def _end(self, remote, now):
+    def _end(self, remote: Remote, now: int) -> None:
         remote.revision += 1  # of the message that says so, which the event tells of
         self._come(remote, END, now)
 
     # Messages
 
-    def take_subscription(self, neighbor, message, now):
+    def take_subscription(self, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
         """A SUB from a neighbor."""
         remote = self.remotes.get(neighbor)
         if message.flags & wire.UNLINK:
@@ -182,12 +194,12 @@ class Links:
         if remote.pending is None:
             if remote.state == MUTED or remote.keep_alive_us is None:
                 remote.keep_alive_us = self._next_sign_us(remote, now)
-            elif self.node.is_crowded:
+            elif self._context.is_crowded:
                 # The neighbor gives signs of life, and this side only if it stops: half of them are enough.
-                remote.keep_alive_us = self._next_sign_us(remote, now) + self.node.times.update_us
+                remote.keep_alive_us = self._next_sign_us(remote, now) + self._context.times.update_us
         self._go_on(remote, now)
 
-    def _has_begun_anew(self, remote, message):
+    def _has_begun_anew(self, remote: Remote, message: wire.Subscription) -> bool:
         return rules.has_begun_anew(
             message.flags,
             message.sequence,
@@ -197,7 +209,7 @@ class Links:
             rules.is_settled(remote.state, remote.sends_all()),
         )
 
-    def _take_unlink(self, remote, neighbor, message, now):
+    def _take_unlink(self, remote: Remote | None, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
         if remote is None:
             self._drop(neighbor, _SUB, message, "unknown")
             return
@@ -205,7 +217,7 @@ class Links:
         self._out.acknowledgement(remote, False, now)
         self._come(remote, UNLINKED, now)
 
-    def take_acknowledgement(self, neighbor, message, now):
+    def take_acknowledgement(self, neighbor: Neighbor, message: wire.SubscriptionAcknowledgement, now: int) -> None:
         """A SAK from a neighbor."""
         remote = self.remotes.get(neighbor)
         if remote is None:
@@ -229,18 +241,18 @@ class Links:
         elif not message.flags & wire.SAK_REQUESTED:
             self._drop(neighbor, _SAK, message, "stale")
 
-    def _has_restarted(self, remote, message):
+    def _has_restarted(self, remote: Remote, message: wire.SubscriptionAcknowledgement) -> bool:
         if remote.state != ACTIVE or remote.pending != SUBSCRIPTION:
             return False
         return rules.has_restarted(
             message.flags,
             message.sequence,
             remote.inbound_revision,
-            remote.is_delta and remote.vector.is_empty,
+            remote.is_delta and remote.vector is not None and remote.vector.is_empty,
             owner_of(_mesh_id_of(message)) != owner_of(remote.inbound_mesh_id),
         )
 
-    def _take(self, remote, message, acknowledged, now):
+    def _take(self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int) -> bool:
         """What SUB and SAK have in common; ``acknowledged``: the revision that a SAK acknowledges, None in a SUB.
 
         Returns False if both sides tell each other everything anew, and the rest of the message says nothing.
@@ -275,50 +287,47 @@ class Links:
             remote.note_mesh_id(mesh_id)
             self._note_news(remote)
             self._tell_ids_later(now)
-        if rules.tells_mute(self.node.is_crowded, was_muted, remote.state, message.flags):
+        if rules.tells_mute(self._context.is_crowded, was_muted, remote.state, message.flags):
             self._out.acknowledgement(remote, False, now)
         if message.flags & wire.SAK_REQUESTED:
             self._take_interests(remote, message, is_known, now)
         return True
 
-    def _asks_nothing(self, remote, message, is_known):
+    def _asks_nothing(self, remote: Remote, message: wire.LinkMessage, is_known: bool) -> bool:
         """Return whether a neighbor has needs, and by this message asks for nothing."""
         if message.needs == NO_NEEDS:
             return False
         # A repeated change must not be applied twice: that would take it back.
-        return remote.inbound is None if is_known else self._interests_by(remote, message).is_empty
+        return (remote.inbound if is_known else self._pair_by(remote, message)) is None
 
-    def _look_for_loop(self, remote, flags, mesh_id, is_acknowledgement, now):
+    def _look_for_loop(self, remote: Remote, flags: int, mesh_id: int, is_acknowledgement: bool, now: int) -> None:
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
         is_news = owner_of(mesh_id) != owner_of(remote.inbound_mesh_id)
         is_reply = is_acknowledgement and remote.pending is not None
         what = rules.loop_shown(flags, remote.state, is_reply, is_lowest, is_news)
         if what != NOTHING:
-            self._come(remote, what, now)
+            self._come(remote, _INPUTS[what], now)
 
-    def _take_interests(self, remote, message, is_known, now):
-        is_changed = not is_known and self._apply(remote, message)
+    def _take_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool, now: int) -> None:
+        before = remote.inbound
+        if not is_known and (remote.state != MUTED or self._counts_muted()):
+            self._set_inbound(remote, self._pair_by(remote, message))
         self._acknowledge(remote, now)
-        if is_changed:
+        if remote.inbound != before:
             self._send_retained(remote, now)
         if not is_known:
-            self._update_later(now)
+            self._plan_update(now)
 
-    def _apply(self, remote, message):
-        """Take the interests of a message for those of its sender; whether they are others than before."""
-        if remote.state == MUTED and not self._counts_muted():
-            return False
-        interests = self._interests_by(remote, message)
-        before = remote.inbound
-        self._set_inbound(remote, None if interests.is_empty else (interests, message.needs))
-        return remote.inbound != before
-
-    def _interests_by(self, remote, message):
+    @staticmethod
+    def _pair_by(remote: Remote, message: wire.LinkMessage) -> Pair | None:
+        """Return interests and needs of a neighbor after this message, None if it asks for nothing."""
+        interests, needs = message.interests, message.needs
+        assert interests is not None and needs is not None, "the flag SAK_REQUESTED comes with both"
         if message.flags & wire.DELTA and remote.inbound is not None:
-            return message.interests ^ remote.inbound[0]
-        return message.interests
+            interests = interests ^ remote.inbound[0]
+        return None if interests.is_empty else (interests, needs)
 
-    def _acknowledge(self, remote, now):
+    def _acknowledge(self, remote: Remote, now: int) -> None:
         """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
         if remote.state == MUTED:
             is_told = False
@@ -330,7 +339,7 @@ class Links:
         remote.owes_all = False
         self._out.acknowledgement(remote, is_told, now)
 
-    def _go_on(self, remote, now):
+    def _go_on(self, remote: Remote, now: int) -> None:
         """Do what had to wait, if nothing is outstanding any more."""
         if remote.pending is not None or remote.state == GONE:
             return
@@ -340,11 +349,11 @@ class Links:
         if remote.unlinks:
             self._end(remote, now)
         elif remote.is_behind:
-            self._update_later(now)
+            self._plan_update(now)
 
     # Time
 
-    def wake(self, now):
+    def wake(self, now: int) -> None:
         """Tell what is due, repeat what was not answered, give signs of life."""
         if self._update_us is not None and self._update_us <= now:
             self._update_us = None
@@ -360,23 +369,23 @@ class Links:
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
                 self._come(remote, QUIET, now)
 
-    def reached(self, neighbor):
+    def reached(self, neighbor: Neighbor) -> None:
         """Note that the radio of a neighbor has acknowledged a frame."""
         remote = self.remotes.get(neighbor)
         if remote is not None:
             remote.repeated = 0
 
-    def give_up(self, neighbor, is_answer, now):
+    def give_up(self, neighbor: Neighbor, is_answer: bool, now: int) -> None:
         """Plan to send a message of a link again that the radio gave up; ``is_answer``: one that asks for no answer."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             return
         remote.owes_answer = remote.owes_answer or is_answer
         if remote.again_us is None and remote.repeated < rules.MOST_REPEATS:
-            remote.again_us = now + 1 + self.node.random.below(rules.repeat_within_us(remote.repeated))
+            remote.again_us = now + 1 + self._context.random.below(rules.repeat_within_us(remote.repeated))
             remote.repeated += 1
 
-    def _send_again(self, remote, now):
+    def _send_again(self, remote: Remote, now: int) -> None:
         """Repeat what the radio gave up, as far as it is still to be answered."""
         remote.again_us = None
         if remote.owes_answer:
@@ -384,41 +393,41 @@ class Links:
         if remote.pending is not None:
             self._come(remote, OVERDUE, now)
 
-    def _tell_ids(self, now):
+    def _tell_ids(self, now: int) -> None:
         """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
         for remote in self.mesh_ids.told_otherwise():
             if remote.pending is None:
                 self._come(remote, QUIET, now)
             else:
                 self._ids_wait = True
-        if self.node.times.recheck_s > 0 and not self.node.is_crowded:
+        if self._context.times.recheck_s > 0 and not self._context.is_crowded:
             self._ask_soon(self.mesh_ids.apart(), now)
 
-    def _ask_soon(self, remotes, now):
+    def _ask_soon(self, remotes: list[Remote], now: int) -> None:
         """Ask muted links whether they still close a loop, as they seem to lead to another part of the network."""
-        update_us = self.node.times.update_us
+        update_us = self._context.times.update_us
         for remote in remotes:
             # Spread, as the first that joins the parts closes the loop for the others.
-            if remote.keep_alive_us > now + update_us:
-                remote.keep_alive_us = now + 1 + self.node.random.below(update_us)
+            if remote.keep_alive_us is not None and remote.keep_alive_us > now + update_us:
+                remote.keep_alive_us = now + 1 + self._context.random.below(update_us)
 
-    def _tick(self, remote, now):
+    def _tick(self, remote: Remote, now: int) -> None:
         """A unit of waiting for an answer is over."""
         remote.ticks += 1
-        remote.tick_us = now + self.node.times.tick_us
+        remote.tick_us = now + self._context.times.tick_us
         what = rules.after_tick(remote.ticks, self.settings.retry_ticks, self.settings.retries)
         if what != NOTHING:
-            self._come(remote, what, now)
+            self._come(remote, _INPUTS[what], now)
 
-    def _next_sign_us(self, remote, now):
+    def _next_sign_us(self, remote: Remote, now: int) -> int:
         """When a link that is silent has to be heard of again."""
-        times = self.node.times
+        times = self._context.times
         if remote.state != MUTED:
             return now + times.sign_us
-        uniform = self.node.random.uniform()
+        uniform = self._context.random.uniform()
         return now + rules.ask_muted_after_us(remote.asked, times.recheck_s, times.sign_us, uniform)
 
-    def next_due_us(self):
+    def next_due_us(self) -> int | None:
         """When `wake` is next to be called, None for never."""
         due = self._update_us
         if self._ids_us is not None and (due is None or self._ids_us < due):
@@ -431,127 +440,128 @@ class Links:
 
     # The automaton, and its actions
 
-    def _come(self, remote, what, now):
-        """Something has come to a link: it changes its state and acts as the table says."""
+    def _come(self, remote: Remote, what: Input, now: int) -> None:
+        """Change a link's state and act as the table has it for this input."""
         entry = TABLE[remote.state][what]
-        if entry.state != remote.state:
+        assert entry.state is not None, "an input that never comes in this state"
+        if entry.state is not remote.state:
             remote.state = entry.state
-            name = STATE_NAMES[remote.state]
-            self.node.events.append(LinkSet(remote.address, "", NOBODY, remote.revision, remote.state, name))
+            number, name = int(remote.state), remote.state.label
+            self._context.report(LinkSet, remote.address, "", NOBODY, remote.revision, number, name)
             self._tell_ids_later(now)
         for action in entry.does:
             _ACTIONS[action](self, remote, now)
 
-    def _tell(self, remote, now):
+    def _tell(self, remote: Remote, now: int) -> None:
         self._out.find_changes(remote)
         self._out.subscription(remote, now)
 
-    def _tell_changes(self, remote, now):
+    def _tell_changes(self, remote: Remote, now: int) -> None:
         if remote.pending is not None:
             remote.is_behind = True
         elif self._out.find_changes(remote):
             self._out.subscription(remote, now)
 
-    def _tell_in_full(self, remote, now):
+    def _tell_in_full(self, remote: Remote, now: int) -> None:
         self._out.tell_in_full(remote, now)
 
-    def _tell_nothing(self, remote, now):
+    def _tell_nothing(self, remote: Remote, now: int) -> None:
         self._out.tell_nothing(remote, self.settings.filter_bits, now)
 
-    def _repeat(self, remote, now):
+    def _repeat(self, remote: Remote, now: int) -> None:
         self._out.again(remote, now)
 
-    def _say_end(self, remote, now):
+    def _say_end(self, remote: Remote, now: int) -> None:
         remote.unlinks = False
         self._out.unlink(remote, now)
 
-    def _end_later(self, remote, now):
+    def _end_later(self, remote: Remote, now: int) -> None:
         remote.unlinks = True
 
-    def _keep(self, remote, now):
+    def _keep(self, remote: Remote, now: int) -> None:
         remote.unlinks = False
 
-    def _answer_in_full(self, remote, now):
+    def _answer_in_full(self, remote: Remote, now: int) -> None:
         remote.owes_all = True
 
-    def _tell_against_nothing(self, remote, now):
+    def _tell_against_nothing(self, remote: Remote, now: int) -> None:
         if not remote.revision:
             remote.forget_outbound(self.settings.filter_bits)
 
-    def _forget_sent(self, remote, now):
+    def _forget_sent(self, remote: Remote, now: int) -> None:
         remote.interests = None
 
-    def _forget_told(self, remote, now):
+    def _forget_told(self, remote: Remote, now: int) -> None:
         remote.forget_outbound(self.settings.filter_bits)
         remote.is_delta = False
 
-    def _forget_heard(self, remote, now):
+    def _forget_heard(self, remote: Remote, now: int) -> None:
         self._set_inbound(remote, None)
 
-    def _forget_muted(self, remote, now):
+    def _forget_muted(self, remote: Remote, now: int) -> None:
         if not self._counts_muted() and remote.inbound is not None:
             self._set_inbound(remote, None)
             # The message that shows the loop may bring nothing new, and then nothing else would forward this.
-            self._update_later(now)
+            self._plan_update(now)
 
-    def _counts_muted(self):
+    def _counts_muted(self) -> bool:
         """Whether what a muted neighbor told stays in the sum: in a crowd it would draw publications to most nodes."""
-        return self.settings.count_muted and not self.node.is_crowded
+        return self.settings.count_muted and not self._context.is_crowded
 
-    def _forget_revision(self, remote, now):
+    def _forget_revision(self, remote: Remote, now: int) -> None:
         remote.inbound_revision = 0
 
-    def _forget_mesh_id(self, remote, now):
+    def _forget_mesh_id(self, remote: Remote, now: int) -> None:
         remote.inbound_mesh_id = NO_MESH_ID
         self._note_news(remote)
 
-    def _stop_waiting(self, remote, now):
+    def _stop_waiting(self, remote: Remote, now: int) -> None:
         remote.settle(None)
 
-    def _settle(self, remote, now):
+    def _settle(self, remote: Remote, now: int) -> None:
         remote.settle(self._next_sign_us(remote, now))
 
-    def _new_mesh_id(self, remote, now):
-        self.mesh_ids.go_below(self.node.random)
+    def _new_mesh_id(self, remote: Remote, now: int) -> None:
+        self.mesh_ids.go_below(self._context.random)
         self._has_news = True
 
-    def _send_retained(self, remote, now):
+    def _send_retained(self, remote: Remote, now: int) -> None:
         if remote.takes_publications():
-            self.node.interests_changed(remote, now)
+            self._interests_changed(remote, now)
 
-    def _note_revision(self, remote, now):
+    def _note_revision(self, remote: Remote, now: int) -> None:
         self._last_revisions[remote.address] = remote.revision
         while len(self._last_revisions) > self.settings.max_links:
             del self._last_revisions[next(iter(self._last_revisions))]
 
-    def _remove(self, remote, now):
+    def _remove(self, remote: Remote, now: int) -> None:
         del self.remotes[remote.address]
         self._set_inbound(remote, None)
 
-    def _replace(self, remote, now):
+    def _replace(self, remote: Remote, now: int) -> None:
         """Take a muted link in place of one that has ended: one whose mesh id has the same owner if there is one.
 
         Another active link with that id joins what this one joined, and nothing is needed.
         """
         owner = owner_of(remote.inbound_mesh_id)
         others = self.remotes.values()
-        if any([one.state in (ACTIVE, UNMUTING) and owner_of(one.inbound_mesh_id) == owner for one in others]):
+        if any(one.state in (ACTIVE, UNMUTING) and owner_of(one.inbound_mesh_id) == owner for one in others):
             return
         muted = [one for one in others if one.state == MUTED]
         alike = [one for one in muted if owner_of(one.inbound_mesh_id) == owner]
         for other in (alike or muted)[:1]:
             self._come(other, NEEDED, now)
 
-    def _ask_later(self, remote, now):
-        self.node.link_ended(remote, now)
+    def _ask_later(self, remote: Remote, now: int) -> None:
+        self._ended(remote.address, now)
 
-    def _update(self, remote, now):
+    def _update(self, remote: Remote, now: int) -> None:
         self.update(now)
 
-    def _update_soon(self, remote, now):
-        self._update_later(now)
+    def _update_later(self, remote: Remote, now: int) -> None:
+        self._plan_update(now)
 
-    def _set_inbound(self, remote, pair):
+    def _set_inbound(self, remote: Remote, pair: Pair | None) -> None:
         if remote.inbound is not None:
             self.interests.remove(remote.inbound)
         remote.inbound = pair
@@ -559,17 +569,17 @@ class Links:
             self.interests.add(pair)
         self._note_news(remote)
 
-    def _note_news(self, remote):
+    def _note_news(self, remote: Remote) -> None:
         self._has_news = remote.has_news = True
 
     # Events
 
-    def announce(self):
+    def announce(self) -> None:
         """Report what has changed since the last report of interests and of owners of mesh ids, by events."""
         if not self._has_news:
             return
         self._has_news = False
-        if not self.node.tells_all:
+        if not self._context.reports_details:
             return
         for remote in self.remotes.values():
             if remote.has_news:
@@ -579,64 +589,37 @@ class Links:
         announced = interests.popcount, _count(needs)
         if announced != self._announced:
             self._announced = announced
-            self.node.events.append(InterestsSet(NOBODY, "", NOBODY, 0, *announced))
+            self._context.report(InterestsSet, NOBODY, "", NOBODY, 0, *announced)
         owner = owner_number(self.mesh_ids.own)
         if owner != self._announced_owner:
             self._announced_owner = owner
-            self.node.events.append(MeshIdSet(NOBODY, "", NOBODY, 0, owner, ""))
+            self._context.report(MeshIdSet, NOBODY, "", NOBODY, 0, owner, "")
 
-    def _announce_neighbor(self, remote):
+    def _announce_neighbor(self, remote: Remote) -> None:
         announced, owner = NOTHING_ANNOUNCED, owner_number(remote.inbound_mesh_id)
         if remote.inbound is not None:
             announced = remote.inbound[0].popcount, _count(remote.inbound[1])
         if announced != remote.announced:
             remote.announced = announced
-            self.node.events.append(InterestsSet(remote.address, _SUB, NOBODY, remote.inbound_revision, *announced))
+            self._context.report(InterestsSet, remote.address, _SUB, NOBODY, remote.inbound_revision, *announced)
         if owner != remote.announced_owner:
             remote.announced_owner = owner
-            self.node.events.append(MeshIdSet(remote.address, "", NOBODY, 0, owner, ""))
+            self._context.report(MeshIdSet, remote.address, "", NOBODY, 0, owner, "")
 
-    def _drop(self, neighbor, name, message, reason):
-        self.node.drop(neighbor, name, NOBODY, message.sequence, reason)
-
-
-# What `automaton.ACTION_MEANINGS` says of each, by its number.
-_ACTIONS = (
-    Links._tell,
-    Links._tell_changes,
-    Links._tell_in_full,
-    Links._tell_nothing,
-    Links._repeat,
-    Links._say_end,
-    Links._end_later,
-    Links._keep,
-    Links._answer_in_full,
-    Links._tell_against_nothing,
-    Links._forget_sent,
-    Links._forget_told,
-    Links._forget_heard,
-    Links._forget_muted,
-    Links._forget_revision,
-    Links._forget_mesh_id,
-    Links._stop_waiting,
-    Links._settle,
-    Links._new_mesh_id,
-    Links._send_retained,
-    Links._note_revision,
-    Links._remove,
-    Links._replace,
-    Links._ask_later,
-    Links._update,
-    Links._update_soon,
-)
+    def _drop(self, neighbor: Neighbor, name: str, message: wire.LinkMessage, reason: str) -> None:
+        self._context.drop(neighbor, name, (NOBODY, message.sequence), reason)
 
 
-def _mesh_id_of(message):
+_INPUTS = tuple(Input)  # by number, as rules return them
+_ACTIONS = [getattr(Links, "_" + action.name.lower()) for action in Action]
+
+
+def _mesh_id_of(message: wire.LinkMessage) -> int:
     """The mesh id of a message; without hops if its sender counts none, as that passes ids on as they came."""
     mesh_id = number_of(message.mesh_id)
     return mesh_id if message.flags & wire.COUNTS_HOPS else owner_of(mesh_id)
 
 
-def _count(needs):
+def _count(needs: bytes) -> str:
     """How many bits of the needs are set, as a text."""
     return str(BitVector.from_bytes(needs).popcount)

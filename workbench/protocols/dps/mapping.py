@@ -20,9 +20,12 @@ Limits
     compare TOPIC byte by byte. match_all asks for readings; one that has nothing but a TOPIC need not have two
     levels. TOPIC EQ "#" or "+" alone asks no neighbor for anything, as in the reference: it is given what is
     published at its own node or comes by, while metrics expect every publication for it; ask for "a/#", or match_all.
-
-This file is written in MicroPython's subset of Python.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from workbench.attributes.keys import key_of
 from workbench.attributes.model import (
@@ -43,23 +46,23 @@ _MARK = b"\xffA"
 _MOST_ATTRIBUTES = 255
 
 
-def publication_topics(attributes, separators=topics.SEPARATORS):
+def publication_topics(attributes: Sequence[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
     """The topics of a reading, each once, in the order of its attributes."""
     return _each_once([_published(attribute, separators[0]) for attribute in attributes])
 
 
-def subscription_topics(attributes, separators=topics.SEPARATORS):
+def subscription_topics(attributes: Iterable[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
     """The topics of a request; AttributeFormatError for what no topic can say."""
     between = separators[0]
     found = _each_once([_asked_for(attribute, between) for attribute in attributes if attribute.operator != IS])
     return found or ("+" + between + "+",)
 
 
-def _each_once(found):
+def _each_once(found: list[str]) -> tuple[str, ...]:
     return tuple([topic for place, topic in enumerate(found) if topic not in found[:place]])
 
 
-def _published(attribute, between):
+def _published(attribute: Any, between: str) -> str:
     key, _, value = attribute
     if key == TOPIC:
         return _text(value)
@@ -68,7 +71,7 @@ def _published(attribute, between):
     return key_of(key).name + between + _value(key, value)
 
 
-def _asked_for(attribute, between):
+def _asked_for(attribute: Any, between: str) -> str:
     key, operator, value = attribute
     if key == TOPIC:
         if operator != EQ:
@@ -81,32 +84,32 @@ def _asked_for(attribute, between):
     return key_of(key).name + between + _value(key, value)
 
 
-def _value(key, value):
-    return "0x" + "".join(["%02x" % byte for byte in value]) if is_blob(key) else str(value)
+def _value(key: int, value: Any) -> str:
+    return "0x" + "".join([f"{byte:02x}" for byte in value]) if is_blob(key) else str(value)
 
 
-def _text(value):
+def _text(value: Any) -> str:
     try:
         return value.decode()
     except ValueError:
-        raise AttributeFormatError("TOPIC is %r; it must be UTF-8" % (value,)) from None
+        raise AttributeFormatError(f"TOPIC is {value!r}; it must be UTF-8") from None
 
 
-def encode_data(attributes):
+def encode_data(attributes: Sequence[Any]) -> bytes:
     """A reading as a publication's data: a mark, the number of attributes, and they themselves."""
     if len(attributes) > _MOST_ATTRIBUTES:
-        raise EncodeError("a reading of %d attributes; there may be %d" % (len(attributes), _MOST_ATTRIBUTES))
+        raise EncodeError(f"a reading of {len(attributes)} attributes; there may be {_MOST_ATTRIBUTES}")
     return _MARK + bytes((len(attributes),)) + encode_readings(attributes)
 
 
-def decode_data(data):
+def decode_data(data: bytes) -> Any:
     """The attributes in a publication's data; DecodeError if it is somebody else's."""
     if data[: len(_MARK)] != _MARK or len(data) <= len(_MARK):
         raise DecodeError("the data of a publication are no attributes")
     return decode_readings(data, len(_MARK) + 1, data[len(_MARK)])
 
 
-def samples(subscription, publication, separators):
+def samples(subscription: Iterable[Any], publication: Any, separators: str) -> list[Any]:
     """As `matching_samples`, but TOPIC is compared as topics are, with wildcards."""
     asked = [
         _text(attribute.value) for attribute in subscription if attribute.key == TOPIC and attribute.operator == EQ

@@ -16,12 +16,15 @@ Theory of operation
     without its hops, else it would take one id that came two ways for two; the flag COUNTS_HOPS of a message shows
     which neighbors are not C nodes. The last byte of an id, which counts most, is 0 if it has the mark: so the lowest
     id in a mesh is one that counts its hops, if any node makes such.
-
-This file is written in MicroPython's subset of Python.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.draws import Stream
 from workbench.protocols.dps.automaton import MUTED
-from workbench.protocols.dps.remotes import NO_MESH_ID, owner_of
+from workbench.protocols.dps.remotes import NO_MESH_ID, Neighbor, Remote, owner_of
 from workbench.protocols.dps.rules import MARK, hop_to_add, joins, takes_publications
 
 _MARKED_BITS = 24  # hops and mark
@@ -29,17 +32,17 @@ _UNNUMBERED_BITS = 65  # 63 are left
 _TOP = 1 << 120  # ids of this project's nodes are below this, and nearly all others above
 
 
-def number_of(mesh_id):
+def number_of(mesh_id: bytes) -> int:
     """A mesh id as ids are compared: the last of its bytes counts most."""
     return int.from_bytes(mesh_id, "little")
 
 
-def owner_number(mesh_id):
+def owner_number(mesh_id: int) -> int:
     """Return the number of a mesh id's owner in events, -1 for NO_MESH_ID: the leading bits, which hops never reach."""
     return -1 if mesh_id >= NO_MESH_ID else mesh_id >> _UNNUMBERED_BITS
 
 
-def marked(mesh_id):
+def marked(mesh_id: int) -> int:
     """Return a mesh id with the mark of this project's nodes, no hops, and 0 in the byte that counts most."""
     return mesh_id % _TOP >> _MARKED_BITS << _MARKED_BITS | MARK
 
@@ -47,20 +50,16 @@ def marked(mesh_id):
 class MeshIds:
     """The ids that one node knows; ``remotes``: neighbor -> Remote. ``own`` is a number, as all of them are here."""
 
-    def __init__(self, remotes):
+    def __init__(self, remotes: Mapping[Neighbor, Remote]) -> None:
         self.own = 0
         self._remotes = remotes
         self._lowest_seen = NO_MESH_ID
 
-    def heard(self, mesh_id):
+    def heard(self, mesh_id: int) -> None:
         """An id has come; one that is made later will be below it."""
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
-    def counts_hops(self):
-        """Return whether this node's own id has the mark, by which other nodes count its hops."""
-        return hop_to_add(self.own) != 0
-
-    def lowest_but(self, remote):
+    def lowest_but(self, remote: Remote) -> int:
         """The lowest id on this side of a link."""
         lowest = self.own
         for other in self._remotes.values():
@@ -68,13 +67,13 @@ class MeshIds:
                 lowest = min(lowest, other.mesh_id_here())
         return lowest
 
-    def shows_loop(self, mesh_id, remote):
+    def shows_loop(self, mesh_id: int, remote: Remote) -> bool:
         """Return whether a neighbor's id has the owner of this node's own, or of the lowest of other neighbors."""
         if hop_to_add(mesh_id) < 0:
             return False
         return owner_of(mesh_id) in (owner_of(self.own), owner_of(self.lowest_but(remote)))
 
-    def told_otherwise(self):
+    def told_otherwise(self) -> list[Remote]:
         """The active remotes that were told another id than they would be told now."""
         lowest = second = NO_MESH_ID
         source = None
@@ -94,7 +93,7 @@ class MeshIds:
             if one.told_mesh_id != one.mesh_id_there(min(own, second if one is source else lowest))
         ]
 
-    def apart(self):
+    def apart(self) -> list[Remote]:
         """Return the muted remotes that told a lower id than all that are known here, and are not asked just now.
 
         Its owner is behind the other end, and not here: what showed the loop was on its way, or has been cut since.
@@ -103,10 +102,10 @@ class MeshIds:
         return [one for one in muted if self._is_below(one.inbound_mesh_id, self.lowest_but(one))]
 
     @staticmethod
-    def _is_below(mesh_id, lowest):
+    def _is_below(mesh_id: int, lowest: int) -> bool:
         return hop_to_add(mesh_id) >= 0 and mesh_id < lowest and owner_of(mesh_id) != owner_of(lowest)
 
-    def go_below(self, random):
+    def go_below(self, random: Stream) -> None:
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""
         below = (min(self._lowest_seen, self.own) >> _MARKED_BITS) - random.bits() - 1
         if below < 0:

@@ -15,7 +15,7 @@ Theory of operation
     is muted, its neighbor is joined elsewhere: about every ``recheck_s`` it is ended, and the next neighbor is asked.
     Where it is active, it joins two parts, and stays.
 
-    What links do otherwise in a crowd, they do by these rules, too (`DPSNode.is_crowded`): signs of life, repetitions
+    What links do otherwise in a crowd, they do by these rules, too (`Context.is_crowded`): signs of life, repetitions
     and rechecks are the rarer the more neighbors there are (`rules.times_of`), and one end of a link gives signs of
     life. What a muted neighbor has told does not count. And a publication waits for a short time, by a draw, before it
     is forwarded: several nodes have got it at once, and carrier sense gives a frame up when the channel is busy five
@@ -29,35 +29,40 @@ Reference
     R. Wattenhofer, A. Zollinger: XTC: a practical topology control algorithm for ad-hoc networks, WMAN 2004: bounded
     degrees by local ranks. XTC compares these with the neighbors' ranks, which no message of DPS tells; here mesh ids
     and scouts keep the network connected.
-
-This file is written in MicroPython's subset of Python.
 """
+
+from __future__ import annotations
 
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import MUTED
+from workbench.protocols.dps.context import Context
+from workbench.protocols.dps.links import Links
 
 
 class Neighborhood:
     """The neighbors that the link layer has reported to one node; without reports a node asks nobody by itself."""
 
-    def __init__(self, node):
-        self._node = node
-        self._settings = node.settings
-        self._qualities = {}  # neighbor -> delivery ratio, of those that are good enough
-        self._ranked = None  # these neighbors, the best first; None: to be sorted
-        self._wanted = set()  # neighbors that are asked again when the link ends
-        self._ask_at_us = {}  # neighbors without a link: when to ask them
+    def __init__(self, address: int, context: Context, links: Links) -> None:
+        self._address = address
+        self._context = context
+        self._links = links
+        self._settings = context.settings
+        self._qualities: dict[int, float] = {}  # neighbor -> delivery ratio, of those that are good enough
+        self._ranked: list[int] | None = None  # these neighbors, the best first; None: to be sorted
+        self._wanted: set[int] = set()  # neighbors that are asked again when the link ends
+        self._ask_at_us: dict[int, int] = {}  # neighbors without a link: when to ask them
         self._has_chosen = False
-        self._choose_us = None  # when to choose the best, once all neighbors are reported
-        self._scout_us = None  # when to send the scout on
-        self._scout = None  # the neighbor that it is with
+        self._choose_us: int | None = None  # when to choose the best, once all neighbors are reported
+        self._scout_us: int | None = None  # when to send the scout on
+        self._scout: int | None = None  # the neighbor that it is with
         self._place = 0  # of the next one among the ranked
 
-    def report(self, neighbor, quality, now):
+    def report(self, neighbor: int, quality: float, now: int) -> None:
         """The link layer estimates the delivery ratio of the link to a neighbor, in its worse direction."""
         if quality < self._settings.worst_link:
-            if neighbor in self._qualities or neighbor in self._node.links.remotes:
-                self._node.unlink(neighbor, now)
+            if neighbor in self._qualities or neighbor in self._links.remotes:
+                self.forget(neighbor)
+                self._links.unlink(neighbor, now)
             return
         is_new = neighbor not in self._qualities
         if is_new or self._qualities[neighbor] != quality:
@@ -67,7 +72,7 @@ class Neighborhood:
             self._count()
             self._welcome(neighbor, now)
 
-    def forget(self, neighbor):
+    def forget(self, neighbor: int) -> None:
         """A neighbor is not asked any more."""
         if self._qualities.pop(neighbor, None) is not None:
             self._ranked = None
@@ -75,14 +80,14 @@ class Neighborhood:
         self._wanted.discard(neighbor)
         self._ask_at_us.pop(neighbor, None)
 
-    def link_ended(self, neighbor, now):
+    def link_ended(self, neighbor: int, now: int) -> None:
         """A link has ended: the same neighbor is asked again later, in a crowd the next one.
 
         A neighbor that should ask by itself is asked, too, if it does not: it may be in a crowd, and have better ones.
         """
         is_wanted = neighbor in self._wanted
         after_us = 0 if is_wanted else rules.ask_late_us(self._settings.relink_s)
-        if self._node.is_crowded:
+        if self._context.is_crowded:
             if not is_wanted:
                 return
             self._wanted.discard(neighbor)
@@ -92,31 +97,31 @@ class Neighborhood:
             self._wanted.add(neighbor)
         elif neighbor not in self._qualities:
             return
-        after_us += rules.relink_after_us(self._settings.relink_s, self._node.random.uniform())
+        after_us += rules.relink_after_us(self._settings.relink_s, self._context.random.uniform())
         self._ask_at_us[neighbor] = now + after_us
 
-    def _count(self):
-        node, neighbors = self._node, len(self._qualities)
-        node.is_crowded = neighbors > self._settings.crowd
-        node.times = rules.times_of(self._settings, neighbors if node.is_crowded else 0, True)
+    def _count(self) -> None:
+        context, neighbors = self._context, len(self._qualities)
+        context.is_crowded = neighbors > self._settings.crowd
+        context.times = rules.times_of(self._settings, neighbors if context.is_crowded else 0, True)
 
-    def _welcome(self, neighbor, now):
+    def _welcome(self, neighbor: int, now: int) -> None:
         """Plan to ask a new neighbor; a node that has chosen leaves it to the scout."""
-        node = self._node
+        context = self._context
         if self._has_chosen:
             return
-        if node.is_crowded and self._choose_us is None:
+        if context.is_crowded and self._choose_us is None:
             self._choose_us = now + 1
         after_us = rules.ask_late_us(self._settings.relink_s)
-        if node.address < neighbor:
+        if self._address < neighbor:
             self._wanted.add(neighbor)
-            after_us = node.random.below(node.times.update_us)  # not all at once: the answers would meet
-        if neighbor not in node.links.remotes:
+            after_us = context.random.below(context.times.update_us)  # not all at once: the answers would meet
+        if neighbor not in self._links.remotes:
             self._ask_at_us[neighbor] = now + 1 + after_us
 
     # Time
 
-    def wake(self, now):
+    def wake(self, now: int) -> None:
         """Choose the best neighbors, send the scout on, and ask whom it is time to ask."""
         if self._choose_us is not None and self._choose_us <= now:
             self._choose(now)
@@ -124,22 +129,22 @@ class Neighborhood:
             self._send_scout(now)
         for neighbor in [one for one, due_us in self._ask_at_us.items() if due_us <= now]:
             del self._ask_at_us[neighbor]
-            if neighbor not in self._node.links.remotes:
+            if neighbor not in self._links.remotes:
                 self._ask(neighbor, now)
 
-    def next_due_us(self):
+    def next_due_us(self) -> int | None:
         """When `wake` is next to be called, None for never."""
         due = [time_us for time_us in (self._choose_us, self._scout_us) if time_us is not None]
         due += self._ask_at_us.values()
         return min(due) if due else None
 
-    def _ask(self, neighbor, now):
-        if len(self._node.links.remotes) < self._settings.max_links:
-            self._node.links.link(neighbor, now)
+    def _ask(self, neighbor: int, now: int) -> None:
+        if len(self._links.remotes) < self._settings.max_links:
+            self._links.link(neighbor, now)
         else:
             self._ask_at_us[neighbor] = now + int(self._settings.relink_s * rules.SECOND_US)
 
-    def _choose(self, now):
+    def _choose(self, now: int) -> None:
         """Ask the best neighbors and no others; then comes the scout."""
         self._choose_us = None
         self._has_chosen = True
@@ -152,20 +157,20 @@ class Neighborhood:
         if self._settings.recheck_s > 0:
             self._scout_us = now + self._turn_us(self._place)
 
-    def _turn_us(self, place):
-        node = self._node
-        return rules.turn_us(place, len(self._qualities), node.times.update_us, node.random.uniform())
+    def _turn_us(self, place: int) -> int:
+        context = self._context
+        return rules.turn_us(place, len(self._qualities), context.times.update_us, context.random.uniform())
 
-    def _rank(self):
+    def _rank(self) -> list[int]:
         if self._ranked is None:
-            address, qualities = self._node.address, self._qualities
+            address, qualities = self._address, self._qualities
             count = len(qualities)
             self._ranked = sorted(qualities, key=lambda one: rules.rank(qualities[one], address, one, count))
         return self._ranked
 
-    def _next(self):
+    def _next(self) -> int | None:
         """The next neighbor without a link, going round; None if there is none."""
-        ranked, remotes = self._rank(), self._node.links.remotes
+        ranked, remotes = self._rank(), self._links.remotes
         for _ in range(len(ranked)):
             neighbor = ranked[self._place % len(ranked)]
             self._place += 1
@@ -173,13 +178,12 @@ class Neighborhood:
                 return neighbor
         return None
 
-    def _send_scout(self, now):
+    def _send_scout(self, now: int) -> None:
         """End the scout's link if it joins nothing, and ask the next neighbor."""
-        node = self._node
-        remote = None if self._scout is None else node.links.remotes.get(self._scout)
+        remote = None if self._scout is None else self._links.remotes.get(self._scout)
         if remote is not None and remote.state == MUTED and remote.pending is None and self._scout not in self._wanted:
-            node.links.unlink(self._scout, now)
+            self._links.unlink(self._scout, now)
         self._scout = self._next()
         if self._scout is not None:
             self._ask(self._scout, now)
-        self._scout_us = now + rules.scout_after_us(node.times.recheck_s, node.random.uniform())
+        self._scout_us = now + rules.scout_after_us(self._context.times.recheck_s, self._context.random.uniform())

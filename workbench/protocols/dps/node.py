@@ -1,18 +1,24 @@
-"""The DPS node: what it does for its application, with a neighbor's message, and when time has passed.
+"""The DPS node: what it does for its application, with a neighbor's message, and when time has passed."""
 
-This file is written in MicroPython's subset of Python.
-"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from workbench.attributes.model import check_publication, with_payload
+from workbench.draws import Stream
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Node, Originated
-from workbench.protocols.dps import events, mapping, rules, wire
+from workbench.protocols.dps import events, mapping, wire
 from workbench.protocols.dps.acknowledgements import Acknowledgements
+from workbench.protocols.dps.context import Context, Neighbor
+from workbench.protocols.dps.history import History
 from workbench.protocols.dps.links import Links
 from workbench.protocols.dps.mesh_ids import marked, number_of
 from workbench.protocols.dps.neighborhood import Neighborhood
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
-from workbench.protocols.dps.series import Interest, Series, TopicSubscription, publication_filter
+from workbench.protocols.dps.remotes import Remote
+from workbench.protocols.dps.series import Arrival, Interest, Series, TopicSubscription, publication_filter
 from workbench.protocols.dps.wire import fields
 from workbench.protocols.subscriptions import Subscription
 
@@ -33,23 +39,38 @@ class DPSNode(Node):
     EVENTS = events.EVENTS
     describe = staticmethod(wire.describe)
 
-    def __init__(self, address, settings, random):
+    def __init__(self, address: int, settings: Any, random: Stream) -> None:
         Node.__init__(self, address, settings, random)
-        self.port = SIMULATED_PORT
-        self.security = (
-            None  # a `workbench.protocols.dps.cose.Security`, or what seals, opens and is answering as that does
-        )
+        self.context = context = Context(self, SIMULATED_PORT)
         self.multicasts = False
-        self.times = rules.times_of(settings)
-        self.links = Links(self)
-        self.publications = Publications(self)
-        self.acknowledgements = Acknowledgements(self, self.publications.history)
-        self.neighborhood = Neighborhood(self)
-        self.is_crowded = False  # whether it links with the best of its neighbors alone, which sets it as it sets times
+        remotes: dict[Neighbor, Remote] = {}
+        history = History(settings.max_history)
+        self.acknowledgements = Acknowledgements(context, history)
+        self.publications = Publications(context, remotes, self.subscriptions, history, self.acknowledgements.send)
+        self.links = Links(context, remotes, self.publications.interests_changed, self._link_ended)
+        self.neighborhood = Neighborhood(address, context, self.links)
         self._published = 0
         self._series = 0
 
-    def start(self, now, boot=0):
+    @property
+    def port(self) -> int:
+        """The port that this node names in its messages."""
+        return self.context.port
+
+    @port.setter
+    def port(self, port: int) -> None:
+        self.context.port = port
+
+    @property
+    def security(self) -> Any:
+        """A `workbench.protocols.dps.cose.Security`, or what seals, opens and answers like one; None without keys."""
+        return self.context.security
+
+    @security.setter
+    def security(self, security: Any) -> None:
+        self.context.security = security
+
+    def start(self, now: int, boot: int = 0) -> None:
         """Begin, with a mesh id of its own."""
         Node.start(self, now, boot)
         self._series = self.first_number
@@ -57,56 +78,55 @@ class DPSNode(Node):
         self.links.start(mesh_id.to_bytes(fields.ID_B, "little"))
         self._finish()
 
-    def neighbor_of(self, previous_hop, port):
+    def neighbor_of(self, previous_hop: Neighbor, port: int | None) -> Neighbor | None:
         """The neighbor that a message is from, by where it came from and the port that it names (None: it names none).
 
         None if nobody there could be answered: the message is dropped then.
         """
         return previous_hop
 
-    def may_speak_for(self, previous_hop, port):
+    def may_speak_for(self, previous_hop: Neighbor, port: int) -> bool:
         """Whether what came from there, and not by multicast, may be of the neighbor that its port names."""
         return True
 
-    def _random_bytes(self):
+    def _random_bytes(self) -> bytes:
         return self.random.bits().to_bytes(8, "big")
 
     # Links
 
-    def link(self, neighbor, now):
+    def link(self, neighbor: Neighbor, now: int) -> None:
         """Ask a neighbor for a link; nothing if there is one. ParameterError if there are ``max_links``."""
         self.links.link(neighbor, now)
         self._finish()
 
-    def unlink(self, neighbor, now):
+    def unlink(self, neighbor: Neighbor, now: int) -> None:
         """End a link; nothing if there is none."""
         self.neighborhood.forget(neighbor)
         self.links.unlink(neighbor, now)
         self._finish()
 
-    def link_quality(self, neighbor, inbound, outbound, now):
+    def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
         """On a radio the links are with the neighbors that work well enough both ways, or the best of them."""
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
 
-    def link_ended(self, remote, now):
-        """A link has ended; on a radio this neighbor or another is asked later (called by `Links`)."""
-        self.neighborhood.link_ended(remote.address, now)
-
-    def interests_changed(self, remote, now):
-        """A neighbor asks for something else now, or for the first time (called by `Links`)."""
-        self.publications.interests_changed(remote, now)
+    def _link_ended(self, neighbor: Neighbor, now: int) -> None:
+        self.neighborhood.link_ended(neighbor, now)
 
     # Subscriptions
 
-    def subscribe(self, attributes, now, expires_s=None, match_all=False):
+    def subscribe(
+        self, attributes: Any, now: int, expires_s: float | None = None, match_all: bool = False
+    ) -> Subscription:
         """Ask for what matches ``attributes``, by the topics that they are mapped to (see mapping.py)."""
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         topics = mapping.subscription_topics(subscription.attributes, self.settings.separators)
         subscription.request = Interest(topics, self.settings, False, True)
         return self._keep(subscription, now)
 
-    def subscribe_topics(self, topics, now, expired=False, is_told=True):
+    def subscribe_topics(
+        self, topics: str | Sequence[str], now: int, expired: bool = False, is_told: bool = True
+    ) -> TopicSubscription:
         """Ask for publications that match all of these topics (texts); ``expired``: also for the end of retained ones.
 
         Returns a TopicSubscription, whose samples are Arrivals. Unless it ``is_told`` to the neighbors, they are
@@ -119,10 +139,10 @@ class DPSNode(Node):
         subscription.request = Interest(topics, self.settings, expired, is_told=is_told)
         return self._keep(subscription, now)
 
-    def _keep(self, subscription, now):
+    def _keep(self, subscription: Any, now: int) -> Any:
         if len(self.subscriptions.open) >= self.settings.max_subscriptions:
             raise ParameterError(
-                "the node has %d subscriptions already, which is max_subscriptions" % len(self.subscriptions.open)
+                f"the node has {len(self.subscriptions.open)} subscriptions already, which is max_subscriptions"
             )
         self.subscriptions.add(subscription)
         if subscription.request.pair is not None:
@@ -131,7 +151,7 @@ class DPSNode(Node):
         self._finish()
         return subscription
 
-    def unsubscribe(self, subscription, now):
+    def unsubscribe(self, subscription: Any, now: int) -> None:
         """End a subscription of either kind. Ending one that has ended does nothing."""
         if self.subscriptions.end(subscription) and subscription.request.pair is not None:
             self.links.unsubscribed(subscription.request.pair, now)
@@ -139,7 +159,7 @@ class DPSNode(Node):
 
     # Publications
 
-    def publish(self, attributes, now, payload=b""):
+    def publish(self, attributes: Any, now: int, payload: bytes = b"") -> int:
         """Publish a reading on the topics it is mapped to; returns its number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
@@ -150,7 +170,15 @@ class DPSNode(Node):
         self.publish_next(series, mapping.encode_data(attributes), now, settings.ttl_s)
         return number
 
-    def publish_topics(self, topics, payload, now, ttl_s=0, acknowledge=False, wildcards=True):
+    def publish_topics(
+        self,
+        topics: str | Sequence[str],
+        payload: bytes,
+        now: int,
+        ttl_s: int = 0,
+        acknowledge: bool = False,
+        wildcards: bool = True,
+    ) -> Series:
         """Publish a payload (bytes) on topics (texts); returns its Series, with which to publish again.
 
         ``ttl_s``: for so many seconds it is kept for those who ask later. ``acknowledge``: subscribers may answer, and
@@ -159,12 +187,12 @@ class DPSNode(Node):
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not 1 <= len(topics) <= MOST_TOPICS:
-            raise ParameterError("a publication on %d topics; it has 1 to %d of them" % (len(topics), MOST_TOPICS))
+            raise ParameterError(f"a publication on {len(topics)} topics; it has 1 to {MOST_TOPICS} of them")
         series = self.new_series(topics, acknowledge, wildcards)
         self.publish_next(series, payload, now, ttl_s)
         return series
 
-    def new_series(self, topics, acknowledge, wildcards):
+    def new_series(self, topics: tuple[str, ...], acknowledge: bool, wildcards: bool) -> Series:
         """A Series of which nothing is published yet; `publish_topics` says what it is of."""
         vector = publication_filter(topics, self.settings, wildcards)
         number = self._series & fields.I31
@@ -174,24 +202,24 @@ class DPSNode(Node):
             publication_id = self._random_bytes() + self._random_bytes()
         return Series(self, publication_id, number, topics, vector, acknowledge)
 
-    def publish_next(self, series, payload, now, ttl_s):
+    def publish_next(self, series: Series, payload: bytes, now: int, ttl_s: int) -> int:
         """Publish under the next number of a series, and return that: what `Series.publish` does."""
         if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
-            raise ParameterError("ttl_s is %r; it must be whole seconds from 0 to %d" % (ttl_s, wire.LONGEST_TTL_S))
+            raise ParameterError(f"ttl_s is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}")
         self._send_next(series, payload, ttl_s, ttl_s, now)
         return series.sequence
 
-    def expire(self, series, now):
+    def expire(self, series: Series, now: int) -> int:
         """End a retained publication everywhere, and return the number of the message that says so."""
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
-                "there is nothing retained of the publication on %s; only what was published with a ttl can be expired"
-                % ", ".join(series.topics)
+                f"there is nothing retained of the publication on {', '.join(series.topics)}; only what was published "
+                "with a ttl can be expired"
             )
         self._send_next(series, b"", -1, 0, now)
         return series.sequence
 
-    def _send_next(self, series, payload, ttl_s, lifetime_s, now):
+    def _send_next(self, series: Series, payload: bytes, ttl_s: int, lifetime_s: int, now: int) -> None:
         plain = wire.Publication(
             self.port,
             None,
@@ -215,50 +243,49 @@ class DPSNode(Node):
         if series.acknowledge:
             self.acknowledgements.expect(series)
         if ttl_s >= 0:
-            origin, sequence = label(series.publication_id, series.sequence)
             number = self.first_number + self._published
             self._published += 1
-            self.events.append(Originated(NOBODY, NAME, origin, sequence, number, ""))
+            labels = label(series.publication_id, series.sequence)
+            self.context.report(Originated, NOBODY, NAME, *labels, number, "")
         self.publications.send_own(message, frame, plain, is_multicast, now)
         self._finish()
 
-    def acknowledge(self, arrival, payload, now):
+    def acknowledge(self, arrival: Arrival, payload: bytes, now: int) -> None:
         """Answer an Arrival with a payload (bytes); ParameterError if its publisher has not asked for answers."""
         self.acknowledgements.send(arrival, bytes(payload))
 
     # Messages
 
-    def receive(self, frame, previous_hop, now, broadcast=False):
+    def receive(self, frame: bytes, previous_hop: Neighbor, now: int, broadcast: bool = False) -> None:
         """Take a message; from whom is told by `neighbor_of`."""
         try:
             message = wire.decode(frame, self.settings.filter_bits)
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        kind = type(message)
-        is_acknowledgement = kind is wire.Acknowledgement
-        port = None if is_acknowledgement else message.port
+        name = _NAMES[type(message)]
+        port = None if isinstance(message, wire.Acknowledgement) else message.port
         if not (port is None or broadcast or self.may_speak_for(previous_hop, port)):
-            self.drop(previous_hop, _NAMES[kind], NOBODY, 0, "port")
+            self.drop(previous_hop, name, NOBODY, 0, "port")
             return
         neighbor = self.neighbor_of(previous_hop, port)
         if neighbor is None:
-            self.drop(previous_hop, _NAMES[kind], NOBODY, 0, "no_address")
-        elif is_acknowledgement:
+            self.drop(previous_hop, name, NOBODY, 0, "no_address")
+        elif isinstance(message, wire.Acknowledgement):
             self.acknowledgements.take(message, bytes(frame), neighbor)
-        elif kind is wire.Publication:
+        elif isinstance(message, wire.Publication):
             self.publications.take(message, neighbor, now)
             self._finish()
         elif broadcast:
             self.drop(previous_hop, wire.NAMES[wire.SUBSCRIPTION], NOBODY, message.sequence, "malformed")
         else:
-            if kind is wire.Subscription:
+            if isinstance(message, wire.Subscription):
                 self.links.take_subscription(neighbor, message, now)
             else:
                 self.links.take_acknowledgement(neighbor, message, now)
             self._finish()
 
-    def sent(self, destination, frame, ok, now):
+    def sent(self, destination: Neighbor, frame: bytes, ok: bool, now: int) -> None:
         """Send again what the radio has given up."""
         if ok:
             self.links.reached(destination)
@@ -267,17 +294,16 @@ class DPSNode(Node):
             message = wire.decode(frame, self.settings.filter_bits)
         except DecodeError:
             return
-        kind = type(message)
-        if kind is wire.Publication:
+        if isinstance(message, wire.Publication):
             self.publications.repeats.give_up(destination, bytes(frame), message, now)
-        elif kind is not wire.Acknowledgement:
-            is_answer = kind is wire.SubscriptionAcknowledgement and message.interests is None
+        elif not isinstance(message, wire.Acknowledgement):
+            is_answer = isinstance(message, wire.SubscriptionAcknowledgement) and message.interests is None
             self.links.give_up(destination, is_answer, now)
         self._finish()
 
     # Time
 
-    def wake(self, now):
+    def wake(self, now: int) -> None:
         """Do what is due: messages of links, ends of publications and subscriptions, links to ask for."""
         for subscription in self.subscriptions.expire(now):
             self.links.unsubscribed(subscription.request.pair, now)
@@ -286,10 +312,9 @@ class DPSNode(Node):
         self.neighborhood.wake(now)
         self._finish()
 
-    def _finish(self):
+    def _finish(self) -> None:
         """Report what has changed, and plan when to wake up."""
         self.links.announce()
         times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
-        times = [time for time in times if time is not None]
-        self.next_wake = min(times) if times else None
+        self.next_wake = min([time for time in times if time is not None], default=None)

@@ -2,12 +2,12 @@
 
 A node and its fast twin call the same functions, which numba compiles as they are, so they take and return numbers
 only. Times are in microseconds. Revisions and sequence numbers count from 1. ``flags`` are those of a link's message.
-
-This file is written in MicroPython's subset of Python.
 """
 
+from __future__ import annotations
+
 import math
-from collections import namedtuple
+from typing import Any, NamedTuple
 
 from workbench.draws import mix64
 from workbench.protocols.dps.automaton import ACTIVE, LINKING, LOOP, LOST, MUTED, NO_LOOP, NOTHING, OVERDUE, UNMUTING
@@ -31,14 +31,29 @@ MOST_REPEATS = 3  # of a frame that the radio gave up
 REPEATS_KEPT = 16  # publications that it gave up last; those that wait are fewer
 MOST_WAITING = 64  # publications that are to be forwarded; no radio brings as many in that time
 
-# Derived from the settings. update_us: how long what is retained is not sent again; learnt_us: how long interests that
-# a neighbor has sent wait before they are forwarded; tick_us: how long what was told is not repeated; sign_us: how long
-# a link may be silent; recheck_s: when a muted link is asked for again; ids_us: how long a mesh id that has changed
-# waits for a message that it can go with; history_us: how long a publication is remembered beyond its lifetime.
-Times = namedtuple("Times", ("update_us", "learnt_us", "tick_us", "sign_us", "recheck_s", "ids_us", "history_us"))
+
+class Times(NamedTuple):
+    """Times that follow from the settings, in microseconds but for ``recheck_s``.
+
+    update_us   how long retained publications are not sent again
+    learnt_us   how long interests of a neighbor wait before they are forwarded
+    tick_us     how long a message is not repeated
+    sign_us     how long a link may be silent
+    recheck_s   when a muted link is asked for again
+    ids_us      how long a mesh id that has changed waits for a message that it can go with
+    history_us  how long a publication is remembered beyond its lifetime
+    """
+
+    update_us: int
+    learnt_us: int
+    tick_us: int
+    sign_us: int
+    recheck_s: float
+    ids_us: int
+    history_us: int
 
 
-def times_of(settings, crowd=0, is_on_radio=False):
+def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
     """The times that follow from a protocol's settings; ``crowd``: with how many neighbors a node shares the channel.
 
     The reference lets learnt interests wait for update_s at each hop. On a radio they are forwarded sooner: a path has
@@ -66,12 +81,12 @@ def times_of(settings, crowd=0, is_on_radio=False):
 # States of links
 
 
-def takes_publications(state):
+def takes_publications(state: int) -> bool:
     """Whether publications go over a link in this state."""
     return state == ACTIVE
 
 
-def joins(state):
+def joins(state: int) -> bool:
     """Whether a link in this state joins its two sides: the mesh id from there counts on this side."""
     return state in (ACTIVE, LINKING)
 
@@ -79,7 +94,7 @@ def joins(state):
 # Messages of links
 
 
-def subscription_flags(is_delta, state, recheck_s):
+def subscription_flags(is_delta: bool, state: int, recheck_s: float) -> int:
     """The flags of a subscription over a link in this state; ``is_delta``: its interests are what has changed.
 
     A link that is to stay muted (``recheck_s`` 0) says so, when all it wants to know is whether the neighbor is there.
@@ -89,28 +104,28 @@ def subscription_flags(is_delta, state, recheck_s):
     return SAK_REQUESTED | (DELTA if is_delta else 0) | flags
 
 
-def acknowledgement_flags(is_delta, state, with_interests):
+def acknowledgement_flags(is_delta: bool, state: int, with_interests: bool) -> int:
     """The flags of a subscription's acknowledgement; one that brings interests wants to be acknowledged in turn."""
     return (DELTA if is_delta else 0) | (MUTE if state == MUTED else 0) | (SAK_REQUESTED if with_interests else 0)
 
 
-def is_stale(revision, newest):
+def is_stale(revision: int, newest: int) -> bool:
     """Whether a message says what is not so any more; ``newest``: the highest revision that came, 0 for none yet."""
     return revision < newest
 
 
-def is_duplicate(revision, newest):
+def is_duplicate(revision: int, newest: int) -> bool:
     """Whether a message says what is known; it is acknowledged all the same, as the acknowledgement may be lost."""
     return revision == newest
 
 
-def lacks_base(flags, state, revision, newest):
+def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
     """Whether a message tells what has changed in interests that never came; these would be taken for all of them."""
     is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and state != UNMUTING
     return is_change and revision > newest + 1
 
 
-def has_lost_base(flags, state, needs_nothing):
+def has_lost_base(flags: int, state: int, needs_nothing: bool) -> bool:
     """Whether a message over an active link tells what has changed in interests that are not here any more.
 
     ``needs_nothing``: by it the neighbor asks for nothing, and yet needs something of what it asks for. What was told
@@ -119,7 +134,7 @@ def has_lost_base(flags, state, needs_nothing):
     return (flags & (DELTA | UNMUTE)) == DELTA and state == ACTIVE and needs_nothing
 
 
-def opens_link(flags):
+def opens_link(flags: int) -> bool:
     """Whether a subscription from a neighbor without a link begins one; what changed in unknown interests does not.
 
     Nor does one of a neighbor that has it muted. Without an answer it gives its link up, and begins anew.
@@ -129,7 +144,7 @@ def opens_link(flags):
     return (flags & DELTA) == 0 or (flags & UNMUTE) != 0
 
 
-def is_settled(state, sends_all):
+def is_settled(state: int, sends_all: bool) -> bool:
     """Return whether a link is active, and this end is not sending all its interests over it.
 
     ``sends_all``: a subscription with all interests is outstanding. A neighbor's subscription may cross that.
@@ -137,7 +152,9 @@ def is_settled(state, sends_all):
     return state == ACTIVE and not sends_all
 
 
-def has_begun_anew(flags, revision, newest, is_acknowledging, stays_muted, settled):
+def has_begun_anew(
+    flags: int, revision: int, newest: int, is_acknowledging: bool, stays_muted: bool, settled: bool
+) -> bool:
     """Whether a neighbor with a link has given it up, or has restarted: its interests come in full, and not again.
 
     ``is_acknowledging``: the acknowledgement with interests that it may not have got is what is outstanding here;
@@ -153,7 +170,7 @@ def has_begun_anew(flags, revision, newest, is_acknowledging, stays_muted, settl
     return revision != newest or not is_acknowledging
 
 
-def has_restarted(flags, revision, newest, is_sign, is_news):
+def has_restarted(flags: int, revision: int, newest: int, is_sign: bool, is_news: bool) -> bool:
     """Whether the acknowledgement of a subscription over an active link is the first of a neighbor that has restarted.
 
     The reference makes a link of any subscription. It takes what has changed for all interests, nothing of a sign of
@@ -172,26 +189,26 @@ def has_restarted(flags, revision, newest, is_sign, is_news):
 # Mesh ids, as numbers; of an id its lowest three bytes are enough
 
 
-def hops_of(mesh_id):
+def hops_of(mesh_id: int) -> int:
     """Return how many hops a mesh id has come; 0 for an id without the mark, which counts no hops."""
     return (mesh_id & 0xFF) if (mesh_id & _MARK_MASK) == MARK else 0
 
 
-def hop_to_add(mesh_id):
+def hop_to_add(mesh_id: int) -> int:
     """Return by how much a mesh id grows where a node takes it: 1, or 0 without the mark; -1 if it has come too far."""
     if (mesh_id & _MARK_MASK) != MARK:
         return 0
     return 1 if (mesh_id & 0xFF) < MOST_ID_HOPS else -1
 
 
-def rises_after(rises, is_same_owner, hops, hops_before):
+def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) -> int:
     """Return how many times in turn the same owner's id has come over a link from farther than before."""
     if not is_same_owner or hops < hops_before:
         return 0
     return min(rises + 1, MOST_RISES) if hops > hops_before else rises
 
 
-def goes_round(rises):
+def goes_round(rises: int) -> bool:
     """Return whether an id only goes round a loop: it has come from farther each time, and counts for nothing."""
     return rises >= MOST_RISES
 
@@ -199,7 +216,7 @@ def goes_round(rises):
 # Loops
 
 
-def loop_shown(flags, state, is_reply, is_lowest, is_news):
+def loop_shown(flags: int, state: int, is_reply: bool, is_lowest: bool, is_news: bool) -> int:
     """What a message shows of loops: LOOP, NO_LOOP or NOTHING.
 
     ``is_lowest``: its mesh id is of the owner of the lowest on this side of the link, so its sender is joined
@@ -213,7 +230,7 @@ def loop_shown(flags, state, is_reply, is_lowest, is_news):
     return LOOP if (flags & MUTE) != 0 or (is_lowest and is_news) else NOTHING
 
 
-def tells_mute(is_crowded, was_muted, state, flags):
+def tells_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) -> bool:
     """Whether a link that was muted by an acknowledgement alone says so: else its other end is told by its next sign.
 
     Signs of a crowd are rare, and publications would come over the link until then.
@@ -224,19 +241,19 @@ def tells_mute(is_crowded, was_muted, state, flags):
 # Waiting
 
 
-def ticks_when_heard(ticks, retry_ticks):
+def ticks_when_heard(ticks: int, retry_ticks: int) -> int:
     """Return the ticks that count once the neighbor was heard: the next one repeats what is not answered."""
     return min(ticks, retry_ticks - 1)
 
 
-def after_tick(ticks, retry_ticks, retries):
+def after_tick(ticks: int, retry_ticks: int, retries: int) -> int:
     """What comes when a message has not been answered for so many ticks of update_s: OVERDUE, LOST or NOTHING."""
     if ticks < retry_ticks:
         return NOTHING
     return LOST if ticks >= retry_ticks + retries else OVERDUE
 
 
-def ask_muted_after_us(asked, recheck_s, sign_us, uniform):
+def ask_muted_after_us(asked: bool, recheck_s: float, sign_us: int, uniform: float) -> int:
     """How long a muted link may be silent until this end asks whether it still closes a loop, and has a neighbor.
 
     Spread, as others were muted when it was: 0 <= uniform < 1. The end that asked for the link asks first. The other
@@ -246,7 +263,7 @@ def ask_muted_after_us(asked, recheck_s, sign_us, uniform):
     return int(silent_us * ((0.625 if asked else 1.0) + uniform / 4))
 
 
-def relink_after_us(relink_s, uniform):
+def relink_after_us(relink_s: float, uniform: float) -> int:
     """How long a neighbor that was given up is left alone; spread, so that two ends do not meet. 0 <= uniform < 1."""
     spread = 0.5 + uniform
     return int(relink_s * spread * SECOND_US)
@@ -255,12 +272,12 @@ def relink_after_us(relink_s, uniform):
 # Neighbors on a radio
 
 
-def is_hub(address, neighbors):
+def is_hub(address: int, neighbors: int) -> bool:
     """Whether a node is one of the few in a crowd that the others like best: about the root of their number."""
     return mix64(address) % neighbors < math.sqrt(neighbors)
 
 
-def rank(quality, address, neighbor, neighbors):
+def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[int, bool, int, int]:
     """What a node in a crowd sorts its neighbors by, the best first: tenths of their delivery ratios, then hubs.
 
     Hubs agree on the best hub. Others like any hub, so the links are shared out among all hubs.
@@ -271,17 +288,17 @@ def rank(quality, address, neighbor, neighbors):
     return -min(int(10 * quality), 9), not is_hub(neighbor, neighbors), lot, neighbor
 
 
-def ask_late_us(relink_s):
+def ask_late_us(relink_s: float) -> int:
     """When a neighbor that should ask by itself is asked: by then it has asked, or has better ones."""
     return int(2 * relink_s * SECOND_US)
 
 
-def turn_us(place, neighbors, update_us, uniform):
+def turn_us(place: int, neighbors: int, update_us: int, uniform: float) -> int:
     """How long a neighbor in a crowd waits to be asked for a link; ``place``: its rank. 0 <= uniform < 1."""
     return 1 + int((place + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
 
-def scout_after_us(recheck_s, uniform):
+def scout_after_us(recheck_s: float, uniform: float) -> int:
     """How long a scout stays with a neighbor; spread, as others were sent when it was. 0 <= uniform < 1."""
     return int(recheck_s * SECOND_US * (0.5 + uniform))
 
@@ -289,41 +306,41 @@ def scout_after_us(recheck_s, uniform):
 # Publications
 
 
-def waits(is_crowded, waiting):
+def waits(is_crowded: bool, waiting: int) -> bool:
     """Whether a publication is forwarded later, as others that got it at once would meet; ``waiting``: how many do."""
     return is_crowded and waiting < MOST_WAITING
 
 
-def repeat_within_us(repeated):
+def repeat_within_us(repeated: int) -> int:
     """Return within what time a frame is sent again that the radio has given up; ``repeated``: how often so far."""
     return FORWARD_US << repeated
 
 
-def end_us(now, ttl_s):
+def end_us(now: int, ttl_s: int) -> int:
     """When a publication with a lifetime is retained no longer."""
     return now + ttl_s * SECOND_US
 
 
-def left_s(expires_us, now):
+def left_s(expires_us: int, now: int) -> int:
     """Seconds that are left of its life, rounded up."""
     return -((now - expires_us) // SECOND_US)
 
 
-def forget_us(now, lifetime_s, history_us):
+def forget_us(now: int, lifetime_s: int, history_us: int) -> int:
     """When the history may forget a publication that came now."""
     return now + lifetime_s * SECOND_US + history_us
 
 
-def clears(entries, clear_at, since_cleared, most):
+def clears(entries: int, clear_at: int, since_cleared: int, most: int) -> bool:
     """Whether the history looks for what is over: it has doubled, or half of it is new. That costs as much as came."""
     return entries >= clear_at or since_cleared > max(FEWEST_TO_CLEAR, most // 2)
 
 
-def clears_at(entries):
+def clears_at(entries: int) -> int:
     """At how many entries the history looks next, with so many left."""
     return max(FEWEST_TO_CLEAR, 2 * entries)
 
 
-def is_noted(is_linked, noted):
+def is_noted(is_linked: bool, noted: int) -> bool:
     """Whether a neighbor that brought a publication is noted, beside so many others: strangers are easily forged."""
     return is_linked or noted < MOST_STRANGERS

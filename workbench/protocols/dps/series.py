@@ -1,42 +1,62 @@
-"""What the application holds of DPS: a series of publications, a subscription to topics, and what arrives.
+"""What the application holds of DPS: a series of publications, a subscription to topics, and what arrives."""
 
-This file is written in MicroPython's subset of Python.
-"""
+from __future__ import annotations
 
-from collections import namedtuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.protocols.dps.bloom import BitVector
+from workbench.protocols.dps.context import Neighbor
 from workbench.protocols.dps.topics import publication_items, subscription_items
 from workbench.protocols.subscriptions import Subscription
 
+if TYPE_CHECKING:
+    from workbench.protocols.dps.node import DPSNode
+
 MOST_ANSWERS = 1000  # of one series, that nobody has taken
-# A publication as the subscriber gets it. topics: texts; data: bytes; wants_answer: whether the publisher asked for
-# acknowledgements; ttl_s: seconds that were left, 0 if it is not retained; hops: links that it came over; neighbor: the
-# last of them, None if it was published here; sender: the key id of its signature, None without one; opened: how it was
-# secured, None if it was not.
-Arrival = namedtuple(
-    "Arrival",
-    (
-        "publication_id",
-        "sequence",
-        "topics",
-        "data",
-        "is_expiry",
-        "wants_answer",
-        "ttl_s",
-        "hops",
-        "neighbor",
-        "sender",
-        "opened",
-    ),
-)
-# An acknowledgement as the publisher gets it: of which number of the series, its data, the key id of its sender, how it
-# was encrypted, and the neighbor that it came from (None: this node). Without sender and way it is plain, and anybody
-# may have written it.
-Answer = namedtuple("Answer", ("sequence", "data", "sender", "way", "neighbor"))
 
 
-def publication_filter(topics, settings, wildcards=True):
+class Arrival(NamedTuple):
+    """A publication as its subscriber gets it.
+
+    wants_answer  whether the publisher asked for acknowledgements
+    ttl_s         seconds that were left, 0 if it is not retained
+    hops          links that it came over
+    neighbor      the last node on its path, None if it was published here
+    sender        key id of its signature, None without one
+    opened        how it was secured, None if it was not
+    """
+
+    publication_id: bytes
+    sequence: int
+    topics: Sequence[str]
+    data: bytes
+    is_expiry: bool
+    wants_answer: bool
+    ttl_s: int
+    hops: int
+    neighbor: Neighbor | None
+    sender: bytes | None
+    opened: Any
+
+
+class Answer(NamedTuple):
+    """An acknowledgement as the publisher gets it. Without sender and way anybody may have written it.
+
+    sequence  number of the publication in its series
+    sender    key id of its signature, None without one
+    way       how it was encrypted, None if it was not
+    neighbor  the last node on its path, None if it comes from this node
+    """
+
+    sequence: int
+    data: bytes
+    sender: bytes | None
+    way: str | None
+    neighbor: Neighbor | None
+
+
+def publication_filter(topics: Iterable[str], settings: Any, wildcards: bool = True) -> BitVector:
     """The filter of a publication's topics; AttributeFormatError for a topic that cannot be published."""
     vector = BitVector(settings.filter_bits)
     for topic in topics:
@@ -45,7 +65,7 @@ def publication_filter(topics, settings, wildcards=True):
     return vector
 
 
-def subscription_filter(topics, settings):
+def subscription_filter(topics: Iterable[str], settings: Any) -> BitVector:
     """The filter of a subscription's topics; AttributeFormatError for one that is none."""
     vector = BitVector(settings.filter_bits)
     for topic in topics:
@@ -62,7 +82,14 @@ class Interest:
 
     __slots__ = ("expired", "filter", "is_of_attributes", "pair", "topics")
 
-    def __init__(self, topics, settings, expired=False, is_of_attributes=False, is_told=True):
+    def __init__(
+        self,
+        topics: tuple[str, ...],
+        settings: Any,
+        expired: bool = False,
+        is_of_attributes: bool = False,
+        is_told: bool = True,
+    ) -> None:
         self.topics = topics
         self.filter = subscription_filter(topics, settings)
         self.pair = (self.filter, self.filter.fuzzy_hash()) if is_told else None
@@ -73,12 +100,12 @@ class Interest:
 class TopicSubscription(Subscription):
     """A subscription to topics: iterating over it takes the Arrivals since the last time."""
 
-    def __init__(self, node, topics, now):
+    def __init__(self, node: DPSNode, topics: tuple[str, ...], now: int) -> None:
         Subscription.__init__(self, node, (), now, match_all=True)
         self.topics = topics
 
-    def __repr__(self):
-        return "<subscription %d to %s>" % (self.number, ", ".join([repr(one) for one in self.topics]))
+    def __repr__(self) -> str:
+        return f"<subscription {self.number} to {', '.join(map(repr, self.topics))}>"
 
 
 class Series:
@@ -87,7 +114,15 @@ class Series:
     Iterating over it takes the Answers since the last time, oldest first.
     """
 
-    def __init__(self, node, publication_id, number, topics, vector, acknowledge):
+    def __init__(
+        self,
+        node: DPSNode,
+        publication_id: bytes,
+        number: int,
+        topics: tuple[str, ...],
+        vector: BitVector,
+        acknowledge: bool,
+    ) -> None:
         self.node = node
         self.publication_id = publication_id
         self.number = number
@@ -98,30 +133,30 @@ class Series:
         self.is_multicast = False  # whether it is, though the node's other publications are not
         self.sequence = 0
         self.lost = 0  # answers that nobody had taken
-        self._answers = []
+        self._answers: list[Answer] = []
 
-    def __repr__(self):
-        return "<series on %s, %d published>" % (", ".join([repr(one) for one in self.topics]), self.sequence)
+    def __repr__(self) -> str:
+        return f"<series on {', '.join(map(repr, self.topics))}, {self.sequence} published>"
 
-    def publish(self, payload, now, ttl_s=0):
+    def publish(self, payload: bytes, now: int, ttl_s: int = 0) -> int:
         """Publish this payload (bytes) under the next number, which is returned; see `DPSNode.publish_topics`."""
         return self.node.publish_next(self, payload, now, ttl_s)
 
-    def expire(self, now):
+    def expire(self, now: int) -> int:
         """Have everybody forget the publication that is retained; ParameterError if there is none."""
         return self.node.expire(self, now)
 
-    def put(self, answer):
+    def put(self, answer: Answer) -> None:
         """Append an Answer (called by the node); anybody can send many, so the oldest of too many is lost."""
         if len(self._answers) >= MOST_ANSWERS:
             del self._answers[0]
             self.lost += 1
         self._answers.append(answer)
 
-    def take(self):
+    def take(self) -> list[Answer]:
         """Return the Answers since the last call, oldest first."""
         answers, self._answers = self._answers, []
         return answers
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Answer]:
         return iter(self.take())

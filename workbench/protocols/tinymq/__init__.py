@@ -191,13 +191,13 @@ class TinyMQ(Protocol):
     presets = PRESETS
     is_printed = False  # Whether queries and events go by the algorithms as printed.
 
-    def __new__(cls, **settings):
+    def __new__(cls, *unnamed, **settings):
         """``literal=True`` makes the protocol as printed."""
         if cls is TinyMQ and settings.get("literal") is True:
             from workbench.protocols.tinymq.printed import PrintedTinyMQ  # Not before: it is a kind of this one.
 
             cls = PrintedTinyMQ
-        return Protocol.__new__(cls)
+        return Protocol.__new__(cls, *unnamed)
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)

@@ -21,6 +21,7 @@ from typing import Any
 
 import traitlets
 
+from workbench.keywords import checked
 from workbench.views.player.embed import module, new_id, part, player_html
 from workbench.views.player.once import LoadedOnce
 from workbench.views.player.parcel import glimpse, pack
@@ -49,6 +50,7 @@ class Wire(LoadedOnce):
     told = traitlets.Dict().tag(sync=True)
 
 
+@checked
 class PlayerView:
     """A player of runs that stays: show it once, `feed` it runs.
 
@@ -61,6 +63,9 @@ class PlayerView:
         self._coming: Sight | None = None
         self._replacing = threading.RLock()  # bytes come from another thread, and belong to one run
         self.wire = Wire(parcel=pack(see(run, event), **live))
+
+    def __repr__(self) -> str:
+        return f"PlayerView({self.run.scenario!r})"
 
     def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         """Show another run in the same player. ScenarioError if it kept no trace."""

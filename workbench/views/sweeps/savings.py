@@ -149,7 +149,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
         "x_label": table.name_of(x),
         "y_label": _SENT if y == "bytes_sent" else table.name_of(y),
         "y_range": (0.0, 1.0) if means.is_share(y, summary["mean"]) else None,
-        "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds",
+        "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds{table.radio_note}",
     }
     return carries_sweep(table, line_chart(words.series(summary, x, by), **{**usual, **look}), y)
 

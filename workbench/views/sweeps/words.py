@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.errors import ParameterError
+from workbench.sim.radio import is_ideal
 from workbench.sweeps.plan import Plan
 
 if TYPE_CHECKING:
@@ -43,8 +44,19 @@ def texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> 
     """The words of a chart of ``summary``; ``varied``: the paths that have more than one value."""
     others = [path for path in varied if path not in (x, by)]
     over = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in others)
-    note = f"mean and 95 % confidence interval over {over}" if others else "one run each"
+    note = (f"mean and 95 % confidence interval over {over}" if others else "one run each") + radio_note(plan)
     return Texts(name_of(x, plan), name_of(y, plan), "" if by is None else name_of(by, plan), note)
+
+
+def radio_note(plan: Plan) -> str:
+    """Return the text to add to a chart's note if all runs have an ideal radio, or ""."""
+    paths = [path for path in plan.paths if path.partition(".")[0] in ("radio", "topology")]
+    numbers = plan.design.probes() if paths else [0]
+    # Each choice of a radio and a network once: a point's scenario takes time to build.
+    chosen = {tuple(str(plan.labels(number)[path]) for path in paths): number for number in numbers}
+    scenarios = [plan.scenario_of(number) for number in chosen.values()]
+    ideal = all(is_ideal(one.radio, other.topology) for one in scenarios for other in scenarios)
+    return "; ideal radio (no loss, no collision)" if ideal else ""
 
 
 def name_of(column: str, plan: Plan) -> str:

@@ -58,6 +58,7 @@ async def _run(options: argparse.Namespace, command: Command) -> int:
 
 def make_node(options: argparse.Namespace, output: Output) -> Any:
     """The node that the options describe, not opened yet."""
+    from workbench.protocols.dps import DPS
     from workbench.protocols.dps.udp import dps_node
 
     settings = {
@@ -70,12 +71,12 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
     }
     node = dps_node(
         options.listen,
+        DPS(**{name: value for name, value in settings.items() if value is not None}),
         security=make_security(options) if hasattr(options, "key") else None,
         multicast=_multicast(options),
         tell=output.tell,
         discover=getattr(options, "discover", None),
         announce=getattr(options, "announce", ""),
-        **{name: value for name, value in settings.items() if value is not None},
     )
     node.core.tells_all = options.debug
     return node

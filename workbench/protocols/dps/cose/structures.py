@@ -11,7 +11,7 @@ Layout (CBOR; RFC 8152)
     Read is what is known of a header; other keys are skipped.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from workbench.errors import DecodeError
 from workbench.protocols.dps.wire import cbor
@@ -187,7 +187,7 @@ class _Headers(NamedTuple):
 
 def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
     """What is known of a map of headers."""
-    found = {}
+    found: dict[str, Any] = {}
     for _ in range(reader.mapping("headers")):
         key = _read_key(reader)
         if key == _ALGORITHM:

@@ -9,50 +9,25 @@ import numpy as np
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import (
     ACTIVE,
-    ANSWER_IN_FULL,
     ANSWERED,
-    ASK_LATER,
     ASKED,
     BEGUN,
     CHANGED,
     END,
-    END_LATER,
     END_WAITS,
-    FORGET_HEARD,
-    FORGET_MESH_ID,
-    FORGET_MUTED,
-    FORGET_REVISION,
-    FORGET_SENT,
-    FORGET_TOLD,
     GONE,
-    INPUT_NAMES,
-    KEEP,
     LINKING,
     MUTED,
     NEEDED,
-    NEW_MESH_ID,
-    NOTE_REVISION,
     NOTHING,
     OVERDUE,
     QUIET,
-    REMOVE,
-    REPEAT,
-    REPLACE,
     RESTARTED,
-    SAY_END,
-    SEND_RETAINED,
-    SETTLE,
-    STOP_WAITING,
-    TELL,
-    TELL_AGAINST_NOTHING,
-    TELL_CHANGES,
-    TELL_IN_FULL,
-    TELL_NOTHING,
     UNLINKED,
     UNMUTED,
     UNMUTING,
-    UPDATE,
-    UPDATE_LATER,
+    Action,
+    Input,
 )
 from workbench.protocols.dps.fast.filters import EMPTY, change_between
 from workbench.protocols.dps.fast.mesh_ids import (
@@ -97,10 +72,10 @@ loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
 ticks_when_heard = inlined(rules.ticks_when_heard)
 ask_muted_after_us, repeat_within_us = inlined(rules.ask_muted_after_us), inlined(rules.repeat_within_us)
 
-_INPUTS = len(INPUT_NAMES)
+_INPUTS = len(Input)
 # What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
 INPUTS_LEFT_OUT = (END_WAITS,)
-ACTIONS_LEFT_OUT = (KEEP,)
+ACTIONS_LEFT_OUT = (Action.KEEP,)
 
 # The automaton, and its actions
 
@@ -114,9 +89,9 @@ def come(core, state, i, link, what, now):
     entry = _enter(core, state, i, link, what, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         action = state.actions[k]
-        if action == UPDATE:
+        if action == Action.UPDATE:
             update(core, state, i, now)
-        elif action == REPLACE:
+        elif action == Action.REPLACE:
             other = _to_replace(state, i, link)
             if other != NONE:
                 _come_in_turn(core, state, i, other, np.int64(NEEDED), now)
@@ -147,35 +122,35 @@ def _enter(core, state, i, link, what, now):
 def _do(core, state, i, link, action, now):
     """Do an action: those that send something or concern the node are here."""
     it = state.links[link]
-    if action == TELL:
+    if action == Action.TELL:
         find_changes(state, i, link)
         send_subscription(core, state, i, link, now)
-    elif action == TELL_CHANGES:
+    elif action == Action.TELL_CHANGES:
         _tell_changes(core, state, i, link, now)
-    elif action == TELL_IN_FULL:
+    elif action == Action.TELL_IN_FULL:
         tell_in_full(core, state, i, link, now)
-    elif action == TELL_NOTHING:
+    elif action == Action.TELL_NOTHING:
         tell_nothing(core, state, i, link, now)
-    elif action == SAY_END:
+    elif action == Action.SAY_END:
         it.unlinks = 0
         send_unlink(core, state, i, link, now)
-    elif action == REPEAT:
+    elif action == Action.REPEAT:
         send_again(core, state, i, link, now)
-    elif action == SEND_RETAINED:
+    elif action == Action.SEND_RETAINED:
         send_retained(core, state, i, link, now)
-    elif action == SETTLE:
+    elif action == Action.SETTLE:
         settle(it, _next_sign_us(core, state, i, link, now))
-    elif action == NEW_MESH_ID:
+    elif action == Action.NEW_MESH_ID:
         go_below(core, state, i)
         state.nodes[i].has_news = 1
-    elif action == REMOVE:
+    elif action == Action.REMOVE:
         remove(state.nodes[i].links, state.links, link)
         _set_inbound(state, i, link, NONE, EMPTY)
-    elif action == ASK_LATER:
+    elif action == Action.ASK_LATER:
         link_ended(core, state, i, link, now)
-    elif action == UPDATE_LATER:
+    elif action == Action.UPDATE_LATER:
         _update_later(state, i, now)
-    elif action == FORGET_MUTED:
+    elif action == Action.FORGET_MUTED:
         if not _counts_muted(state, i) and it.inbound != NONE:
             _set_inbound(state, i, link, NONE, EMPTY)
             _update_later(state, i, now)
@@ -187,28 +162,28 @@ def _do(core, state, i, link, action, now):
 def _note(state, i, link, action):
     """Do an action that changes what is known of the neighbor."""
     it = state.links[link]
-    if action == ANSWER_IN_FULL:
+    if action == Action.ANSWER_IN_FULL:
         it.owes_all = 1
-    elif action == TELL_AGAINST_NOTHING:
+    elif action == Action.TELL_AGAINST_NOTHING:
         if not it.revision:
             forget_outbound(it)
-    elif action == FORGET_SENT:
+    elif action == Action.FORGET_SENT:
         it.interests = NONE
-    elif action == FORGET_TOLD:
+    elif action == Action.FORGET_TOLD:
         forget_outbound(it)
         it.is_delta = 0
-    elif action == FORGET_HEARD:
+    elif action == Action.FORGET_HEARD:
         _set_inbound(state, i, link, NONE, EMPTY)
-    elif action == FORGET_REVISION:
+    elif action == Action.FORGET_REVISION:
         it.inbound_revision = 0
-    elif action == FORGET_MESH_ID:
+    elif action == Action.FORGET_MESH_ID:
         forget_mesh(it)
         note_news(state, i, link)
-    elif action == STOP_WAITING:
+    elif action == Action.STOP_WAITING:
         settle(it, NONE)
-    elif action == END_LATER:
+    elif action == Action.END_LATER:
         it.unlinks = 1
-    elif action == NOTE_REVISION:
+    elif action == Action.NOTE_REVISION:
         it.noted_revision = it.revision
 
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from workbench.attributes.model import Attribute
 from workbench.errors import EncodeError
-from workbench.protocols.dps import mapping, wire
-from workbench.protocols.dps.automaton import INPUT_NAMES, STATE_NAMES, TABLE
+from workbench.protocols.dps import automaton, mapping, wire
 from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.fast.filters import FILTERS, NEEDS, NEEDS_WORDS, WORD, hashes_of, longest_B, table_of
 from workbench.protocols.dps.fast.topics import Workload, workload_of
@@ -42,6 +41,7 @@ NO_MESH = 0xFFFFFFFFFFFFFFFF  # both halves of the mesh id of a neighbor that ha
 _LARGER_B = 4 + 4 + 2
 
 # What is told during the run: how many bits of needs are set (0 to 256), then the names of states.
+_STATES = tuple(automaton.State)
 _FIRST_STATE = 8 * FUZZY_HASH_B + 1
 
 # A neighbor. Times are NONE if nothing is due; filters and needs are NONE if there are none. ``next`` and ``previous``
@@ -416,14 +416,14 @@ def _check(setup: Setup, degree: int, links: int) -> None:
         )
 
 
-def automaton_arrays(table: Any = TABLE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`automaton.TABLE` as numbers: of entry ``state * inputs + what comes`` the next state, and its actions.
 
     Actions of entry e: ``actions[first_actions[e]:first_actions[e + 1]]``. What never comes changes nothing.
     """
     next_states, firsts, actions = [], [0], []
-    for state in range(len(STATE_NAMES)):
-        for what in range(len(INPUT_NAMES)):
+    for state in automaton.State:
+        for what in automaton.Input:
             entry = table[state][what]
             next_states.append(state if entry.state is None else entry.state)
             actions += entry.does
@@ -556,4 +556,4 @@ def with_more_room(state: Any) -> Any:
 
 def text(setup: Setup, state: Any, number: int) -> str:
     """The details of this protocol: how many bits are set, and the name of a link's state."""
-    return str(number) if number < _FIRST_STATE else STATE_NAMES[number - _FIRST_STATE]
+    return str(number) if number < _FIRST_STATE else _STATES[number - _FIRST_STATE].label

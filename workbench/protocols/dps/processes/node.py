@@ -95,12 +95,13 @@ ORDERS: dict[str, Callable[..., Any]] = {
 
 async def serve(listen: str, settings: dict[str, Any]) -> None:
     """Be a node until standard input ends."""
+    from workbench.protocols.dps import DPS
     from workbench.protocols.dps.udp import dps_node
 
     loop = asyncio.get_running_loop()
     orders = asyncio.StreamReader(limit=1 << 20)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
-    async with dps_node(listen, **settings) as node:
+    async with dps_node(listen, DPS(**settings)) as node:
         mesh_node = MeshNode(node)
         say(event="listening", address=str(node))
         while line := await orders.readline():

@@ -46,20 +46,19 @@ import socket
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from workbench import draws
 from workbench.errors import LinkError, ParameterError
-from workbench.keywords import checked
 from workbench.protocols.contract import NOBODY, Delivered
 from workbench.protocols.dps import DPS, wire
-from workbench.protocols.dps.automaton import GONE, STATE_NAMES
-from workbench.protocols.dps.bloom import HASHES, LENGTH
+from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.node import DPSNode
 from workbench.protocols.dps.rules import SECOND_US
-from workbench.protocols.dps.topics import SEPARATORS, asks_nobody
+from workbench.protocols.dps.topics import asks_nobody
 from workbench.protocols.dps.udp import addresses
 from workbench.protocols.dps.udp.addresses import Address
 from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, count, tell_of
@@ -68,6 +67,7 @@ from workbench.protocols.dps.udp.endpoint import DatagramSocket
 from workbench.protocols.dps.udp.link_keeper import LinkKeeper, now_us
 from workbench.protocols.dps.udp.multicast import Multicast, loopback_interfaces
 from workbench.protocols.dps.udp.registry import LOOKUP_S, MOST_FOUND, REGISTER_S, TENANT, lookup, register
+from workbench.suggestion import meant
 
 if TYPE_CHECKING:
     from workbench.protocols.dps.udp.blocking import BlockingNode
@@ -214,7 +214,7 @@ class UDPNode:
     @property
     def links(self) -> dict[str, str]:
         """Neighbor -> state of the link: linking, active, muted, unmuting, unlinking."""
-        return {addresses.as_text(one): STATE_NAMES[remote.state] for one, remote in self.core.links.remotes.items()}
+        return {addresses.as_text(one): remote.state.label for one, remote in self.core.links.remotes.items()}
 
     async def link(self, address: str | int | Address, keep: bool = True, timeout_s: float | None = None) -> Address:
         """Ask a node for a link, and wait until there is one; returns its address.
@@ -533,9 +533,9 @@ class UDPNode:
         self.settle()
 
 
-@checked
 def dps_node(
     listen: str | int | Address = LOOPBACK,
+    protocol: DPS | None = None,
     *,
     security: Any = None,
     multicast: Multicast | None = None,
@@ -543,30 +543,16 @@ def dps_node(
     max_waiting: int = MAX_WAITING,
     discover: str | None = None,
     announce: bytes | str = b"",
-    filter_bits: int = LENGTH,
-    hashes: int = HASHES,
-    separators: str = SEPARATORS,
-    wildcards: bool = True,
-    update_s: float = 2.0,
-    link_loss_s: float = 30.0,
-    retry_ticks: int = 2,
-    retries: int = 3,
-    count_muted: bool = True,
-    recheck_s: float = 60.0,
-    ttl_s: int = 0,
-    acknowledge: bool = False,
-    history_s: float = 10.0,
-    max_history: int = 5000,
-    max_retained: int = 1000,
-    max_links: int = 256,
-    max_subscriptions: int = 1000,
-    worst_link: float = 0.5,
-    relink_s: float = 10.0,
+    **settings: Any,
 ) -> UDPNode:
     """A DPS node on UDP, to be entered: ``async with wb.dps_node() as node: ...``; without asyncio, ``with``.
 
     listen       ``"127.0.0.1:0"``: this machine alone, any port. ``"0.0.0.0:0"`` or ``"[::]:0"``: everybody;
                  what that means says the page of `workbench.protocols.dps.udp`, *Who may reach the port*
+    protocol     a `workbench.DPS`, whose parameters have the reason for each default; None: ``DPS()``. The nodes of a
+                 mesh must agree in ``filter_bits``, ``hashes`` and ``separators`` ("/"; ``workbench dps`` has "/.").
+                 ``wildcards``, ``ttl_s`` and ``acknowledge`` are for readings of attributes; `UDPNode.publish` has its
+                 own
     security     a `dps.cose.Security`: what is encrypted and signed, and with which keys; None: nothing is
     multicast    a `workbench.protocols.dps.udp.multicast.Multicast`; None: publications go over links alone
     tell         called with each event of the protocol's node (`workbench.protocols.contract`)
@@ -575,14 +561,33 @@ def dps_node(
                  within this machine
     announce     data of the application's own, which those who find this node are given
 
-    The others are the parameters of `workbench.DPS`, which has the reason for each default. The nodes of a mesh must
-    agree in ``filter_bits``, ``hashes`` and ``separators`` ("/"; ``workbench dps`` has "/."). ``wildcards``, ``ttl_s``
-    and ``acknowledge`` are for readings of attributes; `UDPNode.publish` has its own.
+    ``settings``, parameters of `workbench.DPS` as keywords, are deprecated: ``protocol`` has them.
     """
-    given = dict(locals())
-    # What has no name above is for simulated radios alone.
-    settings = {one.name: given[one.name] for one in DPS.parameters if one.name in given}
-    return UDPNode(DPS(**settings), listen, security, multicast, tell, max_waiting, discover, announce)
+    if settings:
+        protocol = _protocol_of(protocol, settings)
+    elif not isinstance(protocol, DPS | None):
+        raise ParameterError(f"dps_node: protocol is {protocol!r}; it must be a wb.DPS")
+    return UDPNode(protocol or DPS(), listen, security, multicast, tell, max_waiting, discover, announce)
+
+
+def _protocol_of(protocol: DPS | None, settings: dict[str, Any]) -> DPS:
+    """Return the protocol of settings that were passed as keywords, with a DeprecationWarning."""
+    own = [name for name in signature(dps_node).parameters if name != "settings"]
+    known = [parameter.name for parameter in DPS.parameters]
+    for name in settings:
+        if name not in known:
+            raise ParameterError(
+                f"dps_node has no parameter {name!r}{meant(name, [*own, *known])}; it has: {', '.join(own)}"
+            )
+    shown = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    if protocol is not None:
+        raise ParameterError(f"dps_node: {shown} beside a protocol; pass DPS({shown}) as the protocol")
+    warnings.warn(
+        f"settings of DPS as keywords of dps_node are deprecated; use dps_node(protocol=wb.DPS({shown}))",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return DPS(**settings)
 
 
 def as_bytes(payload: bytes | str) -> bytes:

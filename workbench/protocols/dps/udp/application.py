@@ -6,11 +6,11 @@ Made by `workbench.protocols.dps.udp.UDPNode`; all of it belongs to the node's e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from workbench.protocols.dps.udp.addresses import Address, as_text
-from workbench.protocols.dps.udp.mailbox import Mailbox
 
 if TYPE_CHECKING:
     from workbench.protocols.dps.series import Answer, Arrival
@@ -145,16 +145,99 @@ def _listed(topics: tuple[str, ...]) -> str:
     return text if len(text) <= 2 * _MOST_SHOWN else f"{text[: 2 * _MOST_SHOWN]}..."
 
 
-class Receiver(Generic[Item]):
+class Mailbox(Generic[Item]):
+    """``async for item in mailbox`` takes what comes, until it is closed and empty.
+
+    Callbacks fill it, which cannot wait: beyond ``most`` items the oldest is lost, and counted in ``lost``.
+    ``most_B``, with ``size_B`` of an item: beyond so many bytes in all the oldest are lost, too, but for the last one.
+    """
+
+    def __init__(self, most: int, most_B: int | None = None, size_B: Callable[[Item], int] = lambda _: 0) -> None:
+        self.lost = 0
+        self._items: deque[Item] = deque()
+        self._most = most
+        self._most_B = most_B
+        self._size_B = size_B
+        self._held_B = 0
+        self._closed = False
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait to be taken."""
+        return len(self._items)
+
+    def put(self, items: Iterable[Item]) -> None:
+        """Append items, from within the event loop."""
+        for item in items:
+            self._items.append(item)
+            self._held_B += self._size_B(item)
+            while len(self._items) > self._most or (self._is_heavy() and len(self._items) > 1):
+                self._take()
+                self.lost += 1
+        self._wake()
+
+    def _is_heavy(self) -> bool:
+        return self._most_B is not None and self._held_B > self._most_B
+
+    def _take(self) -> Item:
+        item = self._items.popleft()
+        self._held_B -= self._size_B(item)
+        return item
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def pop(self) -> Item | None:
+        """The oldest item, None if there is none."""
+        return self._take() if self._items else None
+
+    async def next(self, timeout_s: float | None = None) -> Item | None:
+        """The oldest item; None if none has come within ``timeout_s``, or the mailbox is closed and empty."""
+        if not self._items and not self._closed:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._wait()
+            except TimeoutError:
+                return None
+        return self.pop()
+
+    async def _wait(self) -> None:
+        while not self._items and not self._closed:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        if not self._items:
+            await self._wait()
+        if not self._items:
+            raise StopAsyncIteration
+        return self._take()
+
+
+class Receiver(Mailbox[Item]):
     """A mailbox that is filled from what the protocol's node holds, or a handler in its place."""
 
     def __init__(self, handler: Callable[[Item], None] | None, most: int) -> None:
+        super().__init__(most, MOST_WAITING_B, _size_B)
         self._handler = handler
-        self._mailbox: Mailbox[Item] = Mailbox(most, MOST_WAITING_B, _size_B)
 
-    def _put(self, items: list[Item]) -> None:
+    def put(self, items: Iterable[Item]) -> None:
+        """Call the handler with each item, or append the items."""
         if self._handler is None:
-            self._mailbox.put(items)
+            super().put(items)
             return
         for item in items:
             try:
@@ -165,31 +248,6 @@ class Receiver(Generic[Item]):
     def _waiting(self) -> str:
         lost = f", {self.lost} lost" if self.lost else ""
         return f"{self.waiting} waiting{lost}"
-
-    @property
-    def lost(self) -> int:
-        """How many were lost, as too many were waiting."""
-        return self._mailbox.lost
-
-    @property
-    def waiting(self) -> int:
-        """How many wait to be taken."""
-        return len(self._mailbox)
-
-    def pop(self) -> Item | None:
-        """The oldest that waits, None if there is none."""
-        return self._mailbox.pop()
-
-    async def next(self, timeout_s: float | None = None) -> Item | None:
-        """The next one; None if none has come within ``timeout_s``, or the node has been closed."""
-        return await self._mailbox.next(timeout_s)
-
-    def __aiter__(self) -> AsyncIterator[Item]:
-        return self._mailbox
-
-    def close(self) -> None:
-        """Nothing more will come; what waits can be taken."""
-        self._mailbox.close()
 
 
 class DPSSubscription(Receiver[ReceivedPublication]):
@@ -218,7 +276,7 @@ class DPSSubscription(Receiver[ReceivedPublication]):
     def hand_over(self) -> None:
         """Take what the protocol's node has got for it (called by the node)."""
         node = self.node
-        self._put([ReceivedPublication(node, arrival) for arrival in self.core.take()])
+        self.put([ReceivedPublication(node, arrival) for arrival in self.core.take()])
 
     async def unsubscribe(self) -> None:
         """End it; what has come can still be taken."""
@@ -251,7 +309,7 @@ class DPSSeries(Receiver["Answer"]):
 
     def hand_over(self) -> None:
         """Take the answers that the protocol's node has got (called by the node)."""
-        self._put(self.core.take())
+        self.put(self.core.take())
 
     async def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
         """Publish the next one of the series; returns its number."""

@@ -16,193 +16,63 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from workbench.errors import LinkError
+from workbench.protocols.dps.udp import UDPNode
 from workbench.protocols.dps.udp.addresses import Address
 from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, Receiver
 from workbench.protocols.dps.udp.discovery import DiscoveredNode
 from workbench.protocols.dps.udp.readings import now_s, reading_of
-from workbench.protocols.dps.udp.registry import LOOKUP_S, MOST_FOUND, REGISTER_S, TENANT
-
-if TYPE_CHECKING:
-    from workbench.protocols.dps.udp import UDPNode
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
+Held = TypeVar("Held")
+Parameters = ParamSpec("Parameters")
 
 
-class BlockingNode:
-    """What `UDPNode` offers, as calls that wait; ``node`` is that node."""
+def _waiting(
+    method: Callable[Concatenate[UDPNode, Parameters], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
+    """Return a method of `BlockingNode` that waits for this coroutine of its node."""
 
-    def __init__(self, node: UDPNode) -> None:
-        self.node = node
-        self.is_ended = False
-        self._ending = threading.Lock()  # no call begins once the end has
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="DPS node", daemon=True)
-        self._thread.start()
-        try:
-            self.call(node.open())
-        except BaseException:
-            self._end()
-            raise
+    @wraps(method)
+    def call(self: BlockingNode, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+        return self.call(method(self.node, *arguments, **keywords))
 
-    def __str__(self) -> str:
-        return str(self.node)
+    return call
 
-    def __repr__(self) -> str:
-        return repr(self.node)
 
-    def call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Have the node's thread do something; what it returns or raises. LinkError in that thread itself."""
-        if threading.current_thread() is self._thread:
-            work.close()
-            raise LinkError("a handler must not call the node, which waits for the handler; hand it to another thread")
-        with self._ending:
-            if self.is_ended:
-                work.close()
-                raise LinkError("the node is closed; use it inside 'with wb.dps_node(...) as node:'")
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()  # Ctrl-C, while this thread was waiting.
-            raise
+def _running(
+    method: Callable[Concatenate[UDPNode, Parameters], Result],
+) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
+    """Return a method of `BlockingNode` that runs this function of its node in the node's thread."""
 
-    def close(self) -> None:
-        """End all links and the thread; who waits in another thread is let go."""
-        if threading.current_thread() is self._thread:
-            raise LinkError("a handler must not close the node, which waits for the handler")
-        if not self.is_ended:
-            try:
-                self.call(self.node.close())
-            finally:
-                self._end()
+    @wraps(method)
+    def call(self: BlockingNode, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+        async def work() -> Result:
+            return method(self.node, *arguments, **keywords)
 
-    def _end(self) -> None:
-        with self._ending:
-            self.is_ended = True
-        asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        return self.call(work())
 
-    async def _finish(self) -> None:
-        """Nothing waits for a node that is closed, so all that was called comes to its end."""
-        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+    return call
 
-    @property
-    def address(self) -> Address:
-        """Where it listens."""
-        return self.node.address
 
-    @property
-    def links(self) -> dict[str, str]:
-        """Neighbor -> state of the link."""
-        return self.call(self._links())
+def _holding(
+    held: Callable[[BlockingNode, Any], Held], method: Callable[Concatenate[BlockingNode, Parameters], Any]
+) -> Callable[Concatenate[BlockingNode, Parameters], Held]:
+    """Return the same method, with its result in an object that waits: a subscription, a series, a receiver."""
 
-    async def _links(self) -> dict[str, str]:
-        return self.node.links
+    @wraps(method)
+    def call(self: BlockingNode, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Held:
+        return held(self, method(self, *arguments, **keywords))
 
-    @property
-    def drops(self) -> dict[str, int]:
-        """Reason -> number of messages and datagrams that ended here."""
-        return self.call(self._drops())
-
-    async def _drops(self) -> dict[str, int]:
-        return self.node.drops
-
-    @property
-    def sent(self) -> int:
-        """Datagrams sent, multicasts included."""
-        return self.node.sent
-
-    @property
-    def received(self) -> int:
-        """Datagrams received, multicasts included."""
-        return self.node.received
-
-    def link(self, address: str | int | Address, keep: bool = True, timeout_s: float | None = None) -> Address:
-        """See `UDPNode.link`."""
-        return self.call(self.node.link(address, keep, timeout_s))
-
-    def keep_linked(self, address: str | int | Address) -> Address:
-        """See `UDPNode.keep_linked`."""
-        return self.call(self.node.keep_linked(address))
-
-    def unlink(self, address: str | int | Address) -> None:
-        """See `UDPNode.unlink`."""
-        self.call(self.node.unlink(address))
-
-    def subscribe(
-        self, *topics: str, expired: bool = False, handler: Callable[[ReceivedPublication], None] | None = None
-    ) -> BlockingSubscription:
-        """See `UDPNode.subscribe`."""
-        return BlockingSubscription(self, self.call(self.node.subscribe(*topics, expired=expired, handler=handler)))
-
-    def publish(
-        self,
-        topics: str | Sequence[str],
-        payload: bytes | str = b"",
-        ttl_s: int = 0,
-        acknowledge: bool = False,
-        wildcards: bool = True,
-        handler: Callable[[Any], None] | None = None,
-    ) -> BlockingSeries:
-        """See `UDPNode.publish`."""
-        made = self.node.publish(topics, payload, ttl_s, acknowledge, wildcards, handler)
-        return BlockingSeries(self, self.call(made))
-
-    @property
-    def discovered(self) -> list[DiscoveredNode]:
-        """See `UDPNode.discovered`."""
-        return self.call(self._discovered())
-
-    async def _discovered(self) -> list[DiscoveredNode]:
-        return self.node.discovered
-
-    def will_publish(self, *topics: str, wildcards: bool = True) -> None:
-        """See `UDPNode.will_publish`."""
-        self.call(self._will_publish(topics, wildcards))
-
-    async def _will_publish(self, topics: Sequence[str], wildcards: bool) -> None:
-        self.node.will_publish(*topics, wildcards=wildcards)
-
-    def discover(self) -> BlockingReceiver[DiscoveredNode]:
-        """See `UDPNode.discover`."""
-        return BlockingReceiver(self, self.call(self._discover()))
-
-    async def _discover(self) -> Receiver[DiscoveredNode]:
-        return self.node.discover()
-
-    def register(
-        self,
-        registry: str | int | Address,
-        tenant: str = TENANT,
-        others: Sequence[str] = (),
-        timeout_s: float = REGISTER_S,
-    ) -> list[str]:
-        """See `UDPNode.register`."""
-        return self.call(self.node.register(registry, tenant, others, timeout_s))
-
-    def lookup(
-        self,
-        registry: str | int | Address,
-        tenant: str = TENANT,
-        most: int = MOST_FOUND,
-        timeout_s: float = LOOKUP_S,
-    ) -> list[str]:
-        """See `UDPNode.lookup`."""
-        return self.call(self.node.lookup(registry, tenant, most, timeout_s))
-
-    def acknowledge(self, arrival: Any, payload: bytes | str) -> None:
-        """What `ReceivedPublication.acknowledge` does."""
-        self.call(self._acknowledge(arrival, payload))
-
-    async def _acknowledge(self, arrival: Any, payload: bytes | str) -> None:
-        self.node.acknowledge(arrival, payload)
+    shown = signature(method).replace(return_annotation=getattr(held, "__name__", "Any"))
+    call.__signature__ = shown  # type: ignore[attr-defined]
+    return call
 
 
 class BlockingReceiver(Generic[Item]):
@@ -317,3 +187,109 @@ class BlockingSeries(BlockingReceiver[Any]):
     def expire(self) -> None:
         """Have everybody forget the publication that is retained."""
         self.node.call(self._series.expire())
+
+
+class BlockingNode:
+    """A `UDPNode` whose calls wait; ``node`` is that node."""
+
+    def __init__(self, node: UDPNode) -> None:
+        self.node = node
+        self.is_ended = False
+        self._ending = threading.Lock()  # no call begins once the end has
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="DPS node", daemon=True)
+        self._thread.start()
+        try:
+            self.call(node.open())
+        except BaseException:
+            self._end()
+            raise
+
+    def __str__(self) -> str:
+        return str(self.node)
+
+    def __repr__(self) -> str:
+        return repr(self.node)
+
+    def call(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Have the node's thread do something; what it returns or raises. LinkError in that thread itself."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise LinkError("a handler must not call the node, which waits for the handler; hand it to another thread")
+        with self._ending:
+            if self.is_ended:
+                work.close()
+                raise LinkError("the node is closed; use it inside 'with wb.dps_node(...) as node:'")
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # Ctrl-C, while this thread was waiting.
+            raise
+
+    def close(self) -> None:
+        """End all links and the thread; who waits in another thread is let go."""
+        if threading.current_thread() is self._thread:
+            raise LinkError("a handler must not close the node, which waits for the handler")
+        if not self.is_ended:
+            try:
+                self.call(self.node.close())
+            finally:
+                self._end()
+
+    def _end(self) -> None:
+        with self._ending:
+            self.is_ended = True
+        asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _finish(self) -> None:
+        """Nothing waits for a node that is closed, so all that was called comes to its end."""
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+
+    @property
+    def address(self) -> Address:
+        """Where it listens."""
+        return self.node.address
+
+    @property
+    def links(self) -> dict[str, str]:
+        """Neighbor -> state of the link."""
+        return self._links()
+
+    @property
+    def drops(self) -> dict[str, int]:
+        """Reason -> number of messages and datagrams that ended here."""
+        return self._drops()
+
+    @property
+    def discovered(self) -> list[DiscoveredNode]:
+        """See `UDPNode.discovered`."""
+        return self._discovered()
+
+    @property
+    def sent(self) -> int:
+        """Datagrams sent, multicasts included."""
+        return self.node.sent
+
+    @property
+    def received(self) -> int:
+        """Datagrams received, multicasts included."""
+        return self.node.received
+
+    _links = _running(lambda node: node.links)
+    _drops = _running(lambda node: node.drops)
+    _discovered = _running(lambda node: node.discovered)
+
+    link = _waiting(UDPNode.link)
+    keep_linked = _waiting(UDPNode.keep_linked)
+    unlink = _waiting(UDPNode.unlink)
+    register = _waiting(UDPNode.register)
+    lookup = _waiting(UDPNode.lookup)
+    will_publish = _running(UDPNode.will_publish)
+    acknowledge = _running(UDPNode.acknowledge)
+    subscribe = _holding(BlockingSubscription, _waiting(UDPNode.subscribe))
+    publish = _holding(BlockingSeries, _waiting(UDPNode.publish))
+    discover = _holding(BlockingReceiver[DiscoveredNode], _running(UDPNode.discover))

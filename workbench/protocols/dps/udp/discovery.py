@@ -116,16 +116,6 @@ class Discoveries(Receiver[DiscoveredNode]):
     def __repr__(self) -> str:
         return f"<discoveries: {self._waiting()}>"
 
-    def __aiter__(self) -> Discoveries:
-        return self  # and not the mailbox: who is told is known for as long as anybody holds this
-
-    async def __anext__(self) -> DiscoveredNode:
-        return await anext(self._mailbox)
-
-    def hand_over(self, found: list[DiscoveredNode]) -> None:
-        """Append what has changed (called by `Discovery`)."""
-        self._put(found)
-
 
 class _Known:
     """What is known of a node: how it was found, its address, and when it was heard last."""
@@ -303,7 +293,7 @@ class Discovery:
     def discoveries(self, most: int) -> Discoveries:
         """What is known, and what will change."""
         discoveries = Discoveries(None, most)
-        discoveries.hand_over(self.found)
+        discoveries.put(self.found)
         self._told.add(discoveries)
         return discoveries
 
@@ -348,7 +338,7 @@ class Discovery:
 
     def _tell(self, found: DiscoveredNode) -> None:
         for discoveries in list(self._told):
-            discoveries.hand_over([found])
+            discoveries.put([found])
 
     # Links
 

@@ -10,19 +10,16 @@ import sys
 import textwrap
 
 from workbench.protocols.dps.automaton import (
-    ACTION_NAMES,
     ACTIVE,
     GONE,
-    INPUT_MEANINGS,
-    INPUT_NAMES,
     LINKING,
     MUTED,
-    STATE_MEANINGS,
-    STATE_NAMES,
     TABLE,
     UNLINKING,
     UNMUTING,
     Entry,
+    Input,
+    State,
 )
 from workbench.views.drawing import Drawing
 from workbench.views.palette import (
@@ -60,12 +57,12 @@ _ASIDE, _HEAD = 9, 9
 _GRAPH_HEIGHT = 470
 _CAPTION = "The state changes first, then the actions are done in their order. Where a cell is empty, that cannot come."
 _NAMES_WIDTH, _LINE, _SMALL = 190, 12, 9.5
-_COLUMN = (_WIDTH - 2 * _MARGIN - _NAMES_WIDTH) / len(STATE_NAMES)
+_COLUMN = (_WIDTH - 2 * _MARGIN - _NAMES_WIDTH) / len(State)
 
 
 def draw() -> Drawing:
     """The states and what leads from one to another; below, what is done in each state about whatever comes."""
-    rows = [_lines_of(what) for what in range(len(INPUT_NAMES))]
+    rows = [_lines_of(what) for what in Input]
     heights = [_LINE * max(map(len, row)) + 10 for row in rows]
     drawing = Drawing(_WIDTH, _GRAPH_HEIGHT + 30 + sum(heights) + _MARGIN, "The life of a link of DPS")
     for (start, end), names in _changes().items():
@@ -75,7 +72,7 @@ def draw() -> Drawing:
     drawing.text(_MARGIN, _GRAPH_HEIGHT - 12, _CAPTION, size=11.5, colour=FAINT_TEXT)
     _draw_head(drawing, _GRAPH_HEIGHT + 18)
     y = _GRAPH_HEIGHT + 30.0
-    for what, (row, height) in enumerate(zip(rows, heights, strict=True)):
+    for what, row, height in zip(Input, rows, heights, strict=True):
         _draw_row(drawing, what, row, y)
         y += height
     return drawing
@@ -84,34 +81,33 @@ def draw() -> Drawing:
 # The states
 
 
-def _changes() -> dict[tuple[int, int], list[str]]:
+def _changes() -> dict[tuple[State, State], list[str]]:
     """(state, next state) -> what leads there. What ends a link stands in the boxes: it comes in all of them."""
-    found: dict[tuple[int, int], list[str]] = {}
+    found: dict[tuple[State, State], list[str]] = {}
     for state, entries in TABLE.items():
-        for what, name in enumerate(INPUT_NAMES):
-            after = entries[what].state
-            if after not in (None, state, GONE):
-                found.setdefault((state, after), []).append(name)
+        for what, entry in entries.items():
+            if entry.state is not None and entry.state not in (state, GONE):
+                found.setdefault((state, entry.state), []).append(what.label)
     return found
 
 
-def _ends(state: int) -> list[str]:
-    return [INPUT_NAMES[what] for what, entry in TABLE[state].items() if entry.state == GONE != state]
+def _ends(state: State) -> list[str]:
+    return [what.label for what, entry in TABLE[state].items() if entry.state == GONE != state]
 
 
-def _draw_state(drawing: Drawing, state: int) -> None:
+def _draw_state(drawing: Drawing, state: State) -> None:
     x, y = _CENTRES[state]
     width, height = _BOX
     colour = _COLOURS[state]
     drawing.rectangle(x - width / 2, y - height / 2, width, height, fill=NODE, stroke=colour)
-    drawing.text(x, y - 12, STATE_NAMES[state], size=15, bold=True, colour=colour, anchor="middle")
-    drawing.text(x, y + 5, STATE_MEANINGS[state], size=10.5, anchor="middle")
+    drawing.text(x, y - 12, state.label, size=15, bold=True, colour=colour, anchor="middle")
+    drawing.text(x, y + 5, state.meaning, size=10.5, anchor="middle")
     ends = _ends(state)
     if ends:
         drawing.text(x, y + 22, "gone: " + ", ".join(sorted(ends)), size=10.5, colour=FAINT_TEXT, anchor="middle")
 
 
-def _draw_change(drawing: Drawing, start: int, end: int, names: str) -> None:
+def _draw_change(drawing: Drawing, start: State, end: State, names: str) -> None:
     """An arrow from box to box, a little to its left, so that there is room for another one back."""
     (x0, y0), (x1, y1) = _CENTRES[start], _CENTRES[end]
     length = math.hypot(x1 - x0, y1 - y0)
@@ -139,35 +135,36 @@ def _to_edge(ux: float, uy: float, x: float, y: float) -> float:
 # The table
 
 
-def _lines_of(what: int) -> list[list[str]]:
+def _lines_of(what: Input) -> list[list[str]]:
     """The lines of a row's cells: what comes, then for each state what is done."""
-    meaning = textwrap.wrap(INPUT_MEANINGS[what], 36)
+    meaning = textwrap.wrap(what.meaning, 36)
     return [["", *meaning], *(_cell(state, TABLE[state][what]) for state in _CENTRES)]
 
 
-def _cell(state: int, entry: Entry) -> list[str]:
+def _cell(state: State, entry: Entry) -> list[str]:
     if entry.state is None:
         return [""]
-    after = "stays" if entry.state == state else STATE_NAMES[entry.state]
-    return [after, *(ACTION_NAMES[action] for action in entry.does)]
+    after = "stays" if entry.state == state else entry.state.label
+    return [after, *(action.label for action in entry.does)]
 
 
 def _draw_head(drawing: Drawing, y: float) -> None:
     drawing.text(_MARGIN, y, "what comes", size=12, bold=True)
     for column, state in enumerate(_CENTRES):
         x = _MARGIN + _NAMES_WIDTH + column * _COLUMN
-        drawing.text(x, y, STATE_NAMES[state], size=12, bold=True, colour=_COLOURS[state])
+        drawing.text(x, y, state.label, size=12, bold=True, colour=_COLOURS[state])
 
 
-def _draw_row(drawing: Drawing, what: int, cells: list[list[str]], y: float) -> None:
+def _draw_row(drawing: Drawing, what: Input, cells: list[list[str]], y: float) -> None:
     drawing.segment(_MARGIN, y - 4, _WIDTH - _MARGIN, y - 4, colour=GRID)
-    drawing.text(_MARGIN, y + 9, INPUT_NAMES[what], size=11.5, bold=True)
+    drawing.text(_MARGIN, y + 9, what.label, size=11.5, bold=True)
     for k, line in enumerate(cells[0][1:], 1):
         drawing.text(_MARGIN, y + 9 + k * _LINE, line, size=_SMALL, colour=FAINT_TEXT)
     for column, (state, lines) in enumerate(zip(_CENTRES, cells[1:], strict=True)):
         x = _MARGIN + _NAMES_WIDTH + column * _COLUMN
         after = TABLE[state][what].state
-        drawing.text(x, y + 9, lines[0], size=11.5, bold=after != state, colour=_COLOURS.get(after, TEXT))
+        colour = TEXT if after is None else _COLOURS[after]
+        drawing.text(x, y + 9, lines[0], size=11.5, bold=after != state, colour=colour)
         for k, line in enumerate(lines[1:], 1):
             drawing.text(x, y + 9 + k * _LINE, line, size=_SMALL)
 

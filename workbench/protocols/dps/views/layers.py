@@ -52,7 +52,7 @@ CROWDED = MUTED._replace(least=0.7, alpha=0.45)
 PENDING = Look("link on its way to be active, or to end", "#8A94A0", 0.0, 1.2, is_dashed=True)
 DISC = Look("", looks.PENDING, 2.0, 9.0, 0.8)
 FILL = Look("", palette.TEXT, 0.7)
-STATES = tuple(Look(name) for name in automaton.STATE_NAMES)
+STATES = tuple(Look(state.label) for state in automaton.State)
 
 DELIVERED = Look("delivered", looks.USEFUL, 2.6, 15.0, 2.6, mark="ring")
 _HOP = Look("", looks.USEFUL, 0.25, 1.9, lane=0.45, head=0.95)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.protocols.dps.automaton import STATE_NAMES
+from workbench.protocols.dps.automaton import State
 from workbench.protocols.dps.views.filters import WIDTH, named, noted
 from workbench.protocols.dps.views.layers import DELIVERED, filter_layers, link_layers
 from workbench.protocols.dps.views.looks import IN_VAIN
@@ -75,9 +75,7 @@ def _now(looks: Mapping[int, int]) -> dict[str, np.ndarray]:
 def standing_now(state: Mapping[int, Any], filter_bits: int) -> Mesh:
     """The state of a mesh of processes, as that of a run at time 0."""
     told = [
-        (node, peer, LINK, STATE_NAMES.index(said))
-        for node, one in state.items()
-        for peer, said in one["links"].items()
+        (node, peer, LINK, State[said.upper()]) for node, one in state.items() for peer, said in one["links"].items()
     ]
     told += [(node, peer, INTERESTS, bits) for node, one in state.items() for peer, bits in one["told"].items()]
     told += [(node, -1, INTERESTS, one["bits"]) for node, one in state.items()]

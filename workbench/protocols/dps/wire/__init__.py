@@ -41,11 +41,14 @@ Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from struct import pack
+from typing import Any, NamedTuple, TypeAlias
 
 from workbench.errors import DecodeError, EncodeError
-from workbench.protocols.dps.bloom import FUZZY_HASH_B
+from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.wire import cbor, fields
 
 PUBLICATION, SUBSCRIPTION, ACKNOWLEDGEMENT, SUBSCRIPTION_ACKNOWLEDGEMENT = 1, 2, 3, 4
@@ -65,53 +68,85 @@ LONGEST_TTL_S = fields.LONGEST_TTL_S
 TAGS = (16, 18, 96)  # COSE: encrypted, signed, encrypted with recipients
 _ELEMENTS = 5
 _EMPTY = cbor.mapping(0)
-# port: None if path says where answers go, and the other way round. ttl_s: what remains, -1 ends a retained
-# publication; lifetime_s: what it began with. topics (texts), data: None if encrypted or signed. protected, body: the
-# bytes of the protected map and of the fifth item as they came; b"" in a message of our own, and made from the other
-# fields then.
-Publication = namedtuple(
-    "Publication",
-    (
-        "port",
-        "path",
-        "ttl_s",
-        "hops",
-        "lifetime_s",
-        "publication_id",
-        "sequence",
-        "acknowledge",
-        "filter",
-        "topics",
-        "data",
-        "protected",
-        "body",
-    ),
-    defaults=(b"", b""),
-)
-# needs (32 bytes), interests (a BitVector): None where there are none.
-Subscription = namedtuple("Subscription", ("port", "path", "sequence", "flags", "mesh_id", "needs", "interests"))
-SubscriptionAcknowledgement = namedtuple(
-    "SubscriptionAcknowledgement",
-    ("port", "path", "sequence", "flags", "mesh_id", "needs", "interests", "acknowledged"),
-)
-# acknowledged: the sequence number of the publication. data: None if encrypted or signed.
-Acknowledgement = namedtuple(
-    "Acknowledgement",
-    ("publication_id", "acknowledged", "data", "protected", "body"),
-    defaults=(b"", b""),
-)
 
 
-def encode(message):
+class Publication(NamedTuple):
+    """A publication. Of ``port`` and ``path`` one says where answers go, and the other is None.
+
+    ttl_s            seconds that remain; -1 ends a retained publication
+    lifetime_s       seconds that it began with
+    topics, data     None if they are encrypted or signed
+    protected, body  bytes of the protected map and of the fifth item as they came; empty in a message of this node's
+                     own, where they are made from the other fields
+    """
+
+    port: int | None
+    path: str | None
+    ttl_s: int
+    hops: int
+    lifetime_s: int
+    publication_id: bytes
+    sequence: int
+    acknowledge: bool
+    filter: BitVector
+    topics: Sequence[str] | None
+    data: bytes | None
+    protected: bytes = b""
+    body: bytes = b""
+
+
+class Subscription(NamedTuple):
+    """Interests for a neighbor, with their needs (32 bytes); None where a message has neither."""
+
+    port: int | None
+    path: str | None
+    sequence: int
+    flags: int
+    mesh_id: bytes
+    needs: bytes | None
+    interests: BitVector | None
+
+
+class SubscriptionAcknowledgement(NamedTuple):
+    """The answer to a subscription, with that message's number; it may bring interests in turn."""
+
+    port: int | None
+    path: str | None
+    sequence: int
+    flags: int
+    mesh_id: bytes
+    needs: bytes | None
+    interests: BitVector | None
+    acknowledged: int
+
+
+class Acknowledgement(NamedTuple):
+    """A subscriber's answer to the publication of a number. ``data`` is None if it is encrypted or signed."""
+
+    publication_id: bytes
+    acknowledged: int
+    data: bytes | None
+    protected: bytes = b""
+    body: bytes = b""
+
+
+Securable: TypeAlias = Publication | Acknowledgement
+LinkMessage: TypeAlias = Subscription | SubscriptionAcknowledgement
+Message: TypeAlias = Securable | LinkMessage
+Parts: TypeAlias = tuple[int, bytes, bytes, bytes]  # type, unprotected map, protected map, fifth item
+Values: TypeAlias = dict[int, Any]
+
+
+def encode(message: Message) -> bytes:
     """The bytes of a message; EncodeError if a field is out of range. ``protected`` and ``body`` go as they are."""
     encode_parts = _ENCODERS.get(type(message))
     if encode_parts is None:
-        raise EncodeError("%r is no message of DPS" % (message,))
+        raise EncodeError(f"{message!r} is no message of DPS")
     kind, unprotected, protected, body = encode_parts(message)
     return b"".join((cbor.array(_ELEMENTS), cbor.unsigned(VERSION), cbor.unsigned(kind), unprotected, protected, body))
 
 
-def decode(frame, filter_bits=None):
+def decode(frame: bytes, filter_bits: int | None = None) -> Message:
     """The message in a frame; DecodeError, and nothing else, for bytes that the C implementation would drop.
 
     With ``filter_bits``, the length of filters in this mesh, one of another length is refused before it is unpacked.
@@ -121,32 +156,33 @@ def decode(frame, filter_bits=None):
     return decode_parts(reader, filter_bits)
 
 
-def forwarded(publication, port, ttl_s, path=None):
+def forwarded(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
     """The publication as the next node gets it from us: one hop more, our port, and the ttl that remains."""
     return publication._replace(port=port, path=path, ttl_s=ttl_s, hops=publication.hops + 1)
 
 
-def protected_map(message):
+def protected_map(message: Securable) -> bytes:
     """The bytes of the protected map of a Publication or an Acknowledgement: what encryption and signatures cover."""
     return message.protected or _PROTECTED[type(message)](message)
 
 
-def body_map(message):
+def body_map(message: Securable) -> bytes:
     """The bytes of the fifth item before encryption: topics and data, or data."""
     if isinstance(message, Publication):
+        assert message.topics is not None, "the body of a secured publication is its COSE item"
         return _encode_topics(message.topics) + fields.byte_string(fields.DATA, message.data)
     return cbor.mapping(1) + fields.byte_string(fields.DATA, message.data)
 
 
-def secured(message, body):
+def secured(message: Securable, body: bytes) -> Securable:
     """The message with ``body``, the bytes of a COSE item, in the place of what it says."""
-    plain = {"data": None, "body": body, "protected": protected_map(message)}
+    protected = protected_map(message)
     if isinstance(message, Publication):
-        plain["topics"] = None
-    return message._replace(**plain)
+        return message._replace(topics=None, data=None, protected=protected, body=body)
+    return message._replace(data=None, protected=protected, body=body)
 
 
-def opened(message, plain):
+def opened(message: Securable, plain: bytes) -> Securable:
     """The message with what was encrypted or signed in it, from ``plain``, the bytes of that map.
 
     ``body`` stays as it came, so it is passed on as it came. DecodeError if the map is not what it should be.
@@ -158,14 +194,14 @@ def opened(message, plain):
     return message._replace(data=_decode_data(reader))
 
 
-def make_publication_id(address, series, draw):
+def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
     """16 bytes: the address, the number of the series at this node, and 8 bytes that are drawn."""
     if not (0 <= address <= fields.I31 and 0 <= series <= fields.I31 and len(draw) == 8):
-        raise EncodeError("address %d or series %d does not fit 31 bits, or the draw not 8 bytes" % (address, series))
+        raise EncodeError(f"address {address} or series {series} does not fit 31 bits, or the draw not 8 bytes")
     return pack(">II", address, series) + draw
 
 
-def describe(frame, broadcast=True):
+def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
     """(message name, origin, sequence) of a frame this module encoded, for traces.
 
     Of a publication and its acknowledgement the sequence is its series and its number, ``series << 32 | number``, if
@@ -182,13 +218,13 @@ def describe(frame, broadcast=True):
     return NAMES[kind], origin, series << 32 | number
 
 
-def origin_of(publication_id):
+def origin_of(publication_id: bytes) -> tuple[int, int]:
     """(address, series) of an id of `make_publication_id`."""
     high = int.from_bytes(publication_id[:8], "big")
     return high >> 32 & fields.I31, high & fields.I31
 
 
-def _short_values(reader):
+def _short_values(reader: cbor.Reader) -> Values:
     """{key: value} of a map, without the values that take time to read."""
     found = {}
     for _ in range(reader.mapping("map")):
@@ -205,23 +241,23 @@ def _short_values(reader):
 # Encoding
 
 
-def _port_and_path(message):
+def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
     """(the port's field, the path's field): one of them is b""."""
     if (message.port is None) == (message.path is None):
-        raise EncodeError("port %r and path %r: one of them must be given" % (message.port, message.path))
+        raise EncodeError(f"port {message.port!r} and path {message.path!r}: one of them must be given")
     if message.path is None:
         return fields.number(fields.PORT, message.port, fields.U16), b""
     return b"", cbor.unsigned(fields.PATH) + fields.text(message.path)
 
 
-def _encode_publication(publication):
+def _encode_publication(publication: Publication) -> Parts:
     port, path = _port_and_path(publication)
     ttl = fields.seconds(publication.ttl_s)
     unprotected = cbor.mapping(3) + port + ttl + path + fields.number(fields.HOPS, publication.hops, fields.U16)
     return PUBLICATION, unprotected, protected_map(publication), publication.body or body_map(publication)
 
 
-def _protected_publication(publication):
+def _protected_publication(publication: Publication) -> bytes:
     return b"".join(
         (
             cbor.mapping(5),
@@ -234,31 +270,31 @@ def _protected_publication(publication):
     )
 
 
-def _encode_topics(topics):
+def _encode_topics(topics: Sequence[str]) -> bytes:
     head = cbor.mapping(2) + cbor.unsigned(fields.TOPICS) + cbor.array(len(topics))
     return head + b"".join([fields.text(topic) for topic in topics])
 
 
-def _encode_acknowledgement(acknowledgement):
+def _encode_acknowledgement(acknowledgement: Acknowledgement) -> Parts:
     body = acknowledgement.body or body_map(acknowledgement)
     return ACKNOWLEDGEMENT, _EMPTY, protected_map(acknowledgement), body
 
 
-def _protected_acknowledgement(acknowledgement):
+def _protected_acknowledgement(acknowledgement: Acknowledgement) -> bytes:
     identity = fields.byte_string(fields.ID, acknowledgement.publication_id, fields.ID_B)
     return cbor.mapping(2) + identity + fields.number(fields.ACKNOWLEDGED, acknowledgement.acknowledged, fields.U32)
 
 
-def _encode_subscription(subscription):
+def _encode_subscription(subscription: Subscription) -> Parts:
     return SUBSCRIPTION, _encode_link(subscription, b""), _EMPTY, _EMPTY
 
 
-def _encode_subscription_acknowledgement(acknowledgement):
+def _encode_subscription_acknowledgement(acknowledgement: SubscriptionAcknowledgement) -> Parts:
     acknowledged = fields.number(fields.ACKNOWLEDGED, acknowledgement.acknowledged, fields.U32)
     return SUBSCRIPTION_ACKNOWLEDGEMENT, _encode_link(acknowledgement, acknowledged), _EMPTY, _EMPTY
 
 
-def _encode_link(message, acknowledged):
+def _encode_link(message: LinkMessage, acknowledged: bytes) -> bytes:
     port, path = _port_and_path(message)
     if (message.needs is None) != (message.interests is None):
         raise EncodeError("needs without interests or interests without needs; give both or neither")
@@ -268,42 +304,45 @@ def _encode_link(message, acknowledged):
         fields.number(fields.FLAGS, message.flags, fields.U8),
         fields.byte_string(fields.MESH, message.mesh_id, fields.ID_B),
     ]
-    if message.needs is not None:
+    if message.needs is not None and message.interests is not None:
         parts.append(fields.byte_string(fields.NEEDS, message.needs, FUZZY_HASH_B))
         parts.append(cbor.unsigned(fields.INTERESTS) + message.interests.encode())
     parts += [acknowledged, path]
     return cbor.mapping(len([part for part in parts if part])) + b"".join(parts)
 
 
-_ENCODERS = {
+_ENCODERS: dict[type, Callable[[Any], Parts]] = {
     Publication: _encode_publication,
     Subscription: _encode_subscription,
     Acknowledgement: _encode_acknowledgement,
     SubscriptionAcknowledgement: _encode_subscription_acknowledgement,
 }
-_PROTECTED = {Publication: _protected_publication, Acknowledgement: _protected_acknowledgement}
+_PROTECTED: dict[type, Callable[[Any], bytes]] = {
+    Publication: _protected_publication,
+    Acknowledgement: _protected_acknowledgement,
+}
 
 
 # Decoding
 
 
-def _kind(reader):
+def _kind(reader: cbor.Reader) -> int:
     reader.array("a message", _ELEMENTS)
     version = reader.unsigned("version")
     if version != VERSION:
-        raise DecodeError("a message of version %d; this is version %d" % (version, VERSION))
+        raise DecodeError(f"a message of version {version}; this is version {VERSION}")
     kind = reader.unsigned("type")
     if kind not in NAMES:
-        raise DecodeError("a message of type %d; there are 1 to 4" % (kind,))
+        raise DecodeError(f"a message of type {kind}; there are 1 to 4")
     return kind
 
 
-def _decode_publication(reader, filter_bits):
+def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publication:
     where = "unprotected map of the publication"
     outer = fields.read_map(reader, where, (fields.PORT, fields.TTL, fields.PATH, fields.HOPS))
     fields.require(outer, (fields.TTL, fields.HOPS), where)
     if fields.PORT not in outer and fields.PATH not in outer:
-        raise DecodeError("the %s has neither port nor path" % (where,))
+        raise DecodeError(f"the {where} has neither port nor path")
     protected, inner = _decode_protected(
         reader, "publication", (fields.TTL, fields.ID, fields.SEQUENCE, fields.ACKNOWLEDGE, fields.FILTER), filter_bits
     )
@@ -328,7 +367,9 @@ def _decode_publication(reader, filter_bits):
     )
 
 
-def _decode_protected(reader, name, keys, filter_bits=None):
+def _decode_protected(
+    reader: cbor.Reader, name: str, keys: tuple[int, ...], filter_bits: int | None = None
+) -> tuple[bytes, Values]:
     """(bytes, fields) of the protected map, which has all these keys."""
     where = "protected map of the " + name
     start = reader.at
@@ -337,33 +378,33 @@ def _decode_protected(reader, name, keys, filter_bits=None):
     return bytes(reader.data[start : reader.at]), found
 
 
-def _skip_secured(reader):
+def _skip_secured(reader: cbor.Reader) -> bool:
     """Whether the next item is a tag of COSE, which is passed over then."""
     if reader.peek() != cbor.TAG:
         return False
     at = reader.at
     number = reader.tag("encrypted item")
     if number not in TAGS:
-        raise DecodeError("byte %d: the fifth item has tag %d; those of COSE are 16, 18 and 96" % (at, number))
+        raise DecodeError(f"byte {at}: the fifth item has tag {number}; those of COSE are 16, 18 and 96")
     reader.skip("encrypted item")
     return True
 
 
-def _decode_body(reader):
+def _decode_body(reader: cbor.Reader) -> tuple[tuple[str, ...], bytes]:
     where = "last map of the publication"
     found = fields.read_map(reader, where, (fields.TOPICS, fields.DATA))
     fields.require(found, (fields.TOPICS, fields.DATA), where)
     return found[fields.TOPICS], found[fields.DATA]
 
 
-def _decode_data(reader):
+def _decode_data(reader: cbor.Reader) -> bytes:
     where = "last map of the acknowledgement"
     found = fields.read_map(reader, where, (fields.DATA,))
     fields.require(found, (fields.DATA,), where)
     return found[fields.DATA]
 
 
-def _decode_acknowledgement(reader, filter_bits):
+def _decode_acknowledgement(reader: cbor.Reader, filter_bits: int | None) -> Acknowledgement:
     reader.skip_mapping("unprotected map of the acknowledgement")
     protected, inner = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
     if not inner[fields.ACKNOWLEDGED]:
@@ -377,21 +418,19 @@ def _decode_acknowledgement(reader, filter_bits):
 _LINK_KEYS = (fields.PORT, fields.SEQUENCE, fields.FLAGS, fields.MESH, fields.NEEDS, fields.INTERESTS, fields.PATH)
 
 
-def _decode_subscription(reader, filter_bits):
+def _decode_subscription(reader: cbor.Reader, filter_bits: int | None) -> Subscription:
     found = _decode_link(reader, "subscription", _LINK_KEYS, filter_bits)
     if not found[fields.FLAGS] & SAK_REQUESTED:
-        raise DecodeError(
-            "a subscription with flags %d that requests no answer; each one must" % (found[fields.FLAGS],)
-        )
+        raise DecodeError(f"a subscription with flags {found[fields.FLAGS]} that requests no answer; each one must")
     return Subscription(*_link_values(found))
 
 
-def _decode_subscription_acknowledgement(reader, filter_bits):
-    found = _decode_link(reader, "subscription ack", _LINK_KEYS + (fields.ACKNOWLEDGED,), filter_bits)
-    return SubscriptionAcknowledgement(*(_link_values(found) + (found.get(fields.ACKNOWLEDGED, 0),)))
+def _decode_subscription_acknowledgement(reader: cbor.Reader, filter_bits: int | None) -> SubscriptionAcknowledgement:
+    found = _decode_link(reader, "subscription ack", (*_LINK_KEYS, fields.ACKNOWLEDGED), filter_bits)
+    return SubscriptionAcknowledgement(*((*_link_values(found), found.get(fields.ACKNOWLEDGED, 0))))
 
 
-def _link_values(found):
+def _link_values(found: Values) -> tuple[Any, ...]:
     return (
         found.get(fields.PORT),
         found.get(fields.PATH),
@@ -403,21 +442,21 @@ def _link_values(found):
     )
 
 
-def _decode_link(reader, name, keys, filter_bits):
+def _decode_link(reader: cbor.Reader, name: str, keys: tuple[int, ...], filter_bits: int | None) -> Values:
     found = fields.read_map(reader, "unprotected map of the " + name, keys, filter_bits)
     fields.require(found, (fields.SEQUENCE, fields.FLAGS, fields.MESH), name)
     if (fields.PORT in found) == (fields.PATH in found):
-        raise DecodeError("the %s must have a port or a path, and not both" % (name,))
+        raise DecodeError(f"the {name} must have a port or a path, and not both")
     if found[fields.FLAGS] & SAK_REQUESTED and not found[fields.FLAGS] & UNLINK:
         fields.require(found, (fields.NEEDS, fields.INTERESTS), name)
     if (fields.NEEDS in found) != (fields.INTERESTS in found):
-        raise DecodeError("the %s has needs without interests or interests without needs" % (name,))
+        raise DecodeError(f"the {name} has needs without interests or interests without needs")
     reader.skip_mapping("protected map of the " + name)
     reader.skip_mapping("last map of the " + name)
     return found
 
 
-_DECODERS = {
+_DECODERS: dict[int, Callable[[cbor.Reader, int | None], Message]] = {
     PUBLICATION: _decode_publication,
     SUBSCRIPTION: _decode_subscription,
     ACKNOWLEDGEMENT: _decode_acknowledgement,

@@ -16,9 +16,9 @@ Limits
 
 Reference
     RFC 8949.
-
-This file runs on a mote too (MicroPython's subset of Python).
 """
+
+from __future__ import annotations
 
 from struct import pack, unpack_from
 
@@ -40,52 +40,52 @@ _LARGEST = 0xFFFFFFFFFFFFFFFF
 _LAYOUTS = (("B", 1), (">H", 2), (">I", 4), (">Q", 8))  # of an argument behind the first byte, and its size
 
 
-def head(major, argument):
+def head(major: int, argument: int) -> bytes:
     """The first bytes of an item: its major type (0 to 7) and its argument (a value, a length or a count)."""
     if not 0 <= argument <= _LARGEST:
-        raise EncodeError("%d cannot be written in CBOR's 64 bits" % argument)
+        raise EncodeError(f"{argument} cannot be written in CBOR's 64 bits")
     if argument < 24:
         return bytes((major << 5 | argument,))
     which = 0 if argument <= 0xFF else 1 if argument <= 0xFFFF else 2 if argument <= 0xFFFFFFFF else 3
     return bytes((major << 5 | 24 + which,)) + pack(_LAYOUTS[which][0], argument)
 
 
-def unsigned(value):
+def unsigned(value: int) -> bytes:
     """An unsigned integer."""
     return head(UNSIGNED, value)
 
 
-def integer(value):
+def integer(value: int) -> bytes:
     """An integer of either sign."""
     return head(NEGATIVE, -1 - value) if value < 0 else head(UNSIGNED, value)
 
 
-def byte_string(data):
+def byte_string(data: bytes) -> bytes:
     """A byte string."""
     return head(BYTES, len(data)) + data
 
 
-def text(data):
+def text(data: bytes) -> bytes:
     """A text, given as its bytes (UTF-8 if it is to be read by others; it is not checked)."""
     return head(TEXT, len(data)) + data
 
 
-def array(count):
+def array(count: int) -> bytes:
     """The head of an array; so many items follow."""
     return head(ARRAY, count)
 
 
-def mapping(count):
+def mapping(count: int) -> bytes:
     """The head of a map; so many pairs of key and value follow."""
     return head(MAP, count)
 
 
-def tag(number):
+def tag(number: int) -> bytes:
     """The head of a tagged item, which follows."""
     return head(TAG, number)
 
 
-def boolean(value):
+def boolean(value: bool) -> bytes:
     """True or false."""
     return TRUE if value else FALSE
 
@@ -93,115 +93,115 @@ def boolean(value):
 class Reader:
     """Reads items from bytes, one after the other; ``at`` is the next byte. It raises DecodeError and nothing else."""
 
-    def __init__(self, data, at=0):
+    def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
         self.at = at
 
-    def head(self, what):
+    def head(self, what: str) -> tuple[int, int]:
         """(major type, argument) of the next item; what: the name of what should be there."""
         data = self.data
         at = self.at
         left = len(data) - at
         if left <= 0:
-            raise DecodeError("%s is missing: the %d bytes end before it" % (what, len(data)))
+            raise DecodeError(f"{what} is missing: the {len(data)} bytes end before it")
         first = data[at]
         information = first & 31
         if information < 24:
             self.at = at + 1
             return first >> 5, information
         if information > 27:
-            raise DecodeError("byte %d: %s has an indefinite or reserved length; DPS writes definite ones" % (at, what))
+            raise DecodeError(f"byte {at}: {what} has an indefinite or reserved length; DPS writes definite ones")
         layout, width_B = _LAYOUTS[information - 24]
         if left <= width_B:
-            raise DecodeError("byte %d: %s is cut short" % (at, what))
+            raise DecodeError(f"byte {at}: {what} is cut short")
         self.at = at + 1 + width_B
         return first >> 5, unpack_from(layout, data, at + 1)[0]
 
-    def _expect(self, major, what):
+    def _expect(self, major: int, what: str) -> int:
         at = self.at
         given, argument = self.head(what)
         if given != major:
-            raise DecodeError("byte %d: %s is %s; it must be %s" % (at, what, NAMES[given], NAMES[major]))
+            raise DecodeError(f"byte {at}: {what} is {NAMES[given]}; it must be {NAMES[major]}")
         return argument
 
-    def unsigned(self, what, largest=_LARGEST):
+    def unsigned(self, what: str, largest: int = _LARGEST) -> int:
         """An unsigned integer up to ``largest``."""
         at = self.at
         value = self._expect(UNSIGNED, what)
         if value > largest:
-            raise DecodeError("byte %d: %s is %d; it may be %d at most" % (at, what, value, largest))
+            raise DecodeError(f"byte {at}: {what} is {value}; it may be {largest} at most")
         return value
 
-    def integer(self, what, smallest, largest):
+    def integer(self, what: str, smallest: int, largest: int) -> int:
         """An integer of either sign in a range."""
         at = self.at
         major, argument = self.head(what)
         if major > NEGATIVE:
-            raise DecodeError("byte %d: %s is %s; it must be an integer" % (at, what, NAMES[major]))
+            raise DecodeError(f"byte {at}: {what} is {NAMES[major]}; it must be an integer")
         value = -1 - argument if major == NEGATIVE else argument
         if not smallest <= value <= largest:
-            raise DecodeError("byte %d: %s is %d; it may be %d to %d" % (at, what, value, smallest, largest))
+            raise DecodeError(f"byte {at}: {what} is {value}; it may be {smallest} to {largest}")
         return value
 
-    def byte_string(self, what, length=None):
+    def byte_string(self, what: str, length: int | None = None) -> bytes:
         """A byte string, of a given length if one is given."""
         at = self.at
         data = self._string(BYTES, what)
         if length is not None and len(data) != length:
-            raise DecodeError("byte %d: %s has %d bytes; it must have %d" % (at, what, len(data), length))
+            raise DecodeError(f"byte {at}: {what} has {len(data)} bytes; it must have {length}")
         return data
 
-    def text(self, what):
+    def text(self, what: str) -> bytes:
         """The bytes of a text."""
         return self._string(TEXT, what)
 
-    def _string(self, major, what):
+    def _string(self, major: int, what: str) -> bytes:
         at = self.at
         size = self._expect(major, what)
         begin = self.at
         if size > len(self.data) - begin:
-            raise DecodeError("byte %d: %s says that it has %d bytes, more than follow" % (at, what, size))
+            raise DecodeError(f"byte {at}: {what} says that it has {size} bytes, more than follow")
         self.at = begin + size
         return bytes(self.data[begin : begin + size])
 
-    def array(self, what, count=None):
+    def array(self, what: str, count: int | None = None) -> int:
         """The number of items of an array; DecodeError if it is not ``count``, or is more than the bytes could hold."""
         at = self.at
         given = self._expect(ARRAY, what)
         if count is not None and given != count:
-            raise DecodeError("byte %d: %s has %d items; it must have %d" % (at, what, given, count))
+            raise DecodeError(f"byte {at}: {what} has {given} items; it must have {count}")
         self._check_count(given, at, what)
         return given
 
-    def mapping(self, what):
+    def mapping(self, what: str) -> int:
         """The number of pairs of a map; DecodeError if it is more than the bytes could hold."""
         at = self.at
         given = self._expect(MAP, what)
         self._check_count(2 * given, at, what)
         return given
 
-    def _check_count(self, items, at, what):
+    def _check_count(self, items: int, at: int, what: str) -> None:
         if items > len(self.data) - self.at:
-            raise DecodeError("byte %d: %s says that it has %d items, more than the bytes hold" % (at, what, items))
+            raise DecodeError(f"byte {at}: {what} says that it has {items} items, more than the bytes hold")
 
-    def tag(self, what):
+    def tag(self, what: str) -> int:
         """The number of a tag."""
         return self._expect(TAG, what)
 
-    def boolean(self, what):
+    def boolean(self, what: str) -> bool:
         """True or false."""
         at = self.at
         value = self.data[at : at + 1]
         if value != TRUE and value != FALSE:
-            raise DecodeError("byte %d: %s is neither true nor false" % (at, what))
+            raise DecodeError(f"byte {at}: {what} is neither true nor false")
         self.at = at + 1
         return value == TRUE
 
-    def peek(self):
+    def peek(self) -> int | None:
         """The major type of the next item, or None at the end."""
         return self.data[self.at] >> 5 if self.at < len(self.data) else None
 
-    def skip(self, what):
+    def skip(self, what: str) -> bytes:
         """Pass over the next item, whatever it is; returns its bytes. An item in an item costs no stack."""
         start = self.at
         items = 1
@@ -211,7 +211,7 @@ class Reader:
             major, argument = self.head(what)
             if major in (BYTES, TEXT):
                 if argument > len(self.data) - self.at:
-                    raise DecodeError("byte %d: %s says that it has %d bytes, more than follow" % (at, what, argument))
+                    raise DecodeError(f"byte {at}: {what} says that it has {argument} bytes, more than follow")
                 self.at += argument
             elif major in (ARRAY, MAP):
                 more = 2 * argument if major == MAP else argument
@@ -221,14 +221,14 @@ class Reader:
                 items += 1
         return bytes(self.data[start : self.at])
 
-    def skip_mapping(self, what):
+    def skip_mapping(self, what: str) -> None:
         """Pass over a map and all that is in it."""
         at = self.at
         self.mapping(what)
         self.at = at
         self.skip(what)
 
-    def end(self):
+    def end(self) -> None:
         """DecodeError unless all bytes are read."""
         if self.at != len(self.data):
-            raise DecodeError("byte %d: %d bytes too many" % (self.at, len(self.data) - self.at))
+            raise DecodeError(f"byte {self.at}: {len(self.data) - self.at} bytes too many")

@@ -12,21 +12,29 @@ Layout
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427.
-
-This file is written in MicroPython's subset of Python.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from workbench.errors import DecodeError, ParameterError
+from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.wire import cbor, fields
 
 MOST_ADDRESSES = 0xFF
-# interests: a BitVector; data: bytes, empty if there are none; publication_id: of the node that answers, else None.
-Announcement = namedtuple("Announcement", ("interests", "data", "publication_id"))
 
 
-def encode_announcement(announcement):
+class Announcement(NamedTuple):
+    """What a node announces of itself. ``publication_id``: of the node that answers, else None."""
+
+    interests: BitVector
+    data: bytes
+    publication_id: bytes | None
+
+
+def encode_announcement(announcement: Announcement) -> bytes:
     """The payload of an Announcement; EncodeError if its id has not 16 bytes."""
     interests, data, publication_id = announcement
     parts = [] if publication_id is None else [fields.byte_string(fields.ID, publication_id, fields.ID_B)]
@@ -36,7 +44,7 @@ def encode_announcement(announcement):
     return cbor.mapping(len(parts)) + b"".join(parts)
 
 
-def decode_announcement(payload, filter_bits):
+def decode_announcement(payload: bytes, filter_bits: int) -> Announcement:
     """The Announcement of a payload; DecodeError if it is none, or has a filter that is not of ``filter_bits``."""
     where = "announcement"
     found = fields.read_map(cbor.Reader(payload), where, (fields.ID, fields.INTERESTS, fields.DATA), filter_bits)
@@ -44,14 +52,14 @@ def decode_announcement(payload, filter_bits):
     return Announcement(found[fields.INTERESTS], found.get(fields.DATA, b""), found.get(fields.ID))
 
 
-def encode_addresses(addresses):
+def encode_addresses(addresses: Sequence[str]) -> bytes:
     """The payload that registers addresses (texts); ParameterError if they are none or too many."""
     if not 1 <= len(addresses) <= MOST_ADDRESSES:
-        raise ParameterError("%d addresses; 1 to %d can be registered at once" % (len(addresses), MOST_ADDRESSES))
+        raise ParameterError(f"{len(addresses)} addresses; 1 to {MOST_ADDRESSES} can be registered at once")
     return cbor.unsigned(len(addresses)) + b"".join([fields.text(one) for one in addresses])
 
 
-def decode_addresses(payload):
+def decode_addresses(payload: bytes) -> list[str]:
     """The texts of a registration; DecodeError if it is none. What is no UTF-8 becomes lone surrogates."""
     reader = cbor.Reader(payload)
     count = reader.unsigned("the number of addresses", MOST_ADDRESSES)
@@ -59,5 +67,5 @@ def decode_addresses(payload):
     while len(found) < count and reader.peek() is not None:
         found.append(reader.text("an address").decode("utf-8", "surrogateescape"))
     if count and not found:
-        raise DecodeError("a registration of %d addresses without any" % count)
+        raise DecodeError(f"a registration of {count} addresses without any")
     return found

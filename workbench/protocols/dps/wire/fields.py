@@ -4,6 +4,11 @@
 UTF-8 becomes lone surrogates, and the same bytes again when it is written.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from workbench.errors import DecodeError, EncodeError
 from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.wire import cbor
@@ -30,38 +35,38 @@ U8, U16, U32, I31 = 0xFF, 0xFFFF, 0xFFFFFFFF, 0x7FFFFFFF
 ) = range(1, 16)
 
 
-def number(key, value, largest):
+def number(key: int, value: int | None, largest: int) -> bytes:
     """A key and an unsigned integer; EncodeError if it is out of range."""
     if not (isinstance(value, int) and 0 <= value <= largest):
-        raise EncodeError("field %d is %r; it may be 0 to %d" % (key, value, largest))
+        raise EncodeError(f"field {key} is {value!r}; it may be 0 to {largest}")
     return cbor.unsigned(key) + cbor.unsigned(value)
 
 
-def byte_string(key, data, length=None):
+def byte_string(key: int, data: bytes | None, length: int | None = None) -> bytes:
     """A key and a byte string; EncodeError if it is not as long as it should be."""
     if not isinstance(data, (bytes, bytearray)) or (length is not None and len(data) != length):
-        raise EncodeError("field %d is %r; it must be %s bytes" % (key, data, "some" if length is None else length))
+        raise EncodeError(f"field {key} is {data!r}; it must be {'some' if length is None else length} bytes")
     return cbor.unsigned(key) + cbor.byte_string(bytes(data))
 
 
-def seconds(value):
+def seconds(value: int) -> bytes:
     """The field ttl; EncodeError if it is out of range."""
     if not isinstance(value, int) or not -1 - LONGEST_TTL_S <= value <= LONGEST_TTL_S:
-        raise EncodeError("a ttl of %r s; it may be up to %d" % (value, LONGEST_TTL_S))
+        raise EncodeError(f"a ttl of {value!r} s; it may be up to {LONGEST_TTL_S}")
     return cbor.unsigned(TTL) + cbor.integer(value)
 
 
-def text(value):
+def text(value: str | bytes) -> bytes:
     """A text, given as one or as its bytes; EncodeError if it has no bytes in UTF-8."""
     if isinstance(value, bytes):
         return cbor.text(value)
     try:
         return cbor.text(value.encode("utf-8", "surrogateescape"))
     except UnicodeError:
-        raise EncodeError("%r has half of a character, which UTF-8 cannot hold" % (value,)) from None
+        raise EncodeError(f"{value!r} has half of a character, which UTF-8 cannot hold") from None
 
 
-def read_map(reader, where, known, filter_bits=None):
+def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bits: int | None = None) -> dict[int, Any]:
     """{key: value} of a map; the keys of ``known`` are read and the others skipped. All keys must ascend."""
     found = {}
     last = None
@@ -69,31 +74,31 @@ def read_map(reader, where, known, filter_bits=None):
         at = reader.at
         key = reader.integer("a key", -1 - I31, I31)
         if last is not None and key <= last:
-            raise DecodeError("byte %d: key %d after key %d; the keys of a map must ascend" % (at, key, last))
+            raise DecodeError(f"byte {at}: key {key} after key {last}; the keys of a map must ascend")
         last = key
         if key in known:
             found[key] = _READ[key](reader, filter_bits)
         else:
-            reader.skip("the value of key %d" % (key,))
+            reader.skip(f"the value of key {key}")
     return found
 
 
-def require(found, keys, where):
+def require(found: dict[int, Any], keys: Iterable[int], where: str) -> None:
     """DecodeError if one of the keys was not found there."""
     for key in keys:
         if key not in found:
-            raise DecodeError("the %s is without %s" % (where, NAMES[key]))
+            raise DecodeError(f"the {where} is without {NAMES[key]}")
 
 
-def _read_ttl(reader, filter_bits):
+def _read_ttl(reader: cbor.Reader, filter_bits: int | None) -> int:
     return reader.integer("ttl", -1 - LONGEST_TTL_S, LONGEST_TTL_S)
 
 
-def _read_topics(reader, filter_bits):
+def _read_topics(reader: cbor.Reader, filter_bits: int | None) -> tuple[str, ...]:
     return tuple([_text(reader, "a topic") for _ in range(reader.array("topics"))])
 
 
-def _text(reader, what):
+def _text(reader: cbor.Reader, what: str) -> str:
     return reader.text(what).decode("utf-8", "surrogateescape")
 
 
@@ -114,7 +119,7 @@ NAMES = {
     PATH: "path",
     HOPS: "hop count",
 }
-_READ = {
+_READ: dict[int, Callable[[cbor.Reader, int | None], Any]] = {
     PORT: lambda reader, filter_bits: reader.unsigned("port", U16),
     TTL: _read_ttl,
     ID: lambda reader, filter_bits: reader.byte_string("publication id", ID_B),

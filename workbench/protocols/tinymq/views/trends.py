@@ -72,6 +72,7 @@ def trees_chart(
     for name, points in (paper or {}).items():
         series.append({"name": name, "x": [x for x, _ in points], "y": [value for _, value in points]})
     note = f"mean and 95 % confidence interval over {int(summary['runs'].min())} networks"
+    note += min((one.radio_note for one in _tables(table)), key=len)  # "" if any of them has another radio
     usual = {"x_label": "trees", "y_label": _LABELS.get(y, y.replace("_", " ")), "note": note}
     return carries_sweep(table, line_chart(series, **{**usual, **look}), y)
 

@@ -1,0 +1,135 @@
+"""Limits of a point process that a point cannot lift by accident: a timer that kills, and a bound on its memory."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from mmap import mmap
+from pathlib import Path
+
+KILL_AFTER_S = 1.0  # after the time limit, if the point has not ended by then
+SHARE_OF_MEMORY = 0.75  # of the machine's, for one point, if nothing else is set
+DEADLINE = struct.Struct("!d")  # in the seconds of time.monotonic, which all processes of a machine share
+NEVER = float("inf")
+_MONOTONIC, _BY_SIGNAL = 1, 0  # clock and kind of notification, as <time.h> and <signal.h> number them on Linux
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+class Timer:
+    """Ends this process if a point takes longer than ``timeout_s`` seconds; never, if that is None.
+
+    At the limit it sends SIGALRM, which a point may ignore or block. `KILL_AFTER_S` later a timer of Linux
+    (``backstop``) sends SIGKILL. ``place`` is memory that the server shares: the deadline is written there, at
+    ``offset``, so that the server can tell a point that was late from a process that was killed from outside.
+    """
+
+    def __init__(
+        self, timeout_s: float | None, backstop: Backstop | None = None, place: mmap | None = None, offset: int = 0
+    ) -> None:
+        self._timeout_s, self._backstop = timeout_s, backstop
+        self._place, self._offset = place, offset
+
+    def start(self) -> None:
+        """Begin to count the time of a point."""
+        if self._timeout_s is not None:
+            self._arm(self._timeout_s, self._timeout_s + KILL_AFTER_S)
+
+    def stop(self) -> None:
+        """Count no more: the point has ended."""
+        if self._timeout_s is not None:
+            self._arm(0.0, 0.0)
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Stop the time while code is loaded or compiled."""
+        left_s, kill_left_s = self._arm(0.0, 0.0)
+        try:
+            yield
+        finally:
+            self._arm(left_s, kill_left_s)
+
+    def _arm(self, alarm_s: float, kill_s: float) -> tuple[float, float]:
+        """Set both timers, 0.0 to stop one. Returns the seconds that were left."""
+        left_s, _ = signal.setitimer(signal.ITIMER_REAL, alarm_s)
+        kill_left_s = 0.0 if self._backstop is None else self._backstop.arm(kill_s)
+        if self._place is not None:
+            is_set = self._backstop is not None and kill_s > 0
+            DEADLINE.pack_into(self._place, self._offset, time.monotonic() + kill_s - 0.5 if is_set else NEVER)
+        return left_s, kill_left_s
+
+
+class _Sigevent(ctypes.Structure):
+    _fields_ = (
+        ("value", ctypes.c_void_p),
+        ("signal", ctypes.c_int),
+        ("notify", ctypes.c_int),
+        ("rest", ctypes.c_byte * 48),
+    )
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+class _Itimerspec(ctypes.Structure):
+    _fields_ = (("interval", _Timespec), ("value", _Timespec))
+
+
+class Backstop:
+    """A timer of Linux that sends SIGKILL to this process. OSError or AttributeError where there is no such timer."""
+
+    def __init__(self) -> None:
+        if not sys.platform.startswith("linux"):
+            raise OSError("only Linux has this timer")
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._id = ctypes.c_void_p()
+        event = _Sigevent(None, signal.SIGKILL, _BY_SIGNAL)
+        if self._libc.timer_create(_MONOTONIC, ctypes.byref(event), ctypes.byref(self._id)):
+            raise OSError(ctypes.get_errno(), "timer_create")
+
+    def arm(self, seconds: float) -> float:
+        """Kill this process in so many seconds, 0.0 for never. Returns the seconds that were left."""
+        old, value = _Itimerspec(), _Timespec(int(seconds), int(seconds % 1 * 1e9))
+        setting = _Itimerspec(_Timespec(0, 0), value)
+        if self._libc.timer_settime(self._id, 0, ctypes.byref(setting), ctypes.byref(old)):
+            raise OSError(ctypes.get_errno(), "timer_settime")
+        return old.value.seconds + old.value.nanoseconds / 1e9
+
+
+def backstop() -> Backstop | None:
+    """Return a timer that kills this process, or None where the platform has none."""
+    with suppress(OSError, AttributeError):
+        return Backstop()
+    return None
+
+
+def limit_memory(memory_MB: float | None) -> None:
+    """Let this process have so many megabytes beyond what it has now; None for `SHARE_OF_MEMORY` of the machine's.
+
+    Beyond that an allocation raises MemoryError. Does nothing where the platform has no such limit.
+    """
+    import resource
+
+    wanted_B = SHARE_OF_MEMORY * machine_B() if memory_MB is None else memory_MB * 1e6
+    with suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        limit_B = int(wanted_B) + pages * os.sysconf("SC_PAGE_SIZE")
+        if hard != resource.RLIM_INFINITY:
+            limit_B = min(limit_B, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit_B, hard))
+
+
+def machine_B() -> float:
+    """Return the memory of this machine, or of its container if that has less."""
+    sizes = [float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))]
+    for path in _CGROUP_LIMITS:
+        with suppress(OSError, ValueError):
+            sizes.append(float(Path(path).read_text()))
+    return min(sizes)

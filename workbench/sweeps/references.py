@@ -1,0 +1,269 @@
+"""The user's code that a function or a class refers to: texts that change with it, and the modules that it uses.
+
+Theory of operation
+    A `Walk` begins with a function or a class and follows every reference to more code of the user: names, attributes
+    of modules, bases, closures, and imports within functions. It looks at the code in memory, which is the code that
+    runs, and not at files. A module of the user that is referred to as a whole counts with all of its functions,
+    classes and constants. Python's own modules and installed packages are left out: they have versions. So is this
+    package: `code` digests its sources.
+
+    Not everything can be followed. `Walk.untracked` lists, in a few words each, what a function does beyond that: it
+    reads files or the environment, looks names up by text, or assigns globals.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import importlib
+import importlib.util
+import pickle
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+PACKAGE = "workbench"
+_INSTALLED = ("site-packages", "dist-packages")
+_LIBRARY = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
+_LOOKUPS = {"globals", "vars", "exec", "eval", "__import__"}
+_IMPORTS = {"import_module"}
+_ENVIRONMENT = {"environ", "getenv"}
+_READERS = {
+    *("open", "read_text", "read_bytes", "read_csv", "read_parquet", "read_json", "read_excel", "read_pickle"),
+    *("read_table", "read_feather", "fromfile", "loadtxt", "genfromtxt", "memmap", "scan_csv", "scan_parquet"),
+}
+_PLAIN = (bool, int, float, complex, str, bytes)
+
+
+def package_of(thing: Any) -> str:
+    """Return the name of the package that defines a thing; "" if the thing does not say."""
+    name = thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)
+    return (name if isinstance(name, str) else "").partition(".")[0]
+
+
+def is_of_user(package: str) -> bool:
+    """Return whether a package is the user's: not this one, not Python's own, and not installed."""
+    if not package or package == PACKAGE or package in sys.stdlib_module_names:
+        return False
+    if package == "__main__":
+        return True
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return False
+    places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
+    paths = [Path(place).resolve() for place in places if place not in (None, "built-in", "frozen")]
+    return bool(paths) and not any(_is_library(path) for path in paths)
+
+
+def _is_library(path: Path) -> bool:
+    return any(part in _INSTALLED for part in path.parts) or any(folder in path.parents for folder in _LIBRARY)
+
+
+class Walk:
+    """A walk through the user's code. ``own``: packages that count as the user's although they are installed.
+
+    packages     packages of the user's code that was reached
+    modules      names of its modules, with those that functions import when they are called
+    untracked    what the code does that the walk cannot follow, in a few words each
+    """
+
+    def __init__(self, own: Iterable[str] = ()) -> None:
+        self.packages = set(own) - {PACKAGE}
+        self.modules: set[str] = set()
+        self.untracked: dict[str, None] = {}
+        self._seen: set[int] = set()
+        self._known = dict.fromkeys(self.packages, True)
+
+    def texts(self, thing: Any) -> Iterator[str]:
+        """Yield texts that differ if the code does, without addresses, file names or line numbers."""
+        if isinstance(thing, (staticmethod, classmethod)):
+            thing = thing.__func__
+        if isinstance(thing, (FunctionType, type)):
+            if id(thing) in self._seen or not self._is_users(thing):
+                yield f"{thing.__module__}.{thing.__qualname__}"
+                return
+            self._seen.add(id(thing))
+            self.modules.add(thing.__module__)
+            yield thing.__qualname__
+            yield from self._of_class(thing) if isinstance(thing, type) else self._of_function(thing)
+        elif isinstance(thing, CodeType):
+            yield from (thing.co_code.hex(), repr(thing.co_names))
+            for constant in thing.co_consts:
+                yield from self.texts(constant)
+        elif isinstance(thing, (tuple, list, set, frozenset, dict)):
+            yield from self._of_collection(thing)
+        elif thing is None or isinstance(thing, _PLAIN):
+            yield repr(thing)
+        else:
+            yield from self._of_object(thing)
+
+    def _is_users(self, thing: Any) -> bool:
+        package = package_of(thing)
+        if package not in self._known:
+            self._known[package] = is_of_user(package)
+            if self._known[package]:
+                self.packages.add(package)
+        return self._known[package]
+
+    def _of_collection(self, thing: Any) -> Iterator[str]:
+        yield type(thing).__name__
+        if isinstance(thing, (list, set, dict)):
+            if id(thing) in self._seen:  # It may contain itself.
+                return
+            self._seen.add(id(thing))
+        parts = thing.items() if isinstance(thing, dict) else thing
+        texts = ["".join(self.texts(part)) for part in parts]
+        yield from sorted(texts) if isinstance(thing, (set, frozenset)) else texts
+
+    def _of_object(self, thing: Any) -> Iterator[str]:
+        """Yield the texts of a module, a callable that wraps another one, or an object with its class and fields."""
+        if isinstance(thing, ModuleType):
+            yield from self._of_module(thing)
+        elif isinstance(thing, property):
+            for function in (thing.fget, thing.fset):
+                yield from self.texts(function)
+        elif isinstance(thing, functools.partial):
+            yield from self.texts((thing.func, thing.args, thing.keywords))
+        elif isinstance(thing, MethodType):
+            yield from self.texts((thing.__func__, thing.__self__))
+        elif isinstance(wrapped := _wrapped(thing), FunctionType) and self._is_users(wrapped):
+            yield type(thing).__qualname__
+            yield from self.texts(wrapped)
+        elif self._is_users(type(thing)):
+            yield from self.texts(type(thing))
+            yield from self.texts(getattr(thing, "__dict__", None))
+        else:
+            yield type(thing).__qualname__
+            # An array or a date. What cannot be pickled (a lock, a logger) is no part of what code computes.
+            with suppress(Exception):
+                yield pickle.dumps(thing, protocol=4).hex()
+
+    def _of_module(self, module: ModuleType) -> Iterator[str]:
+        """Yield the texts of a module as a whole. Variables that may change by use count where code names them."""
+        yield module.__name__
+        if id(module) in self._seen or not self._is_users(module):
+            return
+        self._seen.add(id(module))
+        self.modules.add(module.__name__)
+        for name, value in sorted(vars(module).items()):
+            is_code = isinstance(value, (FunctionType, type)) or isinstance(_wrapped(value), FunctionType)
+            if not name.startswith("__") and (is_code or isinstance(value, (*_PLAIN, tuple, frozenset))):
+                yield name
+                yield from self.texts(value)
+
+    def _of_class(self, cls: type) -> Iterator[str]:
+        for base in cls.__bases__:
+            yield from self.texts(base)
+        for name, member in sorted(vars(cls).items()):
+            # Python keeps notes of its own in a class (__slotnames__ when an object is pickled, __firstlineno__, ...).
+            if isinstance(member, FunctionType) or not name.startswith("__"):
+                yield name
+                yield from self.texts(member)
+
+    def _of_function(self, function: FunctionType) -> Iterator[str]:
+        yield from self.texts(function.__code__)
+        yield from self.texts((function.__defaults__, function.__kwdefaults__))
+        for cell in function.__closure__ or ():
+            with suppress(ValueError):  # The cell is empty: the function around it has not assigned the name yet.
+                yield from self.texts(cell.cell_contents)
+        names = list(_names(function.__code__))
+        used = [function.__globals__[name] for name in names if name in function.__globals__]
+        for thing in used:
+            yield from self.texts(thing)
+        modules = [thing for thing in used if isinstance(thing, ModuleType)]
+        for module in self._imports(function):
+            modules.append(module)
+            yield from self.texts(module)
+        yield from self._of_attributes(modules, names)
+        self._note_untracked(function)
+
+    def _of_attributes(self, modules: list[ModuleType], names: list[str]) -> Iterator[str]:
+        """Yield the texts of the attributes that code may take from modules of the user, and from their submodules."""
+        passed = set()
+        while modules:
+            module = modules.pop()
+            if module.__name__ in passed or not self._is_users(module):
+                continue
+            passed.add(module.__name__)
+            for name in dict.fromkeys(names):
+                value = vars(module).get(name)
+                if value is not None:
+                    yield from self.texts(value)
+                    modules += [value] if isinstance(value, ModuleType) else []
+
+    def _imports(self, function: FunctionType) -> Iterator[ModuleType]:
+        """Yield the modules of the user that a function imports when it is called; they are imported now."""
+        package = function.__globals__.get("__package__") or ""
+        for code in codes_in(function.__code__):
+            before: list[Any] = []
+            for step in dis.get_instructions(code):
+                if step.opname == "IMPORT_NAME":
+                    level, names = before[-2:]
+                    for name in (step.argval, *(f"{step.argval}.{name}" for name in names or ())):
+                        module = self._module("." * level + name, package)
+                        if module is not None:
+                            yield module
+                if step.opname != "EXTENDED_ARG":
+                    before.append(step.argval)
+
+    def _module(self, name: str, package: str) -> ModuleType | None:
+        """Return a module of the user by the name in an import; None for a library's, and for a module's attribute."""
+        # An import may fail in any way; then the point that runs into it fails, and says so.
+        with suppress(Exception):
+            name = importlib.util.resolve_name(name, package)
+            top = name.partition(".")[0]
+            if self._known.get(top) or is_of_user(top):
+                if name not in sys.modules and importlib.util.find_spec(name) is None:
+                    return None
+                return importlib.import_module(name)
+        return None
+
+    def _note_untracked(self, function: FunctionType) -> None:
+        place = f"{function.__module__}.{function.__qualname__}"
+        for code in codes_in(function.__code__):
+            for step in dis.get_instructions(code):
+                what = _untracked(step, function.__globals__)
+                if what:
+                    self.untracked[f"{place} {what}"] = None
+
+
+def _untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
+    """Return what an instruction does that a walk cannot follow; "" for all others."""
+    name = step.argval
+    if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+        return f"assigns the global {name}"
+    is_global = step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    if not isinstance(name, str) or not (is_global or step.opname in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")):
+        return ""
+    if name in _IMPORTS or (is_global and name in _LOOKUPS and name not in names):
+        return f"calls {name}()"
+    if name in _ENVIRONMENT:
+        return f"reads the environment ({name})"
+    return f"reads files ({name})" if name in _READERS and not (is_global and name in names) else ""
+
+
+def _wrapped(thing: Any) -> Any:
+    """Return the function inside a decorated one (`functools.wraps`, a cache, numba), or None."""
+    if isinstance(thing, (FunctionType, type, ModuleType)):
+        return None
+    with suppress(Exception):
+        return getattr(thing, "__wrapped__", None) or getattr(thing, "py_func", None)
+    return None
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object and those inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_in(constant)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    for part in codes_in(code):
+        yield from part.co_names

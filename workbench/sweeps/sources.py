@@ -1,0 +1,182 @@
+"""The sources of the user's modules on their way to a worker, which imports them from there and not from its disk.
+
+Code travels by value as far as it can. Some things are pickled by their name alone (a cached function, say), and some
+modules are imported when a function is called: for these a worker needs the module. It gets the source that the driver
+has loaded, so it needs no file. An edit of a file matters only to a worker that would have to import it.
+
+Installed packages and this one do not travel. They have files that are not modules, and a worker has them already.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import os
+import re
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from workbench.sweeps.references import codes_in, is_of_user
+
+
+class Source(NamedTuple):
+    """A module's source text, the path of its file on the driver, and whether it is a package."""
+
+    text: str
+    path: str
+    is_package: bool
+
+
+_EDITED = """\
+from workbench.errors import WorkbenchError
+raise WorkbenchError({!r})
+"""
+_sent: dict[str, tuple[ModuleSpec, Source]] = {}  # by name: a reload of a module makes another spec
+
+
+def of_modules(names: Iterable[str]) -> dict[str, Source]:
+    """Return the sources of loaded modules of the user, and of the modules that they import, by name.
+
+    A module whose file was edited after this process had loaded it gets a source that raises a WorkbenchError.
+    """
+    is_users: dict[str, bool] = {}
+    sources: dict[str, Source] = {}
+    waiting, passed = list(names), {"__main__"}
+    while waiting:
+        name = waiting.pop()
+        top, module = name.partition(".")[0], sys.modules.get(name)
+        if name in passed or not isinstance(module, ModuleType):
+            continue
+        passed.add(name)
+        if top not in is_users:
+            is_users[top] = is_of_user(top)
+        if not is_users[top]:
+            continue
+        waiting += {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
+        source = _source(module)
+        if source is not None:
+            sources[name] = source
+    return sources
+
+
+def _module_of(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return value.__name__
+    name = getattr(value if isinstance(value, (FunctionType, type)) else type(value), "__module__", None)
+    return name if isinstance(name, str) else ""
+
+
+def _source(module: ModuleType) -> Source | None:
+    """Return the source that a module was loaded from; None if there is no text of it."""
+    name, spec = module.__name__, module.__spec__
+    if name in _sent and _sent[name][0] is spec:
+        return _sent[name][1]
+    source = _read(module)
+    if source is not None and (was_edited(module) or not _is_current(module, source)):
+        sentence = (
+            f"{source.path} was edited after the process of the sweep had loaded it; reload {name} (importlib.reload), "
+            "or restart that process (in a notebook: the kernel)"
+        )
+        return source._replace(text=_EDITED.format(sentence))
+    if source is not None and spec is not None:
+        _sent[name] = spec, source
+    return source
+
+
+def _read(module: ModuleType) -> Source | None:
+    path = getattr(module, "__file__", None) or ""
+    is_package = hasattr(module, "__path__")
+    text = None
+    with suppress(Exception):
+        text = module.__loader__.get_source(module.__name__)  # type: ignore[union-attr]
+    if text is None and path.endswith(".py"):
+        with suppress(OSError, UnicodeError):
+            text = Path(path).read_text(encoding="utf-8")
+    if text is None and is_package and not path:
+        text = ""  # A namespace package: it has no file.
+    return None if text is None else Source(text, path, is_package)
+
+
+def was_edited(module: Any) -> bool:
+    """Return whether a module's file was edited after this process had loaded it, as far as that is known.
+
+    Compiled code records its source's time of change. If Python keeps none, the answer is False.
+    """
+    with suppress(OSError, AttributeError, TypeError, struct.error):
+        edited_s = Path(module.__file__).stat().st_mtime
+        if sys.dont_write_bytecode or edited_s <= _process_began_s():
+            return False
+        with open(module.__cached__, "rb") as file:
+            flags, of_s = struct.unpack("<II", file.read(12)[4:])
+        return flags == 0 and of_s != int(edited_s) & 0xFFFFFFFF
+    return False
+
+
+def _process_began_s() -> float:
+    """Return when this process began, in the time of files. Raises OSError on other systems than Linux."""
+    (booted,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
+    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    return int(booted) + int(ticks) / os.sysconf("SC_CLK_TCK")
+
+
+def _is_current(module: ModuleType, source: Source) -> bool:
+    """Return whether the functions of a module are those of its source, whether or not Python keeps compiled code."""
+    try:
+        there = set(codes_in(compile(source.text, source.path, "exec", dont_inherit=True)))
+    except (SyntaxError, ValueError):
+        return False
+    return all(code in there for code in _loaded(module, source.path))
+
+
+def _loaded(module: ModuleType, path: str) -> Iterator[CodeType]:
+    """Yield the code of a module's functions and methods that comes from its file."""
+    for value in list(vars(module).values()):
+        members = list(vars(value).values()) if isinstance(value, type) else [value]
+        for member in members:
+            is_own = isinstance(member, FunctionType) and member.__module__ == module.__name__
+            if is_own and member.__code__.co_filename == path:
+                yield member.__code__
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """An importer of modules from sources that were sent."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self._sources = sources
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec of a module that was sent, or None."""
+        source = self._sources.get(fullname)
+        if source is None:
+            return None
+        spec = ModuleSpec(fullname, self, origin=source.path, is_package=source.is_package)
+        spec.has_location = bool(source.path)
+        if source.is_package and source.path:
+            spec.submodule_search_locations = [str(Path(source.path).parent)]
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the source of a module."""
+        source = self._sources[module.__name__]
+        exec(compile(source.text, source.path or module.__name__, "exec", dont_inherit=True), vars(module))
+
+    def get_source(self, fullname: str) -> str:
+        """Return the source of a module, for those who display it."""
+        return self._sources[fullname].text
+
+
+def install(sources: Mapping[str, Source]) -> None:
+    """Import modules from these sources from now on, and forget the modules of the sources before."""
+    for finder in [finder for finder in sys.meta_path if isinstance(finder, Finder)]:
+        sys.meta_path.remove(finder)
+        for name, module in list(sys.modules.items()):
+            if getattr(module, "__loader__", None) is finder:
+                del sys.modules[name]
+    if sources:
+        sys.meta_path.insert(0, Finder(sources))
