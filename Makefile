@@ -63,7 +63,7 @@ lint: setup
 # tests/conftest.py sorts the files. Byte code is written even where the environment says otherwise: hundreds of tests
 # start a Python of their own.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
-	--nbmake --nbmake-timeout=600
+	--nbmake --nbmake-timeout=3600
 
 # The fast engine is compiled on one core while mypy keeps the other one busy; a test that needs it earlier waits for it.
 test: setup

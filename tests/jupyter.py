@@ -20,6 +20,12 @@ from tests.repository import REPOSITORY
 from workbench.cli.lab import app_command, write_app
 
 CHROMIUM = Path("/usr/bin/chromium")
+WITHIN_S = 300  # of a machine that is busy with other things: only what hangs takes as long
+# After a reload the manager of widgets gives the kernel 4 s to describe all widgets of a page, and else loses some.
+PATIENCE = """
+const setTimeoutAtOnce = window.setTimeout
+window.setTimeout = (act, delay_ms, ...rest) => setTimeoutAtOnce(act, delay_ms === 4000 ? 300000 : delay_ms, ...rest)
+"""
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 OPTIONS = (
     "--no-browser",
@@ -54,7 +60,7 @@ class Jupyter:
             stdout=self.log,
             stderr=subprocess.STDOUT,
         )
-        end_s = time.monotonic() + 90
+        end_s = time.monotonic() + WITHIN_S
         while not self._answers():
             assert self.process.poll() is None and time.monotonic() < end_s, (self.folder / "server.log").read_text()
             time.sleep(0.1)
@@ -69,24 +75,24 @@ class Jupyter:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(WITHIN_S)
         self.log.close()
 
     def _answers(self):
         try:
-            return urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api", timeout=5).status == 200
+            return urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api", timeout=WITHIN_S).status == 200
         except OSError:
             return False
 
     def kernels(self):
         """The ids of the kernels that run."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/kernels", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/kernels", timeout=WITHIN_S) as answer:
             return [kernel["id"] for kernel in json.load(answer)]
 
     def shut_down(self, kernel):
         """End a kernel."""
         where = f"http://127.0.0.1:{self.port}/api/kernels/{kernel}"
-        urllib.request.urlopen(urllib.request.Request(where, method="DELETE"), timeout=30).close()
+        urllib.request.urlopen(urllib.request.Request(where, method="DELETE"), timeout=WITHIN_S).close()
 
     def notebook(self, chromium, cells, name="notebook.ipynb", size=(1366, 768)):
         """A new notebook with these cells, opened in a page of its own."""
@@ -98,6 +104,7 @@ class Jupyter:
     def opened(self, chromium, name, size=(1366, 768)):
         """A notebook that is in the folder, opened in a page of its own."""
         page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
+        page.add_init_script(PATIENCE)
         where = "lab/tree" if self.application == "lab" else "notebooks"
         page.goto(f"http://127.0.0.1:{self.port}/{where}/{name}?reset")
         return Notebook(page)
@@ -128,7 +135,7 @@ class App:
         self.process = subprocess.Popen(
             app_command(path, True, self.port), env=os.environ | own, stdout=self.log, stderr=subprocess.STDOUT
         )
-        end_s = time.monotonic() + 60
+        end_s = time.monotonic() + WITHIN_S
         while not self._listens():
             assert self.process.poll() is None and time.monotonic() < end_s, (self.folder / "server.log").read_text()
             time.sleep(0.1)
@@ -136,7 +143,7 @@ class App:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(WITHIN_S)
         self.log.close()
 
     def _listens(self):
@@ -146,9 +153,10 @@ class App:
     def opened(self, chromium, size=(1366, 900), theme="light"):
         """The lab in a page of its own. Nothing but this server is asked."""
         page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
+        page.set_default_timeout(1000 * WITHIN_S)
         address = f"http://127.0.0.1:{self.port}/"
         page.route(lambda url: not url.startswith(address), lambda route: route.abort())
-        page.goto(f"{address}?theme={theme}", timeout=60_000)
+        page.goto(f"{address}?theme={theme}", timeout=1000 * WITHIN_S)
         return page
 
 
@@ -159,7 +167,7 @@ class Notebook:
         self.page = page
         self.complaints = []
         page.on("pageerror", lambda error: self.complaints.append(f"{error} {error.stack}"))
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(1000 * WITHIN_S)
         page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.content?.widgets?.length")
         page.evaluate("() => jupyterapp.shell.currentWidget.context.ready")
 

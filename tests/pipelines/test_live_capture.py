@@ -209,7 +209,7 @@ def test_an_inbox_keeps_the_newest_and_counts_what_it_lost(tmp_path):
     with pytest.raises(DataError, match="the inbox is closed"):
         inbox.put(READINGS[0])
     one = stream(inbox, tmp_path)
-    assert one.wait(10)
+    assert one.wait()
     assert one.lost == 90
     assert captured(tmp_path).column("sequence").to_pylist() == list(range(90, 100))
     assert "10 readings, 90 lost, has ended" in repr(one)

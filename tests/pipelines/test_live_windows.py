@@ -14,7 +14,7 @@ from tests.pipelines.test_live_capture import killed
 from tests.until import wait_until
 from workbench import views
 from workbench.errors import DataError, ParameterError
-from workbench.pipelines import Inbox, Reading, follow, stream, windows
+from workbench.pipelines import Inbox, Reading, captured, follow, stream, windows
 from workbench.pipelines.live.capture import Capture
 from workbench.pipelines.live.fold import Fold
 from workbench.pipelines.live.readings import to_table
@@ -144,13 +144,20 @@ def assert_windows_are_those_of_the_whole(following, whole):
     pd.testing.assert_frame_equal(following.windows(), windows(whole, **WINDOWS), rtol=1e-12)
 
 
-def test_windows_that_follow_a_capture_as_it_grows_are_those_of_the_whole(tmp_path):
-    going = stream(SCENARIO, tmp_path / "capture", pace=30)
+def test_windows_that_follow_a_capture_as_it_grows_are_those_of_the_whole(whole, tmp_path):
+    readings = [Reading(**row) for row in captured(whole).select(Reading._fields).to_pylist()]
+    inbox = Inbox()
+    going = stream(inbox, tmp_path / "capture")
     with follow(going, **WINDOWS) as following:
+        for reading in readings[:200]:
+            inbox.put(reading)
         wait_until(lambda: following.readings > 0)
         assert following.is_running
         assert "goes on" in repr(following)
-        assert following.wait(30)
+        for reading in readings[200:]:
+            inbox.put(reading)
+        inbox.close()
+        assert following.wait()
     assert_windows_are_those_of_the_whole(following, tmp_path / "capture")
     assert following.readings == going.rows == 270
     assert pd.read_parquet(following.folder).shape == following.windows().shape
@@ -181,7 +188,7 @@ def test_a_follower_that_was_stopped_goes_on_with_what_is_open(tmp_path):
     one.end()
     one.close()
     following = follow(tmp_path / "capture", every_s=10, late_s=0)
-    assert following.wait(10)
+    assert following.wait()
     assert following.windows()["mean"].tolist() == [4.5, 14.5, 24.5, 34.5]
 
 
@@ -191,7 +198,7 @@ def test_late_readings_are_counted_where_they_arrive(tmp_path):
         inbox.put(Reading(time_s, 1, "TEMP", 20.0, "A1"))
     inbox.close()
     following = follow(stream(inbox, tmp_path), every_s=10, late_s=5)
-    assert following.wait(10)
+    assert following.wait()
     assert following.late == 2
     assert following.windows()[["start_s", "count", "late"]].values.tolist() == [[0.0, 1, 0], [100.0, 2, 2]]
 
@@ -233,7 +240,7 @@ live.chart()
 live.wait()
 """
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
-    nbclient.NotebookClient(notebook, timeout=60, store_widget_state=False).execute()
+    nbclient.NotebookClient(notebook, timeout=600, store_widget_state=False).execute()
     chart, waited = notebook.cells[0].outputs
     assert "windows of 3 s with 270 readings, 0 of them late; has ended" in chart["data"]["text/html"]
     assert waited["data"]["text/plain"] == "True"

@@ -4,12 +4,12 @@ import pandas as pd
 import pytest
 
 import workbench as wb
+from tests.pipelines.small_spark import small_spark
 from tests.pipelines.test_logs import HEADER, OWN, PACKETS, packet
 from tests.pipelines.test_readings import RULES, TABLE
 from workbench import pipelines
 from workbench.cli import doctor
 from workbench.pipelines.logs import reading
-from workbench.sweeps.spark.session import session
 
 JAVA = doctor.java()
 pytestmark = [
@@ -20,7 +20,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def spark():
-    started = session("local[2]", {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"})
+    started = small_spark()
     yield started
     started.stop()
 

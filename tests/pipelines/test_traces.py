@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from tests.pipelines.small_spark import small_spark
 from workbench.cli import doctor
 from workbench.pipelines import (
     flows,
@@ -278,7 +279,7 @@ KEYS = (
 def spark():
     if not JAVA.is_ok:
         pytest.skip(f"Spark needs Java: {JAVA.remedy}")
-    started = wb.pipelines.spark("local[2]", sql_shuffle_partitions=2)
+    started = small_spark()
     yield started
     started.stop()
 

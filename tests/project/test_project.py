@@ -1,5 +1,7 @@
 """The project itself: one environment written twice, public names, the contributors' page, notebooks."""
 
+import ast
+import json
 import re
 import subprocess
 import sys
@@ -80,3 +82,15 @@ def test_notebooks_are_committed_without_outputs():
     command = [sys.executable, "-m", "nbstripout", "--verify", *map(str, NOTEBOOKS)]
     verified = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert verified.returncode == 0, f"strip them with .venv/bin/nbstripout notebooks/*.ipynb: {verified.stdout}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_smaller_values_for_tests_belong_to_parameters_of_the_notebook(path):
+    """Elsewhere they would change what a notebook does, or nothing at all."""
+    for cell in json.loads(path.read_text())["cells"]:
+        if "nbmake" not in cell["metadata"]:
+            continue
+        assert "parameters" in cell["metadata"]["tags"]
+        assert list(cell["metadata"]["nbmake"]) == ["mock"]
+        names = {node.id for node in ast.walk(ast.parse("".join(cell["source"]))) if isinstance(node, ast.Name)}
+        assert set(cell["metadata"]["nbmake"]["mock"]) <= names

@@ -49,8 +49,8 @@ def copied(tmp_path):
 
 def ran(folder, filter_="attributes"):
     """What the sweeps run in a fresh process that has the copy: name -> points."""
-    command = [sys.executable, "-B", "-c", SWEEPS.replace("FILTER", filter_), str(folder / "results")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-c", SWEEPS.replace("FILTER", filter_), str(folder / "results")]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -152,15 +152,15 @@ for module in (rules, node):
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="when a process began is asked of /proc")
 def test_a_source_that_was_edited_after_it_was_loaded_is_told(copied, monkeypatch):
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    told = []
     for _ in range(3):  # the next process has loaded what is there
         command = [sys.executable, "-c", EDITED_LATE]
-        done = subprocess.run(command, cwd=copied, capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run(command, cwd=copied, capture_output=True, text=True, timeout=600, check=True)
         other, own = done.stdout.splitlines()
         assert other == "took"  # another protocol's
-        told.append(own.startswith(f"{copied}/workbench/protocols/flooding/node.py was edited after this process had"))
+        if own.startswith(f"{copied}/workbench/protocols/flooding/node.py was edited after this process had"):
+            return
     # When a process began is known to a second: where its code was written to disk within that, nothing can be told.
-    assert any(told)
+    pytest.fail(f"of three processes none has told that its code was edited; the last one: {own}")
 
 
 def test_the_sentence_of_an_edited_source_reaches_who_asks_for_a_points_code(monkeypatch):

@@ -75,11 +75,11 @@ def test_a_sweep_by_connect_gives_what_this_process_gives(server):
     for function in (harmless, poisoned):
         wb.register_filter(function.__name__, function)
     over = {name: (wb.Filter(name),) for name in ("harmless", "poisoned")}
-    plan = wb.Sweep(scenario(), {"protocol.filters": over, "seed": range(20)}).plan
+    plan = wb.Sweep(scenario(), {"protocol.filters": over, "seed": range(8)}).plan
     runner = SparkRunner(server)
-    rows = {row.number: row for some in runner.run(plan, [*range(20), 25], lambda _: None) for row in some}
-    here = [row for some in LocalRunner().run(plan, range(20), lambda _: None) for row in some]
-    assert rows.pop(25).error == "the point ended its process twice (exit status 3)"
+    rows = {row.number: row for some in runner.run(plan, [*range(8), 10], lambda _: None) for row in some}
+    here = [row for some in LocalRunner().run(plan, range(8), lambda _: None) for row in some]
+    assert rows.pop(10).error == "the point ended its process twice (exit status 3)"
     assert {number: repr(row.metrics) for number, row in rows.items()} == {
         row.number: repr(row.metrics) for row in here
     }

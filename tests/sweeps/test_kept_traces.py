@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from itertools import pairwise
 
 import pandas as pd
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.repository import REPOSITORY
+from tests.until import wait_until
 from workbench.sim import trace
 from workbench.sweeps import LocalRunner, ProcessRunner, store
 from workbench.sweeps.payload import pack
@@ -261,9 +261,7 @@ sweep(range(100_000)).run(out=sys.argv[1], runner=LocalRunner(), progress=False)
 
 def test_a_driver_killed_in_the_middle_loses_no_trace_that_it_has_confirmed(tmp_path):
     driver = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], cwd=REPOSITORY)
-    end = time.monotonic() + 60
-    while len(traces.files(tmp_path)) < 2 and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(lambda: len(traces.files(tmp_path)) >= 2 or driver.poll() is not None)
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
     lines = [line for path in tmp_path.glob(journal.NAMES) for line in journal.lines(path)]

@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import workbench as wb
+from tests.sweeps.made import Clock
 from workbench.sweeps.store import lease
 
 
@@ -28,35 +28,41 @@ def leave(folder, **told):
     (folder / lease.NAME).write_text(json.dumps(content))
 
 
-def is_waited_for(folder):
-    """Whether the lease in a folder is watched before it is taken over."""
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of all leases, which advances only while a lease is watched."""
+    clock = Clock()
+    monkeypatch.setattr(lease, "time", clock)
+    return clock
+
+
+def is_waited_for(folder, clock):
+    """Return whether the lease in a folder is watched until it expires; the alternative is not to watch it at all."""
     ours = lease.Lease(folder)
-    begin = time.perf_counter()
+    begin_s = clock.now_s
     ours.take()
-    waited_s = time.perf_counter() - begin
+    waited_s = clock.now_s - begin_s
     ours.release()
     assert list(folder.iterdir()) == []
-    return waited_s >= lease.EXPIRES_S
+    assert waited_s == 0 or waited_s >= lease.EXPIRES_S
+    return waited_s > 0
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="what a process is of is asked of /proc")
 
 
-def test_a_lease_of_another_host_ends_when_it_is_silent(tmp_path, monkeypatch):
-    monkeypatch.setattr(lease, "EXPIRES_S", 1.0)
+def test_a_lease_of_another_host_ends_when_it_is_silent(tmp_path, clock):
     (tmp_path / lease.NAME).write_text(json.dumps({"owner": "x", "host": "elsewhere", "pid": 1, "beat": "1"}))
     ours = lease.Lease(tmp_path)
-    begin = time.perf_counter()
     ours.take()
-    assert time.perf_counter() - begin > 1.0
+    assert clock.now_s >= lease.EXPIRES_S
     ours.check()
     ours.release()
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\x00", b"[]", b'{"pid": "1"}', b'{"owner": 1'])
-def test_a_lease_that_nobody_can_read_ends_like_any_other(tmp_path, monkeypatch, content):
-    monkeypatch.setattr(lease, "EXPIRES_S", 0.3)
+def test_a_lease_that_nobody_can_read_ends_like_any_other(tmp_path, clock, content):
     (tmp_path / lease.NAME).write_bytes(content)
     ours = lease.Lease(tmp_path)
     ours.take()
@@ -64,8 +70,7 @@ def test_a_lease_that_nobody_can_read_ends_like_any_other(tmp_path, monkeypatch,
     ours.release()
 
 
-def test_who_stood_still_and_lost_the_folder_writes_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(lease, "EXPIRES_S", 0.5)
+def test_who_stood_still_and_lost_the_folder_writes_no_more(tmp_path, monkeypatch, clock):
     monkeypatch.setattr(lease, "BEAT_S", 3600.0)
     first, second = lease.Lease(tmp_path), lease.Lease(tmp_path)
     first.take()
@@ -82,32 +87,28 @@ def test_who_stood_still_and_lost_the_folder_writes_no_more(tmp_path, monkeypatc
 
 
 @needs_proc
-def test_a_process_of_this_system_that_has_ended_is_not_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(lease, "EXPIRES_S", 1.0)
+def test_a_process_of_this_system_that_has_ended_is_not_waited_for(tmp_path, clock):
     leave(tmp_path, pid=dead_process())
-    assert not is_waited_for(tmp_path)
+    assert not is_waited_for(tmp_path, clock)
 
 
 @needs_proc
-def test_another_process_with_the_number_of_one_that_has_ended_is_not_taken_for_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(lease, "EXPIRES_S", 1.0)
+def test_another_process_with_the_number_of_one_that_has_ended_is_not_taken_for_it(tmp_path, clock):
     leave(tmp_path, began="1")  # this process's number, given before
-    assert not is_waited_for(tmp_path)
+    assert not is_waited_for(tmp_path, clock)
 
 
 @needs_proc
 @pytest.mark.parametrize("other", [{"namespace": "pid:[1]"}, {"boot": "another"}, {"host": "elsewhere"}])
-def test_a_process_of_another_system_is_watched_whatever_its_number(tmp_path, monkeypatch, other):
-    monkeypatch.setattr(lease, "EXPIRES_S", 0.5)
+def test_a_process_of_another_system_is_watched_whatever_its_number(tmp_path, clock, other):
     leave(tmp_path, pid=dead_process(), **other)
-    assert is_waited_for(tmp_path)
+    assert is_waited_for(tmp_path, clock)
 
 
 @pytest.mark.parametrize("absent", ["boot", "namespace", "began"])
-def test_a_lease_that_does_not_say_which_process_is_watched(tmp_path, monkeypatch, absent):
-    monkeypatch.setattr(lease, "EXPIRES_S", 0.5)
+def test_a_lease_that_does_not_say_which_process_is_watched(tmp_path, clock, absent):
     leave(tmp_path, pid=dead_process() if absent != "began" else os.getpid(), **{absent: None})
-    assert is_waited_for(tmp_path) == (absent != "began" or not Path("/proc/self").exists())
+    assert is_waited_for(tmp_path, clock) == (absent != "began" or not Path("/proc/self").exists())
 
 
 def proc_of_a_container(folder, pid):
@@ -220,7 +221,7 @@ def test_of_many_who_find_a_dead_lease_one_takes_it(tmp_path, monkeypatch):
 
 @needs_proc
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_who_is_killed_while_it_takes_over_is_taken_over_itself(tmp_path, monkeypatch, steps):
+def test_who_is_killed_while_it_takes_over_is_taken_over_itself(tmp_path, monkeypatch, clock, steps):
     """Each of them dies before it has moved its file to its place."""
     dead = lease._this_process() | {"pid": dead_process()}
     leave(tmp_path, **dead)
@@ -233,7 +234,7 @@ def test_who_is_killed_while_it_takes_over_is_taken_over_itself(tmp_path, monkey
             with pytest.raises(KeyboardInterrupt):
                 one.take()
     assert len(list(tmp_path.iterdir())) == 1 + steps
-    assert not is_waited_for(tmp_path)
+    assert not is_waited_for(tmp_path, clock)
 
 
 def test_a_file_that_no_owner_needs_any_more_goes_with_the_next(tmp_path):

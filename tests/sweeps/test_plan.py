@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import time
 
 import pytest
 
@@ -55,8 +54,9 @@ def test_a_point_that_cannot_be_is_a_row_with_a_sentence():
     assert (row.scenario, row.document, row.code, row.metrics) == ("", "", "", {})
 
 
-def test_a_plan_of_a_million_points_is_made_at_once_and_is_small():
-    begin = time.perf_counter()
+def test_a_plan_of_a_million_points_builds_few_of_them_and_is_small(monkeypatch):
+    replace, built = wb.Scenario.replace, []
+    monkeypatch.setattr(wb.Scenario, "replace", lambda *who, **what: built.append(what) or replace(*who, **what))
     sweep = wb.Sweep(scenario(), {"protocol.ttl": range(1, 101), "seed": range(10_000)})
     assert len(sweep) == len(sweep.points) == 1_000_000
     started = []
@@ -70,7 +70,7 @@ def test_a_plan_of_a_million_points_is_made_at_once_and_is_small():
     with pytest.raises(KeyboardInterrupt, match="0 of 1000000 points are kept"):
         sweep.run(runner=Starting(), progress=False)
     assert started == [range(1_000_000)]  # which is not copied for a task, nor long in memory
-    assert time.perf_counter() - begin < 3
+    assert 0 < len(built) < 5_000
     assert len(pickle.dumps(sweep.plan)) < 20_000
     assert sweep.plan.labels(999_999) == {"protocol.ttl": 100, "seed": 9_999}
 

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ import pytest
 
 import workbench as wb
 from tests.repository import REPOSITORY
+from tests.sweeps.made import Clock
 from workbench.sweeps import LocalRunner, store
 from workbench.sweeps.design import Design, grid
 from workbench.sweeps.plan import Plan
@@ -224,14 +224,14 @@ def driver(folder, end, told="rows"):
     )
 
 
-def test_a_killed_driver_loses_no_row_that_was_handed_out(tmp_path):
+def test_a_killed_driver_loses_no_row_that_was_handed_out(tmp_path, monkeypatch):
     killed = driver(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)")
-    assert killed.wait(60) == -signal.SIGKILL
+    assert killed.wait(300) == -signal.SIGKILL
     assert list(tmp_path.glob("*.parquet")) == [] and (tmp_path / lease.NAME).exists()
-    begin = time.perf_counter()
+    monkeypatch.setattr(lease, "time", Clock())
     numbers, table = ran(wb.Sweep(scenario(), {"seed": range(8)}), tmp_path)
     assert numbers == [5, 6, 7]  # the others were in the journal
-    assert time.perf_counter() - begin < lease.EXPIRES_S / 2  # a dead process of this host is known to be dead
+    assert lease.time.now_s == 0  # a dead process of this host is known to be dead
     pd.testing.assert_frame_equal(frame_of(table), frame_of(wb.Sweep(scenario(), {"seed": range(8)}).run(**SILENT)))
     assert sorted(pd.read_parquet(tmp_path)["seed"]) == list(range(8))
     assert {path.suffix for path in tmp_path.iterdir()} == {".parquet", ".json"}
@@ -252,7 +252,7 @@ def test_drafts_of_dead_processes_of_this_host_go_with_the_next_sweep(tmp_path):
 
 def test_a_failure_that_a_killed_driver_has_left_is_run_again_where_that_is_asked(tmp_path):
     told = "[failed_row(plan, row.number, 'it fell') if row.number == 3 else row for row in rows]"
-    assert driver(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", told).wait(60) == -signal.SIGKILL
+    assert driver(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", told).wait(300) == -signal.SIGKILL
     runner = Counting()
     table = wb.Sweep(scenario(), {"seed": range(8)}).run(out=tmp_path, runner=runner, retry=True, progress=False)
     assert sorted(runner.ran) == [3, 5, 6, 7]
@@ -262,7 +262,7 @@ def test_a_failure_that_a_killed_driver_has_left_is_run_again_where_that_is_aske
 
 
 def test_a_second_driver_is_refused_while_the_first_one_lives(tmp_path):
-    first = driver(tmp_path, "print('here', flush=True); time.sleep(60)")
+    first = driver(tmp_path, "print('here', flush=True); time.sleep(600)")
     try:
         assert first.stdout.readline() == b"here\n"
         with pytest.raises(wb.DataError, match=rf"is in use: process {first.pid} on .* runs a sweep into it"):
@@ -336,7 +336,7 @@ def test_a_sweep_that_has_nothing_to_run_needs_no_lease(tmp_path):
 def test_a_driver_killed_while_it_writes_leaves_nothing_twice_and_nothing_lost(tmp_path, monkeypatch):
     """Each step of writing files is the last one, in turn; the next sweep has all rows, each once."""
     reference = wb.Sweep(scenario(), {"protocol.ttl": [2, 9], "seed": range(3)}).run(**SILENT)
-    monkeypatch.setattr(lease, "EXPIRES_S", 0.3)
+    monkeypatch.setattr(lease, "time", Clock())
     steps = itertools.count()
 
     class Killed(BaseException):
@@ -434,8 +434,8 @@ def _leave_a_journal(folder):
     (folder / lease.NAME).write_text(json.dumps({"owner": "left", "host": "elsewhere", "pid": 1, "beat": "1"}))
 
 
-@pytest.mark.family
-def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatch):
+@pytest.mark.parametrize("flips", [100, pytest.param(2_000, marks=pytest.mark.family)])
+def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatch, flips):
     monkeypatch.setattr(lease, "EXPIRES_S", 0.0)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nobody pulls the plug here
     whole = tmp_path / "whole"
@@ -452,7 +452,7 @@ def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatc
     content = {path.name: path.read_bytes() for path in whole.iterdir()}
     places = [(name, place) for name, text in sorted(content.items()) for place in range(8 * len(text))]
     told = 0
-    for name, place in random.Random(7).sample(places, 2_000):
+    for name, place in random.Random(7).sample(places, flips):
         damaged = bytearray(content[name])
         damaged[place // 8] ^= 1 << place % 8
         (whole / name).write_bytes(damaged)
@@ -465,7 +465,7 @@ def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatc
         else:
             assert found.equals(expected)
             _restore(whole, content)
-    assert 1_500 < told < 2_000
+    assert 0.6 * flips < told < flips
 
 
 def _restore(folder, content):

@@ -43,7 +43,7 @@ def run_python(code, **environment):
     command = [sys.executable, "-c", code]
     environment = {**os.environ, **environment}
     done = subprocess.run(
-        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True, timeout=60
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True, timeout=600
     )
     return done.stdout.split()
 
@@ -166,7 +166,7 @@ def test_a_swept_topology_is_checked_once_and_on_a_worker_once_more(monkeypatch)
     graph = wb.topology.line(7)
     over = {"topology": [graph], "seed": range(5)}
     plan = wb.Sweep(scenario(), over).plan
-    assert checked.count(7) <= 2
+    assert checked.count(7) == 1
     checked.clear()
     sent = pickle.loads(pickle.dumps(plan))
     assert [sent.scenario_of(number) for number in range(5)] == [plan.scenario_of(number) for number in range(5)]

@@ -38,7 +38,7 @@ def player(monkeypatch):
 def test_a_state_is_played(player):
     runs, told = player
     runs.want(State(SHORT))
-    assert runs.wait(60)
+    assert runs.wait(300)
     ((state, (run,)),) = told["done"]
     assert state.scenario is SHORT and run.metrics["delivery_ratio"] == 1.0
 
@@ -46,25 +46,25 @@ def test_a_state_is_played(player):
 def test_two_protocols_give_two_runs(player):
     runs, told = player
     runs.want(State(SHORT, wb.Diffusion()))
-    assert runs.wait(60)
+    assert runs.wait(300)
     assert [run.scenario.protocol for run in told["done"][0][1]] == [wb.Flooding(), wb.Diffusion()]
 
 
 def test_the_newest_wish_wins(player):
     runs, told = player
     runs.want(State(LONG))
-    assert told["is_under_way"].wait(60)
+    assert told["is_under_way"].wait(300)
     runs.want(State(SHORT))
-    assert runs.wait(60)
+    assert runs.wait(300)
     assert [state.scenario for state, _ in told["done"]] == [SHORT]
 
 
 def test_a_stop_keeps_what_there_is(player):
     runs, told = player
     runs.want(State(LONG))
-    assert told["is_under_way"].wait(60)
+    assert told["is_under_way"].wait(300)
     runs.stop()
-    assert runs.wait(60)
+    assert runs.wait(300)
     ((_, (run,)),) = told["done"]
     assert 0 < run.scenario.duration_s < LONG.duration_s and len(run.trace)
 
@@ -73,11 +73,11 @@ def test_what_ends_a_run_is_a_sentence_and_the_next_wish_is_played(player, monke
     runs, told = player
     monkeypatch.setattr(wb.Scenario, "run", lambda self, **_: 1 / 0)
     runs.want(State(SHORT))
-    assert runs.wait(60)
+    assert runs.wait(300)
     assert told["failed"] == ["the run ended with ZeroDivisionError: division by zero"]
     monkeypatch.undo()
     runs.want(State(SHORT))
-    assert runs.wait(60) and len(told["done"]) == 1
+    assert runs.wait(300) and len(told["done"]) == 1
 
 
 def test_a_panel_without_a_scenario_says_so():

@@ -95,12 +95,12 @@ class Hand:
 
     def sees(self, text, within=".wb-lab"):
         """Wait until this is to be read; a text or a pattern."""
-        self.page.locator(within).first.get_by_text(text).locator("visible=true").first.wait_for(timeout=60_000)
+        self.page.locator(within).first.get_by_text(text).locator("visible=true").first.wait_for(timeout=300_000)
 
     def sees_run(self, title, of=0):
         """Wait until a player shows a run whose title begins so."""
         self.page.wait_for_function(
-            f"([title, of]) => {PLAYERS}[of]?.picture.title.startsWith(title)", arg=[title, of], timeout=60_000
+            f"([title, of]) => {PLAYERS}[of]?.picture.title.startsWith(title)", arg=[title, of], timeout=300_000
         )
 
     def time(self):
@@ -296,7 +296,7 @@ def test_with_mouse_and_keyboard_alone_a_lab_is_composed_run_looked_at_and_taken
 def save(hand, path, printed):
     """Save the notebook, and wait until the file has what was printed last."""
     hand.keys.press("Control+s")
-    end_s = time.monotonic() + 60
+    end_s = time.monotonic() + 300
     while printed not in path.read_text():
         assert time.monotonic() < end_s, "the notebook has not been saved"
         hand.page.wait_for_timeout(100)

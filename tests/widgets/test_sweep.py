@@ -116,12 +116,12 @@ def test_stopped_it_keeps_what_is_finished_and_goes_on(panel, monkeypatch):
         ran.append(number)
         if len(ran) == 3:
             is_third.set()
-            assert may_go_on.wait(30)
+            assert may_go_on.wait(300)
         return whole(plan, number)
 
     monkeypatch.setattr(runners, "run_point", run_point)
     panel.run()
-    assert is_third.wait(30)
+    assert is_third.wait(300)
     panel.run()  # one is under way
     panel.stop_button.click()
     may_go_on.set()

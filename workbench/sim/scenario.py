@@ -67,7 +67,7 @@ class Scenario:
             raise ScenarioError(f"radio is {self.radio!r}; it must be a Radio(...)")
         if isinstance(self.workload, (str, Mapping)) or not isinstance(self.workload, Iterable):
             raise ScenarioError(f"workload is {self.workload!r}; it must be a list of subscribe(...), publish(...)")
-        object.__setattr__(self, "topology", _in_normal_form(self.topology))
+        object.__setattr__(self, "topology", normal_form(self.topology))
         object.__setattr__(self, "workload", tuple(self.workload))
         for item in self.workload:
             if not isinstance(item, workload.Item):
@@ -111,7 +111,7 @@ class Scenario:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # A graph that was pickled is another one: checked here once, not for each scenario that it is handed on to.
         self.__dict__.update(state)
-        object.__setattr__(self, "topology", _in_normal_form(self.topology))
+        object.__setattr__(self, "topology", normal_form(self.topology))
 
     # What it is
 
@@ -308,13 +308,14 @@ _digests: WeakKeyDictionary[nx.DiGraph, str] = WeakKeyDictionary()
 _normal_forms: WeakKeyDictionary[nx.Graph, nx.DiGraph] = WeakKeyDictionary()
 
 
-def _in_normal_form(graph: Any) -> nx.DiGraph:
+def normal_form(graph: Any) -> nx.DiGraph:
+    """Return a topology as scenarios hold it: in normal form, frozen, and with a known digest."""
     if isinstance(graph, nx.DiGraph) and graph in _digests:
         return graph
     if isinstance(graph, nx.Graph) and graph in _normal_forms:
         return _normal_forms[graph]
     normal = nx.freeze(topology.check(graph))
-    _digests[normal] = topology.digest(normal)
+    _digests[normal] = normal.graph["digest"]  # of the arrays that it has just been made of
     if nx.is_frozen(graph):
         _normal_forms[graph] = normal
     return normal
@@ -322,7 +323,7 @@ def _in_normal_form(graph: Any) -> nx.DiGraph:
 
 def digest_of_network(graph: nx.Graph) -> str:
     """The digest of a topology as scenarios hold it: equal for graphs that make the same scenario."""
-    return _digests[_in_normal_form(graph)]
+    return _digests[normal_form(graph)]
 
 
 def _from_dict(values: dict[str, Any]) -> Scenario:

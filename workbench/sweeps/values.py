@@ -9,11 +9,10 @@ from typing import Any
 
 import networkx as nx
 
-from workbench import topology
 from workbench.errors import WorkbenchError
 from workbench.protocols.protocol import Protocol, plain
 from workbench.sim.radio import Radio
-from workbench.sim.scenario import digest_of_network, protocol_to_dict
+from workbench.sim.scenario import digest_of_network, normal_form, protocol_to_dict
 from workbench.sim.workload import Item, to_dict
 
 WRONG = (WorkbenchError, TypeError, ValueError, AttributeError, KeyError)
@@ -35,11 +34,11 @@ def is_unicode(text: str) -> bool:
 
 
 def frozen(graph: Any) -> Any:
-    """A topology of which scenarios need to find the normal form but once, here and on each worker."""
+    """Return a topology as scenarios hold it, so that no point checks it again; a wrong topology as it is."""
     try:
-        return nx.freeze(topology.check(graph))
+        return normal_form(graph)
     except WRONG:
-        return graph  # What is wrong with it is told with the point that has it.
+        return graph  # The point that has it reports what is wrong.
 
 
 def words(value: Any) -> str:

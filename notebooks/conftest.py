@@ -1,0 +1,54 @@
+"""Notebooks as tests: every notebook runs, and a notebook that takes long runs with few parameters first.
+
+The metadata of a notebook's parameters may set smaller values, which nbmake assigns after that cell (`nbmake.mock`).
+Readers and `make notebooks` do not see them. Such a notebook is two tests: a small one, and one of the marker `family`
+with the parameters as they are written.
+"""
+
+import nbformat
+import pytest
+from nbmake.pytest_items import NotebookFile, NotebookItem
+
+
+def small_parameters(notebook):
+    """Return the values that tests assign after a notebook's parameters, by name; empty for most notebooks."""
+    cells = [cell.metadata.get("nbmake", {}) for cell in notebook.cells]
+    return {name: value for cell in cells for name, value in cell.get("mock", {}).items()}
+
+
+def without_small_parameters(notebook):
+    """Remove from a notebook what only tests read, and return it."""
+    for cell in notebook.cells:
+        cell.metadata.pop("nbmake", None)
+    return notebook
+
+
+class FullNotebook(NotebookItem):
+    """A notebook with the parameters that its readers see."""
+
+    def __init__(self, parent, filename):
+        pytest.Item.__init__(self, "full", parent)
+        self.filename = filename
+        self.add_marker("family")
+
+    def runtest(self):
+        """Run the notebook; nbmake reads it without the small parameters."""
+        read = nbformat.read
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(nbformat, "read", lambda *arguments: without_small_parameters(read(*arguments)))
+            super().runtest()
+
+
+class FullNotebookFile(NotebookFile):
+    """A notebook that tests run small, with its full size."""
+
+    def collect(self):
+        yield FullNotebook.from_parent(self, filename=str(self.path))
+
+
+def pytest_collect_file(file_path, parent):
+    if not parent.config.option.nbmake or file_path.suffix != ".ipynb":
+        return None
+    if not small_parameters(nbformat.read(file_path, 4)):
+        return None
+    return FullNotebookFile.from_parent(parent, path=file_path)
