@@ -1,4 +1,4 @@
-# make setup | demo | test | lab | app | notebooks | lint | bench | doctor | clean
+# make setup | demo | test | test-all | lab | app | notebooks | lint | bench | doctor | clean
 # Everything lives in .venv; after the first set-up no target needs the network.
 PYTHON ?= python3
 VENV := .venv
@@ -7,10 +7,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed-pyproject.toml
 MOTES := $(VENV)/installed-motes
 WORKERS ?= 2
+FAMILY_SEED ?=
 NOTEBOOKS = $(shell find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lab app notebooks lint bench doctor clean
+.PHONY: help setup demo test test-all lab app notebooks lint bench doctor clean
 
 help:
 	@echo 'make demo       the first experiment: metrics, out/demo.html, out/demo.png'
@@ -18,6 +19,7 @@ help:
 	@echo 'make app        the lab in the browser, without code'
 	@echo 'make notebooks  run every notebook into out/notebooks/*.html'
 	@echo 'make test       lint, type check, tests, notebooks'
+	@echo 'make test-all   make test, then random families, long chaos, big notebooks (FAMILY_SEED=N repeats them)'
 	@echo 'make lint       ruff and mypy alone'
 	@echo 'make bench      benchmarks/run.py'
 	@echo 'make doctor     what is installed, what is missing, how to get it'
@@ -58,8 +60,16 @@ lint: setup
 	@$(BIN)/mypy --no-error-summary
 
 # A file's tests keep to one worker: what they share (Java for Spark, Chromium) is started once.
+# tests/conftest.py sorts the files. Byte code is written even where the environment says otherwise: hundreds of tests
+# start a Python of their own.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	--nbmake --nbmake-timeout=600
+
 test: lint
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --nbmake --nbmake-timeout=600 $(PYTEST_ARGS)
+	@$(PYTEST) -m 'not family' $(PYTEST_ARGS)
+
+test-all: test
+	@$(PYTEST) -m family --hypothesis-profile=family $(if $(FAMILY_SEED),--family-seed $(FAMILY_SEED)) $(PYTEST_ARGS)
 
 # The pages need no network: Bokeh comes inside them, and what else Jupyter would fetch is left out (but for formulas,
 # which stay TeX offline).

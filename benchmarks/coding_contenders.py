@@ -19,9 +19,14 @@ from workbench.coding.bulk import Elimination, Rows
 from workbench.coding.fields import field
 from workbench.coding.rlnc import Decoder, Encoder
 
-GF = galois.GF(256)
 BYTES = ndpointer("uint8", flags="C_CONTIGUOUS")
 NUMBER = ctypes.c_int64
+
+
+@lru_cache
+def _gf() -> type[galois.FieldArray]:
+    """Return galois' GF(2^8), whose import alone compiles for seconds."""
+    return galois.GF(256)
 
 
 class Generation(NamedTuple):
@@ -59,9 +64,9 @@ def generation(chunks: int, size_B: int) -> Generation:
         return words.view(np.uint8)[: rows * columns].reshape(rows, columns).copy()
 
     data, vectors = drawn(chunks, size_B), drawn(chunks, chunks)
-    while np.linalg.matrix_rank(GF(vectors)) < chunks:
+    while np.linalg.matrix_rank(_gf()(vectors)) < chunks:
         vectors = drawn(chunks, chunks)
-    return Generation(data, vectors, np.array(GF(vectors) @ GF(data)))
+    return Generation(data, vectors, np.array(_gf()(vectors) @ _gf()(data)))
 
 
 def _array(rows: list[bytes]) -> np.ndarray:
@@ -123,17 +128,17 @@ def _our_batch(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
 
 
 def _galois_encode(one: Generation) -> Callable[[], np.ndarray]:
-    vectors, chunks = GF(one.vectors), GF(one.chunks)
+    vectors, chunks = _gf()(one.vectors), _gf()(one.chunks)
     return lambda: np.asarray(vectors @ chunks)
 
 
 def _galois_decode(one: Generation) -> Callable[[], np.ndarray]:
-    vectors, informations = GF(one.vectors), GF(one.informations)
+    vectors, informations = _gf()(one.vectors), _gf()(one.informations)
     return lambda: np.asarray(np.linalg.inv(vectors) @ informations)
 
 
 def _galois_innovative(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
-    known, asked = GF(rows), GF(vectors)
+    known, asked = _gf()(rows), _gf()(vectors)
     return lambda: sum(int(np.linalg.matrix_rank(np.vstack([known, one]))) > len(known) for one in asked)
 
 
@@ -174,7 +179,7 @@ def plain_c(name: str, way: int) -> Contender:
     def innovative(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
         m = rows.shape[1]
         matrix, present = np.zeros((m, m), np.uint8), np.zeros(m, np.uint8)
-        for row in np.asarray(GF(rows).row_reduce()):
+        for row in np.asarray(_gf()(rows).row_reduce()):
             pivot = int(np.flatnonzero(row)[0])
             matrix[pivot], present[pivot] = row, 1
         return lambda: library.innovative(way, matrix, present, vectors, len(vectors), m)

@@ -1,6 +1,8 @@
 """What all tests share: where the repository and the real data are, and registries that end with each test."""
 
 import json
+import random
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -12,8 +14,72 @@ from workbench.attributes import keys
 from workbench.protocols.diffusion import filters
 
 # A busy machine is no reason to fail: what a test may take is not a property of the code.
-settings.register_profile("workbench", deadline=None, print_blob=True)
+settings.register_profile("workbench", deadline=None, print_blob=True, derandomize=True)  # luck decides no landing
+settings.register_profile("family", deadline=None, print_blob=True, max_examples=300)  # make test-all draws afresh
 settings.load_profile("workbench")
+
+BIG_NOTEBOOKS = frozenset()  # file names of notebooks with the marker `family`
+# Parts of the suite with the longest files, longest first. They start first, so that the workers end together.
+LONG_PARTS = (
+    "notebooks/",
+    "tests/test_soak.py",
+    "tests/pipelines/",
+    "tests/sweeps/",
+    "tests/motes/",
+    "tests/c/",
+    "tests/widgets/",
+    "tests/lessons/",
+    "tests/project/",
+    "tests/protocols/",
+)
+
+
+def pytest_addoption(parser):
+    """Add --family-seed."""
+    parser.addoption(
+        "--family-seed",
+        type=int,
+        metavar="N",
+        help="seed of the tests with the marker `family`, to repeat their draws (default: drawn at random)",
+    )
+
+
+@pytest.hookimpl(
+    tryfirst=True
+)  # Hypothesis reads its own option afterwards, and pytest-xdist hands both to the workers
+def pytest_configure(config):
+    """Draw the seed of families unless it is given, and give it to Hypothesis where examples are drawn at random."""
+    options = config.option
+    if options.family_seed is None:
+        options.family_seed = random.SystemRandom().randrange(1 << 30)
+    if options.hypothesis_profile == "family" and options.hypothesis_seed is None:
+        options.hypothesis_seed = options.family_seed
+
+
+def pytest_report_header(config):
+    """Return the line of the header that repeats a failure of a family."""
+    return f"families: --family-seed {config.option.family_seed}"
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the big notebooks, which cannot mark themselves, and sort files of tests: long ones first."""
+    for item in items:
+        if item.path.name in BIG_NOTEBOOKS:
+            item.add_marker(pytest.mark.family)
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (_part(item), -tests[item.path], item.path))
+
+
+def _part(item):
+    """Return the index in `LONG_PARTS` of the part to which a test belongs."""
+    matches = [index for index, part in enumerate(LONG_PARTS) if item.nodeid.startswith(part)]
+    return matches[0] if matches else len(LONG_PARTS)
+
+
+@pytest.fixture(scope="session")
+def family_seed(pytestconfig):
+    """Return the seed of random families: that of --family-seed, otherwise a new one in each session."""
+    return pytestconfig.option.family_seed
 
 
 @pytest.fixture(scope="session")

@@ -14,14 +14,19 @@ from tests.repository import REPOSITORY
 from workbench.errors import LinkError
 from workbench.motes.program import compile_file, sources
 
-HOUSE = House.at(REPOSITORY / "workbench")
 ON_MOTES = sources("virtual")
 MODULES = [name.removesuffix(".py").replace("/", ".") for name, _ in ON_MOTES if name.startswith("workbench/")]
 NEVER_ON_A_MOTE = {"asyncio", "bokeh", "ipywidgets", "networkx", "numpy", "pandas", "pyspark", "serial"}
 
 
-def test_the_house_keeps_its_rules():
-    found = [*faults(HOUSE), *mote_faults(HOUSE, MODULES)]
+@pytest.fixture(scope="module")
+def house():
+    """Return the package, parsed."""
+    return House.at(REPOSITORY / "workbench")
+
+
+def test_the_house_keeps_its_rules(house):
+    found = [*faults(house), *mote_faults(house, MODULES)]
     assert not found, "\n".join(fault.sentence for fault in found)
 
 
@@ -152,8 +157,8 @@ def test_what_breaks_no_rule():
         ("endpoints of gossipers", set()),
     ],
 )
-def test_names_are_found_in_whatever_case_they_are_written(text, named):
-    assert named_in(text, HOUSE.names) == named
+def test_names_are_found_in_whatever_case_they_are_written(text, named, house):
+    assert named_in(text, house.names) == named
 
 
 def test_a_file_that_micropython_cannot_compile_is_told(tmp_path):

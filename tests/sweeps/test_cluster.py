@@ -11,7 +11,7 @@ from workbench.cli import doctor
 JAVA = doctor.java()
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.slow,
+    pytest.mark.family,
     pytest.mark.skipif(not JAVA.is_ok, reason=f"Spark needs Java: {JAVA.remedy}"),
 ]
 POINTS = 200  # benchmarks/sweeps_cluster.py has 2,000

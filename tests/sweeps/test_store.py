@@ -434,7 +434,7 @@ def _leave_a_journal(folder):
     (folder / lease.NAME).write_text(json.dumps({"owner": "left", "host": "elsewhere", "pid": 1, "beat": "1"}))
 
 
-@pytest.mark.slow
+@pytest.mark.family
 def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(lease, "EXPIRES_S", 0.0)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nobody pulls the plug here

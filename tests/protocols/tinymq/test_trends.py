@@ -165,7 +165,6 @@ def sweep(networks, protocol, workload, measure, duration_s):
     return wb.Sweep(base, over, "reference", measure=measure).run(runner=wb.LocalRunner(), progress=False)
 
 
-@pytest.mark.slow
 def test_queries_are_stored_at_fewer_nodes_nearer_by_and_answered_sooner_with_ten_trees(networks):
     queries = wb.range_queries(range(200), 40, start_s=4, every_s=0.05)
     events = wb.range_events(range(200), 12, start_s=7, every_s=0.05)
@@ -176,7 +175,6 @@ def test_queries_are_stored_at_fewer_nodes_nearer_by_and_answered_sooner_with_te
     assert (table.to_pandas()["delivery_ratio"] == 1).all()
 
 
-@pytest.mark.slow
 def test_fewer_nodes_get_another_key_with_ten_trees(networks):
     workload = [wb.random_outage(range(10, 200), 0.1, 10.0)]
     table = sweep(networks, wb.TinyMQ(info_s=4.0, refresh_s=0.0, retries=0), workload, repair_metrics, 60)
@@ -185,7 +183,6 @@ def test_fewer_nodes_get_another_key_with_ten_trees(networks):
     assert (table.to_pandas()["unplaced_nodes"] == 0).all()
 
 
-@pytest.mark.slow
 def test_publishing_to_the_own_tree_relieves_the_busiest_node_and_to_all_trees_does_not(networks):
     workload = wb.range_events(range(200), 60, start_s=4, every_s=0.02)
     falls = {}
