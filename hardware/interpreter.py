@@ -26,7 +26,7 @@ def why_missing() -> str | None:
     return None
 
 
-def run(files: Mapping[str, bytes], *pieces: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+def run(files: Mapping[str, bytes], *pieces: str, timeout_s: float = 600) -> subprocess.CompletedProcess[str]:
     """Run pieces of source one after the other in an interpreter that has these files; stdout is what they print.
 
     The return code is 1 if a piece raised: its traceback is in stderr.
@@ -34,7 +34,7 @@ def run(files: Mapping[str, bytes], *pieces: str, timeout_s: float = 120) -> sub
     return _run(files, pieces, False, timeout_s)
 
 
-def measure(files: Mapping[str, bytes], pieces: Iterable[str], timeout_s: float = 120) -> list[int]:
+def measure(files: Mapping[str, bytes], pieces: Iterable[str], timeout_s: float = 600) -> list[int]:
     """Bytes allocated after each piece, garbage left out; RuntimeError if a piece raised or printed."""
     pieces = list(pieces)
     ran = _run(files, pieces, True, timeout_s)

@@ -1,5 +1,6 @@
 """What all tests share: where the repository and the real data are, and registries that end with each test."""
 
+import gc
 import json
 import random
 from collections import Counter
@@ -13,12 +14,13 @@ from workbench import attributes
 from workbench.attributes import keys
 from workbench.protocols.diffusion import filters
 
-# A busy machine is no reason to fail: what a test may take is not a property of the code.
-settings.register_profile("workbench", deadline=None, print_blob=True, derandomize=True)  # luck decides no landing
-settings.register_profile("family", deadline=None, print_blob=True, max_examples=300)  # make test-all draws afresh
+# A busy machine is no reason to fail: the duration of a test is not a property of the code. Luck decides no landing:
+# `make test` draws the same examples each time. `make test-all` draws more of them afresh.
+ALWAYS = {"deadline": None, "print_blob": True}
+settings.register_profile("workbench", **ALWAYS, derandomize=True, max_examples=50)
+settings.register_profile("family", **ALWAYS, max_examples=300)
 settings.load_profile("workbench")
 
-BIG_NOTEBOOKS = frozenset()  # file names of notebooks with the marker `family`
 # Parts of the suite with the longest files, longest first. They start first, so that the workers end together.
 LONG_PARTS = (
     "notebooks/",
@@ -44,9 +46,7 @@ def pytest_addoption(parser):
     )
 
 
-@pytest.hookimpl(
-    tryfirst=True
-)  # Hypothesis reads its own option afterwards, and pytest-xdist hands both to the workers
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its option; pytest-xdist hands both to the workers
 def pytest_configure(config):
     """Draw the seed of families unless it is given, and give it to Hypothesis where examples are drawn at random."""
     options = config.option
@@ -62,12 +62,15 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the big notebooks, which cannot mark themselves, and sort files of tests: long ones first."""
-    for item in items:
-        if item.path.name in BIG_NOTEBOOKS:
-            item.add_marker(pytest.mark.family)
+    """Sort the files of tests: long ones first."""
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (_part(item), -tests[item.path], item.path))
+
+
+def pytest_collection_finish():
+    """Keep the collected tests and imported modules out of every later garbage collection: some call for whole ones."""
+    gc.collect()
+    gc.freeze()
 
 
 def _part(item):

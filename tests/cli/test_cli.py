@@ -144,7 +144,7 @@ def test_doctor_begins_with_its_verdict_and_has_a_row_for_each_library_if_asked(
 
 def test_the_package_runs_as_a_module(repository):
     command = [sys.executable, "-m", "workbench", "--version"]
-    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=600, check=True)
     assert ran.stdout == f"workbench {wb.__version__}\n"
 
 

@@ -128,7 +128,7 @@ def test_an_interrupt_ends_the_run_and_writes_what_there_is(tmp_path):
     path = tmp_path / "long.json"
     path.write_text(SCENARIO.replace(duration_s=300).to_json())
     command = [sys.executable, "-c", INTERRUPTED, "motes", "run", str(path), "--out", str(tmp_path / "out")]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert (ran.returncode, ran.stderr) == (130, "")
     assert "delivery_ratio" in ran.stdout
     assert (tmp_path / "out" / "trace.parquet").is_file()

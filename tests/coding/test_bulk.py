@@ -164,7 +164,7 @@ def test_decode_undoes_encode_up_to_64_chunks_and_64_KiB_over_lossy_hops(order, 
 def loaded_after(code):
     asked = f"{code}\nimport sys\nprint('numba' in sys.modules, 'numpy' in sys.modules)"
     return subprocess.run(
-        [sys.executable, "-c", asked], cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", asked], cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True
     ).stdout.split()
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.families import examples
 from workbench.datasets import formats
 from workbench.datasets.chunks import UNREADABLE, chunks, read_chunk, rule_of
 
@@ -59,7 +60,7 @@ def damaged(draw, line, separator):
 
 
 @pytest.mark.parametrize("name", LINES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_a_chunk_is_read_as_its_parser_reads_it_line_by_line(name, data):
     form = formats.FORMATS[name]

@@ -2,7 +2,7 @@
 
 Theory of operation
     Each file of tests is run by MicroPython on node in a process of its own, with tests/micropython in the place of
-    pytest and hypothesis. A @given test draws up to a hundred examples there, not shrunk. What cannot run there is
+    pytest and hypothesis. A @given test draws up to forty examples there, not shrunk. What cannot run there is
     listed here by name: a test that is skipped and not listed is a failure, and so is one that is listed and runs.
 """
 

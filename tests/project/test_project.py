@@ -24,7 +24,7 @@ def requirements(lines):
 
 def run_python(code):
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True
     ).stdout.split()
 
 
@@ -78,5 +78,5 @@ def test_unknown_name_is_an_attribute_error():
 @pytest.mark.skipif(not NOTEBOOKS, reason="there are no notebooks yet")
 def test_notebooks_are_committed_without_outputs():
     command = [sys.executable, "-m", "nbstripout", "--verify", *map(str, NOTEBOOKS)]
-    verified = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    verified = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert verified.returncode == 0, f"strip them with .venv/bin/nbstripout notebooks/*.ipynb: {verified.stdout}"

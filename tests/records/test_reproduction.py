@@ -197,7 +197,9 @@ def test_code_of_the_users_own_that_is_missing_is_named_with_the_remedy(tmp_path
         assert f"the user's {name} {missing}" in str(raised.value)
         assert f"--import {module}" in str(raised.value)
     command = [sys.executable, "-m", "workbench.cli", "reproduce", "filter.png", "--import", module]
-    ran = subprocess.run(command, cwd=tmp_path, env=environment(REPOSITORY), capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment(REPOSITORY), capture_output=True, text=True, timeout=600
+    )
     assert "identical" in ran.stdout, ran.stderr
 
 
@@ -458,7 +460,7 @@ def environment(*folders):
 def in_python(script, folder, *folders):
     """What a script prints that runs in a folder with the package of another one."""
     command = [sys.executable, "-c", script]
-    ran = subprocess.run(command, cwd=folder, env=environment(*folders), capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, cwd=folder, env=environment(*folders), capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 

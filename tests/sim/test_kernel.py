@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.repository import REPOSITORY
 from tests.talker import Talker, both_ways, network, play, rows, say, starts_us
 from workbench.errors import ScenarioError
@@ -86,7 +87,7 @@ def scenarios(draw):
 # --- a function of its scenario ---
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(scenarios())
 def test_same_scenario_gives_the_same_trace(scenario):
     again = wb.Scenario.from_json(scenario.to_json())
@@ -114,7 +115,7 @@ def test_another_seed_gives_another_trace():
     assert len(hashes) == 4
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(scenarios())
 def test_metrics_are_the_same_with_and_without_a_trace(scenario):
     pd.testing.assert_series_equal(scenario.run(record="metrics").metrics, scenario.run(record="trace").metrics)
@@ -130,7 +131,7 @@ def test_run_without_a_trace_says_how_to_have_one():
 # --- nothing is lost on the way ---
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(scenarios())
 def test_every_frame_sent_is_heard_or_lost_by_everybody_it_was_meant_for(scenario):
     run = scenario.run()
@@ -146,7 +147,7 @@ def test_every_frame_sent_is_heard_or_lost_by_everybody_it_was_meant_for(scenari
     assert seen == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(scenarios())
 def test_rows_are_in_the_order_of_time_and_a_radio_sends_one_frame_at_a_time(scenario):
     run = scenario.run()
@@ -158,7 +159,7 @@ def test_rows_are_in_the_order_of_time_and_a_radio_sends_one_frame_at_a_time(sce
         free_at[row["node"]] = row["time_us"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(scenarios())
 def test_node_does_nothing_while_it_is_down(scenario):
     down = set()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.golden import renew
 from tests.sim import plain_metrics
 from tests.talker import network
@@ -69,13 +70,13 @@ def assert_same(scenario, table):
     assert np.array_equal([got[name] for name in wanted], list(wanted.values()), equal_nan=True), (got, wanted)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(TRACES)
 def test_metrics_of_any_rows_are_those_of_the_definitions(rows):
     assert_same(wb.Scenario(ONE_WAY, wb.Diffusion()), table_of(rows))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.tuples(st.integers(0, 12), SAMPLES), max_size=12),
     st.lists(st.tuples(NUMBERS, READINGS), min_size=1, max_size=3, unique_by=lambda one: one[0]),
@@ -118,7 +119,7 @@ def test_large_traces_are_set_apart_and_measured_alike():
 # --- paths ---
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda arc: arc[0] != arc[1]), min_size=1))
 def test_paths_are_those_of_networkx(arcs):
     graph = network(*arcs)

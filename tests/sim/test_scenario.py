@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.golden import renew
 from tests.repository import REPOSITORY
 from workbench.errors import ParameterError, ScenarioError, WorkbenchError
@@ -506,7 +507,7 @@ JSON = st.recursive(
 RECIPE = json.loads(wb.Scenario(wb.topology.grid(2, 2), wb.Flooding()).to_json())
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from([DOCUMENT, RECIPE]), st.data(), JSON)
 def test_document_changed_at_random_is_refused_or_is_read_for_good(document, data, value):
     path = data.draw(st.sampled_from(list(places(document))))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.golden import renew
 from workbench.attributes.text import parse
 from workbench.protocols import contract
@@ -154,7 +155,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(ROWS)
 def test_numbers_of_a_trace_are_what_a_recorder_without_one_counts(rows):
     counts, sizes = trace.tally(table(*rows))

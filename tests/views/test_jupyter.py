@@ -126,7 +126,7 @@ def test_an_exported_notebook_plays_everything_and_asks_nobody(chromium, tmp_pat
     steps = "from workbench.views.stepper import Stepper\n"
     steps += "run = run_of(4)\nStepper([run.figure(1), run.figure(4)], ['early', 'late'], 'time')"
     notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in (*CELLS[:3], steps)]
-    nbclient.NotebookClient(notebook, timeout=300, store_widget_state=False).execute()
+    nbclient.NotebookClient(notebook, timeout=600, store_widget_state=False).execute()
     exporter = nbconvert.HTMLExporter(require_js_url="")
     path = tmp_path / "exported.html"
     path.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")

@@ -44,7 +44,7 @@ def test_unknown_view_is_an_attribute_error():
 def test_asking_which_views_there_are_loads_no_view():
     code = "import sys, workbench.views; dir(workbench.views); print(*sys.modules)"
     command = [sys.executable, "-c", code]
-    loaded = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True).stdout
+    loaded = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True).stdout
     assert {"numpy", "pandas", "networkx", "bokeh", "PIL", "numba"}.isdisjoint(loaded.split())
 
 

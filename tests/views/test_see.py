@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.views import replay_by_rows
 from tests.views.replay_by_rows import Replay, Span
 from tests.views.traces import trace_of
@@ -137,9 +138,10 @@ def of_states(rows, step_us):
     return Columns(trace_of(*[(step_us * i, i % 7 % 2, event, more) for i, (event, more) in enumerate(rows)]))
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("step_us", [10, 0])
 def test_what_nodes_know_is_what_a_replay_row_by_row_knows(step_us):
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     @given(STATE_ROWS)
     def whatever_the_rows(rows):
         assert_diffusion_is_that_of_the_rows(of_states(rows, step_us), 350)

@@ -5,7 +5,7 @@ Nothing is shrunk: what an example fails with here is to be looked into with the
 
 from pytest import as_test
 
-EXAMPLES = 100
+EXAMPLES = 40
 
 
 def given(*wanted):

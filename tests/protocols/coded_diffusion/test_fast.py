@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.families import examples
 from tests.repository import REPOSITORY
 from tests.sim.test_kernel import RADIOS, items, topologies
 from workbench.errors import ScenarioError
@@ -41,13 +42,13 @@ def scenarios(draw):
     return wb.Scenario(topology, draw(PROTOCOLS), workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(scenarios())
 def test_both_engines_give_the_same_trace(scenario):
     assert_same_trace(scenario)
 
 
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 @given(scenarios())
 def test_both_engines_count_the_same_without_a_trace(scenario):
     assert_same_numbers(scenario)
@@ -85,5 +86,5 @@ def test_sweep_of_short_runs_comes_to_be_worth_the_fast_engine():
         "print(runs[0].engine, runs[-1].engine, 'small' in runs[0].engine_reason)"
     )
     command = [sys.executable, "-c", code]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
     assert ran.stdout.split() == ["reference", "fast", "True"]

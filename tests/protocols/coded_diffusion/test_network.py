@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.network import Network
 from tests.talker import rows
 from workbench.protocols.coded_diffusion import CodedDiffusion, rules, wire
@@ -124,7 +125,7 @@ def published(network):
     return {(message.origin, message.sequence): message.attributes for message in messages}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(harsh_networks())
 def test_subscribers_get_once_and_to_the_byte_what_matches_of_the_events_they_hold(network):
     events = published(network)
@@ -135,7 +136,7 @@ def test_subscribers_get_once_and_to_the_byte_what_matches_of_the_events_they_ho
         assert list(subscription) == matching
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(harsh_networks())
 def test_rank_grows_if_and_only_if_a_packet_is_innovative(network):
     heard_so_far, over = defaultdict(list), set()
@@ -171,7 +172,7 @@ def rank(vectors, order):
     return rank
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(harsh_networks())
 def test_network_falls_silent_and_no_node_sends_more_than_its_share(network):
     assert all(node.next_wake is None for node in network.nodes.values())
@@ -197,7 +198,7 @@ def most_answers(protocol):
     return protocol.generation_size * (keep_us // collecting_us)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(harsh_networks())
 def test_a_node_tells_of_an_event_in_order(network):
     told = defaultdict(list)
@@ -214,7 +215,7 @@ def test_a_node_tells_of_an_event_in_order(network):
 # --- on the engine ---
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(connected_graphs(14), protocols(), st.data(), SEEDS)
 def test_engine_delivers_what_matches_once_and_counts_as_it_traces(graph, protocol, data, seed):
     radio = data.draw(st.sampled_from([IDEAL, wb.Radio(loss=0.3), wb.Radio(loss=0.1, collisions=True)]))

@@ -217,7 +217,7 @@ def payload_event(size_B):
 
 
 @pytest.mark.parametrize("order", FIELDS)
-@pytest.mark.parametrize(("generation_size", "size_B"), [(1, 0), (2, 1024), (5, 3), (64, 1024), (255, 300)])
+@pytest.mark.parametrize(("generation_size", "size_B"), [(1, 0), (2, 1024), (5, 3), (64, 130), (255, 300)])
 def test_coded_packets_of_an_event_decode_to_it(order, generation_size, size_B):
     attributes = payload_event(size_B)
     data = coded_bytes(1, 2, attributes)

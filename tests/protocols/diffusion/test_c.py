@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.c_nodes import make_node, needs_compiler
 from tests.differential import Pair
+from tests.families import examples
 from workbench.attributes.text import parse
 from workbench.draws import Stream
 from workbench.protocols.diffusion import Diffusion
@@ -181,7 +182,7 @@ steps = st.lists(
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(steps, other_settings, st.sampled_from([0, 1, 255, 256]), st.sampled_from([0, 0, 2**24 - 2]))
 def test_node_in_c_does_what_the_node_in_python_does(sizes, steps, others, boot, messages):
     pair = Pair(Diffusion(**{**SIZES[sizes], **others}), ADDRESS, boot)
@@ -292,7 +293,7 @@ def filters(draw):
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(filters(), st.integers(0, 10**6), steps)
 def test_filters_in_c_answer_as_those_in_python(filters, seed, steps):
     pair = Pair(Diffusion(filters=filters), ADDRESS)

@@ -1,7 +1,5 @@
 """TinyDiffusion on the fast engine: the reference engine's runs row by row, whatever its lists hold and forget."""
 
-import json
-
 import networkx as nx
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.both_engines import assert_same_numbers, assert_same_trace
-from tests.golden import renew
+from tests.families import examples
 from tests.sim.test_kernel import RADIOS, topologies
 from workbench.errors import ScenarioError
 
@@ -164,24 +162,18 @@ def is_fast(scenario):
     return True
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(scenarios())
 def test_both_engines_give_the_same_trace(scenario):
     if is_fast(scenario):
         assert_same_trace(scenario)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(scenarios())
 def test_both_engines_count_the_same_without_a_trace(scenario):
     if is_fast(scenario):
         assert_same_numbers(scenario)
-
-
-@pytest.mark.parametrize("name", [name for name in renew.NAMES if name.startswith(("diffusion", "flooding"))])
-def test_golden_trace_comes_out_of_the_fast_engine_too(name):
-    digest = renew.scenario(name).run(engine="fast").trace_hash
-    assert digest == json.loads(renew.DIGESTS.read_text())[name]["trace_hash"]
 
 
 def test_busy_network_outgrows_every_pool_it_began_with():

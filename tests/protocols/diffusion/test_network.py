@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.talker import rows
 
 SECOND = 1_000_000
@@ -57,7 +58,7 @@ READINGS = ["TEMP IS 20", "TEMP IS 27", "TEMP IS 40", "HUMIDITY IS 50", "TEMP IS
 # --- who gets what, with ideal links ---
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(connected_graphs(), st.data(), SEEDS)
 def test_every_sink_gets_each_matching_reading_exactly_once_and_no_other(graph, data, seed):
     sinks = [(sink, data.draw(st.sampled_from(WANTED))) for sink in data.draw(several(graph))]
@@ -76,7 +77,7 @@ def test_every_sink_gets_each_matching_reading_exactly_once_and_no_other(graph, 
     assert played.metrics["delivered"] == played.metrics["expected"]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(connected_graphs(), st.data(), SEEDS)
 def test_reading_published_before_the_interest_arrives_waits_for_it(graph, data, seed):
     sink, source = data.draw(st.sampled_from(sorted(graph))), data.draw(st.sampled_from(sorted(graph)))
@@ -85,7 +86,7 @@ def test_reading_published_before_the_interest_arrives_waits_for_it(graph, data,
     assert received_by(played, sink) == {0: [f"TEMP IS {26 + i}" for i in range(4)]}
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(connected_graphs(), st.data(), SEEDS)
 def test_black_list_makes_a_network_with_one_way_links_as_good_as_its_two_way_part(graph, data, seed):
     directed = graph.to_directed()
@@ -101,7 +102,7 @@ def test_black_list_makes_a_network_with_one_way_links_as_good_as_its_two_way_pa
 # --- loops and paths ---
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(connected_graphs(), st.data(), SEEDS)
 def test_no_data_message_is_forwarded_twice_for_a_sink_or_comes_back_to_a_node(graph, data, seed):
     sinks, sources = data.draw(several(graph)), data.draw(several(graph))
@@ -131,7 +132,7 @@ def paths(run):
     return hops
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(connected_graphs(20), st.data(), SEEDS)
 def test_data_takes_a_shortest_path_to_one_sink_with_ideal_links_and_no_jitter(graph, data, seed):
     sink = data.draw(st.sampled_from(sorted(graph)))
@@ -200,7 +201,7 @@ def test_one_message_serves_the_sinks_behind_the_same_neighbor():
 # --- the end of a subscription ---
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(connected_graphs(), st.data(), SEEDS, st.booleans())
 def test_data_stops_after_unsubscribe_and_after_expiry(graph, data, seed, expires):
     sink = data.draw(st.sampled_from(sorted(graph)))

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.families import examples
 from tests.network import SECOND
 from tests.protocols.dps.checks import PUBLICATIONS, SUBSCRIPTIONS, graphs, mesh, muted, parts, states
 from workbench import draws
@@ -55,7 +56,7 @@ published = st.lists(st.tuples(st.integers(0, 99), st.sampled_from(PUBLICATIONS)
     seconds=st.sampled_from((4, 60)),
     seed=st.integers(0, 999),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_publications_come_once_to_all_they_match_and_to_nobody_else(
     links, wanted, published, bits, count_muted, seconds, seed
 ):
@@ -67,7 +68,7 @@ def test_publications_come_once_to_all_they_match_and_to_nobody_else(
 
 
 @given(links=graphs(), wanted=wanted, seed=st.integers(0, 999))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_active_links_become_a_tree_of_the_whole_mesh(links, wanted, seed):
     network = mesh(DPS(**QUICK), links, seed)
     subscribed(network, wanted)
@@ -85,7 +86,7 @@ def test_active_links_become_a_tree_of_the_whole_mesh(links, wanted, seed):
     outages=st.lists(st.tuples(st.integers(1, 1023), st.integers(1, 30), st.integers(0, 20)), min_size=1, max_size=2),
     seed=st.integers(0, 999),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_after_links_drop_and_return_everything_comes_again(links, wanted, later, published, outages, seed):
     network = mesh(DPS(**QUICK), links, seed)
     subscribers = subscribed(network, wanted)
@@ -108,7 +109,7 @@ def test_after_links_drop_and_return_everything_comes_again(links, wanted, later
 
 
 @given(links=graphs(8), wanted=wanted, published=published, lost=st.integers(2, 9), seed=st.integers(0, 999))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_lost_messages_of_links_are_made_good(links, wanted, published, lost, seed):
     network = mesh(DPS(**QUICK), links, seed)
     settle, count = network._collect, [0]

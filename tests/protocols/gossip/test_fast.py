@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.families import examples
 from tests.sim.test_kernel import RADIOS, items, topologies
 from workbench.errors import ScenarioError
 
@@ -31,13 +32,13 @@ def scenarios(draw):
     return wb.Scenario(topology, draw(PROTOCOLS), workload, draw(RADIOS), 4, draw(st.integers(0, 99)))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(scenarios())
 def test_both_engines_give_the_same_trace(scenario):
     assert_same_trace(scenario)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(scenarios())
 def test_both_engines_count_the_same_without_a_trace(scenario):
     assert_same_numbers(scenario)

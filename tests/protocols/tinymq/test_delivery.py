@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.network import Network, taken
 from tests.protocols.tinymq.checks import graphs_with_roots
 from workbench import draws
@@ -77,7 +78,7 @@ def messages(network, kind):
     published=st.lists(st.tuples(st.integers(0, 99), events), min_size=1, max_size=8),
     seed=st.integers(0, 999),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_every_matching_reading_comes_once_to_every_sink_and_nothing_loops(cls, where, options, asked, published, seed):
     graph, roots = where
     network = built(cls(roots=roots, **options), graph, seed)
@@ -125,7 +126,7 @@ def test_query_is_stored_exactly_where_it_meets_a_zone(where, options, what, see
     asked=st.lists(st.tuples(st.integers(0, 99), queries), max_size=4),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_nothing_is_stored_or_delivered_after_unsubscribing(cls, where, asked, seed):
     graph, roots = where
     network = built(cls(roots=roots), graph, seed)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.protocols.tinymq.checks import graphs_with_roots
 from workbench.protocols.tinymq import TinyMQ
 from workbench.protocols.tinymq.metrics import load_metrics, query_metrics, repair_metrics
@@ -28,7 +29,7 @@ def played(scenario):
 
 @pytest.mark.parametrize("cls", [TinyMQ, Pub2Sub])
 @given(where=graphs_with_roots(), key_bits=st.integers(1, 8), shortcuts=st.booleans(), seed=st.integers(0, 99))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_stored_queries_and_their_hops_are_those_that_the_nodes_know(cls, where, key_bits, shortcuts, seed):
     graph, roots = where
     protocol = cls(roots=roots, key_bits=key_bits, shortcuts=shortcuts, **ONCE)
@@ -137,7 +138,7 @@ def test_distances_change_where_keys_do_not_and_who_is_cut_off_has_none():
 
 
 @given(where=graphs_with_roots(), share=st.sampled_from((0.1, 0.3)), seed=st.integers(0, 99))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_distances_that_have_changed_are_those_that_the_nodes_know(where, share, seed):
     graph, roots = where
     others = [node for node in graph if node not in roots] or [roots[-1]]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.network import Network
 from tests.protocols.tinymq.checks import assert_overlay_is_whole, graphs_with_roots
 from workbench import draws
@@ -38,7 +39,7 @@ def built(protocol, graph, seed, seconds=5):
 @given(
     where=graphs_with_roots(), key_bits=st.integers(1, 12), seed=st.integers(0, 999), seconds=st.sampled_from((5, 47))
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_overlay_is_whole_in_whatever_order_links_deliver(cls, where, key_bits, seed, seconds):
     graph, roots = where
     network = built(cls(roots=roots, key_bits=key_bits), graph, seed, seconds)
@@ -47,7 +48,7 @@ def test_overlay_is_whole_in_whatever_order_links_deliver(cls, where, key_bits, 
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @given(where=graphs_with_roots(), seed=st.integers(0, 99))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_overlay_is_whole_over_the_radio(cls, where, seed):
     graph, roots = where
     scenario = wb.Scenario(graph, cls(roots=roots), duration_s=30, seed=seed)
@@ -75,7 +76,7 @@ def test_after_an_outage_a_node_takes_the_shorter_way_round_again_though_its_epo
 
 
 @given(where=graphs_with_roots(), seed=st.integers(0, 99))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_network_falls_silent_where_nothing_is_to_be_repeated(where, seed):
     graph, roots = where
     network = built(TinyMQ(roots=roots, info_s=0.0, refresh_s=0.0), graph, seed)
@@ -86,7 +87,7 @@ def test_network_falls_silent_where_nothing_is_to_be_repeated(where, seed):
 
 
 @given(where=graphs_with_roots(most_roots=1), seed=st.integers(0, 99))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_with_one_root_both_protocols_build_the_same(where, seed):
     graph, roots = where
     networks = [built(cls(roots=roots), graph, seed) for cls in PROTOCOLS]

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.protocols.tinymq.checks import graphs_with_roots
 from workbench.attributes.text import parse
 from workbench.errors import ParameterError
@@ -102,7 +103,7 @@ def scenario(graph, roots, seed=1, **options):
 
 
 @given(where=graphs_with_roots(), seed=st.integers(0, 99))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_printed_algorithms_deliver_nothing_wrong_and_come_to_an_end(where, seed):
     graph, roots = where
     metrics = scenario(graph, roots, seed, literal=True).run(engine="reference").metrics

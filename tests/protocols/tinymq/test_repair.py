@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.network import Network, taken
 from tests.protocols.tinymq.checks import assert_overlay_is_whole, graphs_with_roots
 from workbench import draws
@@ -54,7 +55,7 @@ OPTIONS = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @given(where=graphs_with_roots(), options=OPTIONS, data=st.data(), seed=st.integers(0, 99))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_after_failures_the_overlay_is_whole_again_and_nothing_is_missed(cls, where, options, data, seed):
     graph, roots = where
     dead = data.draw(st.sets(st.sampled_from(sorted(graph)), max_size=max(1, len(graph) // 3)))
@@ -88,7 +89,7 @@ def test_after_failures_the_overlay_is_whole_again_and_nothing_is_missed(cls, wh
     loss=st.sampled_from((0.05, 0.1, 0.2)),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_on_lossy_links_the_protocols_own_retries_bring_everything(cls, where, options, loss, seed):
     graph, roots = where
     workload = asked_and_published(sorted(graph)[:4], sorted(graph), 40)

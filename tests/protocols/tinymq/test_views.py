@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.families import examples
 from tests.protocols.tinymq.checks import graphs_with_roots
 from tests.protocols.tinymq.overlay_run import failing_grid
 from workbench.errors import ParameterError
@@ -196,7 +197,7 @@ def test_zones_are_those_that_nodes_log_with_the_keys_that_they_had():
 
 
 @given(where=graphs_with_roots(), seed=st.integers(0, 99), key_bits=st.integers(1, 9), time_s=st.integers(3, 5))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_zones_of_a_run_are_those_of_its_nodes_and_partition_the_key_space(where, seed, key_bits, time_s):
     graph, roots = where
     protocol = wb.TinyMQ(roots=roots, key_bits=key_bits)
@@ -316,7 +317,7 @@ def test_a_path_follows_the_first_hop_into_each_node():
 
 
 @given(where=graphs_with_roots(most_nodes=14), publish=st.sampled_from(("all", "own")), seed=st.integers(0, 99))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_routes_lead_from_sink_and_publisher_to_rendezvous_nodes_and_back(where, publish, seed):
     graph, roots = where
     nodes = sorted(graph)

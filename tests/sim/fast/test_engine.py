@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.families import examples
 from tests.repository import REPOSITORY
 from tests.sim.test_kernel import RADIOS, items, topologies
 from tests.talker import Talker, both_ways, say
@@ -50,13 +51,13 @@ def _at_nodes(item, nodes):
     return type(item)(**{**vars(item), "at": at})
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(scenarios())
 def test_both_engines_give_the_same_trace(scenario):
     assert_same_trace(scenario)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(scenarios())
 def test_both_engines_count_the_same_without_a_trace(scenario):
     assert_same_numbers(scenario)
@@ -210,5 +211,5 @@ def test_small_run_loads_no_numba_and_a_large_one_does():
         "print(small.engine, 'small' in small.engine_reason, 'numba' in sys.modules, run(2000).engine, run(5).engine)"
     )
     command = [sys.executable, "-c", code]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=True)
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
     assert ran.stdout.split() == ["reference", "True", "False", "fast", "fast"]

@@ -158,7 +158,7 @@ def test_twin_from_another_package_runs_and_the_next_process_finds_its_loop(fold
     path = os.pathsep.join((str(folder), str(REPOSITORY)))
     environment = os.environ | {"NUMBA_CACHE_DIR": str(kept), "PYTHONPATH": path}
     for _ in range(2):
-        subprocess.run([sys.executable, "-c", PLAY], env=environment, cwd=folder, timeout=300, check=True)
+        subprocess.run([sys.executable, "-c", PLAY], env=environment, cwd=folder, timeout=600, check=True)
         # What other twins have on disk is a file apart: it can be read without this package.
         assert [path.name.split(".")[1] for path in kept.rglob("loop.*.nbc")] == ["coin_flooding"]
         # ... and whoever asks later need not compile, nor import numba, to know.
