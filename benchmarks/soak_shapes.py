@@ -22,9 +22,8 @@ CHANGES = ("none", "late", "outage", "reboot", "death")
 BURSTS = (1, 18, 72, 200, 500)  # readings in one instant
 MOST_SINKS = 8
 DURATION_S, BURST_S, LAST_S = 640.0, 420.0, 500.0
-# What some protocols remember bounds their bursts: coded diffusion 50 events (`max_events`), TinyMQ's roots `max_known`
-# notifications. Larger bursts of TinyMQ arrive, but for a few readings where a root has died before.
-MOST_AT_ONCE = {"CodedDiffusion": 18, "TinyMQ": 72, "Pub2Sub": 72}
+# What coded diffusion remembers bounds its bursts: 50 events (`max_events`).
+MOST_AT_ONCE = {"CodedDiffusion": 18}
 MOST_WITH_REBOOTS = 72  # the reference engine plays these, at a hundredth of the speed
 
 

@@ -251,6 +251,19 @@ def test_data_that_has_gone_in_a_circle_goes_on_though_its_source_has_forgotten_
     assert not [event for event in node.events if isinstance(event, (Delivered, Held))]
 
 
+@pytest.mark.parametrize("is_circle", [False, True])
+def test_copies_for_two_sinks_go_on_though_both_have_gone_in_a_circle(is_circle):
+    """The copy for sink 6 comes here for the first time, or in a circle of its own; that for sink 0 has circled."""
+    node = make_node()
+    for sink in (0, 6):
+        hear(node, interest(sink=sink, hop=2 + sink, sequence=sink))
+    sent(node)
+    hear(node, data(source=20, ttl=40, others=() if is_circle else (6,)))
+    hear(node, data(source=20, ttl=33, hop=3, others=(0,)))
+    hear(node, data(source=20, ttl=34, hop=3, others=(6,)))
+    assert data_hops(node) == ([2, 8] if is_circle else [2]) + [8, 2]
+
+
 def test_data_that_goes_on_in_a_circle_ends():
     node = make_node()
     hear(node, interest(hop=2))

@@ -376,6 +376,25 @@ def test_neighbor_that_refuses_a_frame_is_kept_and_the_message_dropped_as_full_i
     assert now - begin > node.settings.times.lost_after_us and node.drops == {"full": 1}
 
 
+def test_events_that_a_full_neighbor_refuses_do_not_keep_other_frames_waiting():
+    """Two neighbors full of events for each other would take notifications, and wait for them, for ever."""
+    node = joined(acks="own")
+    begin = now = node_time(node)
+    event = wire.Event(0, 9, 1, 2, 8, ((224, 255),), parse("TEMP IS 44"))
+    for message in [event] * 30 + [wire.Probe()] * 2:
+        node.unicast.send(1, message, now)
+    probes = [pending.number for pending in node.unicast.pending if isinstance(pending.message, wire.Probe)]
+    delivered = set()
+    while now < begin + 200_000:
+        now += PACE_US
+        node.wake(now)
+        numbers = [wire.number_of(frame) for to, frame in node.take_frames() if to == 1]
+        delivered.update(set(numbers).intersection(probes))
+        for number in set(numbers) - {None}:
+            node.receive((wire.encode_ack if number in probes else wire.encode_refusal)(number), 1, now, False)
+    assert delivered == set(probes) and len(node.unicast.pending) == 30
+
+
 def silent_node():
     """A root that acknowledges nothing; its queries came from node 1."""
     node = TinyMQ(roots=(5,), dimensions=("TEMP 0 50",), retries=0, publish="own").make_node(5, draws.Stream(1))

@@ -25,8 +25,9 @@ Several sinks
     So with one sink no frame has a list, and a later copy of a known message is forwarded for the sinks that nobody
     has served, or is a duplicate. A node remembers the sinks served as long as it remembers the message (``max_data``).
 
-    A copy of a known message that comes back at least three hops later has gone in a circle, as a reinforcement has
-    moved the path meanwhile. It goes on as if it were new, but is not delivered again.
+    A copy for a sink that the node has served, which comes at least three hops later than the message before, has gone
+    in a circle, as a reinforcement has moved the path meanwhile. It goes on as if it were new: the node forgets which
+    sinks it has served. The message is not delivered again.
 
     If the radio reports that a data frame was not acknowledged, the node sends the message again within a second: to
     the first gradient of each sink but the neighbor that failed, or to that one if there is no other. It does so

@@ -628,18 +628,22 @@ class DiffusionNode(Node):
     def _send_on(self, data, entries, seen, now):
         """Send data towards the sinks that neither other copies nor this node has served; False if there are none."""
         others = list(data.others)
-        if rules.has_circled(data.ttl, seen.ttl) and rules.may_retry(seen.retries):
-            # A reinforcement has moved the path meanwhile, so the copy goes on as if it were new.
-            seen.retries += 1
-            seen.ttl = data.ttl
-        else:
-            others += self.served_sinks.of(seen.served)
         if any([one_way_match(own.attributes, data.attributes) for own in self.own_interests]):
             others.append(self.address)
         paths = []
         exploratory = self._exploratory_gradients(now)
         for entry in entries:
             entry.add_paths(paths, now, data.previous_hop, others + [self.address, data.source], exploratory)
+        served = self.served_sinks.of(seen.served)
+        is_repeated = any([path[0] in served for path in paths])
+        if is_repeated and rules.has_circled(data.ttl, seen.ttl) and rules.may_retry(seen.retries):
+            # A reinforcement has moved the path meanwhile, so the copy goes on as if it were new.
+            seen.retries += 1
+            seen.ttl = data.ttl
+            seen.served = 0
+        else:
+            others += served
+            paths = [path for path in paths if path[0] not in served]
         if not paths:
             return False
         if data.ttl <= 1:

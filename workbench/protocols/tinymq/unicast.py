@@ -10,14 +10,16 @@ Theory of operation
     One call of a node sends no more than `rules.MOST_AT_ONCE` of these frames: a key that changes, an event that many
     ask for, or a burst of events makes hundreds of frames at once, which the radio could only queue. A frame in that
     queue would be sent again before it has left. So no more than `rules.MOST_ON_WAY` frames of a node are on their way,
-    and a neighbor has no more than as many to acknowledge. Further frames wait for their turn, which an acknowledgement
-    gives them, or the next wake-up after `rules.PACE_US`. A frame that has to be sent again is no longer on its way: a
-    neighbor that is gone does not keep others waiting.
+    and a neighbor has no more than as many events and as many other frames to acknowledge. Further frames wait for
+    their turn, which an acknowledgement gives them, or the next wake-up after `rules.PACE_US`. A frame that has to be
+    sent again is no longer on its way: a neighbor that is gone does not keep others waiting.
 
     A node whose memory of pending frames fills refuses events, and soon notifications as well, in place of
     acknowledging them (`rules.may_take_more`). The sender sends a refused frame again after the longest wait, and does
     not count its neighbor as lost. A message that is still refused after the time in which neighbors count as lost is
-    dropped as "full": two nodes may both be full of messages to each other.
+    dropped as "full": two nodes may both be full of notifications to each other. Events are counted apart from other
+    frames, because refused events would keep the notifications waiting that the neighbor takes: two nodes full of
+    events to each other would send nothing else.
 
 Radios that report
     A radio may report whether a unicast frame was acknowledged by the neighbor's radio (`Node.sent`). From its first
@@ -77,7 +79,7 @@ class Unicast:
         self.uses_reports = bool(self._retries) and node.settings.acks == "radio"
         self._reports = False  # whether the radio has reported an acknowledgement
         self._left = most_frames(False, 0)  # of the frames of this call
-        self._unacknowledged = {}  # neighbor -> number of frames that it has yet to acknowledge
+        self._unacknowledged = {}  # (neighbor, whether these are events) -> number of frames yet to be acknowledged
         self._retry_us = node.settings.times.retry_us
         self._heard = RecentIds(node.settings.max_known)
         # Not from 0: neighbors may remember the numbers before a restart.
@@ -92,7 +94,7 @@ class Unicast:
             if pending.waits_for == REPORT:
                 on_way += 1
             elif pending.sent and pending.waits_for != REFUSAL:
-                unacknowledged[pending.neighbor] = unacknowledged.get(pending.neighbor, 0) + 1
+                unacknowledged[_window(pending)] = unacknowledged.get(_window(pending), 0) + 1
                 if not self._reports and pending.sent == 1 and pending.due_us > now:
                     on_way += 1
         self._unacknowledged = unacknowledged
@@ -117,7 +119,7 @@ class Unicast:
         """Return whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
         if not self._left:
             return False
-        return self._reports or pending.sent or self._unacknowledged.get(pending.neighbor, 0) < MOST_ON_WAY
+        return self._reports or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_ON_WAY
 
     def _send_or_wait(self, pending, now):
         if self._may_send(pending):
@@ -134,7 +136,7 @@ class Unicast:
             return
         if not pending.sent:
             pending.first_us = now
-            self._unacknowledged[pending.neighbor] = self._unacknowledged.get(pending.neighbor, 0) + 1
+            self._unacknowledged[_window(pending)] = self._unacknowledged.get(_window(pending), 0) + 1
         pending.sent += 1
         if self._reports:
             self._wait_for(REPORT, pending, longest_wait_us(self._retry_us), now)
@@ -262,3 +264,8 @@ class Unicast:
         ]
         self.pending = [pending for pending in self.pending if pending.neighbor != neighbor]
         return given_up
+
+
+def _window(pending):
+    """Return (neighbor, whether the frame is an event): an event that is refused keeps only events waiting."""
+    return pending.neighbor, isinstance(pending.message, wire.Event)

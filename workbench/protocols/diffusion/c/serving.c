@@ -307,18 +307,36 @@ static void note_served(const struct serving *serving, struct seen_data *seen)
         }
 }
 
+/* Whether a path is for a sink that this node has sent the message towards. */
+static bool goes_to_served(const struct serving *serving, const struct seen_data *seen)
+{
+    const struct gradient *path;
+    for (struct cursor cursor = first_of(serving); (path = next_path(&cursor, true)) != NULL;)
+        for (size_t i = 0; i < serving->node->served_count; i++)
+            if (has_bit(seen->served, i) && serving->node->served_sinks[i] == path->sink)
+                return true;
+    return false;
+}
+
 bool send_on(struct diffusion *node, const struct data *data, struct seen_data *seen, int64_t now)
 {
-    struct serving serving = {.node = node, .data = data, .served = seen->served, .now = now};
+    struct serving serving = {.node = node, .data = data, .now = now};
     serving.not_to = data->previous_hop;
-    if (has_circled(data->ttl, seen->ttl) && may_retry(seen->retries)) {
+    serving.wants = data_is_wanted(node, data->attributes);
+    uint8_t exploratory = gradients_to_try(node, now);
+    bool are_any = find_paths(&serving, exploratory, NOBODY);
+    bool is_repeated = goes_to_served(&serving, seen);
+    if (is_repeated && has_circled(data->ttl, seen->ttl) && may_retry(seen->retries)) {
         /* A reinforcement has moved the path meanwhile, so the copy goes on as if it were new. */
         seen->retries++;
         seen->ttl = data->ttl;
-        serving.served = NULL;
+        memset(seen->served, 0, sizeof seen->served);
+    } else {
+        serving.served = seen->served;
+        if (is_repeated)
+            are_any = find_paths(&serving, exploratory, NOBODY);
     }
-    serving.wants = data_is_wanted(node, data->attributes);
-    if (!find_paths(&serving, gradients_to_try(node, now), NOBODY))
+    if (!are_any)
         return false;
     if (data->ttl <= 1) {
         drop_data(node, data, DIFFUSION_TTL);

@@ -28,25 +28,22 @@ WORD_BITS = 64
 @outlined
 def send_on(core, state, i, sender, message, ttl, seen, now):
     """Send data towards the sinks that neither other copies nor this node has served; False if there are none."""
-    number = core.messages[message].content
+    others = _listed(state, message)
+    if _wants(state, i, core.messages[message].content):
+        others = _insert(state.served_else, others, i)
+    paths = _find_paths(core, state, i, sender, message, others, now)
     it = state.seen_data_more[i, seen]
-    has_come_back = has_circled(ttl, it.ttl) and may_retry(it.retries)
-    if has_come_back:
+    is_repeated = _goes_to_served(state, i, seen, paths)
+    if is_repeated and has_circled(ttl, it.ttl) and may_retry(it.retries):
         # A reinforcement has moved the path meanwhile, so the copy goes on as if it were new.
         it.retries += 1
         it.ttl = ttl
-    others = _listed(state, message)
-    if not has_come_back:
+        for word in range(state.served.shape[2]):
+            state.served[i, seen, word] = 0
+    else:
         others = _add_served(state, i, seen, others)
-    if _wants(state, i, number):
-        others = _insert(state.served_else, others, i)
-    _skip(state, i, message, others)
-    most = gradients_to_try(state, i, now)
-    paths = near = 0
-    for place in range(state.nodes[i].entries):
-        entry = state.order[i, place]
-        if matches(state, state.entries[entry].list, number):
-            paths, near = _add_paths(state, entry, now, sender, most, paths, near)
+        if is_repeated:
+            paths = _find_paths(core, state, i, sender, message, others, now)
     if paths == 0:
         return False
     peer = NONE if sender == NONE else core.addresses[sender]
@@ -77,9 +74,26 @@ def _listed(state, message):
 def _add_served(state, i, seen, count):
     """Add the sinks that node ``i`` has sent a message towards to the first ``count`` of ``served_else``."""
     for place in range(state.nodes[i].served_sinks):
-        if (state.served[i, seen, place // WORD_BITS] >> np.uint64(place % WORD_BITS)) & np.uint64(1):
+        if _is_served(state, i, seen, place):
             count = _insert(state.served_else, count, state.served_sinks[i, place])
     return count
+
+
+@inlined
+def _goes_to_served(state, i, seen, paths):
+    """Return whether one of the first ``paths`` is for a sink that node ``i`` has sent a message towards."""
+    for place in range(state.nodes[i].served_sinks):
+        if _is_served(state, i, seen, place):
+            for path in range(paths):
+                if state.data_paths[path].sink == state.served_sinks[i, place]:
+                    return True
+    return False
+
+
+@inlined
+def _is_served(state, i, seen, place):
+    """Return whether a node has sent a message towards the sink with this bit."""
+    return (state.served[i, seen, place // WORD_BITS] >> np.uint64(place % WORD_BITS)) & np.uint64(1) != 0
 
 
 @inlined
@@ -115,6 +129,19 @@ def _skip(state, i, message, others):
     state.skip_stamp[i] = stamp
     state.skip_stamp[state.interest_fields[message].origin] = stamp
     state.numbers[SKIPPED] = stamp
+
+
+@outlined
+def _find_paths(core, state, i, sender, message, others, now):
+    """Find the copies that a message needs, but for the first ``others`` of ``served_else``; return how many."""
+    _skip(state, i, message, others)
+    most = gradients_to_try(state, i, now)
+    paths = near = 0
+    for place in range(state.nodes[i].entries):
+        entry = state.order[i, place]
+        if matches(state, state.entries[entry].list, core.messages[message].content):
+            paths, near = _add_paths(state, entry, now, sender, most, paths, near)
+    return paths
 
 
 @outlined

@@ -182,7 +182,7 @@ def _start(core, state, i, now):
         measure(core, state, message)
         state.numbers[ACKNOWLEDGEMENT] = message
     state.nodes[i].first_number = stream_below(core, i, U16 + 1)
-    begin(state, i, now)
+    begin(core, state, i, now)
     start_overlay(core, state, i, now)
     _plan_wake_up(core, state, i, now)
 
@@ -191,7 +191,7 @@ def _start(core, state, i, now):
 def _publish(core, state, i, content, number, now):
     publication = state.numbers[PUBLISHED]
     state.numbers[PUBLISHED] = publication + 1
-    begin(state, i, now)
+    begin(core, state, i, now)
     event = make_event(core, state, i, content, number, publication)
     write_hull(state, state.fields[event].box, event)
     tell_originated(core, now, i, event, number)
@@ -207,7 +207,7 @@ def _subscribe(core, state, i, what, now):
     own.is_asked = 1
     own.round = NONE
     own.refresh_us = NONE
-    begin(state, i, now)
+    begin(core, state, i, now)
     state.nodes[i].own += 1
     if is_attached(state, i) and state.nodes[i].ask_again_us == NONE:
         ask(core, state, i, what, RENEW, now)
@@ -217,7 +217,7 @@ def _subscribe(core, state, i, what, now):
 @outlined
 def _unsubscribe(core, state, i, what, now):
     own = state.own_queries[what]
-    begin(state, i, now)
+    begin(core, state, i, now)
     if own.is_asked:
         own.is_asked = 0
         state.nodes[i].own -= 1
@@ -229,7 +229,7 @@ def _unsubscribe(core, state, i, what, now):
 @outlined
 def _receive(core, state, i, sender, message, word, now):
     link = link_from(state, i, sender)
-    begin(state, i, now)
+    begin(core, state, i, now)
     heard(state, link, now)
     name = core.messages[message].name
     if name == INFO:
@@ -311,7 +311,7 @@ def _take(core, state, i, sender, message, now):
 
 @outlined
 def _wake(core, state, i, now):
-    begin(state, i, now)
+    begin(core, state, i, now)
     _give_up_silent(core, state, i, now)
     wake_overlay(core, state, i, now)
     send_elsewhere(core, state, i, now)

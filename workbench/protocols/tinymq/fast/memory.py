@@ -122,7 +122,8 @@ DISTANCE = np.dtype(
 # ``numbered``: frames to this neighbor that were given a number; ``hears_us``: whether it is known to hear this node;
 # ``named_us``: when an info of this node last named it; ``owed``: how many infos still are to name it;
 # ``unanswered``: joins in a row that it did not answer; ``join_after_us``: it is sent none before;
-# ``unacknowledged``: frames that it has yet to acknowledge, if the node's ``counts`` is ``counted``.
+# ``unacknowledged``, ``unacknowledged_events``: frames that it has yet to acknowledge, if the node's ``counts`` is
+# ``counted``.
 NEIGHBOR = np.dtype(
     [
         ("heard_us", np.int64),
@@ -132,6 +133,7 @@ NEIGHBOR = np.dtype(
         ("unanswered", np.int64),
         ("join_after_us", np.int64),
         ("unacknowledged", np.int64),
+        ("unacknowledged_events", np.int64),
         ("counted", np.int64),
         ("is_known", np.int32),
         ("hears_us", np.int32),

@@ -1,6 +1,6 @@
 """One hop, reliably, in the kernel: `tinymq.unicast` over a list per node of the frames that wait for an answer."""
 
-from workbench.protocols.tinymq.fast.memory import ACKNOWLEDGEMENT, FREE_PENDING, GRANT, NOBODY, RECENTS
+from workbench.protocols.tinymq.fast.memory import ACKNOWLEDGEMENT, EVENT, FREE_PENDING, GRANT, NOBODY, RECENTS
 from workbench.protocols.tinymq.fast.messages import drop_message, make_refusal, measure
 from workbench.protocols.tinymq.fast.names import FULL
 from workbench.protocols.tinymq.fast.places import link_from
@@ -45,7 +45,7 @@ def wants_ack(word):
 
 
 @outlined
-def begin(state, i, now):
+def begin(core, state, i, now):
     """Count the frames that are on their way, and with them those that this call may send."""
     node, on_way = state.nodes[i], 0
     node.counts += 1
@@ -55,27 +55,35 @@ def begin(state, i, now):
         if it.waits_for == REPORT:
             on_way += 1
         elif it.sent and it.waits_for != REFUSAL:
-            _count(state, i, it.link)
+            _count(core, state, i, row)
             on_way += node.reports == 0 and it.sent == 1 and it.due_us > now
         row = it.next
     node.may_send = most_frames(node.reports, on_way)
 
 
 @inlined
-def _count(state, i, link):
-    """Count a frame that its neighbor has yet to acknowledge."""
-    known, count = state.neighbors[link], state.nodes[i].counts
+def _count(core, state, i, row):
+    """Count a frame that its neighbor has yet to acknowledge; events by themselves."""
+    it = state.pendings[row]
+    known, count = state.neighbors[it.link], state.nodes[i].counts
     if known.counted != count:
         known.counted = count
         known.unacknowledged = 0
-    known.unacknowledged += 1
+        known.unacknowledged_events = 0
+    if core.messages[it.message].name == EVENT:
+        known.unacknowledged_events += 1
+    else:
+        known.unacknowledged += 1
 
 
 @inlined
-def _has_room(state, i, link):
+def _has_room(core, state, i, row):
     """Whether a neighbor may be sent one more frame before it acknowledges another."""
-    known = state.neighbors[link]
-    return known.counted != state.nodes[i].counts or known.unacknowledged < MOST_ON_WAY
+    it = state.pendings[row]
+    known = state.neighbors[it.link]
+    is_event = core.messages[it.message].name == EVENT
+    count = known.unacknowledged_events if is_event else known.unacknowledged
+    return known.counted != state.nodes[i].counts or count < MOST_ON_WAY
 
 
 @outlined
@@ -109,18 +117,18 @@ def send_to(core, state, i, neighbor, message, way, now):
 
 
 @inlined
-def _may_send(state, i, row):
+def _may_send(core, state, i, row):
     """Whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
     it, node = state.pendings[row], state.nodes[i]
     if node.may_send == 0:
         return False
-    return node.reports or it.sent or _has_room(state, i, it.link)
+    return node.reports or it.sent or _has_room(core, state, i, row)
 
 
 @outlined
 def _send_or_wait(core, state, i, row, now):
     it = state.pendings[row]
-    if _may_send(state, i, row):
+    if _may_send(core, state, i, row):
         _send(core, state, i, row, now)
     else:
         it.waits_for = TURN
@@ -136,7 +144,7 @@ def _send(core, state, i, row, now):
         return
     if it.sent == 0:
         it.first_us = now
-        _count(state, i, it.link)
+        _count(core, state, i, row)
     it.sent += 1
     if node.reports:
         _wait_for(core, state, i, row, REPORT, longest_wait_us(state.retry_us), now)
@@ -172,10 +180,10 @@ def reported(core, state, i, neighbor, number, ok, now):
 @outlined
 def _send_next(core, state, i, now):
     """Send the frames whose turn it is by now."""
-    begin(state, i, now)
+    begin(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE and state.nodes[i].may_send:
-        if state.pendings[row].waits_for == TURN and _may_send(state, i, row):
+        if state.pendings[row].waits_for == TURN and _may_send(core, state, i, row):
             _send(core, state, i, row, now)
         row = state.pendings[row].next
 
