@@ -26,7 +26,14 @@ from workbench.sim.fast.compiler import PartCompiler, WholeCompiler
 
 _UNCOUNTED: dict[str, Any] = {"_nrt": False}  # numba's own name for no run time that counts references
 # A part of a loop is called by other parts alone: neither Python nor C needs a way in.
-_PART = _UNCOUNTED | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
+# A function whose options do not mention `forceinline` inherits it from its caller: all that a `hot` function calls would be
+# compiled a second time, and copied into it.
+_PART = _UNCOUNTED | {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": PartCompiler,
+    "forceinline": False,
+}
 COMPILED_MODULES: set[str] = set()  # which modules have functions of these decorators, hence parts of a loop
 _known: set[Any] = set()
 
@@ -50,7 +57,7 @@ def hot(function: Any) -> Any:
 
     What is long, or called from many places, takes twice as long to compile so.
     """
-    register_jitable(forceinline=True, **_PART)(_noted(function))
+    register_jitable(**_PART | {"forceinline": True})(_noted(function))
     return function
 
 
