@@ -26,8 +26,8 @@ from workbench.sim.fast.compiler import PartCompiler, WholeCompiler
 
 _UNCOUNTED: dict[str, Any] = {"_nrt": False}  # numba's own name for no run time that counts references
 # A part of a loop is called by other parts alone: neither Python nor C needs a way in.
-# A function whose options do not mention `forceinline` inherits it from its caller: all that a `hot` function calls would
-# be compiled a second time, and copied into it.
+# A function whose options leave `forceinline` out inherits it from its caller: all that a `hot` function calls would be
+# compiled a second time, and copied into it.
 _PART = _UNCOUNTED | {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
