@@ -157,7 +157,7 @@ def _clause(account: accounts.Account) -> str:
     if cause == "disconnected":
         return _disconnected(account)
     clauses = {
-        "down": f"node {node} failed at {when}, before its frame was sent",
+        "down": f"node {node} went down before its frame was out, and gave it up at {when}",
         "saturated": (
             f"node {node} gave its frame up at {when}, as the channel was busy"
             if detail == "channel_busy"

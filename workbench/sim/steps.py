@@ -49,12 +49,17 @@ def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 def last_outcome(evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None]) -> Step | None:
     """Return the last proven end of a reading at these nodes; a loss counts to their ``neighbors`` (None: to all)."""
+    return next(iter(outcomes(evidence, trail, neighbors)), None)
+
+
+def outcomes(evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None]) -> list[Step]:
+    """Return the proven ends of a reading at these nodes, as `last_outcome` does, the last one first."""
     steps = [
         step
         for node, some in neighbors.items()
         if (step := trail.outcome(node, some) or unsent(evidence, trail, node)) is not None
     ]
-    return max(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].index)) if steps else None
+    return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].index), reverse=True)
 
 
 def _rank(step: Step) -> tuple[int, int]:
