@@ -177,15 +177,6 @@ def test_a_link_of_dps_that_is_not_active_is_named():
     assert (account.cause, account.node, account.neighbor, account.detail) == ("no_link", 4, 3, "never")
 
 
-def test_a_run_that_ends_first_is_told():
-    slow = wb.Radio(loss="none", bit_rate_bps=1000)
-    run = played(wb.Flooding(), ASKED, wb.publish(4, "TEMP IS 5", start_s=29.99), radio=slow)
-    if run.metrics["delivered"]:
-        pytest.fail("the run has to end before the reading arrives")
-    account = only(run)
-    assert account.cause == "run_ended"
-
-
 def test_a_protocol_without_a_module_is_followed_all_the_same(monkeypatch):
     monkeypatch.setattr(wb.Diffusion, "explain", "")
     account = only(played(wb.Diffusion(), ASKED, SAID, wb.outage(2, 14.99)))

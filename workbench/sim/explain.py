@@ -201,10 +201,7 @@ def _disconnected(account: accounts.Account) -> str:
         cut = "" if account.neighbor is None else f": it was cut behind node {account.node}"
         return f"until {seconds(account.time_us)} nothing of node {goal} could come to the nodes that had it{cut}"
     cut = "" if account.neighbor is None else f": it was cut between node {account.node} and node {account.neighbor}"
-    return (
-        f"from {seconds(from_us)} to {seconds(account.time_us)} no path of nodes that were up led from node {start} to "
-        f"node {goal}{cut}"
-    )
+    return f"from {seconds(from_us)} on no path of nodes that were up led from node {start} to node {goal}{cut}"
 
 
 # Who asks, who publishes, and when

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from workbench.sim.evidence import Evidence, Pair, Step, Trail
+from workbench.sim.evidence import Evidence, Pair, Step, Trail, dropped
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
@@ -39,7 +39,9 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
         return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
     if trail.at("sent", node):
         return None
-    return trail.outcome(node, ()) or unsent(evidence, trail, node)
+    # What a relay evicts, it has passed on or dropped before.
+    drops = [step for row in trail.drops if row.node == node and (step := dropped(row)).cause != "evicted"]
+    return (drops or [trail.outcome(node, ()) or unsent(evidence, trail, node)])[-1]
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
@@ -52,12 +54,17 @@ def last_outcome(evidence: Evidence, trail: Trail, neighbors: Mapping[int, Colle
     return next(iter(outcomes(evidence, trail, neighbors)), None)
 
 
-def outcomes(evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None]) -> list[Step]:
-    """Return the proven ends of a reading at these nodes, as `last_outcome` does, the last one first."""
+def outcomes(
+    evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None], any_onward: bool = False
+) -> list[Step]:
+    """Return the proven ends of a reading at these nodes, as `last_outcome` does, the last one first.
+
+    ``any_onward``: as in `Trail.outcome`.
+    """
     steps = [
         step
         for node, some in neighbors.items()
-        if (step := trail.outcome(node, some) or unsent(evidence, trail, node)) is not None
+        if (step := trail.outcome(node, some, any_onward) or unsent(evidence, trail, node)) is not None
     ]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].index), reverse=True)
 

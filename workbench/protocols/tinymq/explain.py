@@ -53,7 +53,7 @@ def _of_notification(evidence: Evidence, pair: Pair, trail: Trail, matched: list
         if len(starts[sink]) == 1:
             del starts[sink]
     along = _reached(evidence, pair.subscriber, trail, own)
-    steps = outcomes(evidence, trail, along)
+    steps = outcomes(evidence, trail, along, any_onward=True)
     if starts:
         others = [_reached(evidence, sink, trail, rows) for sink, rows in starts.items()]
         copies = sum(len(rows) for rows in starts.values()) + len(own)
