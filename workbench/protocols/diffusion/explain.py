@@ -44,7 +44,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     nearest = [step for step in steps if step.neighbor == pair.subscriber]
     is_clear = evidence.scenario.protocol.exploratory_gradients == 1 or not _other_subscribers(evidence, pair)
     if nearest or len(steps) == 1 or is_clear:
-        return (nearest or steps or [None])[-1]
+        return next(reversed(nearest or steps), None)
     return None  # A frame lists the subscribers that it is not for, and the trace has no frames.
 
 

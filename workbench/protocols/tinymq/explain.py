@@ -56,8 +56,14 @@ def _of_notification(evidence: Evidence, pair: Pair, trail: Trail, matched: list
     steps = outcomes(evidence, trail, along, any_onward=True)
     if starts:
         others = [_reached(evidence, sink, trail, rows) for sink, rows in starts.items()]
+        # A notification may leave the way of its query, so the others have to end elsewhere.
+        ends = [{step.rows[-1] for step in outcomes(evidence, trail, reached)} for reached in others]
         copies = sum(len(rows) for rows in starts.values()) + len(own)
-        return next((step for step in steps if _is_own(step, along, own, others) or _is_all(step, trail, copies)), None)
+        for step in steps:
+            is_own = _is_own(step, along, own, others) and all(rows - {step.rows[-1]} for rows in ends)
+            if is_own or _is_all(step, trail, copies):
+                return step
+        return None
     step = steps[0] if steps else None
     if step is None or step.cause == "not_forwarded":
         step = last_outcome(evidence, trail, dict.fromkeys((*trail.holders, *along))) or step
