@@ -1,4 +1,4 @@
-"""Why publications did not arrive, as only TinyDiffusion can say; `workbench.sim.explain` finds this by the class."""
+"""Why readings were not delivered, as far as only TinyDiffusion can show: data follows gradients of interests."""
 
 from __future__ import annotations
 
@@ -7,48 +7,200 @@ from typing import Any
 
 import numpy as np
 
-from workbench.sim.explain import beyond, seconds, unheard
-from workbench.sim.metrics import Rows
-from workbench.sim.missing import Missing
+from workbench.protocols.contract import NOBODY
+from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.sim.expected import Pairs
+from workbench.sim.metrics.matching import matching_of
+from workbench.sim.sentences import beyond, seconds, unheard
+from workbench.sim.steps import unsent
+
+CARRIERS = ("data",)
+# Samples that wait at their publisher have no message yet: their drops have no number of their own.
+HARMLESS = ("duplicate", "expired")
+# Reasons to drop data that follow from what its samples are.
+_UNWANTED = frozenset(("no_interest", "no_gradient", "evicted"))
 
 
-def explain(scenario: Any, trace: Rows | None, missing: Missing) -> Iterator[str]:
-    """Interests and data go as many hops as the ttl says, and data goes only where an interest has been."""
+def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
+    """Yield what the network alone proves: interests and data go as many hops as the ttl says, over two-way links."""
     ttl = scenario.protocol.ttl
-    yield from beyond(missing, ttl, f"The ttl of {ttl} hops of interests and data")
+    yield from beyond(missing, np.maximum(missing.hops, missing.hops_back), ttl, f"The ttl of {ttl} hops")
     yield from unheard(missing, "an interest")
-    if trace is not None:
-        yield from _evicted(scenario.protocol, trace, missing)
 
 
-def _evicted(protocol: Any, trace: Rows, missing: Missing) -> Iterator[str]:
-    """Interests of sinks that miss something, which nodes evicted to make room for others."""
-    node, sink, detail, time_us = trace.columns("interest_removed", "node", "origin", "detail", "time_us")
-    is_evicted = np.array([text == "evicted" for text in trace.texts("detail")], bool)[detail]
-    chosen = np.flatnonzero(is_evicted & np.isin(sink, missing.sink))
-    if not len(chosen):
-        return
-    first = chosen[0]
-    nodes = len(np.unique(node[chosen]))
-    sources = missing.publisher[np.isin(missing.publisher, node[chosen])]
-    yield (
-        f"Each node has room for {protocol.max_interests} interests (max_interests), and the network has more: {nodes} "
-        f"nodes evicted interests of sinks that miss readings, {len(chosen):,} times. Node {node[first]} was the "
-        f"first, with one of node {sink[first]} at {seconds(time_us[first])}."
-    )
-    if len(sources):
-        yield f"Node {sources[0]}, a publisher, was among them: it sends nothing to a sink whose interest is not there."
-    ended = _dropped_as_evicted(trace)
-    if ended:
-        yield f"{ended:,} data messages ended at nodes that had evicted the interest."
+def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return the last step along the gradients towards the subscriber."""
+    gradients = _Gradients(evidence, pair)
+    if pair.publisher not in trail.holders:
+        return gradients.lack(pair.publisher, pair.published)
+    sent = trail.of("originated")[0]
+    trail.drops = [row for row in trail.drops if not _is_of_another(row, sent)]
+    reached = _towards(gradients, trail, pair.publisher)
+    if pair.subscriber in reached:
+        return trail.outcome(pair.subscriber, ()) or _changed(trail, pair.subscriber)
+    ends = [_end(evidence, gradients, trail, node, neighbors) for node, neighbors in reached.items()]
+    steps = sorted((step for step in ends if step), key=lambda step: step.rows[-1].position)
+    # Of several copies, that which the subscriber itself lost came nearest.
+    nearest = [step for step in steps if step.neighbor == pair.subscriber]
+    is_clear = evidence.scenario.protocol.exploratory_gradients == 1 or not _other_subscribers(evidence, pair)
+    if nearest or len(steps) == 1 or is_clear:
+        return next(reversed(nearest or steps), None)
+    return None  # A frame lists the subscribers that it is not for, and the trace has no frames.
 
 
-def _dropped_as_evicted(trace: Rows) -> int:
-    """Return how many data messages ended at a node without their interest that had evicted some."""
-    message, detail = trace.columns("dropped", "message", "detail")
-    texts = trace.texts("message"), trace.texts("detail")
-    is_data, is_evicted = (
-        np.array([text == wanted for text in those], bool)[codes]
-        for wanted, those, codes in zip(("data", "evicted"), texts, (message, detail), strict=True)
-    )
-    return int(np.count_nonzero(is_data & is_evicted))
+def _other_subscribers(evidence: Evidence, pair: Pair) -> bool:
+    return any(row.node != pair.subscriber for row in evidence.of("subscribed"))
+
+
+def _end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
+    """Return why the reading did not get beyond a node, or None; ``neighbors``: those that its gradients led to."""
+    step = trail.outcome(node, neighbors or None) or unsent(evidence, trail, node)
+    if step is not None and step.cause != "not_forwarded":
+        return _why_unwanted(step, gradients, trail)
+    if any(by == node and (not neighbors or to in neighbors) for by, to in trail.arrivals):
+        return None
+    here = trail.holders[node]
+    return gradients.lack(node, here) or gradients.leads_back(node, here)
+
+
+def _is_of_another(drop: Row, sent: Row) -> bool:
+    """Return whether a drop is of a sample that waited at the publisher, and not of the message with number 0."""
+    return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
+
+
+def _towards(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
+    """Return the nodes that got a copy for the subscriber, with the neighbors to which their gradients led it.
+
+    Where a node has no such gradient, each of its copies is for the subscriber, too: the next node may know better.
+    What a filter has changed goes to all that want it, so a node with such a filter begins anew.
+    """
+    reached: dict[int, set[int]] = {}
+    waiting = [publisher, *(row.node for row in trail.of("filtered"))]
+    while waiting:
+        node = waiting.pop()
+        if node in reached or node not in trail.holders:
+            continue
+        here = trail.holders[node]
+        sent = [*trail.at("sent", node), *trail.at("given_up", node)]
+        end = max((row.position for row in sent), default=here.position)
+        reached[node] = gradients.neighbors(node, here, end) - {here.peer}
+        waiting += [to for by, to in trail.arrivals if by == node and (not reached[node] or to in reached[node])]
+    return reached
+
+
+class _Gradients:
+    """The gradients of the subscriber's interests that want the reading, by node."""
+
+    def __init__(self, evidence: Evidence, pair: Pair) -> None:
+        self._evidence = evidence
+        self._sink = pair.subscriber
+        samples = matching_of(evidence.scenario.protocol).samples
+        own = evidence.at("interest_cached", pair.subscriber, origin=pair.subscriber)
+        self._wanted = {row.sequence for row in own if samples(row.detail, pair.published.detail)}
+        # A reinforcement has a number of its own.
+        self._others = {row.sequence for row in own} - self._wanted
+        key = "gradients", self._sink, *sorted(self._others)
+        self._of_node: dict[int, list[Row]] = evidence.once(key, dict)
+
+    def _rows(self, event: str, node: int) -> list[Row]:
+        rows = self._evidence.at(event, node, origin=self._sink)
+        return [row for row in rows if row.sequence not in self._others]
+
+    def _changes(self, node: int) -> list[Row]:
+        """Return the rows about a node's gradients, in order."""
+        if node not in self._of_node:
+            rows = self._rows("gradient_set", node) + self._rows("gradient_removed", node)
+            self._of_node[node] = sorted(rows, key=lambda row: row.position)
+        return self._of_node[node]
+
+    def _last(self, node: int, when: Row) -> dict[tuple[int, int], Row]:
+        """Return (neighbor, number of the interest) -> the last row of that gradient before a row of the trace.
+
+        A reinforcement renews the gradients to its neighbor, or sets one of its own, whose number is NOBODY.
+        """
+        last: dict[tuple[int, int], Row] = {}
+        for row in self._changes(node):
+            if row.position >= when.position:
+                break
+            key = row.peer, row.sequence
+            if row.detail == "reinforcement" and row.event == "gradient_set":
+                renewed = [one for one in last if one[0] == row.peer and _is_set(last[one], row)]
+                last.update(dict.fromkeys(renewed or [(row.peer, NOBODY)], row))
+            elif row.event == "gradient_removed" and key not in last and (row.peer, NOBODY) in last:
+                last[row.peer, NOBODY] = row
+            else:
+                last[key] = row
+        return last
+
+    def neighbors(self, node: int, when: Row, end: int) -> set[int]:
+        """Return the neighbors to which a node had a gradient at a row of the trace, or got one up to row ``end``."""
+        active = {row.peer for row in self._last(node, when).values() if _is_set(row, when)}
+        return active | {row.peer for row in self._rows("gradient_set", node) if when.position < row.position <= end}
+
+    def lack(self, node: int, when: Row) -> Step | None:
+        """Return why a node had no gradient at a row of the trace, or None if it had one."""
+        last = self._last(node, when)
+        if any(_is_set(row, when) for row in last.values()):
+            return None
+        if last:
+            newest = max(last.values(), key=lambda row: row.position)
+            detail = newest.detail if newest.event == "gradient_removed" else "expired"
+            return Step(
+                "evicted" if detail == "evicted" else "expired", node, None, when.time_us, detail, (newest, when)
+            )
+        cached = [
+            row
+            for row in self._evidence.at("interest_cached", node, origin=self._sink)
+            if row.sequence in self._wanted and row.position < when.position
+        ]
+        if cached:
+            return Step("no_room", node, None, when.time_us, "", (cached[-1], when))
+        return Step("not_asked", node, None, when.time_us, "", (when,))
+
+    def leads_back(self, node: int, when: Row) -> Step | None:
+        """Return that the only gradients of a node led to the neighbor that the reading came from, if they did."""
+        active = [row for row in self._last(node, when).values() if _is_set(row, when)]
+        if active and {row.peer for row in active} == {when.peer}:
+            return Step("no_way_on", node, when.peer, when.time_us, "", (active[-1], when))
+        return None
+
+
+def _is_set(row: Row, when: Row) -> bool:
+    """Return whether a gradient lasts: ``row`` is the last about it."""
+    return row.event == "gradient_set" and row.value > when.time_us
+
+
+def _why_unwanted(step: Step, gradients: _Gradients, trail: Trail) -> Step:
+    """Return why a node dropped a reading that it had no use for."""
+    if step.detail not in _UNWANTED or step.cause == "filtered":
+        return step
+    changed = [row for row in trail.of("filtered") if row.position < step.rows[-1].position]
+    if changed:
+        return step._replace(cause="filtered", rows=(*changed, *step.rows))
+    lack = gradients.lack(step.node, step.rows[-1])
+    if lack is None:
+        return step._replace(cause="dropped")
+    return lack._replace(rows=(*lack.rows, *step.rows))
+
+
+def _changed(trail: Trail, subscriber: int) -> Step | None:
+    """Return the step of a reading that a filter changed, so that it no longer was what the subscription wants."""
+    changed = trail.of("filtered")
+    arrived = trail.at("received", subscriber)
+    if changed and arrived:
+        return Step("filtered", subscriber, None, arrived[0].time_us, "replace", (*changed, arrived[0]))
+    return None
+
+
+def clause(scenario: Any, account: Any) -> str | None:
+    """Return the clause on a node that had no gradient for the subscriber, or no longer."""
+    node, subscriber, settings = account.node, account.subscriber, scenario.protocol
+    if account.cause == "evicted":
+        return (
+            f"node {node} has room for {settings.max_interests} interests (max_interests) with "
+            f"{settings.max_gradients} gradients each (max_gradients), and had evicted that of node {subscriber} by "
+            f"{seconds(account.time_us)}"
+        )
+    if account.cause == "not_asked":
+        return f"by {seconds(account.time_us)} no interest of node {subscriber} that wants it had come to node {node}"
+    return None
