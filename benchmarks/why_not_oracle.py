@@ -1,0 +1,601 @@
+"""Whether the accounts of undelivered readings are true: ``benchmarks/why_not_oracle.py [--networks 300] [--seed N]``.
+
+Random networks are drawn (`why_not_networks.py`), and each account of an expected reading is compared with the rows of
+the trace, read plainly (`why_not_facts.py`). An account is false if a row contradicts it, or if the reading went
+further than the account claims. Printed are the false accounts with the arguments that play them again, and a table by
+protocol. The exit code is 1 if an account is false, or if more than 2 % of the undelivered readings are "not_proven".
+
+What is checked
+    every account     it is of an expected reading, and "delivered" if the reading was; its rows exist and agree with it
+    the last step     node X had the reading. What stopped it there was not passed later: no frame brought this copy on.
+        floods        (flooding, gossip, coded diffusion, DPS) the step leads to a node that never had the reading, and
+                      from there to the subscriber past nodes that never had it
+        unicast       (diffusion, TinyMQ) no later row shows the reading of this subscriber on its way
+    the cause         each in its own way: see the methods of `Check`
+"""
+
+import argparse
+import sys
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import networkx as nx
+from tables import table
+from why_not_facts import Copy, Expected, Facts, Hop, Life, Row
+from why_not_networks import PROTOCOLS, draw
+
+from workbench.attributes.text import parse
+from workbench.protocols.dps.automaton import ACTIVE
+
+UNICAST = ("Diffusion", "TinyMQ", "Pub2Sub")
+MOST_NOT_PROVEN = 0.02
+# Reasons of drops that end a copy which somebody has already, or end nothing.
+HARMLESS = {
+    "Flooding": {"duplicate"},
+    "Gossip": {"duplicate"},
+    "Diffusion": {"duplicate"},
+    "CodedDiffusion": {"duplicate", "decoded", "not_innovative"},
+    "TinyMQ": {"duplicate", "repeated", "astray"},
+    "Pub2Sub": {"duplicate", "repeated", "astray"},
+    "DPS": {"duplicate", "stale", "full"},
+}
+REASONS = {"chance": "chance", "ttl": "ttl", "filtered": "filter", "evicted": "evicted"}  # of rows "dropped"
+
+
+class Falsehood(NamedTuple):
+    """What is wrong with an account: a group of such faults, and a sentence."""
+
+    group: str
+    sentence: str
+
+
+class Check:
+    """One account of an undelivered reading, compared with the rows."""
+
+    def __init__(self, facts: Facts, reading: Expected, account: Any) -> None:
+        self.facts, self.reading, self.account = facts, reading, account
+        self.life = Life(facts, reading)
+        self.sink, self.node, self.neighbor = reading.sink, account.node, account.neighbor
+        self.time_us = account.time_us
+        self.proofs = [facts.rows[index] for index in account.rows]
+        self.is_unicast = facts.name in UNICAST
+        self.faults: list[Falsehood] = []
+
+    def __call__(self) -> list[Falsehood]:
+        """Return what is wrong."""
+        cause = self.account.cause
+        if cause == "not_proven":
+            self._expect(not self.account.rows, "rows", "not_proven has rows")
+            return self.faults
+        indices = list(self.account.rows)
+        self._expect(bool(indices), "rows", f"{cause} has no rows")
+        self._expect(indices == sorted(set(indices)), "rows", f"rows {indices} do not ascend")
+        check = getattr(self, f"_check_{cause}", None)
+        if check is None:
+            self._fault("cause", f"{cause} is no cause that the oracle knows")
+        else:
+            check()
+        return self.faults
+
+    def _fault(self, group: str, sentence: str) -> None:
+        self.faults.append(Falsehood(f"{self.account.cause}: {group}", sentence))
+
+    def _expect(self, is_true: bool, group: str, sentence: str) -> bool:
+        if not is_true:
+            self._fault(group, sentence)
+        return is_true
+
+    # Facts that several causes share
+
+    def _proof(self, event: str, **fields: Any) -> Row | None:
+        """Return the row that proves the cause: one of the account's, with these fields; a fault if there is none."""
+        for row in self.proofs:
+            if row.event == event and all(getattr(row, name) == value for name, value in fields.items()):
+                return row
+        shown = [f"{row.event} at {row.node}, peer {row.peer}, {row.time_us} µs {row.detail}" for row in self.proofs]
+        self._fault("row", f"none of its rows is {event} with {fields}; they are {shown}")
+        return None
+
+    def _is_carrier(self, row: Row) -> bool:
+        return row in self.life.rows
+
+    def _had(self, index: int, key: Any = -1) -> bool:
+        """Whether X had the reading by a row; a fault otherwise."""
+        held = self.life.holders(key)
+        return self._expect(
+            held.get(self.node, index + 1) <= index, "holder", f"node {self.node} did not have the reading by then"
+        )
+
+    def _leads(self, node: int, held: Iterable[int]) -> bool:
+        """Whether arcs lead from a node to the sink past nodes that never had the reading."""
+        others = set(held) - {node}
+        graph = self.facts.scenario.topology.subgraph(n for n in self.facts.scenario.topology if n not in others)
+        return node in graph and self.sink in graph and nx.has_path(graph, node, self.sink)
+
+    def _stops_at(self, row: Row, copy: Copy | None) -> None:
+        """Check that the reading ended at X with a row: no frame of X took this copy on, and nothing followed."""
+        if self.is_unicast:
+            for hop in self._later_hops(row.index, copy):
+                if hop.sent.node == self.node and hop.received:
+                    at = f"{hop.sent.time_us} µs"
+                    self._fault("went on", f"node {self.node} sent it on to {hop.received[0].node} at {at}")
+                    return
+            self._nothing_later(row.index, copy)
+            return
+        key = -1 if copy is None else copy.key
+        held = self.life.holders(key)
+        if self.sink == self.node:
+            return
+        onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in held]
+        self._expect(
+            any(self._leads(node, held) for node in onward),
+            "elsewhere",
+            f"no neighbor of node {self.node} that lacks the reading leads to node {self.sink}; {sorted(held)} had it",
+        )
+        sent = [hop for hop in self.life.hops if hop.sent.node == self.node and key in (-1, hop.copy.key)]
+        if sent and self.node != self.reading.publisher:
+            self._fault("went on", f"node {self.node} did send it, at {sent[0].sent.time_us} µs")
+
+    def _later_hops(self, index: int, copy: Copy | None) -> Iterator[Hop]:
+        for hop in self.life.serving():
+            if hop.sent.index > index and (copy is None or copy.key is None or hop.copy.key == copy.key):
+                yield hop
+
+    def _nothing_later(self, index: int, copy: Copy | None) -> None:
+        """Check that no row behind one shows the reading of this sink on its way, or ended elsewhere."""
+        is_notification = any(hop.copy.name == "notification" for hop in self.life.serving())
+        if is_notification and copy is not None and copy.name == "event":
+            self._fault("went on", f"a notification of it for node {self.sink} was sent")
+            return
+        passed: set[tuple[int, int, Any]] = set()
+        for hop in self.life.serving():
+            for row in hop.received:
+                way = hop.sent.node, row.node, hop.copy.key
+                is_known = way in passed or self._is_harmless_at(row)
+                passed.add(way)
+                if row.index > index and not is_known and not self._is_below(hop.copy, copy):
+                    self._fault("later", f"node {row.node} received it at {row.time_us} µs from {row.peer}")
+                    return
+            for row in hop.lost:
+                way = hop.sent.node, row.node, hop.copy.key
+                if row.index > index and way not in passed and not self._is_below(hop.copy, copy):
+                    self._fault("later", f"a frame {row.peer}-{row.node} was lost at {row.time_us} µs ({row.detail})")
+                    return
+        for row in self.life.rows:
+            if row.index <= index or row.event not in ("dropped", "given_up"):
+                continue
+            if row.detail in HARMLESS[self.facts.name] or not self._is_of_sink(row):
+                continue
+            if not self._is_below(self.life.copy_at.get(row.index, Copy(row.message)), copy):
+                self._fault("later", f"row {row.index}: {row.event} at {row.node}, {row.time_us} µs: {row.detail}")
+                return
+
+    def _is_of_sink(self, row: Row) -> bool:
+        """Whether a row without a frame is certainly about a copy that serves the sink."""
+        if row.index in self.life.copy_at:
+            return self.life.copy_at[row.index].serves(self.sink)
+        sinks = {asked.node for asked in self.facts.of["subscribed"]}
+        return row.message == "event" or len(sinks) == 1
+
+    @staticmethod
+    def _is_below(other: Copy, copy: Copy | None) -> bool:
+        """Whether a copy shows less of the way than the claimed copy: an event, where a notification is known."""
+        return copy is not None and copy.name == "notification" and other.name == "event"
+
+    def _is_harmless_at(self, received: Row) -> bool:
+        """Whether the receiver dropped a frame as one that it had already."""
+        for row in self.facts.rows[received.index + 1 :]:
+            if row.time_us != received.time_us or row.event in ("sent", "received", "lost"):
+                return False
+            if row.node == received.node and row.event == "dropped":
+                return row.detail in HARMLESS[self.facts.name]
+        return False
+
+    # Causes
+
+    def _check_disconnected(self) -> None:
+        arrival = self.facts.arrival_us(self.reading.publisher, self.reading.published.time_us)
+        if self.sink in arrival:
+            self._fault("path", f"nodes that were up led to node {self.sink} at {arrival[self.sink]} µs")
+        for row in self.proofs:
+            self._expect(row.event == "failed", "row", f"row {row.index} is {row.event}, not failed")
+
+    def _check_lost(self) -> None:
+        row = self._proof("lost", node=self.neighbor, peer=self.node, time_us=self.time_us, detail=self.account.detail)
+        self._expect(self.account.detail in ("link", "collision", "half_duplex"), "detail", self.account.detail)
+        if row is not None:
+            self._lost(row)
+
+    def _check_down(self) -> None:
+        if self.neighbor is None:
+            self._given_up("down")
+            return
+        row = self._proof("lost", node=self.neighbor, peer=self.node, time_us=self.time_us, detail="down")
+        if row is not None:
+            self._lost(row)
+            self._expect(self.facts.is_down(self.neighbor, self.time_us), "up", f"node {self.neighbor} was up")
+
+    def _lost(self, row: Row) -> None:
+        if not self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message"):
+            return
+        copy = self.life.copy_at[row.index]
+        self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
+        self._had(row.index, copy.key)
+        held = self.life.holders(copy.key)
+        if not self.is_unicast:
+            if row.node in held:
+                at = self.facts.rows[held[row.node]].time_us
+                self._fault("went on", f"node {row.node} received it at {at} µs")
+            else:
+                self._expect(
+                    self._leads(row.node, held), "elsewhere", f"no arcs lead from {row.node} on to {self.sink}"
+                )
+                if self.facts.name == "DPS":
+                    self._expect(
+                        self._meshed(row.node, self.node, row.time_us),
+                        "astray",
+                        f"no links led from node {row.node} to node {self.sink}: the frame was for another subscriber",
+                    )
+            return
+        for hop in self.life.serving():
+            if hop.sent.node == self.node and hop.copy.key == copy.key:
+                for heard in hop.received:
+                    if heard.node == row.node or heard.index > row.index:
+                        self._fault("went on", f"node {heard.node} received it from there at {heard.time_us} µs")
+                        return
+        self._nothing_later(row.index, copy)
+
+    def _given_up(self, detail: str) -> None:
+        row = self._proof("given_up", node=self.node, time_us=self.time_us, detail=detail)
+        if row is not None and self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message"):
+            self._had(row.index)
+            self._stops_at(row, Copy(row.message) if self.is_unicast else None)
+
+    def _check_saturated(self) -> None:
+        if any(row.event == "given_up" for row in self.proofs):
+            self._given_up("channel_busy")
+            return
+        rows = [row for row in self.proofs if row.event in ("originated", "forwarded") and row.node == self.node]
+        if not self._expect(bool(rows), "row", "no row given_up, originated or forwarded at X"):
+            return
+        self._had(rows[-1].index)
+        for row in self.life.rows:
+            if row.node == self.node and row.event in ("sent", "given_up") and row.index > rows[-1].index:
+                self._fault("went on", f"node {self.node}: {row.event} at {row.time_us} µs")
+                return
+
+    def _check_chance(self) -> None:
+        self._dropped("chance")
+
+    def _check_ttl(self) -> None:
+        self._dropped("ttl")
+
+    def _check_filtered(self) -> None:
+        self._dropped("filter")
+
+    def _check_dropped(self) -> None:
+        detail = self.account.detail
+        self._expect(detail not in HARMLESS[self.facts.name], "harmless", f"a drop as {detail} ends nothing")
+        self._dropped(detail)
+
+    def _dropped(self, detail: str) -> None:
+        row = self._proof("dropped", node=self.node, time_us=self.time_us, detail=detail)
+        if row is None:
+            return
+        if self.facts.name == "Diffusion" and row.sequence == 0 and row.peer == -1 and detail in _OF_SAMPLES:
+            self._sample_dropped(row)
+            return
+        if not self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message"):
+            return
+        copy = self.life.copy_at.get(row.index)
+        self._had(row.index, -1 if copy is None else copy.key)
+        if copy is not None:
+            self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
+        self._stops_at(row, copy if copy is not None else (Copy(row.message) if self.is_unicast else None))
+
+    def _sample_dropped(self, row: Row) -> None:
+        """A sample that waited at its publisher: it was never sent, and its time was over, or it was the oldest."""
+        publisher, published_us = self.reading.publisher, self.reading.published.time_us
+        self._expect(row.node == publisher == row.origin, "holder", f"node {row.node} is not the publisher")
+        self._expect(not self.reading.messages, "went on", "the reading was sent")
+        lifetime_us = int(self.facts.protocol.sample_lifetime_s * 1e6)
+        if row.detail == "expired":
+            self._expect(row.time_us >= published_us + lifetime_us, "time", "it may have waited longer")
+        else:
+            self._expect(published_us <= row.time_us <= published_us + lifetime_us, "time", "it did not wait then")
+
+    def _check_evicted(self) -> None:
+        removed = [row for row in self.proofs if row.event in ("interest_removed", "gradient_removed")]
+        dropped = [row for row in self.proofs if row.event == "dropped"]
+        if not self._expect(bool(removed or dropped), "row", "no row interest_removed, gradient_removed or dropped"):
+            return
+        if self.facts.name != "Diffusion":
+            self._dropped("evicted")
+            return
+        for row in removed:
+            self._expect(row.detail == "evicted" and row.node == self.node, "row", f"row {row.index} is {row}")
+        last = max(row.index for row in [*removed, *dropped])
+        moment = max([last, *(row.index for row in self.facts.of["originated"] if self._is_own(row))])
+        moment = max(moment, self.reading.published.index)
+        self._expect(
+            self._had_interest(moment), "never there", f"node {self.node} never had the interest of node {self.sink}"
+        )
+        if self._gradients(self.node, dropped[-1].index if dropped else moment):
+            self._fault("asked", f"node {self.node} had a gradient for node {self.sink}")
+        if dropped:
+            row = dropped[-1]
+            self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message")
+            self._had(row.index)
+            self._stops_at(row, self.life.copy_at.get(row.index))
+
+    def _is_own(self, row: Row) -> bool:
+        return row.node == self.node and (row.origin, row.sequence) in self.reading.messages
+
+    def _check_incomplete(self) -> None:
+        self._expect(self.node == self.sink, "node", f"node {self.node} is not the subscriber")
+        heard = [row for hop in self.life.hops for row in hop.received if row.node == self.sink]
+        self._expect(bool(heard), "nothing came", f"node {self.sink} received no part of it")
+        held = [row for row in self.life.rows if row.event in ("held", "decoded") and row.node == self.sink]
+        self._expect(not held, "complete", f"node {self.sink} had all of it")
+        for row in self.proofs:
+            is_right = row.node == self.sink and row.event in ("innovative", "received", "dropped")
+            self._expect(is_right and self._is_carrier(row), "row", f"row {row.index} is {row.event} at {row.node}")
+
+    def _check_not_asked(self) -> None:
+        if self.facts.name == "Diffusion":
+            self._not_asked_in_diffusion()
+        elif self.facts.name == "DPS":
+            self._not_asked_in_dps()
+        else:
+            self._fault("protocol", f"{self.facts.name} sends readings without being asked")
+
+    def _not_asked_in_diffusion(self) -> None:
+        if not self.reading.messages:
+            self._expect(
+                self.node == self.reading.publisher, "holder", "the publisher sent nothing, so no other had it"
+            )
+            return
+        sent = [row for row in self.facts.of["originated"] if self._is_own(row)]
+        came = self.life.holders().get(self.node)
+        if not self._expect(came is not None, "holder", f"node {self.node} never had the reading"):
+            return
+        moment = sent[0].index if sent else came
+        gradients = self._gradients(self.node, moment)
+        self._expect(not gradients, "asked", f"node {self.node} had gradients for node {self.sink} to {gradients}")
+        for hop in self.life.serving():
+            for row in hop.received:
+                onward = self._gradients(row.node, row.index) - {row.peer}
+                if row.node not in (self.node, self.sink) and onward and row.index > moment:
+                    self._fault("went on", f"node {row.node}, which had it, had a gradient to {sorted(onward)}")
+                    return
+
+    def _not_asked_in_dps(self) -> None:
+        self._had(self.proofs[0].index if self.proofs else 0)
+        held = self.life.holders()
+        for hop in self.life.hops:
+            if hop.sent.node == self.node and self._meshed(hop.sent.peer, self.node, hop.sent.time_us):
+                self._fault("asked", f"node {self.node} sent it to {hop.sent.peer}, whose links led to {self.sink}")
+                return
+        onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in held]
+        self._expect(
+            any(self._leads(node, held) for node in onward),
+            "elsewhere",
+            f"no neighbor of node {self.node} that lacks the reading leads to node {self.sink}",
+        )
+        self._expect(bool(self._links(self.node, self.time_us)), "no link", f"node {self.node} had no link at all")
+
+    def _check_no_link(self) -> None:
+        links = self._links(self.node, self.time_us)
+        self._expect(not links, "linked", f"node {self.node} had links with {sorted(links)}")
+        held = self.life.holders()
+        self._expect(self.node in held, "holder", f"node {self.node} never had the reading")
+        hops = [hop for hop in self.life.hops if hop.sent.node == self.node]
+        self._expect(not hops, "went on", f"node {self.node} sent it")
+
+    def _check_no_place(self) -> None:
+        placed = [row for row in self.facts.of["key_set"] if row.node == self.node and row.value >= 0]
+        placed = [row for row in placed if row.time_us <= self.time_us]
+        self._expect(not placed, "placed", f"node {self.node} had a place from {placed[:1]} on")
+        hops = [hop for hop in self.life.serving() if hop.sent.node == self.node and hop.received]
+        self._expect(not hops, "went on", f"node {self.node} sent it")
+
+    def _check_not_matched(self) -> None:
+        matched = self._proof("event_matched", node=self.node)
+        if matched is None:
+            return
+        self._expect(matched.time_us == self.time_us, "time", f"the event came at {matched.time_us} µs")
+        self._expect((matched.origin, matched.sequence) in self.reading.messages, "carrier", "another event")
+        stored = self._stored(matched)
+        self._expect(not stored, "stored", f"node {self.node} stored queries {stored} of node {self.sink}")
+        if self.sink != self.node:
+            self._nothing_later(matched.index, Copy("event", ("event", matched.value)))
+
+    def _check_not_forwarded(self) -> None:
+        rows = [row for row in self.proofs if row.event in ("received", "originated") and row.node == self.node]
+        if not self._expect(bool(rows), "row", f"no row received or originated at node {self.node}"):
+            return
+        row = rows[-1]
+        is_own = (row.origin, row.sequence) in self.reading.messages
+        self._expect(is_own, "carrier", f"row {row.index} is of another message")
+        copy = self.life.copy_at.get(row.index)
+        sent = [
+            other
+            for other in self.life.rows
+            if other.node == self.node and other.event in ("sent", "given_up") and self._is_of_sink(other)
+        ]
+        later = [other for other in sent if other.index > row.index]
+        if later:
+            self._fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
+        elif self.is_unicast:
+            self._nothing_later(row.index, copy)
+        else:
+            self._stops_at(row, copy)
+
+    # State that rows of protocols show
+
+    def _interests(self) -> set[int]:
+        """Return the numbers of the sink's interests that match the reading (diffusion)."""
+        numbers = set()
+        for row in self.facts.of["interest_cached"]:
+            if row.origin == self.sink and row.detail:
+                publication = parse(self.reading.published.detail)
+                if self.facts.protocol.matching_samples(parse(row.detail), publication):
+                    numbers.add(row.sequence)
+        return numbers
+
+    def _had_interest(self, index: int) -> bool:
+        interests = self._interests()
+        return any(
+            row.node == self.node and row.origin == self.sink and row.sequence in interests and row.index < index
+            for row in self.facts.of["interest_cached"]
+        )
+
+    def _gradients(self, node: int, index: int) -> set[int]:
+        """Return the neighbors to which data for the sink may go at a node by a row (diffusion)."""
+        interests = self._interests()
+        time_us = self.facts.rows[index].time_us
+        until: dict[tuple[int, int], int] = {}
+        for row in self.facts.rows[:index]:
+            if row.node == node and row.origin == self.sink:
+                if row.event == "gradient_set" and row.sequence in interests:
+                    until[row.peer, row.sequence] = row.value
+                elif row.event == "gradient_removed":
+                    until.pop((row.peer, row.sequence), None)
+        return {peer for (peer, _), end_us in until.items() if end_us > time_us}
+
+    def _links(self, node: int, time_us: int) -> set[int]:
+        """Return the neighbors with which a node has an active link (DPS)."""
+        active: set[int] = set()
+        for row in self.facts.rows:
+            if row.time_us > time_us:
+                break
+            if row.node == node and row.event == "link_set":
+                (active.add if row.value == ACTIVE else active.discard)(row.peer)
+            elif row.node == node and row.event == "recovered" and node in self.facts.network.reboots:
+                active.clear()
+        return active
+
+    def _meshed(self, node: int, without: int, time_us: int) -> bool:
+        """Whether links lead from a node to the sink past another node (DPS)."""
+        mesh = nx.Graph()
+        mesh.add_nodes_from(self.facts.scenario.topology)
+        for other in self.facts.scenario.topology:
+            mesh.add_edges_from((other, peer) for peer in self._links(other, time_us))
+        mesh.remove_node(without)
+        return node in mesh and self.sink in mesh and nx.has_path(mesh, node, self.sink)
+
+    def _stored(self, matched: Row) -> list[int]:
+        """Return the sink's queries that X stores and the event matches (TinyMQ)."""
+        stored: dict[int, str] = {}
+        for row in self.facts.rows[: matched.index]:
+            if row.event == "query_stored" and row.node == self.node and row.origin == self.sink:
+                if row.value == matched.value + 1:
+                    stored[row.sequence] = row.detail
+                elif row.value == -1 - matched.value:
+                    stored.pop(row.sequence, None)
+        publication = parse(self.reading.published.detail)
+        samples = self.facts.protocol.matching_samples
+        return [number for number, detail in stored.items() if samples(parse(detail), publication)]
+
+
+_OF_SAMPLES = ("expired", "no_interest")
+
+
+# Whole runs
+
+
+def judge(facts: Facts, accounts: list[Any]) -> tuple[list[tuple[Any, list[Falsehood]]], Counter]:
+    """Return [(account, its faults)] for the false accounts of a run, and how often each cause came."""
+    expected = {
+        (one.publisher, one.number, one.published.time_us, one.sink, one.subscription): one for one in facts.expected()
+    }
+    false: list[tuple[Any, list[Falsehood]]] = []
+    causes: Counter = Counter()
+    missing = set(expected)
+    for account in accounts:
+        key = (*account.reading, account.published_us, account.subscriber, account.subscription)
+        causes[account.cause] += 1
+        reading = expected.get(key)
+        missing.discard(key)
+        faults = _faults(facts, reading, account)
+        if faults:
+            false.append((account, faults))
+    for key in sorted(missing):
+        false.append((key, [Falsehood("expected: no account", f"no account of the expected reading {key}")]))
+    return false, causes
+
+
+def _faults(facts: Facts, reading: Expected | None, account: Any) -> list[Falsehood]:
+    if reading is None:
+        return [Falsehood("expected: too many", "nobody expects this reading")]
+    if (account.cause == "delivered") != (account.delivered_us is not None):
+        return [Falsehood("delivered: fields", "cause and delivered_us differ")]
+    if account.delivered_us != reading.delivered_us:
+        was = f"it was delivered at {reading.delivered_us}, the account has {account.delivered_us}"
+        return [Falsehood("delivered: time", was)]
+    if account.cause == "delivered":
+        return []
+    return Check(facts, reading, account)()
+
+
+HEADER = ["protocol", "networks", "expected", "undelivered", "not proven", "share", "false", "causes"]
+
+
+def main() -> None:
+    """Draw, play, compare, report."""
+    from workbench.sim.accounts import accounts
+
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--networks", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seed", type=int, default=None, help="this seed alone")
+    parser.add_argument("--protocol", choices=PROTOCOLS, default=None)
+    parser.add_argument("--engine", choices=("fast", "auto", "reference"), default="fast")
+    parser.add_argument("--most", type=int, default=3, help="false accounts that are shown of each group and network")
+    options = parser.parse_args()
+    seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.networks)
+    sums: dict[str, Counter] = defaultdict(Counter)
+    all_causes: dict[str, Counter] = defaultdict(Counter)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for seed in seeds:
+        network = draw(seed, options.protocol)
+        facts = Facts(network, options.engine)
+        again = f"benchmarks/why_not_oracle.py --seed {seed} --protocol {network.protocol}"
+        try:
+            false, causes = judge(facts, accounts(facts.run))
+        except Exception:  # an account that cannot be made or read is a fault of its network
+            groups[f"{network.protocol}: error"].append(f"{again}\n{traceback.format_exc()}")
+            continue
+        count = sums[network.protocol]
+        count.update(networks=1, expected=causes.total(), undelivered=causes.total() - causes["delivered"])
+        count.update(not_proven=causes["not_proven"], false=len(false))
+        all_causes[network.protocol].update(causes)
+        shown: Counter = Counter()
+        for account, faults in false:
+            for group, sentence in faults:
+                shown[group] += 1
+                groups[f"{network.protocol}: {group}"].append(again)
+                if shown[group] <= options.most:
+                    print(f"{network}\n    {again}\n    {account}\n    {group}: {sentence}", flush=True)
+    _report(sums, all_causes, groups)
+    undelivered, not_proven = (sum(count[name] for count in sums.values()) for name in ("undelivered", "not_proven"))
+    sys.exit(bool(groups) or not_proven > MOST_NOT_PROVEN * undelivered)
+
+
+def _report(sums: dict[str, Counter], causes: dict[str, Counter], groups: dict[str, list[str]]) -> None:
+    """Print the groups of false accounts, each with its smallest seed, and the table by protocol."""
+    for group, again in sorted(groups.items(), key=lambda item: -len(item[1])):
+        print(f"{len(again):6,} {group}: {again[0]}")
+    rows = []
+    for protocol, count in sorted(sums.items()):
+        share = count["not_proven"] / count["undelivered"] if count["undelivered"] else 0.0
+        names = ("networks", "expected", "undelivered", "not_proven")
+        shown = " ".join(f"{cause} {n}" for cause, n in causes[protocol].most_common() if cause != "delivered")
+        rows.append([protocol, *(f"{count[name]:,}" for name in names), f"{share:.1%}", f"{count['false']:,}", shown])
+    print(table(HEADER, rows))
+
+
+if __name__ == "__main__":
+    main()
