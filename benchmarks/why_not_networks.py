@@ -101,7 +101,9 @@ def _radio(choose: random.Random, kind: str, links: str) -> wb.Radio:
 def _settings(choose: random.Random, name: str, nodes: list[int]) -> dict[str, Any]:
     roots = tuple(choose.sample(nodes, choose.randint(1, min(3, len(nodes)))))
     if name == "Flooding":
-        return {"ttl": choose.choice((2, 4, 50, 50)), "max_events": choose.choice((1, 2, 1000, 1000))}
+        # Nodes that forget events forward them again and again, so these events have few hops to live.
+        ttl, max_events = choose.choice(((2, 1000), (4, 1000), (3, 1), (4, 2), (50, 1000), (50, 1000)))
+        return {"ttl": ttl, "max_events": max_events}
     if name == "Gossip":
         return {
             "forwarding_probability": choose.choice((0.3, 0.6, 0.8, 1.0)),
@@ -139,7 +141,7 @@ def _settings(choose: random.Random, name: str, nodes: list[int]) -> dict[str, A
             "filter_bits": choose.choice((64, 16384)),
         }
     return {
-        "max_interests": choose.choice((1, 2, 10, 10)) if name == "Diffusion" else 10,
+        "max_interests": choose.choice((2, 3, 10, 10)),
         "max_gradients": choose.choice((1, 2, 10, 10)),
         "max_data": choose.choice((1, 3, 20)),
         "ttl": choose.choice((2, 4, 50, 50)),

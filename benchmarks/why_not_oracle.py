@@ -101,9 +101,9 @@ class Check:
     def _is_carrier(self, row: Row) -> bool:
         return row in self.life.rows
 
-    def _had(self, index: int, key: Any = -1) -> bool:
-        """Whether X had the reading by a row; a fault otherwise."""
-        held = self.life.holders(key)
+    def _had(self, index: int, copy: Copy | None = None) -> bool:
+        """Whether X had the reading by a row; a fault otherwise. Of a publication in pieces, it had this piece."""
+        held = self.life.holders(copy.key if copy is not None and copy.name == "piece" else -1)
         return self._expect(
             held.get(self.node, index + 1) <= index, "holder", f"node {self.node} did not have the reading by then"
         )
@@ -135,7 +135,8 @@ class Check:
             f"no neighbor of node {self.node} that lacks the reading leads to node {self.sink}; {sorted(held)} had it",
         )
         sent = [hop for hop in self.life.hops if hop.sent.node == self.node and key in (-1, hop.copy.key)]
-        if sent and self.node != self.reading.publisher:
+        # A node that gave a frame up may have sent others.
+        if sent and self.node != self.reading.publisher and row.event != "given_up":
             self._fault("went on", f"node {self.node} did send it, at {sent[0].sent.time_us} µs")
 
     def _later_hops(self, index: int, copy: Copy | None) -> Iterator[Hop]:
@@ -146,7 +147,7 @@ class Check:
     def _nothing_later(self, index: int, copy: Copy | None) -> None:
         """Check that no row behind one shows the reading of this sink on its way, or ended elsewhere."""
         is_notification = any(hop.copy.name == "notification" for hop in self.life.serving())
-        if is_notification and copy is not None and copy.name == "event":
+        if is_notification and copy is not None and copy.name in ("event", "matched"):
             self._fault("went on", f"a notification of it for node {self.sink} was sent")
             return
         passed: set[tuple[int, int, Any]] = set()
@@ -181,8 +182,8 @@ class Check:
 
     @staticmethod
     def _is_below(other: Copy, copy: Copy | None) -> bool:
-        """Whether a copy shows less of the way than the claimed copy: an event, where a notification is known."""
-        return copy is not None and copy.name == "notification" and other.name == "event"
+        """Whether a copy shows less of the way than the claimed copy: an event, where it was matched elsewhere."""
+        return copy is not None and copy.name in ("matched", "notification") and other.name == "event"
 
     def _is_harmless_at(self, received: Row) -> bool:
         """Whether the receiver dropped a frame as one that it had already."""
@@ -222,7 +223,7 @@ class Check:
             return
         copy = self.life.copy_at[row.index]
         self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
-        self._had(row.index, copy.key)
+        self._had(row.index, copy)
         held = self.life.holders(copy.key)
         if not self.is_unicast:
             if row.node in held:
@@ -233,11 +234,7 @@ class Check:
                     self._leads(row.node, held), "elsewhere", f"no arcs lead from {row.node} on to {self.sink}"
                 )
                 if self.facts.name == "DPS":
-                    self._expect(
-                        self._meshed(row.node, self.node, row.time_us),
-                        "astray",
-                        f"no links led from node {row.node} to node {self.sink}: the frame was for another subscriber",
-                    )
+                    self._not_astray(row)
             return
         for hop in self.life.serving():
             if hop.sent.node == self.node and hop.copy.key == copy.key:
@@ -246,6 +243,15 @@ class Check:
                         self._fault("went on", f"node {heard.node} received it from there at {heard.time_us} µs")
                         return
         self._nothing_later(row.index, copy)
+
+    def _not_astray(self, row: Row) -> None:
+        """Check that a frame was on its way to the sink, if other frames of the reading were (DPS)."""
+        ways = [hop for hop in self.life.hops if self._meshed(hop.sent.peer, hop.sent.node, hop.sent.time_us)]
+        if ways and not self._meshed(row.node, self.node, row.time_us):
+            way = ways[0].sent
+            self._fault(
+                "astray", f"no links led from {row.node} to the subscriber; {way.node}-{way.peer} was on the way"
+            )
 
     def _given_up(self, detail: str) -> None:
         row = self._proof("given_up", node=self.node, time_us=self.time_us, detail=detail)
@@ -265,6 +271,10 @@ class Check:
             if row.node == self.node and row.event in ("sent", "given_up") and row.index > rows[-1].index:
                 self._fault("went on", f"node {self.node}: {row.event} at {row.time_us} µs")
                 return
+        self._expect(not self.facts.is_down(self.node, self.facts.end_us), "down", f"node {self.node} was off")
+        own = [row for row in self.facts.rows[rows[-1].index :] if row.node == self.node]
+        is_busy = any(row.event in ("sent", "given_up") for row in own)
+        self._expect(is_busy, "idle", f"node {self.node} sent nothing else, and gave nothing up, until the end")
 
     def _check_chance(self) -> None:
         self._dropped("chance")
@@ -290,7 +300,7 @@ class Check:
         if not self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message"):
             return
         copy = self.life.copy_at.get(row.index)
-        self._had(row.index, -1 if copy is None else copy.key)
+        self._had(row.index, copy)
         if copy is not None:
             self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
         self._stops_at(row, copy if copy is not None else (Copy(row.message) if self.is_unicast else None))
@@ -410,7 +420,7 @@ class Check:
         stored = self._stored(matched)
         self._expect(not stored, "stored", f"node {self.node} stored queries {stored} of node {self.sink}")
         if self.sink != self.node:
-            self._nothing_later(matched.index, Copy("event", ("event", matched.value)))
+            self._nothing_later(matched.index, Copy("matched"))
 
     def _check_not_forwarded(self) -> None:
         rows = [row for row in self.proofs if row.event in ("received", "originated") and row.node == self.node]
