@@ -21,8 +21,8 @@ from soak_cases import USABLE, Case, both_ways
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.dps.automaton import ACTIVE
 from workbench.sim.columns import positions
+from workbench.sim.expected import Expected, expected
 from workbench.sim.metrics.rows import Rows
-from workbench.sim.missing import Missing, accounts
 from workbench.sim.workload import Publish, Subscribe
 
 # In which time a change has found its way: how often what a protocol keeps is refreshed, in seconds.
@@ -76,11 +76,11 @@ class Verdict(NamedTuple):
 def judge(case: Case, run: Any) -> Verdict:
     """What a run of a case with a trace shows."""
     rows = Rows(run.trace)
-    found = accounts(case.scenario, rows)
-    fate = _fates(case, rows, found.missing)
+    found = expected(case.scenario, rows)
+    fate = _fates(case, rows, found)
     metrics = run.metrics
     return Verdict(
-        len(found.owed.publication),
+        len(found.pairs.publication),
         *(int(np.count_nonzero(fate == kind)) for kind in ("apart", "unsettled", "excused", "missed")),
         int(metrics["wrong_deliveries"]),
         0 if _may_repeat(case) else int(metrics["duplicate_deliveries"]),
@@ -101,14 +101,22 @@ def _may_repeat(case: Case) -> bool:
 # Missing
 
 
-def _fates(case: Case, rows: Rows, missing: Missing) -> np.ndarray:
+def _fates(case: Case, rows: Rows, found: Expected) -> np.ndarray:
     """What each of the missing (m,) is: a word of the file's head."""
     changed_us = np.sort(_changes_us(case, rows))
     given_up = _given_up(case.protocol, rows)
     is_linked = _Linked(case, rows)
     is_stored = _Stored(rows) if case.protocol == "Diffusion" and not case.is_ideal else _always
     fates = []
-    for sink, publisher, number, subscribed_us, published_us, _, _ in zip(*missing, strict=True):
+    missing, asked, published = found.missing, found.subscriptions, found.publications
+    columns = (
+        missing.subscriber,
+        missing.publisher,
+        published.number[missing.publication],
+        asked.first_us[missing.subscription],
+        published.time_us[missing.publication],
+    )
+    for sink, publisher, number, subscribed_us, published_us in zip(*columns, strict=True):
         since_us = published_us - PERIODS * PERIOD_S[case.protocol] * SECOND
         first, last = np.searchsorted(changed_us, (since_us, published_us + LASTS_S * SECOND))
         here = int(sink), int(published_us)
@@ -318,21 +326,23 @@ def _first_s(rows: Rows, found: Any) -> float:
     if not recovered:
         return 0.0
     back_us, longest_us = max(recovered), 0
-    missing = {
-        (s, p, n) for s, p, n in zip(found.missing.sink, found.missing.publisher, found.missing.number, strict=True)
-    }
+    lacks = found.missing
+    numbers, times_us = (
+        column[lacks.publication] for column in (found.publications.number, found.publications.time_us)
+    )
+    missing = set(zip(lacks.subscriber, lacks.publisher, numbers, strict=True))
     missed_before = {
         (sink, publisher)
-        for sink, publisher, at_us in zip(
-            found.missing.sink, found.missing.publisher, found.missing.published_us, strict=True
-        )
+        for sink, publisher, at_us in zip(lacks.subscriber, lacks.publisher, times_us, strict=True)
         if at_us < back_us
     }
     for sink, publisher in missed_before:
-        mine = np.flatnonzero((found.published.node == publisher) & (found.published.time_us >= back_us))
-        arrived = (index for index in mine.tolist() if (sink, publisher, found.published.number[index]) not in missing)
+        mine = np.flatnonzero((found.publications.node == publisher) & (found.publications.time_us >= back_us))
+        arrived = (
+            index for index in mine.tolist() if (sink, publisher, found.publications.number[index]) not in missing
+        )
         first = next(arrived, None)
         if len(mine):
-            end_us = found.published.time_us[mine[-1] if first is None else first]
+            end_us = found.publications.time_us[mine[-1] if first is None else first]
             longest_us = max(longest_us, int(end_us) - back_us)
     return longest_us / SECOND

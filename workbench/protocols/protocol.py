@@ -64,11 +64,9 @@ class Protocol:
     # ``measure(scenario, rows) -> {name: number}``, and LOOKS_AT: the events, by their names in the trace, whose rows
     # that function asks for. SHOWN, if it has that, says how they are shown (`sim/metrics/shown.py`).
     metrics = ""
-    # The module that says why publications did not arrive, as only this protocol can; "" without one. It has
-    # ``explain(scenario, trace, missing) -> sentences``; `sim/explain.py` says what these are.
+    # The module that follows the readings that did not arrive as only this protocol can, and explains why; "" without
+    # one. `sim/explain.py` lists what it may have.
     explain = ""
-    # Reasons under which a node drops copies of what it has, or needs no more: no harm is done by these.
-    harmless_drops = ("duplicate",)
     # The module that takes this protocol's frames apart, by name; "" without one. `frame_fields.py` says what it has.
     frame = ""
     # The module of what may stand in the setting whose unit is "Filter", by name; "" without such a setting. It has

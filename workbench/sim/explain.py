@@ -1,18 +1,21 @@
 """Why a run delivered little or nothing, in sentences. Nothing here knows which protocol ran.
 
 Theory of operation
-    Each sentence is a fact that the scenario or the rows of the run prove: nobody asked, nobody published, one came too
-    late for the other, no attribute fits, no arcs lead there, a node was off, frames were lost. What is left is
-    *missing*: a publication that was owed to a subscription and did not arrive (`workbench.sim.missing`). What only the
-    protocol can say of that, the module says that its class names (``explain``); it has
-    ``explain(scenario, trace, missing) -> sentences``. ``trace`` (Rows) is None where the run kept none.
+    Each sentence is a fact that the scenario or the rows of the run prove. Some are about the workload: no subscription,
+    no publication, one too late for the other, attributes that do not match, no arcs between two nodes, a node that was
+    off. The others are about readings that were expected and not delivered: one for each cause of their accounts
+    (`workbench.sim.accounts`), and what the radio lost. A protocol adds what only it knows in the module that its class
+    names (``explain``), by these names, all of them optional:
+
+    sentences(scenario, missing)        sentences that the scenario proves; ``missing``: `workbench.sim.expected.Pairs`
+    clause(scenario, account)           the clause of a cause in the protocol's words, or None
+    last_step, CARRIERS, HARMLESS       how the accounts follow its messages (`workbench.sim.accounts`)
 
 Limits
-    Where several things went wrong, all of them are told, not which mattered most. What takes simulation to know, such
-    as which of many lost frames was the one, is not told.
+    If several things went wrong, all of them are named, not the one that mattered most.
 
 Cost
-    That of `workbench.sim.missing`.
+    That of `workbench.sim.accounts`.
 """
 
 from __future__ import annotations
@@ -27,13 +30,14 @@ import numpy as np
 from workbench.attributes.model import EQ, IS, TOPIC, Attribute
 from workbench.attributes.text import parse, to_text
 from workbench.protocols.protocol import Protocol
-from workbench.sim import workload
+from workbench.sim import accounts, workload
 from workbench.sim.columns import positions
+from workbench.sim.expected import Expected, by_text, expected
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.rows import Rows
 from workbench.sim.metrics.workload import Asked, Published, down_times, spells
-from workbench.sim.missing import Missing, Owed, accounts, by_text
 from workbench.sim.readings import Readings
+from workbench.sim.sentences import more, seconds
 
 LOW = 0.9  # A delivery ratio below it is worth a word.
 _SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published
@@ -41,17 +45,19 @@ _WORTH_TELLING = 0.05  # of receptions, where something is missing
 _VERBS = {workload.SUBSCRIBE: "subscribe to", workload.PUBLISH: "publish"}
 
 
-class Explanation:
-    """Why a run delivered little or nothing: ``sentences``, which may be none. ``str()`` has them line by line."""
+class Explanation(str):
+    """Why a run delivered little or nothing, as text: a headline, and a line for each of the ``sentences``."""
 
-    def __init__(self, headline: str, sentences: Iterable[str]) -> None:
-        self.headline = headline
-        self.sentences = tuple(sentences)
+    headline: str
+    sentences: tuple[str, ...]
 
-    def __str__(self) -> str:
-        return "\n".join((self.headline, *(f"- {sentence}" for sentence in self.sentences)))
+    def __new__(cls, headline: str, sentences: Iterable[str]) -> Explanation:
+        lines = tuple(sentences)
+        text = super().__new__(cls, "\n".join((headline, *(f"- {line}" for line in lines))))
+        text.headline, text.sentences = headline, lines
+        return text
 
-    __repr__ = __str__
+    __repr__ = str.__str__
 
     def _repr_html_(self) -> str:
         listed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
@@ -59,7 +65,7 @@ class Explanation:
 
 
 def hint(delivery_ratio: float) -> str:
-    """One line where delivery is low or not a number, which points to the explanation; else ""."""
+    """Return one line that points to the explanation if the delivery ratio is low or not a number, else ""."""
     if delivery_ratio >= LOW:
         return ""
     is_number = delivery_ratio == delivery_ratio
@@ -67,73 +73,136 @@ def hint(delivery_ratio: float) -> str:
 
 
 def explain(run: Any) -> Explanation:
-    """Why a run delivered little or nothing."""
+    """Return why a run delivered little or nothing."""
     scenario, metrics, rows = run.scenario, run.metrics, Rows(run._rows)
-    asked, published, _, samples, owed, missing = accounts(scenario, rows)
-    said = [
+    found = expected(scenario, rows)
+    asked, published, samples = found.subscriptions, found.publications, found.samples
+    sentences = [
         *_without(scenario, asked, published),
         *_after_the_end(scenario),
         *_while_down(scenario, rows),
         *_without_a_match(scenario, asked, published, samples),
         *_at_other_times(rows, asked, published, samples, bool(metrics["expected"])),
-        *_without_a_path(owed, asked, published),
+        *_without_a_path(found),
     ]
-    if len(missing.sink):
-        said += _lost(metrics)
-        module = scenario.protocol.explain
-        if module:
-            trace = rows if run.has_trace else None
-            said += importlib.import_module(module).explain(scenario, trace, missing)
-    return Explanation(_headline(run, metrics, len(said)), said)
+    if len(found.missing.subscriber):
+        sentences += _by_cause(run, found) if run.has_trace else ()
+        sentences += _lost(metrics)
+        sentences += getattr(_module(scenario), "sentences", _no_sentences)(scenario, found.missing)
+    return Explanation(_headline(run, metrics, len(sentences)), sentences)
+
+
+def _no_sentences(scenario: Any, missing: Any) -> tuple[str, ...]:
+    return ()
 
 
 def _headline(run: Any, metrics: Any, count: int) -> str:
     if not metrics["expected"]:
-        return "No sample was expected to be delivered" + (":" if count else ".")
-    counts = f"{metrics['delivered']:,.0f} of {metrics['expected']:,.0f} samples that were expected were delivered"
+        return "No reading was expected to be delivered" + (":" if count else ".")
+    counts = f"{metrics['delivered']:,.0f} of {metrics['expected']:,.0f} readings that were expected were delivered"
     if count:
         return f"{counts}:"
     if metrics["delivered"] == metrics["expected"]:
         return f"{counts}."
-    hint_at_more = "" if run.has_trace else '; a run with record="trace" may tell more'
+    hint_at_more = "" if run.has_trace else '; a run with record="trace" may show more'
     return f"{counts}. Neither the scenario nor what was recorded proves why{hint_at_more}."
 
 
-# Words
+def _module(scenario: Any) -> Any:
+    name = scenario.protocol.explain
+    return importlib.import_module(name) if name else None
 
 
-def seconds(time_us: int) -> str:
-    """A time for people: "12.5 s"."""
-    return f"{time_us / 1e6:.6g} s"
+# Readings that were not delivered
+
+_LOST = {
+    "link": "and the link lost it",
+    "collision": "and it collided there",
+    "half_duplex": "and that node was sending itself",
+    "down": "and that node was down",
+}
 
 
-def more(count: int) -> str:
-    """How many others there are like the first of ``count``: " (and 3 more like it)"; "" if there are none."""
-    return f" (and {count - 1:,} more like it)" if count > 1 else ""
+def _by_cause(run: Any, found: Expected) -> Iterator[str]:
+    """Yield a sentence for each cause, with the last reading that was lost to it; the most common cause first."""
+    groups: dict[tuple[str, str], list[accounts.Account]] = {}
+    for account in accounts.missing(run, found):
+        # A detail is a reason, or a number of parts.
+        reason = "" if account.detail.isdigit() else account.detail
+        groups.setdefault((account.cause, reason), []).append(account)
+    for alike in sorted(groups.values(), key=len, reverse=True):
+        yield f"{sentence(run.scenario, alike[-1])[:-1]}{more(len(alike))}."
 
 
-# What protocols share
+def sentence(scenario: Any, account: accounts.Account) -> str:
+    """Return what an account proves, as a sentence."""
+    publisher, number = account.reading
+    reading = f"Reading {number} of node {publisher}, published at {seconds(account.published_us)},"
+    if account.delivered_us is not None:
+        return f"{reading} was delivered to node {account.subscriber} at {seconds(account.delivered_us)}."
+    clause = getattr(_module(scenario), "clause", _no_clause)(scenario, account)
+    return f"{reading} did not reach node {account.subscriber}: {clause or _clause(account)}."
 
 
-def beyond(missing: Missing, most: int, what: str) -> Iterator[str]:
-    """The sentence of the first of those whose path, there or back, has more hops than ``what`` a message lives for."""
-    far = missing.those((missing.hops > most) | (missing.hops_back > most))
-    if len(far.sink):
-        hops = max(far.hops[0], far.hops_back[0])
-        yield (
-            f"{what} is shorter than the way: the shortest path between node {far.publisher[0]} and node "
-            f"{far.sink[0]} has {hops} hops{more(len(far.sink))}."
-        )
+def _no_clause(scenario: Any, account: accounts.Account) -> None:
+    return None
 
 
-def unheard(missing: Missing, what: str) -> Iterator[str]:
-    """The sentence of the first sink that hears its publisher and is not heard by it; ``what`` it sends in vain."""
-    deaf = missing.those((missing.hops >= 0) & (missing.hops_back < 0))
-    if len(deaf.sink):
-        yield (
-            f"Arcs lead from node {deaf.publisher[0]} to node {deaf.sink[0]} and none back, so {what} of node "
-            f"{deaf.sink[0]} cannot come to it{more(len(deaf.sink))}."
-        )
+def _clause(account: accounts.Account) -> str:
+    cause, node, neighbor, detail = account.cause, account.node, account.neighbor, account.detail
+    subscriber, when = account.subscriber, seconds(account.time_us)
+    if cause in ("lost", "down") and neighbor is not None:
+        lost = _LOST.get(detail, f"and it was lost ({detail})")
+        return f"node {node} had it last; it sent it to node {neighbor} at {when}, {lost}"
+    if cause == "disconnected":
+        return _disconnected(account)
+    clauses = {
+        "down": f"node {node} failed at {when}, before its frame was sent",
+        "saturated": (
+            f"node {node} gave its frame up at {when}, as the channel was busy"
+            if detail == "channel_busy"
+            else f"node {node} had it to send from {when} on, and its radio sent other frames until the run ended"
+        ),
+        "run_ended": f"node {node} had it to send from {when} on, and the run ended before",
+        "chance": f"node {node} had it last and did not forward it, by chance",
+        "ttl": f"node {node} had it last and dropped it, as it had gone as many hops as it may",
+        "filtered": (
+            f"a filter of node {node} dropped it"
+            if len(account.rows) == 1
+            else f"a filter changed it on its way, and node {node} had no use for the rest"
+        ),
+        "evicted": f"node {node} had evicted what node {subscriber} asked for",
+        "expired": f"at {when} what node {node} knew of node {subscriber}'s subscription had ended ({detail})",
+        "dropped": f"node {node} had it last and dropped it at {when}: {detail}",
+        "incomplete": f"parts of it came to node {node}, the last at {when}, and never all of them",
+        "too_late": f"it came at {when}, when the subscription had ended",
+        "not_asked": (
+            f"by {when} no subscription of node {subscriber} had come to node {node}"
+            + ("" if neighbor is None else f" from node {neighbor}")
+        ),
+        "no_base": (
+            f"node {node} could not use the interests that node {neighbor} sent, as they were changes of others that "
+            "had not come"
+        ),
+        "no_link": f"the link from node {node} to node {neighbor} was {detail or 'not there'} at {when}",
+        "no_place": f"node {node}, which had it at {when}, had no place in a tree",
+        "not_matched": f"no subscription of node {subscriber} was stored at node {node} when it came there, at {when}",
+        "not_forwarded": f"node {node} had it last, at {when}, and sent nothing of it on",
+        "not_proven": "the rows of the trace do not prove why",
+    }
+    return clauses.get(cause, cause)
+
+
+def _disconnected(account: accounts.Account) -> str:
+    start, goal, from_us = account.reading.publisher, account.subscriber, account.published_us
+    if account.detail == "from the subscriber":
+        cut = "" if account.neighbor is None else f": it was cut behind node {account.node}"
+        return f"until {seconds(account.time_us)} nothing of node {goal} could come to the nodes that had it{cut}"
+    cut = "" if account.neighbor is None else f": it was cut between node {account.node} and node {account.neighbor}"
+    return (
+        f"from {seconds(from_us)} to {seconds(account.time_us)} no path of nodes that were up led from node {start} to "
+        f"node {goal}{cut}"
+    )
 
 
 # Who asks, who publishes, and when
@@ -285,15 +354,14 @@ def _compares_bytes(protocol: Protocol) -> bool:
 # What is missing
 
 
-def _without_a_path(owed: Owed, asked: Asked, published: Published) -> Iterator[str]:
-    apart = np.flatnonzero(owed.hops < 0)
-    if len(apart):
-        publisher, sink = published.node[owed.publication[apart]], asked.node[owed.subscription[apart]]
-        ways = {*zip(publisher.tolist(), sink.tolist(), strict=True)}
+def _without_a_path(found: Expected) -> Iterator[str]:
+    asked, apart = found.subscriptions, found.pairs.those(found.pairs.hops < 0)
+    if len(apart.publisher):
+        ways = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
         yield (
-            f"No path leads from node {publisher[0]}, which publishes, to node {sink[0]}, which subscribes to "
-            f"{asked.texts[asked.what[owed.subscription[apart[0]]]]}{more(len(ways))}; what is published there is not "
-            "expected here."
+            f"No path leads from node {apart.publisher[0]}, which publishes, to node {apart.subscriber[0]}, which "
+            f"subscribes to {asked.texts[asked.what[apart.subscription[0]]]}{more(len(ways))}; what is published there "
+            "is not expected here."
         )
 
 

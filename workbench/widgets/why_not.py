@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.errors import WorkbenchError
-from workbench.sim.why_not import ends
+from workbench.sim import accounts, explain
 from workbench.widgets.controls import said_html, words
 from workbench.widgets.later import Later
 
@@ -68,14 +68,13 @@ class WhyNot(widgets.VBox):
 def _told(run: Any, look: Callable[[], None]) -> str:
     metrics = run.metrics
     missing = int(metrics["expected"] - metrics["delivered"])
-    text = "<p>Everything arrived.</p>"
-    if missing or not metrics["expected"]:
-        told = run.explain()
-        # Where it proves nothing, the lines below say more than that.
-        text = "" if missing and not told.sentences else told._repr_html_()
+    if not missing and metrics["expected"]:
+        return "<p>Everything arrived.</p>"
+    text = run.explain()._repr_html_()
     look()
     if missing:
-        lines = "".join(f"<li>{html.escape(str(end))}</li>" for end in ends(run, SHOWN, look))
+        last = reversed(accounts.missing(run, most=SHOWN, look=look))
+        lines = "".join(f"<li>{html.escape(explain.sentence(run.scenario, account))}</li>" for account in last)
         more = f"<p>The last {SHOWN} of {missing:,}.</p>" if missing > SHOWN else ""
         text += f"<h4>What did not arrive, the last first</h4><ul class='wb-ends'>{lines}</ul>{more}"
     return text

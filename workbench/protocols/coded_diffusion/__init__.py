@@ -108,7 +108,6 @@ class CodedDiffusion(Protocol):
     node = CodedDiffusionNode
     parameters = PARAMETERS
     disseminates = True
-    harmless_drops = ("duplicate", "decoded", "not_innovative")
     fast = "workbench.protocols.coded_diffusion.fast"
     frame = "workbench.protocols.coded_diffusion.frame"
     explain = "workbench.protocols.coded_diffusion.explain"

@@ -194,7 +194,6 @@ class DPS(Protocol):
     parameters = PARAMETERS
     largest_address = 0x7FFFFFFF
     fast = "workbench.protocols.dps.fast"
-    harmless_drops = ("duplicate", "stale")
     frame = "workbench.protocols.dps.views.frame"
     explain = "workbench.protocols.dps.explain"
     presets = PRESETS

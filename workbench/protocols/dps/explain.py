@@ -1,86 +1,117 @@
-"""Why publications did not arrive, as only DPS can say; `workbench.sim.explain` finds it through the class."""
+"""Why readings were not delivered, as far as only DPS can show: publications go over active links that ask for them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from workbench.protocols.dps.publications import NAME
 from workbench.protocols.dps.rules import takes_publications
-from workbench.sim.columns import positions
-from workbench.sim.explain import more, seconds, unheard
-from workbench.sim.metrics import Rows
-from workbench.sim.missing import Missing
+from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.sim.expected import Pairs
+from workbench.sim.sentences import seconds, unheard
+
+CARRIERS = (NAME,)
+HARMLESS = ("duplicate", "stale")
+# A node drops a publication for these where no neighbor asks for it: that is what is to be explained.
+_UNASKED = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
-def explain(scenario: Any, trace: Rows | None, missing: Missing) -> Iterator[str]:
-    """A publication goes over the links that stand, to those neighbors whose interests it may meet, and only once."""
+def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
+    """Yield what the network alone proves: interests need a path back."""
     yield from unheard(missing, "an interest")
-    if trace is None:
-        return
-    unsent = missing.those(_is_unsent(trace, missing))
-    links = _links(trace, {*unsent.publisher.tolist()})
-    standing = np.zeros(len(unsent.publisher), np.int64)
-    for node, (times, counts) in links.items():
-        mine = np.flatnonzero(unsent.publisher == node)
-        standing[mine] = counts[np.searchsorted(times, unsent.published_us[mine], side="right")]
-    without = unsent.those(standing == 0)
-    if len(without.publisher):
-        node, time_us = int(without.publisher[0]), int(without.published_us[0])
-        yield (
-            f"Node {node} had no link when it published at {seconds(time_us)}{_first_link(links, node, time_us)}, so "
-            f"it sent the publication to nobody{more(_publications(without))}."
+
+
+def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return the last step on the way over active links to the subscriber."""
+    holders = trail.holders
+    if pair.subscriber in holders:
+        return trail.outcome(pair.subscriber, ())
+    links = _Links(evidence, holders, pair.published)
+    path = links.path(pair.subscriber)
+    if path is None:
+        return _without_link(evidence, pair, links)
+    node, neighbor = path
+    step = trail.outcome(node, (neighbor,))
+    if step is not None and step.detail not in _UNASKED:
+        return step
+    if not trail.at("forwarded", node) and not trail.at("sent", node) and node != pair.publisher and step is None:
+        row = holders[node]
+        return Step("run_ended", node, None, row.time_us, "", (row,))
+    return _unasked(evidence, node, neighbor, links.when(node))
+
+
+class _Links:
+    """The active links of nodes at the time of one reading."""
+
+    def __init__(self, evidence: Evidence, holders: dict[int, Row], published: Row) -> None:
+        self._evidence = evidence
+        self.holders = holders
+        self._last = max((row.index for row in holders.values()), default=published.index)
+        self._published = published
+        self.reached: set[int] = set()
+
+    def when(self, node: int) -> Row:
+        """Return the row with which a node came to hold the reading."""
+        return self.holders.get(node, self._published)
+
+    def state(self, node: int) -> dict[int, Row]:
+        """Return neighbor -> the last row "link_set" of a node before it held the reading, or the last node did."""
+        index = self.holders[node].index if node in self.holders else self._last
+        return {row.peer: row for row in self._evidence.at("link_set", node) if row.index < index}
+
+    def path(self, subscriber: int) -> tuple[int, int] | None:
+        """Return (holder, neighbor) where the way over active links to the subscriber begins, or None without one."""
+        begin: dict[int, tuple[int, int] | None] = dict.fromkeys(self.holders)
+        waiting = list(self.holders)
+        for node in waiting:  # Grows meanwhile: breadth first.
+            for neighbor, row in self.state(node).items():
+                if takes_publications(row.value) and neighbor not in begin:
+                    begin[neighbor] = begin[node] or (node, neighbor)
+                    waiting.append(neighbor)
+            if subscriber in begin:
+                break
+        self.reached = set(begin)
+        return begin.get(subscriber)
+
+
+def _without_link(evidence: Evidence, pair: Pair, links: _Links) -> Step | None:
+    cut = next(evidence.crossings(links.reached or {pair.publisher}, pair.subscriber), None)
+    if cut is None:
+        return None
+    node, neighbor, _ = cut
+    last = links.state(node).get(neighbor)
+    when = links.when(node)
+    detail = "" if last is None else last.detail
+    return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if last is None else (last,))))
+
+
+def _unasked(evidence: Evidence, node: int, neighbor: int, when: Row) -> Step:
+    """Return why a node did not send a publication over an active link: no interests had come from there that ask."""
+    interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.index < when.index][-1:]
+    since = interests[0].index if interests else -1
+    refused = [
+        row
+        for row in evidence.at("dropped", node, peer=neighbor)
+        if row.detail == "no_base" and since < row.index < when.index
+    ]
+    if refused:
+        return Step("no_base", node, neighbor, when.time_us, "no_base", (refused[-1], when))
+    return Step("not_asked", node, neighbor, when.time_us, "", (*interests, when))
+
+
+def clause(scenario: Any, account: Any) -> str | None:
+    """Return the clause on links and the interests behind them."""
+    node, neighbor, subscriber = account.node, account.neighbor, account.subscriber
+    when = seconds(account.time_us)
+    if account.cause == "not_asked":
+        return (
+            f"node {node} did not send it to node {neighbor} at {when}: no interest in it had come from there, where the "
+            f"active links lead to node {subscriber}"
         )
-    unasked = unsent.those(standing > 0)
-    if len(unasked.publisher):
-        yield (
-            f"Node {unasked.publisher[0]} published at {seconds(unasked.published_us[0])} and sent it to nobody: no "
-            f"subscription of node {unasked.sink[0]} had come to it over its links{more(_publications(unasked))}."
+    if account.cause == "no_base":
+        return (
+            f"node {node} did not send it to node {neighbor} at {when}: it could not apply the change of interests "
+            f"that came from there, as it lacked the interests before (no_base)"
         )
-
-
-def _publications(missing: Missing) -> int:
-    return len({*zip(missing.publisher.tolist(), missing.number.tolist(), strict=True)})
-
-
-def _is_unsent(trace: Rows, missing: Missing) -> np.ndarray:
-    """Whether the publisher itself never tried to send it (m,)."""
-    origin, sequence, node, number = trace.columns("originated", "origin", "sequence", "node", "value")
-    found = positions((missing.publisher, missing.number), (node, number))
-    message = np.append(origin, -1)[found], np.append(sequence, -1)[found]
-    is_unsent = found >= 0
-    for event in ("sent", "given_up"):
-        code, *tried = trace.columns(event, "message", "node", "origin", "sequence")
-        is_publication = code == _code(trace, NAME)
-        tried = [column[is_publication] for column in tried]
-        is_unsent &= positions((missing.publisher, *message), tuple(tried)) < 0
-    return is_unsent
-
-
-def _code(trace: Rows, name: str) -> int:
-    texts = trace.texts("message")
-    return texts.index(name) if name in texts else -1
-
-
-def _links(trace: Rows, nodes: set[int]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """node -> (times (t,) of changes, number of active links (t + 1,) before the first of them and after each)."""
-    active: dict[int, set[int]] = defaultdict(set)
-    changes: dict[int, list[tuple[int, int]]] = {node: [] for node in nodes}
-    for row in trace.of("link_set"):
-        if row["node"] in nodes:
-            of_node = active[row["node"]]
-            (of_node.add if takes_publications(row["value"]) else of_node.discard)(row["peer"])
-            changes[row["node"]].append((row["time_us"], len(of_node)))
-    return {
-        node: (np.array([time for time, _ in found], np.int64), np.array([0, *(count for _, count in found)], np.int64))
-        for node, found in changes.items()
-    }
-
-
-def _first_link(links: dict[int, tuple[np.ndarray, np.ndarray]], node: int, time_us: int) -> str:
-    times, counts = links[node]
-    later = times[(times > time_us) & (counts[1:] > 0)]
-    return f" (the next one stood at {seconds(int(later[0]))})" if len(later) else ""
+    return None

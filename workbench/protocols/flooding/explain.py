@@ -1,15 +1,15 @@
-"""Why publications did not arrive, as only flooding can say; `workbench.sim.explain` finds it through the class."""
+"""Why readings were not delivered, as far as only flooding can show; `workbench.sim.explain` loads it by its name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.sim.explain import beyond
-from workbench.sim.missing import Missing
+from workbench.sim.expected import Pairs
+from workbench.sim.sentences import beyond
 
 
-def explain(scenario: Any, trace: Any, missing: Missing) -> Iterator[str]:
-    """A flood goes as many hops as its ttl says, and needs no way back."""
+def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
+    """Yield a sentence if paths are longer than the ttl of a flood."""
     ttl = scenario.protocol.ttl
-    yield from beyond(missing._replace(hops_back=missing.hops), ttl, f"A flood's ttl of {ttl} hops")
+    yield from beyond(missing, missing.hops, ttl, f"A flood's ttl of {ttl} hops")

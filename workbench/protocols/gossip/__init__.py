@@ -54,7 +54,7 @@ class Gossip(Protocol):
     parameters = PARAMETERS
     disseminates = True
     frame = "workbench.protocols.gossip.frame"
-    explain = flooding.Flooding.explain
+    explain = "workbench.protocols.gossip.explain"
     presets = PRESETS
 
     @property

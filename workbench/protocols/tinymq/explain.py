@@ -1,72 +1,122 @@
-"""Why publications did not arrive, as only TinyMQ can say; `workbench.sim.explain` finds it through the class."""
+"""Why readings were not delivered, as far as only TinyMQ can show: events meet queries at rendezvous nodes."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
-import numpy as np
+from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.sim.expected import Pairs
+from workbench.sim.metrics.matching import matching_of
+from workbench.sim.sentences import seconds, unheard
+from workbench.sim.steps import last_outcome
 
-from workbench.sim.explain import more, seconds, unheard
-from workbench.sim.metrics import Rows
-from workbench.sim.missing import Missing
+CARRIERS = ("event", "notification")
+HARMLESS = ("duplicate", "repeated")
 
 
-def explain(scenario: Any, trace: Rows | None, missing: Missing) -> Iterator[str]:
-    """An event is matched with the queries that are stored where it comes, and both take a place in a tree to send."""
+def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
+    """Yield what the network alone proves: queries need a path back."""
     yield from unheard(missing, "a query")
-    if trace is None:
-        return
-    node, bits = trace.columns("key_set", "node", "value")
-    placed = node[bits >= 0]
-    for kind, nodes in (("publisher", missing.publisher), ("sink", missing.sink)):
-        homeless = np.unique(nodes[~np.isin(nodes, placed)])
-        if len(homeless):
-            yield f"Node {homeless[0]}, a {kind}, never got a place in a tree{more(len(homeless))}."
-    moved = missing.those(np.isin(missing.publisher, placed))
-    unmatched = moved.those(_is_unmatched(trace, moved))
-    if len(unmatched.sink):
-        yield (
-            f"Node {unmatched.publisher[0]} published at {seconds(unmatched.published_us[0])}, and where the event "
-            f"came no query of node {unmatched.sink[0]} was stored by then: an event is matched only with what is "
-            f"stored when it comes{more(len(unmatched.sink))}."
+
+
+def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return the last step of the event on its way to rendezvous nodes, or of the notification from there."""
+    events = trail.only("event")
+    matched = trail.of("event_matched")
+    notifiers = [row for row in matched if _is_stored(evidence, pair, row)]
+    if notifiers:
+        return _of_notification(evidence, pair, trail.only("notification"), notifiers)
+    step = last_outcome(evidence, events, dict.fromkeys(events.holders))
+    every_tree = {row.value for row in matched} >= set(range(len(evidence.scenario.protocol.roots)))
+    if matched and (every_tree or step is None or step.cause == "not_forwarded"):
+        last = matched[-1]
+        later = _first_stored(evidence, pair, last)
+        return Step("not_matched", last.node, None, last.time_us, "", (*matched, *later))
+    homeless = None if step is None else _without_place(evidence, step)
+    return homeless or step
+
+
+def _of_notification(evidence: Evidence, pair: Pair, trail: Trail, notifiers: list[Row]) -> Step | None:
+    """Return the last step of a notification on its way from the rendezvous nodes that sent it."""
+    starts = [row.node for row in notifiers]
+    along = _reached(evidence, pair, trail, starts, True)
+    step = last_outcome(evidence, trail, along)
+    if step is None or step.cause == "not_forwarded":
+        everywhere = _reached(evidence, pair, trail, starts, False)
+        step = last_outcome(evidence, trail, everywhere) or step
+    if step is None and not trail.of("sent"):
+        last = notifiers[-1]
+        step = Step("not_forwarded", last.node, None, last.time_us, "", (last,))
+    return None if step is None else _without_place(evidence, step) or step
+
+
+def _reached(
+    evidence: Evidence, pair: Pair, trail: Trail, starts: Collection[int], on_path: bool
+) -> dict[int, set[int] | None]:
+    """Return the nodes that had the notification; ``on_path``: by neighbors that had sent the subscriber's query."""
+    reached: dict[int, set[int] | None] = {}
+    waiting = list(starts)
+    after: dict[int, list[int]] = {}
+    for sender, receiver in trail.arrivals:
+        after.setdefault(sender, []).append(receiver)
+    while waiting:
+        node = waiting.pop()
+        if node in reached:
+            continue
+        senders = {row.peer for row in _queries(evidence, node, pair.subscriber)} if on_path else None
+        reached[node] = senders
+        waiting += [one for one in after.get(node, ()) if senders is None or one in senders]
+    return reached
+
+
+def _queries(evidence: Evidence, node: int, subscriber: int) -> list[Row]:
+    rows = evidence.at("received", node, origin=subscriber)
+    return [row for row in rows if row.message == "query"]
+
+
+def _is_stored(evidence: Evidence, pair: Pair, matched: Row) -> bool:
+    """Return whether a rendezvous node stored a query of the subscriber when an event came to it."""
+    last: dict[int, Row] = {}
+    for row in _stored(evidence, pair, matched.node):
+        if row.index < matched.index and abs(row.value) == matched.value + 1:
+            last[row.sequence] = row
+    return any(row.value > 0 for row in last.values())
+
+
+def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
+    """Return the first row by which a rendezvous node stored a query of the subscriber after an event came to it."""
+    rows = _stored(evidence, pair, matched.node)
+    return [row for row in rows if row.index > matched.index and row.value > 0][:1]
+
+
+def _stored(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
+    samples = matching_of(evidence.scenario.protocol).samples
+    rows = evidence.at("query_stored", node, origin=pair.subscriber)
+    return [row for row in rows if samples(row.detail, pair.published.detail)]
+
+
+def _without_place(evidence: Evidence, step: Step) -> Step | None:
+    """Return that a node kept a message because it had no key, if its rows "key_set" show that."""
+    if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
+        return None
+    last: dict[int, Row] = {}
+    for row in evidence.at("key_set", step.node):
+        if row.index < step.rows[-1].index:
+            last[row.origin] = row
+    if any(row.value >= 0 for row in last.values()):
+        return None
+    return Step("no_place", step.node, None, step.time_us, step.detail, (*last.values(), *step.rows))
+
+
+def clause(scenario: Any, account: Any) -> str | None:
+    """Return the clause on a rendezvous node without the query, and on a node without a key."""
+    node, when = account.node, seconds(account.time_us)
+    if account.cause == "not_matched":
+        return (
+            f"where the event came, at node {node} at {when}, no query of node {account.subscriber} was stored by then: "
+            "an event is matched only with queries that are stored when it comes"
         )
-
-
-def _is_unmatched(trace: Rows, missing: Missing) -> np.ndarray:
-    """Whether no node that had the event stored a query of the sink by the last time it had it (m,).
-
-    False for an event of which a frame was lost or dropped: it might have come further.
-    """
-    stored: dict[tuple[int, int], int] = {}  # (sink, node) -> when a query was stored first
-    for row in trace.of("query_stored"):
-        if row["value"] > 0:
-            stored.setdefault((row["origin"], row["node"]), row["time_us"])
-    had: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # event -> node -> when it had it last
-    for name in ("held", "received", "forwarded"):
-        for origin, sequence, node, time_us in _of_events(trace, name, missing):
-            nodes = had[origin, sequence]
-            nodes[node] = max(nodes.get(node, 0), time_us)
-    cut_short = {
-        (origin, sequence)
-        for name in ("dropped", "lost", "given_up")
-        for origin, sequence, _, _ in _of_events(trace, name, missing)
-    }
-    events = zip(missing.publisher.tolist(), missing.number.tolist(), strict=True)
-    found = [
-        bool(had.get(event))
-        and event not in cut_short
-        and all(stored.get((sink, node), time_us + 1) > time_us for node, time_us in had[event].items())
-        for event, sink in zip(events, missing.sink.tolist(), strict=True)
-    ]
-    return np.array(found, np.bool_)
-
-
-def _of_events(trace: Rows, name: str, missing: Missing) -> Iterator[tuple[int, ...]]:
-    """(origin, sequence, node, time in µs) of rows about events of these publishers, without drops of duplicates."""
-    message, detail, *columns = trace.columns(name, "message", "detail", "origin", "sequence", "node", "time_us")
-    messages = [code for code, text in enumerate(trace.texts("message")) if text in ("event", "notification")]
-    others = [code for code, text in enumerate(trace.texts("detail")) if text == "duplicate"]
-    is_one = np.isin(message, messages) & ~np.isin(detail, others) & np.isin(columns[0], missing.publisher)
-    yield from zip(*(column[is_one].tolist() for column in columns), strict=True)
+    if account.cause == "no_place":
+        return f"node {node}, which had it at {when}, had no place in a tree"
+    return None

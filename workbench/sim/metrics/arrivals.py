@@ -22,11 +22,15 @@ _MESSAGE = "message", "origin", "sequence"  # the columns that name one
 
 
 class Arrived(NamedTuple):
-    """Deliveries that stand for a publication in columns (a,), by index; and how many others there are."""
+    """Deliveries that stand for a publication in columns (a,), by index; and how many others there are.
+
+    ``row``: the place of a delivery among the rows "delivered".
+    """
 
     subscription: np.ndarray
     publication: np.ndarray
     time_us: np.ndarray
+    row: np.ndarray
     wrong: int
     duplicates: int
 
@@ -46,6 +50,7 @@ class _Deliveries(NamedTuple):
     time_us: np.ndarray
     text: np.ndarray
     may_differ: np.ndarray
+    row: np.ndarray
 
     def those(self, chosen: np.ndarray) -> _Deliveries:
         """Some of them, by a mask (d,)."""
@@ -69,7 +74,7 @@ def arrivals(rows: Rows, asked: Asked, published: Published, matching: Matching,
     texts = [rows.texts("detail")[code] for code in codes.tolist()]
     subscription = positions((node, number), (asked.node, asked.number))
     may_differ = positions((name, origin, sequence), _changed(rows, changes)) >= 0
-    every = _Deliveries(subscription, message, time_us, text, may_differ)
+    every = _Deliveries(subscription, message, time_us, text, may_differ, np.arange(len(node)))
     right = every.those(_in_time(every, asked))
     right = right.those(_matches(right, asked, texts, matching))
     (keys,) = row_keys((right.message, asked.what[right.subscription]))
@@ -78,7 +83,7 @@ def arrivals(rows: Rows, asked: Asked, published: Published, matching: Matching,
     items = _items(*pairs, carried, asked, published, texts, matching)
     publication, is_again, is_wrong = _credited(right, pair, items)
     stands = publication >= 0
-    columns = right.subscription[stands], publication[stands], right.time_us[stands]
+    columns = right.subscription[stands], publication[stands], right.time_us[stands], right.row[stands]
     wrong = len(node) - len(right.text) + int(np.count_nonzero(is_wrong))
     return Arrived(*columns, wrong, int(np.count_nonzero(is_again)))
 

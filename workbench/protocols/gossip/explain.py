@@ -1,0 +1,20 @@
+"""Why readings were not delivered, as far as only gossip can show: nodes forward by chance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.protocols.flooding.explain import sentences
+
+__all__ = ["clause", "sentences"]
+
+
+def clause(scenario: Any, account: Any) -> str | None:
+    """Return the clause on a node that did not forward a reading."""
+    if account.cause != "chance":
+        return None
+    probability = scenario.protocol.forwarding_probability
+    return (
+        f"node {account.node} had it last and, by chance, did not forward it: a node does so with a probability of "
+        f"{probability:g} (forwarding_probability)"
+    )

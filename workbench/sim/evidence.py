@@ -1,0 +1,409 @@
+"""The rows of a trace as evidence: by event, and by the reading that they carry.
+
+    Evidence(scenario, table, carriers)     the whole trace
+    evidence.trail(publisher, number)       the rows of one reading
+    Step                                    what rows prove of it
+
+A protocol's module `explain` follows a reading with these. Rows are known by their index in the trace.
+
+Cost
+    One pass over the trace and a sort of the rows that carry readings; for each trail a slice of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.sim import trace
+from workbench.sim.columns import row_keys
+
+_NUMBERS = "time_us", "node", "peer", "origin", "sequence", "value"
+_TEXTS = "event", "message", "detail"
+_FOLLOWED = [
+    "originated",
+    "sent",
+    "received",
+    "lost",
+    "given_up",
+    "dropped",
+    "forwarded",
+    "held",
+    "delivered",
+    "filtered",
+    "innovative",
+    "event_matched",
+]
+
+
+class Row(NamedTuple):
+    """A row of the trace, with its index there."""
+
+    index: int
+    time_us: int
+    node: int
+    peer: int
+    origin: int
+    sequence: int
+    value: int
+    event: str
+    message: str
+    detail: str
+
+
+class Step(NamedTuple):
+    """The last proven step of a reading: a key of `accounts.CAUSES`, where, to whom, when, why, and the proof.
+
+    ``neighbor``: None without one. ``rows``: the rows that prove it.
+    """
+
+    cause: str
+    node: int
+    neighbor: int | None
+    time_us: int
+    detail: str
+    rows: tuple[Row, ...]
+
+
+class Pair(NamedTuple):
+    """A reading and a subscription that expected it in vain; ``published`` and ``subscribed``: their rows."""
+
+    publisher: int
+    number: int
+    subscriber: int
+    published: Row
+    subscribed: Row
+    ended_us: int  # when the subscription ended, or the end of the run
+    ended: Row | None  # the row "unsubscribed", if there is one
+
+
+class Trail:
+    """The rows of the messages that carry one reading, in order of time; ``holders``: node -> the row that shows it.
+
+    A holder is the publisher, once it has sent the reading on its way, or a node that received a message with it.
+    """
+
+    def __init__(self, rows: _Slice, harmless: Collection[str]) -> None:
+        self._rows = rows
+        self._harmless = frozenset(harmless)
+        self._found: dict[str, list[Row]] = {}
+
+    def of(self, event: str) -> list[Row]:
+        """Return the rows of an event."""
+        if event not in self._found:
+            self._found[event] = self._rows.of(event)
+        return self._found[event]
+
+    def at(self, event: str, node: int) -> list[Row]:
+        """Return the rows of an event at a node."""
+        return [row for row in self.of(event) if row.node == node]
+
+    def only(self, message: str) -> Trail:
+        """Return the rows of messages of one name."""
+        return Trail(self._rows.only(message), self._harmless)
+
+    @cached_property
+    def drops(self) -> list[Row]:
+        """The drops that ended something: not those of copies."""
+        return [row for row in self.of("dropped") if row.detail not in self._harmless]
+
+    @cached_property
+    def holders(self) -> dict[int, Row]:
+        """Node -> the first row that shows it with the reading."""
+        holders = {row.node: row for row in reversed(self._rows.firsts("received"))}
+        holders.update((row.node, row) for row in reversed(self.of("originated")))
+        return holders
+
+    @cached_property
+    def arrivals(self) -> dict[tuple[int, int], Row]:
+        """(Sender, receiver) -> the last row "received"."""
+        return {(row.peer, row.node): row for row in self.of("received")}
+
+    @cached_property
+    def losses(self) -> dict[tuple[int, int], Row]:
+        """(Sender, receiver) -> the last row "lost", unless the receiver got the reading from this sender."""
+        return {(row.peer, row.node): row for row in self.of("lost") if not self._rows.is_received(row.peer, row.node)}
+
+    def outcome(self, node: int, neighbors: Iterable[int] | None = None) -> Step | None:
+        """Return the last proven end of the reading at a node that held it, or None.
+
+        ``neighbors``: those to which a loss counts; None for all.
+        """
+        steps = [
+            Step("down" if row.detail == "down" else "lost", node, row.node, row.time_us, row.detail, (row,))
+            for (sender, receiver), row in self.losses.items()
+            if sender == node and (neighbors is None or receiver in neighbors)
+        ]
+        steps += [dropped(row) for row in self.drops if row.node == node]
+        steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
+        return max(steps, key=lambda step: step.rows[-1].index) if steps else None
+
+
+CAUSE_OF_DROP = {"filter": "filtered", "chance": "chance", "ttl": "ttl", "hops": "ttl", "evicted": "evicted"}
+
+
+def dropped(row: Row) -> Step:
+    """Return the step that a row "dropped" proves."""
+    return Step(CAUSE_OF_DROP.get(row.detail, "dropped"), row.node, None, row.time_us, row.detail, (row,))
+
+
+def given_up(row: Row) -> Step:
+    """Return the step that a row "given_up" proves."""
+    cause = "down" if row.detail == "down" else "saturated"
+    return Step(cause, row.node, None, row.time_us, row.detail, (row,))
+
+
+class _Slice:
+    """The rows of one reading: indices into the columns of the evidence."""
+
+    def __init__(self, evidence: Evidence, indices: np.ndarray) -> None:
+        self._evidence = evidence
+        self._indices = indices
+        self._events = evidence.codes["event"][indices]
+
+    def _chosen(self, event: str) -> np.ndarray:
+        return self._indices[self._events == self._evidence.code("event", event)]
+
+    def only(self, message: str) -> _Slice:
+        """Return the rows of messages of one name."""
+        evidence = self._evidence
+        is_one = evidence.codes["message"][self._indices] == evidence.code("message", message)
+        return _Slice(evidence, self._indices[is_one])
+
+    def of(self, event: str) -> list[Row]:
+        """Return the rows of an event."""
+        return self._evidence.rows(self._chosen(event))
+
+    def firsts(self, event: str) -> list[Row]:
+        """Return each node's first row of an event."""
+        chosen = self._chosen(event)
+        _, first = np.unique(self._evidence.numbers["node"][chosen], return_index=True)
+        return self._evidence.rows(chosen[np.sort(first)])
+
+    @cached_property
+    def _arcs(self) -> set[tuple[int, int]]:
+        chosen = self._chosen("received")
+        columns = self._evidence.numbers
+        return set(zip(columns["peer"][chosen].tolist(), columns["node"][chosen].tolist(), strict=True))
+
+    def is_received(self, sender: int, receiver: int) -> bool:
+        """Return whether a node received the reading from another."""
+        return (sender, receiver) in self._arcs
+
+
+class Evidence:
+    """The trace of a run.
+
+    ``carriers``: names of messages that carry readings; () for those that originate them. ``harmless``: reasons under
+    which nodes drop copies of what they have, or need no more.
+    """
+
+    def __init__(self, scenario: Any, table: pa.Table, carriers: Collection[str], harmless: Collection[str]) -> None:
+        self.scenario = scenario
+        self.graph = scenario.topology
+        self.numbers = {name: table.column(name).to_numpy() for name in _NUMBERS}
+        coded = {name: trace.codes(table.column(name)) for name in _TEXTS}
+        self.codes = {name: column for name, (column, _) in coded.items()}
+        self.texts = {name: texts for name, (_, texts) in coded.items()}
+        self._of: dict[str, list[Row]] = {}
+        self._by_node: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._carriers, self._harmless = carriers, frozenset(harmless)
+        self._trails: dict[tuple[int, int], Trail] = {}
+        self._reached: dict[tuple[int, int, int], dict[int, int]] = {}
+        self.end_us = round(scenario.duration_s * 1e6)
+
+    # Rows
+
+    def code(self, column: str, text: str) -> int:
+        """Return the code of a text in a column, -1 if it does not occur."""
+        texts = self.texts[column]
+        return texts.index(text) if text in texts else -1
+
+    def rows(self, indices: np.ndarray) -> list[Row]:
+        """Return some rows of the trace."""
+        numbers = [self.numbers[name][indices].tolist() for name in _NUMBERS]
+        texts = [[self.texts[name][code] for code in self.codes[name][indices].tolist()] for name in _TEXTS]
+        return list(map(Row, indices.tolist(), *numbers, *texts))
+
+    def of(self, event: str) -> list[Row]:
+        """Return all rows of an event."""
+        if event not in self._of:
+            self._of[event] = self.rows(np.flatnonzero(self.codes["event"] == self.code("event", event)))
+        return self._of[event]
+
+    def by(self, event: str, key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+        """Return the rows of an event by a key, in order."""
+        found: dict[Any, list[Row]] = {}
+        for row in self.of(event):
+            found.setdefault(key(row), []).append(row)
+        return found
+
+    def at(self, event: str, node: int, **equal: int) -> list[Row]:
+        """Return the rows of an event at a node, whose other columns are equal to these numbers."""
+        if event not in self._by_node:
+            chosen = np.flatnonzero(self.codes["event"] == self.code("event", event))
+            nodes = self.numbers["node"][chosen]
+            order = np.argsort(nodes, kind="stable")
+            self._by_node[event] = chosen[order], nodes[order]
+        chosen, nodes = self._by_node[event]
+        some = chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
+        for name, number in equal.items():
+            some = some[self.numbers[name][some] == number]
+        return self.rows(some)
+
+    def sent_after(self, node: int, index: int) -> list[Row]:
+        """Return the last frame that a node sent, if that was after a row of the trace."""
+        if "sent" not in self._by_node:
+            self.at("sent", node)
+        chosen, nodes = self._by_node["sent"]
+        last = int(np.searchsorted(nodes, node, side="right")) - 1
+        if last < 0 or nodes[last] != node or chosen[last] <= index:
+            return []
+        return self.rows(chosen[last : last + 1])
+
+    # Readings
+
+    def follow(self, readings: Collection[tuple[int, int]]) -> None:
+        """Collect the rows of these readings (publisher, number)."""
+        columns = self.numbers
+        originated = np.flatnonzero(self.codes["event"] == self.code("event", "originated"))
+        wanted = set(readings)
+        own = zip(columns["node"][originated].tolist(), columns["value"][originated].tolist(), strict=True)
+        reading = np.array([one in wanted for one in own], bool)
+        originated = originated[reading]
+        names = set(self._carriers) or {
+            self.texts["message"][code] for code in set(self.codes["message"][originated].tolist())
+        }
+        numbers = [self.code("message", name) for name in names]
+        events = [self.code("event", name) for name in _FOLLOWED]
+        is_one = _is_among(self.codes["message"], numbers, len(self.texts["message"]))
+        is_one &= _is_among(self.codes["event"], events, len(self.texts["event"]))
+        some = np.flatnonzero(is_one)
+        keys, messages = row_keys(
+            (columns["origin"][some], columns["sequence"][some]),
+            (columns["origin"][originated], columns["sequence"][originated]),
+        )
+        is_wanted = np.isin(keys, messages)
+        some, keys = some[is_wanted], keys[is_wanted]
+        order = np.argsort(keys, kind="stable")
+        some, keys = some[order], keys[order]
+        first, last = np.searchsorted(keys, messages), np.searchsorted(keys, messages, side="right")
+        slices: dict[tuple[int, int], list[np.ndarray]] = {}
+        own = zip(columns["node"][originated].tolist(), columns["value"][originated].tolist(), strict=True)
+        for one, begin, end in zip(own, first.tolist(), last.tolist(), strict=True):
+            slices.setdefault(one, []).append(some[begin:end])
+        for one in wanted:
+            parts = slices.get(one, [np.zeros(0, np.int64)])
+            rows = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+            self._trails[one] = Trail(_Slice(self, rows), self._harmless)
+
+    def trail(self, publisher: int, number: int) -> Trail:
+        """Return the trail of a reading that is followed."""
+        return self._trails[publisher, number]
+
+    # Outages
+
+    @cached_property
+    def outages(self) -> dict[int, list[tuple[int, int, Row]]]:
+        """Node -> (failed at, recovered at, row "failed") in order; an outage without an end lasts to the end."""
+        outages: dict[int, list[tuple[int, int, Row]]] = {}
+        ends = self.by("recovered", lambda row: row.node)
+        for row in self.of("failed"):
+            end = next((other.time_us for other in ends.get(row.node, ()) if other.index > row.index), self.end_us + 1)
+            outages.setdefault(row.node, []).append((row.time_us, end, row))
+        return outages
+
+    def outage(self, node: int, time_us: int) -> Row | None:
+        """Return the row "failed" of the outage in which a node is at a time, or None."""
+        for first, last, row in self.outages.get(node, ()):
+            if first <= time_us < last:
+                return row
+        return None
+
+    def outages_between(self, node: int, neighbor: int, from_us: int, until_us: int) -> list[Row]:
+        """Return the rows "failed" of the outages of two nodes that overlap a time."""
+        return [
+            row
+            for one in (node, neighbor)
+            for first, last, row in self.outages.get(one, ())
+            if first <= until_us and last > from_us
+        ]
+
+    def up_from(self, node: int, time_us: int) -> int:
+        """Return when a node is up from a time on, a time after the end if it is never."""
+        for first, last, _ in self.outages.get(node, ()):
+            if first <= time_us < last:
+                time_us = last
+        return time_us
+
+    @cached_property
+    def _changes(self) -> np.ndarray:
+        times = {time for outages in self.outages.values() for outage in outages for time in outage[:2]}
+        return np.array(sorted(times), np.int64)
+
+    def reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
+        """Return node -> the earliest time at which anything sent by a node from a time on can have come there.
+
+        A frame takes no time here, and a node keeps what it has while it is down. So a node that is not in the result
+        cannot have been reached before ``until_us``.
+        """
+        interval = int(np.searchsorted(self._changes, from_us, side="right"))
+        key = start, interval, until_us
+        if key not in self._reached:
+            self._reached[key] = self._earliest(start, from_us, until_us)
+        return self._reached[key]
+
+    def _earliest(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
+        earliest: dict[int, int] = {}
+        waiting = [(from_us, start)]
+        while waiting:
+            time_us, node = heapq.heappop(waiting)
+            if node in earliest:
+                continue
+            earliest[node] = time_us
+            for neighbor in self.graph.successors(node):
+                if neighbor not in earliest:
+                    meeting_us = self._both_up(node, neighbor, time_us)
+                    if meeting_us <= until_us:
+                        heapq.heappush(waiting, (meeting_us, neighbor))
+        return earliest
+
+    def _both_up(self, one: int, other: int, time_us: int) -> int:
+        """Return the first time from a time on at which two nodes are up."""
+        while True:
+            later_us = self.up_from(other, self.up_from(one, time_us))
+            if later_us == time_us or later_us > self.end_us:
+                return later_us
+            time_us = later_us
+
+    # Paths
+
+    def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (holder, neighbor without it, hops from there to the goal) where the shortest way to the goal begins.
+
+        Breadth first from the goal, backwards, through nodes that do not hold the reading.
+        """
+        edge, seen, hops = [goal], {goal}, 0
+        found: list[tuple[int, int, int]] = []
+        while edge and not found:
+            before = []
+            for node in edge:
+                for sender in sorted(self.graph.predecessors(node)):
+                    if sender in holders:
+                        found.append((sender, node, hops))
+                    elif sender not in seen:
+                        seen.add(sender)
+                        before.append(sender)
+            edge, hops = before, hops + 1
+        yield from found
+
+
+def _is_among(codes: np.ndarray, wanted: Collection[int], count: int) -> np.ndarray:
+    table = np.zeros(count + 1, bool)
+    table[[code for code in wanted if code >= 0]] = True
+    return table[codes]

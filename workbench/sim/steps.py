@@ -1,0 +1,67 @@
+"""How the last proven step of a reading is looked for, for protocols' modules ``explain`` and for those without one.
+
+Each function returns a `workbench.sim.evidence.Step`, or None if the rows prove nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from workbench.sim.evidence import Evidence, Pair, Step, Trail
+
+
+def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return the last step of a reading that every node passes on to all of its neighbors."""
+    holders = trail.holders
+    if pair.subscriber in holders:
+        return trail.outcome(pair.subscriber, ()) or incomplete(trail, pair.subscriber)
+    steps = [
+        step
+        for node, neighbor, _ in evidence.crossings(holders, pair.subscriber)
+        if (step := trail.outcome(node, (neighbor,)) or unsent(evidence, trail, node)) is not None
+    ]
+    return min(steps, key=_rank) if steps else None
+
+
+def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return the last step of a reading that goes from node to node, wherever its messages went."""
+    return last_outcome(evidence, trail, dict.fromkeys(trail.holders))
+
+
+def last_outcome(evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None]) -> Step | None:
+    """Return the last proven end of a reading at these nodes; a loss counts to their ``neighbors`` (None: to all)."""
+    steps = [
+        step
+        for node, some in neighbors.items()
+        if (step := trail.outcome(node, some) or unsent(evidence, trail, node)) is not None
+    ]
+    return max(steps, key=lambda step: step.rows[-1].index) if steps else None
+
+
+def _rank(step: Step) -> tuple[int, int]:
+    return (step.cause not in ("lost", "down"), -step.rows[-1].index)
+
+
+def incomplete(trail: Trail, node: int) -> Step | None:
+    """Return the step of a node that received parts of a reading and never held the whole."""
+    parts = trail.at("innovative", node) or trail.at("received", node)
+    if not parts or trail.at("held", node):
+        return None
+    last = parts[-1]
+    detail = str(last.value) if last.event == "innovative" else str(len(parts))
+    return Step("incomplete", node, None, last.time_us, detail, (last,))
+
+
+def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
+    """Return why no frame of a node with the reading went out, or None if one did, or was given up."""
+    if trail.at("sent", node) or trail.at("given_up", node):
+        return None
+    ready = trail.at("originated", node) + trail.at("forwarded", node)
+    if not ready:
+        row = trail.holders.get(node)
+        return None if row is None else Step("not_forwarded", node, None, row.time_us, "", (row,))
+    first = ready[0]
+    others = evidence.sent_after(node, first.index)
+    if others:
+        return Step("saturated", node, None, first.time_us, "unsent", (first, others[-1]))
+    return Step("run_ended", node, None, first.time_us, "", (first,))
