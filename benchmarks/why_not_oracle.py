@@ -39,7 +39,7 @@ HARMLESS = {
     "CodedDiffusion": {"duplicate", "decoded", "not_innovative"},
     "TinyMQ": {"duplicate", "repeated", "astray"},
     "Pub2Sub": {"duplicate", "repeated", "astray"},
-    "DPS": {"duplicate", "stale", "full"},
+    "DPS": {"duplicate", "stale"},
 }
 REASONS = {"chance": "chance", "ttl": "ttl", "filtered": "filter", "evicted": "evicted"}  # of rows "dropped"
 
@@ -91,7 +91,7 @@ class Check:
 
     def _proof(self, event: str, **fields: Any) -> Row | None:
         """Return the row that proves the cause: one of the account's, with these fields; a fault if there is none."""
-        for row in self.proofs:
+        for row in reversed(self.proofs):
             if row.event == event and all(getattr(row, name) == value for name, value in fields.items()):
                 return row
         shown = [f"{row.event} at {row.node}, peer {row.peer}, {row.time_us} µs {row.detail}" for row in self.proofs]
@@ -197,11 +197,30 @@ class Check:
     # Causes
 
     def _check_disconnected(self) -> None:
-        arrival = self.facts.arrival_us(self.reading.publisher, self.reading.published.time_us)
-        if self.sink in arrival:
-            self._fault("path", f"nodes that were up led to node {self.sink} at {arrival[self.sink]} µs")
+        reading, facts = self.reading, self.facts
         for row in self.proofs:
-            self._expect(row.event == "failed", "row", f"row {row.index} is {row.event}, not failed")
+            self._expect(row.event in ("failed", "published", "subscribed"), "row", f"row {row.index} is {row.event}")
+        if self.account.detail == "to the subscriber":
+            arrival = facts.arrival_us(reading.publisher, reading.published.time_us)
+            if arrival.get(self.sink, facts.end_us + 1) <= self.time_us:
+                self._fault("path", f"nodes that were up led to node {self.sink} at {arrival[self.sink]} µs")
+        elif self._expect(self.account.detail == "from the subscriber", "detail", self.account.detail):
+            asked = next(
+                row
+                for row in facts.of["subscribed"]
+                if (row.node, row.sequence) == (self.sink, self.account.subscription)
+            )
+            arrival = facts.arrival_us(self.sink, asked.time_us)
+            held = self.life.holders()
+            self._expect(
+                any(arrival.get(node, facts.end_us + 1) > self.time_us for node in held),
+                "path",
+                f"nodes that were up led from node {self.sink} to all nodes that had the reading: {sorted(held)}",
+            )
+        self._expect(arrival.get(self.node, facts.end_us + 1) <= self.time_us, "cut", f"{self.node} was not reached")
+        if self.neighbor is not None:
+            reached = arrival.get(self.neighbor, facts.end_us + 1) <= self.time_us
+            self._expect(not reached, "cut", f"node {self.neighbor} was reached")
 
     def _check_lost(self) -> None:
         row = self._proof("lost", node=self.neighbor, peer=self.node, time_us=self.time_us, detail=self.account.detail)
@@ -263,18 +282,35 @@ class Check:
         if any(row.event == "given_up" for row in self.proofs):
             self._given_up("channel_busy")
             return
-        rows = [row for row in self.proofs if row.event in ("originated", "forwarded") and row.node == self.node]
-        if not self._expect(bool(rows), "row", "no row given_up, originated or forwarded at X"):
-            return
-        self._had(rows[-1].index)
-        for row in self.life.rows:
-            if row.node == self.node and row.event in ("sent", "given_up") and row.index > rows[-1].index:
-                self._fault("went on", f"node {self.node}: {row.event} at {row.time_us} µs")
-                return
+        row = self._never_sent()
+        if row is not None:
+            own = [other for other in self.facts.rows[row.index :] if other.node == self.node]
+            is_busy = any(other.event in ("sent", "given_up") for other in own)
+            self._expect(is_busy, "idle", f"node {self.node} sent nothing else, and gave nothing up, until the end")
+
+    def _check_run_ended(self) -> None:
+        self._never_sent()
+
+    def _never_sent(self) -> Row | None:
+        """Check that X had the reading by a row, and that no frame with it left X until the end; return the row."""
+        names = ("originated", "forwarded", "received", "held", "published")
+        rows = [row for row in self.proofs if row.event in names and row.node == self.node]
+        if not self._expect(bool(rows), "row", f"no row of {names} at node {self.node}"):
+            return None
+        row = rows[-1]
+        self._had(row.index)
+        later = [other for other in self._own_frames() if other.index > row.index]
+        if later:
+            self._fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
+        elif self.is_unicast:
+            self._nothing_later(row.index, self.life.copy_at.get(row.index))
         self._expect(not self.facts.is_down(self.node, self.facts.end_us), "down", f"node {self.node} was off")
-        own = [row for row in self.facts.rows[rows[-1].index :] if row.node == self.node]
-        is_busy = any(row.event in ("sent", "given_up") for row in own)
-        self._expect(is_busy, "idle", f"node {self.node} sent nothing else, and gave nothing up, until the end")
+        return row
+
+    def _own_frames(self) -> list[Row]:
+        """Return the rows "sent" and "given_up" of X about copies that may be for the sink."""
+        rows = [row for row in self.life.rows if row.node == self.node and row.event in ("sent", "given_up")]
+        return [row for row in rows if self._is_of_sink(row)]
 
     def _check_chance(self) -> None:
         self._dropped("chance")
@@ -283,7 +319,19 @@ class Check:
         self._dropped("ttl")
 
     def _check_filtered(self) -> None:
-        self._dropped("filter")
+        if any(row.event == "dropped" and row.detail == "filter" for row in self.proofs):
+            self._dropped("filter")
+            return
+        changed = [row for row in self.proofs if row.event == "filtered"]
+        held = self.life.holders()
+        self._expect(bool(changed), "row", "no row is filtered, nor dropped by a filter")
+        for row in changed:
+            is_own = (row.origin, row.sequence) in self.reading.messages
+            self._expect(is_own and held.get(row.node, row.index + 1) <= row.index, "holder", f"row {row.index}")
+        last = self.proofs[-1]
+        self._expect(last.node == self.node and last.time_us == self.time_us, "row", f"row {last.index} is not of X")
+        if self.node != self.sink:
+            self._stops_at(last, self.life.copy_at.get(last.index))
 
     def _check_dropped(self) -> None:
         detail = self.account.detail
@@ -323,6 +371,7 @@ class Check:
             return
         if self.facts.name != "Diffusion":
             self._dropped("evicted")
+            self._needed_after_eviction(dropped[-1])
             return
         for row in removed:
             self._expect(row.detail == "evicted" and row.node == self.node, "row", f"row {row.index} is {row}")
@@ -339,6 +388,15 @@ class Check:
             self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message")
             self._had(row.index)
             self._stops_at(row, self.life.copy_at.get(row.index))
+
+    def _needed_after_eviction(self, evicted: Row) -> None:
+        """Check that the subscriber evicted its parts, and that the others came later: else they did not come."""
+        if not self._expect(self.node == self.sink, "node", "what a relay evicts, it has passed on before"):
+            return
+        heard = [(hop.copy.key, row.index) for hop in self.life.hops for row in hop.received if row.node == self.sink]
+        before = {key for key, index in heard if index < evicted.index}
+        later = {key for key, index in heard if index > evicted.index} - before
+        self._expect(bool(later), "too few came", f"node {self.sink} received no further part after the eviction")
 
     def _is_own(self, row: Row) -> bool:
         return row.node == self.node and (row.origin, row.sequence) in self.reading.messages
@@ -397,19 +455,100 @@ class Check:
         self._expect(bool(self._links(self.node, self.time_us)), "no link", f"node {self.node} had no link at all")
 
     def _check_no_link(self) -> None:
-        links = self._links(self.node, self.time_us)
-        self._expect(not links, "linked", f"node {self.node} had links with {sorted(links)}")
+        linked = self._linked(self.reading.publisher, self.time_us)
+        held = self.life.holders()
+        self._expect(self.node in linked or self.node in held, "holder", f"the reading could not come to {self.node}")
+        if self.sink in linked:
+            self._fault("meshed", f"links led from the publisher to the subscriber: {sorted(linked)}")
+        if self.neighbor is not None:
+            links = self._links(self.node, self.time_us)
+            self._expect(self.neighbor not in links, "linked", f"node {self.node} had a link with {self.neighbor}")
+            self._expect(
+                self._leads(self.neighbor, linked | set(held)),
+                "elsewhere",
+                f"no arcs lead on from {self.neighbor} to {self.sink} past {sorted(linked | set(held))}",
+            )
+        else:
+            self._expect(not self._links(self.node, self.time_us), "linked", f"node {self.node} had links")
+        for hop in self.life.hops:
+            for row in hop.received:
+                if row.time_us > self.time_us and row.node not in linked:
+                    self._fault("went on", f"node {row.node} received it at {row.time_us} µs")
+                    return
+
+    def _check_no_base(self) -> None:
+        rows = [row for row in self.proofs if row.event == "dropped" and row.detail == "no_base"]
+        if not self._expect(bool(rows), "row", "no row dropped as no_base"):
+            return
+        row = rows[-1]
+        self._expect((row.node, row.peer) == (self.node, self.neighbor), "row", f"row {row.index} is {row}")
         held = self.life.holders()
         self._expect(self.node in held, "holder", f"node {self.node} never had the reading")
-        hops = [hop for hop in self.life.hops if hop.sent.node == self.node]
-        self._expect(not hops, "went on", f"node {self.node} sent it")
+        self._expect(self.neighbor not in held, "went on", f"node {self.neighbor} had it")
+        for other in self.facts.of["interests_set"]:
+            is_later = row.index < other.index and other.time_us <= self.reading.published.time_us
+            if is_later and (other.node, other.peer) == (row.node, row.peer):
+                self._fault("applied", f"interests from there were applied at {other.time_us} µs")
+                return
 
     def _check_no_place(self) -> None:
-        placed = [row for row in self.facts.of["key_set"] if row.node == self.node and row.value >= 0]
-        placed = [row for row in placed if row.time_us <= self.time_us]
-        self._expect(not placed, "placed", f"node {self.node} had a place from {placed[:1]} on")
-        hops = [hop for hop in self.life.serving() if hop.sent.node == self.node and hop.received]
-        self._expect(not hops, "went on", f"node {self.node} sent it")
+        trees: dict[int, bool] = {}
+        for row in self.facts.of["key_set"]:
+            if row.node == self.node and row.time_us <= self.time_us:
+                trees[row.origin] = row.value >= 0
+        named = [row.origin for row in self.proofs if row.event == "key_set" and row.value < 0]
+        trees = {tree: trees[tree] for tree in named} if named else trees
+        self._expect(not any(trees.values()), "placed", f"node {self.node} had a place: {trees}")
+        held = self.life.holders()
+        self._expect(self.node in held, "holder", f"node {self.node} never had the reading")
+        self._stops_by_time()
+
+    def _stops_by_time(self) -> None:
+        """Check that nothing happened to the reading after the time of the account."""
+        before = [row.index for row in self.life.rows if row.time_us <= self.time_us]
+        self._nothing_later(max([self.reading.published.index, *before]), None)
+
+    def _check_too_late(self) -> None:
+        ends = [
+            row.time_us
+            for row in self.facts.of["unsubscribed"]
+            if (row.node, row.sequence) == (self.sink, self.account.subscription)
+        ]
+        ends += [
+            row.value
+            for row in self.facts.of["subscribed"]
+            if (row.node, row.sequence) == (self.sink, self.account.subscription) and row.value >= 0
+        ]
+        if not self._expect(bool(ends), "subscription", "the subscription never ended"):
+            return
+        heard = [row for hop in self.life.serving() for row in hop.received if row.node == self.sink]
+        self._expect(bool(heard), "nothing came", f"node {self.sink} never received it")
+        # Where it is put together of parts, the last part counts.
+        held = [row.time_us for row in self.life.rows if row.event == "held" and row.node == self.sink]
+        first_us = min(held or [row.time_us for row in heard] or [0])
+        self._expect(first_us >= min(ends), "in time", f"it came at {first_us} µs, before the end at {min(ends)} µs")
+
+    def _check_expired(self) -> None:
+        if self.facts.name == "Diffusion":
+            came = self.life.holders().get(self.node)
+            sent = [row.index for row in self.facts.of["originated"] if self._is_own(row)]
+            moment = sent[0] if sent else came
+            if moment is None:
+                self._fault("holder", f"node {self.node} never had the reading")
+                return
+            gradients = self._gradients(self.node, moment)
+            self._expect(not gradients, "asked", f"node {self.node} had gradients for {self.sink} to {gradients}")
+            self._expect(self._had_interest(moment), "never there", f"node {self.node} never had the interest")
+            for row in self.proofs:
+                if row.event in ("gradient_removed", "interest_removed"):
+                    self._expect(row.node == self.node and row.index < moment, "row", f"row {row.index} is {row}")
+            return
+        matched = [row for row in self.facts.of["event_matched"] if self._is_own(row)]
+        removed = [row for row in self.proofs if row.event == "query_stored" and row.value < 0]
+        if self._expect(bool(matched and removed), "row", "no event was matched there, or no query was removed"):
+            self._expect(all((row.node, row.origin) == (self.node, self.sink) for row in removed), "row", f"{removed}")
+            self._expect(not self._stored(matched[-1]), "stored", f"node {self.node} stored its query")
+            self._nothing_later(matched[-1].index, Copy("matched"))
 
     def _check_not_matched(self) -> None:
         matched = self._proof("event_matched", node=self.node)
@@ -430,12 +569,7 @@ class Check:
         is_own = (row.origin, row.sequence) in self.reading.messages
         self._expect(is_own, "carrier", f"row {row.index} is of another message")
         copy = self.life.copy_at.get(row.index)
-        sent = [
-            other
-            for other in self.life.rows
-            if other.node == self.node and other.event in ("sent", "given_up") and self._is_of_sink(other)
-        ]
-        later = [other for other in sent if other.index > row.index]
+        later = [other for other in self._own_frames() if other.index > row.index]
         if later:
             self._fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
         elif self.is_unicast:
@@ -486,6 +620,14 @@ class Check:
             elif row.node == node and row.event == "recovered" and node in self.facts.network.reboots:
                 active.clear()
         return active
+
+    def _linked(self, node: int, time_us: int) -> set[int]:
+        """Return the nodes to which active links lead from a node, as their senders see them (DPS)."""
+        mesh = nx.DiGraph()
+        mesh.add_nodes_from(self.facts.scenario.topology)
+        for other in self.facts.scenario.topology:
+            mesh.add_edges_from((other, peer) for peer in self._links(other, time_us))
+        return nx.descendants(mesh, node) | {node}
 
     def _meshed(self, node: int, without: int, time_us: int) -> bool:
         """Whether links lead from a node to the sink past another node (DPS)."""
