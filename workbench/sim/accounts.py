@@ -49,6 +49,7 @@ CAUSES: Mapping[str, str] = {
     "too_late": "the row received at s, and the row by which the subscription had ended or from which it follows",
     "disconnected": "rows failed: before time_us no path in time led from the publisher to s, or from s to X",
     "not_asked": "the row published or received at X, which knew of no subscription of s by then",
+    "no_room": "the row interest_cached at X for s, before the row published or received, and no gradient set for s",
     "no_base": "a row dropped at X, detail no_base: interests from Y that X could not apply, and none since",
     "no_link": "the last row link_set of X and Y, if there is one: the link was not active",
     "no_place": "X had the reading and had no key, by its last row key_set, if there is one",

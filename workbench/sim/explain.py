@@ -180,6 +180,7 @@ def _clause(account: accounts.Account) -> str:
             f"by {when} no subscription of node {subscriber} had come to node {node}"
             + ("" if neighbor is None else f" from node {neighbor}")
         ),
+        "no_room": f"node {node} had no room for the way to node {subscriber} by {when}",
         "no_base": (
             f"node {node} could not use the interests that node {neighbor} sent, as they were changes of others that "
             "had not come"

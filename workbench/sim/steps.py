@@ -35,7 +35,7 @@ def last_outcome(evidence: Evidence, trail: Trail, neighbors: Mapping[int, Colle
         for node, some in neighbors.items()
         if (step := trail.outcome(node, some) or unsent(evidence, trail, node)) is not None
     ]
-    return max(steps, key=lambda step: step.rows[-1].index) if steps else None
+    return max(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].index)) if steps else None
 
 
 def _rank(step: Step) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.protocols.contract import NOBODY
 from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.sim.expected import Pairs
 from workbench.sim.metrics.matching import matching_of
@@ -28,6 +29,8 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step along the gradients towards the subscriber."""
     gradients = _Gradients(evidence, pair)
+    if pair.publisher not in trail.holders:
+        return gradients.lack(pair.publisher, pair.published)
     reached = _towards(gradients, trail, pair.publisher)
     step = last_outcome(evidence, trail, reached)
     if pair.subscriber in reached and (step is None or step.node != pair.subscriber):
@@ -47,9 +50,11 @@ def _towards(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, s
     waiting = [publisher]
     while waiting:
         node = waiting.pop()
-        if node in reached:
+        if node in reached or node not in trail.holders:
             continue
-        reached[node] = gradients.neighbors(node)
+        sent = [*trail.at("sent", node), *trail.at("given_up", node)]
+        end = max((row.index for row in sent), default=trail.holders[node].index)
+        reached[node] = gradients.neighbors(node, trail.holders[node], end)
         waiting += [neighbor for neighbor in reached[node] if (node, neighbor) in trail.arrivals]
     return reached
 
@@ -60,43 +65,63 @@ class _Gradients:
     def __init__(self, evidence: Evidence, pair: Pair) -> None:
         self._evidence = evidence
         self._sink = pair.subscriber
-        is_match = matching_of(evidence.scenario.protocol).samples
+        samples = matching_of(evidence.scenario.protocol).samples
         own = evidence.at("interest_cached", pair.subscriber, origin=pair.subscriber)
-        wanted = {row.sequence for row in own if is_match(row.detail, pair.published.detail)}
-        others = {row.sequence for row in own} - wanted
-        self._others = others
+        self._wanted = {row.sequence for row in own if samples(row.detail, pair.published.detail)}
+        # A reinforcement has a number of its own.
+        self._others = {row.sequence for row in own} - self._wanted
 
     def _rows(self, event: str, node: int) -> list[Row]:
         rows = self._evidence.at(event, node, origin=self._sink)
         return [row for row in rows if row.sequence not in self._others]
 
-    def neighbors(self, node: int) -> set[int]:
-        """Return the neighbors to which a node ever had a gradient."""
-        return {row.peer for row in self._rows("gradient_set", node)}
+    def _last(self, node: int, when: Row) -> dict[tuple[int, int], Row]:
+        """Return (neighbor, number of the interest) -> the last row of that gradient before a row of the trace.
+
+        A reinforcement renews the gradients to its neighbor, or sets one of its own, whose number is NOBODY.
+        """
+        rows = self._rows("gradient_set", node) + self._rows("gradient_removed", node)
+        last: dict[tuple[int, int], Row] = {}
+        for row in sorted(rows, key=lambda row: row.index):
+            if row.index >= when.index:
+                break
+            key = row.peer, row.sequence
+            if row.detail == "reinforcement" and row.event == "gradient_set":
+                renewed = [one for one in last if one[0] == row.peer and _is_set(last[one], row)]
+                last.update(dict.fromkeys(renewed or [(row.peer, NOBODY)], row))
+            elif row.event == "gradient_removed" and key not in last and (row.peer, NOBODY) in last:
+                last[row.peer, NOBODY] = row
+            else:
+                last[key] = row
+        return last
+
+    def neighbors(self, node: int, when: Row, end: int) -> set[int]:
+        """Return the neighbors to which a node had a gradient at a row of the trace, or got one up to row ``end``."""
+        active = {row.peer for row in self._last(node, when).values() if _is_set(row, when)}
+        return active | {row.peer for row in self._rows("gradient_set", node) if when.index < row.index <= end}
 
     def lack(self, node: int, when: Row) -> Step | None:
         """Return why a node had no gradient at a row of the trace, or None if it had one."""
-        gone: dict[int, Row | None] = {row.peer: None for row in self._before("gradient_set", node, when)}
-        if not gone:
-            return Step("not_asked", node, None, when.time_us, "", (when,))
-        last_set = {row.peer: row for row in self._before("gradient_set", node, when)}
-        for row in self._before("gradient_removed", node, when):
-            gone[row.peer] = row
-        for peer, row in last_set.items():
-            removed = gone[peer]
-            if removed is not None and removed.index < row.index:
-                gone[peer] = None
-            if gone[peer] is None and row.value > when.time_us:
-                return None
-        last = max((row for row in gone.values() if row is not None), key=lambda row: row.index, default=None)
-        if last is None:
-            last = max(last_set.values(), key=lambda row: row.index)
-        cause = "evicted" if last.detail == "evicted" else "expired"
-        detail = last.detail if last.event == "gradient_removed" else "expired"
-        return Step(cause, node, None, when.time_us, detail, (last, when))
+        last = self._last(node, when)
+        if any(_is_set(row, when) for row in last.values()):
+            return None
+        if last:
+            newest = max(last.values(), key=lambda row: row.index)
+            detail = newest.detail if newest.event == "gradient_removed" else "expired"
+            return Step("evicted" if detail == "evicted" else "expired", node, None, when.time_us, detail, (newest, when))
+        cached = [
+            row
+            for row in self._evidence.at("interest_cached", node, origin=self._sink)
+            if row.sequence in self._wanted and row.index < when.index
+        ]
+        if cached:
+            return Step("no_room", node, None, when.time_us, "", (cached[-1], when))
+        return Step("not_asked", node, None, when.time_us, "", (when,))
 
-    def _before(self, event: str, node: int, when: Row) -> list[Row]:
-        return [row for row in self._rows(event, node) if row.index < when.index]
+
+def _is_set(row: Row, when: Row) -> bool:
+    """Return whether a gradient lasts: ``row`` is the last about it."""
+    return row.event == "gradient_set" and row.value > when.time_us
 
 
 def _why_unwanted(step: Step, gradients: _Gradients, trail: Trail) -> Step:
