@@ -37,8 +37,8 @@ HARMLESS = {
     "Gossip": {"duplicate"},
     "Diffusion": {"duplicate"},
     "CodedDiffusion": {"duplicate", "decoded", "not_innovative"},
-    "TinyMQ": {"duplicate", "repeated", "astray"},
-    "Pub2Sub": {"duplicate", "repeated", "astray"},
+    "TinyMQ": {"duplicate", "repeated"},
+    "Pub2Sub": {"duplicate", "repeated"},
     "DPS": {"duplicate", "stale"},
 }
 REASONS = {"chance": "chance", "ttl": "ttl", "filtered": "filter", "evicted": "evicted"}  # of rows "dropped"
@@ -165,7 +165,7 @@ class Check:
                     self._fault("later", f"a frame {row.peer}-{row.node} was lost at {row.time_us} µs ({row.detail})")
                     return
         for row in self.life.rows:
-            if row.index <= index or row.event not in ("dropped", "given_up"):
+            if row.index <= index or row.event not in ("dropped", "given_up") or self._is_sample(row):
                 continue
             if row.detail in HARMLESS[self.facts.name] or not self._is_of_sink(row):
                 continue
@@ -265,7 +265,8 @@ class Check:
 
     def _not_astray(self, row: Row) -> None:
         """Check that a frame was on its way to the sink, if other frames of the reading were (DPS)."""
-        ways = [hop for hop in self.life.hops if self._meshed(hop.sent.peer, hop.sent.node, hop.sent.time_us)]
+        others = [hop for hop in self.life.hops if (hop.sent.node, hop.sent.peer) != (self.node, row.node)]
+        ways = [hop for hop in others if self._meshed(hop.sent.peer, hop.sent.node, hop.sent.time_us)]
         if ways and not self._meshed(row.node, self.node, row.time_us):
             way = ways[0].sent
             self._fault(
@@ -342,7 +343,7 @@ class Check:
         row = self._proof("dropped", node=self.node, time_us=self.time_us, detail=detail)
         if row is None:
             return
-        if self.facts.name == "Diffusion" and row.sequence == 0 and row.peer == -1 and detail in _OF_SAMPLES:
+        if self._is_sample(row):
             self._sample_dropped(row)
             return
         if not self._expect(self._is_carrier(row), "carrier", f"row {row.index} is of another message"):
@@ -352,6 +353,11 @@ class Check:
         if copy is not None:
             self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
         self._stops_at(row, copy if copy is not None else (Copy(row.message) if self.is_unicast else None))
+
+    def _is_sample(self, row: Row) -> bool:
+        """Whether a row "dropped" is about a sample that waits at its publisher, which has no number as a message."""
+        is_unnumbered = row.sequence == 0 and row.peer == -1 and row.detail in _OF_SAMPLES
+        return self.facts.name == "Diffusion" and row.event == "dropped" and is_unnumbered
 
     def _sample_dropped(self, row: Row) -> None:
         """A sample that waited at its publisher: it was never sent, and its time was over, or it was the oldest."""
@@ -419,6 +425,12 @@ class Check:
         else:
             self._fault("protocol", f"{self.facts.name} sends readings without being asked")
 
+    def _check_no_room(self) -> None:
+        row = self._proof("interest_cached", node=self.node)
+        if row is not None:
+            self._expect(row.origin == self.sink, "row", f"row {row.index} is an interest of node {row.origin}")
+            self._not_asked_in_diffusion()
+
     def _not_asked_in_diffusion(self) -> None:
         if not self.reading.messages:
             self._expect(
@@ -440,8 +452,9 @@ class Check:
                     return
 
     def _not_asked_in_dps(self) -> None:
-        self._had(self.proofs[0].index if self.proofs else 0)
         held = self.life.holders()
+        had = self.node in held and self.facts.rows[held[self.node]].time_us <= self.time_us
+        self._expect(had, "holder", f"node {self.node} did not have the reading by then")
         for hop in self.life.hops:
             if hop.sent.node == self.node and self._meshed(hop.sent.peer, self.node, hop.sent.time_us):
                 self._fault("asked", f"node {self.node} sent it to {hop.sent.peer}, whose links led to {self.sink}")
@@ -728,7 +741,7 @@ def main() -> None:
         for account, faults in false:
             for group, sentence in faults:
                 shown[group] += 1
-                groups[f"{network.protocol}: {group}"].append(again)
+                groups[f"{network.protocol}: {group}"].append(f"{again}\n        {account}\n        {sentence}")
                 if shown[group] <= options.most:
                     print(f"{network}\n    {again}\n    {account}\n    {group}: {sentence}", flush=True)
     _report(sums, all_causes, groups)
