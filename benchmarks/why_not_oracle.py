@@ -72,6 +72,8 @@ class Check:
         indices = list(self.account.rows)
         self._expect(bool(indices), "rows", f"{cause} has no rows")
         self._expect(indices == sorted(set(indices)), "rows", f"rows {indices} do not ascend")
+        published_us = self.reading.published.time_us
+        self._expect(published_us <= self.time_us <= self.facts.end_us, "time", f"{self.time_us} µs is not in its life")
         check = getattr(self, f"_check_{cause}", None)
         if check is None:
             self._fault("cause", f"{cause} is no cause that the oracle knows")
@@ -127,6 +129,8 @@ class Check:
         key = -1 if copy is None else copy.key
         held = self.life.holders(key)
         if self.sink == self.node:
+            if self.facts.name == "CodedDiffusion" and row.detail == "expired":
+                self._needed_later(row)
             return
         onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in held]
         self._expect(
@@ -396,12 +400,16 @@ class Check:
             self._stops_at(row, self.life.copy_at.get(row.index))
 
     def _needed_after_eviction(self, evicted: Row) -> None:
-        """Check that the subscriber evicted its parts, and that the others came later: else they did not come."""
-        if not self._expect(self.node == self.sink, "node", "what a relay evicts, it has passed on before"):
-            return
+        """Check that the subscriber evicted its parts, and that others came later."""
+        if self._expect(self.node == self.sink, "node", "what a relay evicts, it has passed on before"):
+            self._needed_later(evicted)
+
+    def _needed_later(self, evicted: Row) -> None:
+        """Check that parts came after the subscriber had forgotten others: else too few came, whatever it forgot."""
         heard = [(hop.copy.key, row.index) for hop in self.life.hops for row in hop.received if row.node == self.sink]
         before = {key for key, index in heard if index < evicted.index}
-        later = {key for key, index in heard if index > evicted.index} - before
+        later = {key for key, index in heard if index > evicted.index}
+        later -= before - {None}  # of coded packets no two are alike
         self._expect(bool(later), "too few came", f"node {self.sink} received no further part after the eviction")
 
     def _is_own(self, row: Row) -> bool:
@@ -418,6 +426,12 @@ class Check:
             self._expect(is_right and self._is_carrier(row), "row", f"row {row.index} is {row.event} at {row.node}")
 
     def _check_not_asked(self) -> None:
+        is_shown = any(
+            row == self.reading.published
+            or (row.event == "received" and row.node == self.node and self._is_carrier(row))
+            for row in self.proofs
+        )
+        self._expect(is_shown, "row", f"no row shows that the reading was at node {self.node}")
         if self.facts.name == "Diffusion":
             self._not_asked_in_diffusion()
         elif self.facts.name == "DPS":
@@ -582,6 +596,8 @@ class Check:
         is_own = (row.origin, row.sequence) in self.reading.messages
         self._expect(is_own, "carrier", f"row {row.index} is of another message")
         copy = self.life.copy_at.get(row.index)
+        if copy is not None:
+            self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
         later = [other for other in self._own_frames() if other.index > row.index]
         if later:
             self._fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
