@@ -51,14 +51,15 @@ CAUSES: Mapping[str, str] = {
     "not_asked": "the row published or received at X, which knew of no subscription of s by then",
     "no_room": "the row interest_cached at X for s, before the row published or received, and no gradient set for s",
     "no_base": "a row dropped at X, detail no_base: interests from Y that X could not apply, and none since",
-    "no_link": "the last row link_set of X and Y, if there is one: the link was not active",
+    "no_link": "the last rows link_set of X: detail none: it had no active link; parts: no active links led to s",
     "no_place": "X had the reading and had no key, by its last row key_set, if there is one",
     "not_matched": "the rows event_matched at X, where no query of s was stored by then",
     "not_forwarded": "the first row received at X, which sent nothing of the reading afterwards",
+    "no_way_on": "the row received at X from Y, and the row gradient_set: the gradients of X for s led back to Y alone",
     "not_proven": "no rows",
 }
 # Causes that say that something did not happen: an outage that made it impossible says more.
-_ABSENCES = frozenset(("not_asked", "no_link", "no_place", "not_matched", "not_forwarded", "expired"))
+_ABSENCES = frozenset(("not_asked", "no_link", "no_place", "not_matched", "not_forwarded", "expired", "no_room"))
 _LOOK_EVERY = 16
 
 
@@ -192,7 +193,10 @@ def _account(evidence: Evidence, pair: Pair, last_step: Callable) -> Account:
         step = _disconnected(evidence, pair, step) or step
     if step is None:
         step = Step("not_proven", pair.publisher, None, pair.published.time_us, "", ())
-    rows = tuple(sorted({row.index for row in step.rows}))
+    proof = step.rows
+    if step.cause in _ABSENCES and step.node == pair.publisher:
+        proof = (pair.published, *proof)
+    rows = tuple(sorted({row.index for row in proof}))
     reading = Reading(pair.publisher, pair.number)
     here = reading, pair.published.time_us, pair.subscriber, pair.subscribed.sequence, None
     return Account(*here, step.cause, step.node, step.neighbor, step.time_us, step.detail, rows)

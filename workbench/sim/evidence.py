@@ -121,19 +121,28 @@ class Trail:
 
     @cached_property
     def arrivals(self) -> dict[tuple[int, int], Row]:
-        """(Sender, receiver) -> the last row "received"."""
-        return {(row.peer, row.node): row for row in self.of("received")}
+        """(Sender, receiver) -> the last row "received" of a frame that the receiver did not drop as a copy."""
+        copies = {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
+        return {
+            (row.peer, row.node): row for row in self.of("received") if (row.node, row.peer, row.time_us) not in copies
+        }
 
     @cached_property
     def losses(self) -> dict[tuple[int, int], Row]:
         """(Sender, receiver) -> the last row "lost", unless the receiver got the reading from this sender."""
         return {(row.peer, row.node): row for row in self.of("lost") if not self._rows.is_received(row.peer, row.node)}
 
-    def outcome(self, node: int, neighbors: Iterable[int] | None = None) -> Step | None:
+    def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
         """Return the last proven end of the reading at a node that held it, or None.
 
-        ``neighbors``: those to which a loss counts; None for all.
+        ``neighbors``: those to which a frame counts; None for all. An end counts if no neighbor received the reading
+        from the node afterwards.
         """
+        arrived = [
+            row.index
+            for (sender, receiver), row in self.arrivals.items()
+            if sender == node and (neighbors is None or receiver in neighbors)
+        ]
         steps = [
             Step("down" if row.detail == "down" else "lost", node, row.node, row.time_us, row.detail, (row,))
             for (sender, receiver), row in self.losses.items()
@@ -141,7 +150,8 @@ class Trail:
         ]
         steps += [dropped(row) for row in self.drops if row.node == node]
         steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
-        return max(steps, key=lambda step: step.rows[-1].index) if steps else None
+        last = max(steps, key=lambda step: step.rows[-1].index, default=None)
+        return None if last is None or last.rows[-1].index < max(arrived, default=-1) else last
 
 
 CAUSE_OF_DROP = {"filter": "filtered", "chance": "chance", "ttl": "ttl", "hops": "ttl", "evicted": "evicted"}

@@ -185,7 +185,8 @@ def _clause(account: accounts.Account) -> str:
             f"node {node} could not use the interests that node {neighbor} sent, as they were changes of others that "
             "had not come"
         ),
-        "no_link": f"the link from node {node} to node {neighbor} was {detail or 'not there'} at {when}",
+        "no_link": f"node {node} had it last, at {when}, and no links in use led on to node {subscriber}",
+        "no_way_on": f"node {node} had it last, at {when}, and knew only the way back to node {neighbor}",
         "no_place": f"node {node}, which had it at {when}, had no place in a tree",
         "not_matched": f"no subscription of node {subscriber} was stored at node {node} when it came there, at {when}",
         "not_forwarded": f"node {node} had it last, at {when}, and sent nothing of it on",

@@ -18,9 +18,19 @@ def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     steps = [
         step
         for node, neighbor, _ in evidence.crossings(holders, pair.subscriber)
-        if (step := trail.outcome(node, (neighbor,)) or unsent(evidence, trail, node)) is not None
+        if (step := crossing(evidence, trail, node, neighbor)) is not None
     ]
     return min(steps, key=_rank) if steps else None
+
+
+def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
+    """Return why a broadcast reading did not come from a node that held it to a neighbor."""
+    lost = trail.losses.get((node, neighbor))
+    if lost is not None:
+        return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
+    if trail.at("sent", node):
+        return None
+    return trail.outcome(node, ()) or unsent(evidence, trail, node)
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:

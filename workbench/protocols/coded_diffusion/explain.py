@@ -11,7 +11,7 @@ from workbench.sim.steps import broadcast_step as last_step
 
 __all__ = ["CARRIERS", "last_step", "sentences"]
 CARRIERS = ("event", "coded")
-HARMLESS = ("duplicate", "decoded", "not_innovative")
+HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:

@@ -12,9 +12,11 @@ from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.sim.expected import Pairs
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.sentences import beyond, seconds, unheard
-from workbench.sim.steps import last_outcome
+from workbench.sim.steps import unsent
 
 CARRIERS = ("data",)
+# Samples that wait at their publisher have no message yet: their drops have no number of their own.
+HARMLESS = ("duplicate", "expired")
 # Reasons to drop data that follow from what its samples are.
 _UNWANTED = frozenset(("no_interest", "no_gradient", "evicted"))
 
@@ -31,31 +33,48 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     gradients = _Gradients(evidence, pair)
     if pair.publisher not in trail.holders:
         return gradients.lack(pair.publisher, pair.published)
+    sent = trail.of("originated")[0]
+    trail.drops = [row for row in trail.drops if not _is_of_another(row, sent)]
     reached = _towards(gradients, trail, pair.publisher)
-    step = last_outcome(evidence, trail, reached)
-    if pair.subscriber in reached and (step is None or step.node != pair.subscriber):
-        return _changed(trail, pair.subscriber)
+    if pair.subscriber in reached:
+        return trail.outcome(pair.subscriber, ()) or _changed(trail, pair.subscriber)
+    steps = [_end(evidence, gradients, trail, node, neighbors) for node, neighbors in reached.items()]
+    return max((step for step in steps if step), key=lambda step: step.rows[-1].index, default=None)
+
+
+def _end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
+    """Return why the reading did not get beyond a node, or None if it did; ``neighbors``: those that gradients led to."""
+    step = trail.outcome(node, neighbors or None) or unsent(evidence, trail, node)
     if step is not None and step.cause != "not_forwarded":
         return _why_unwanted(step, gradients, trail)
-    for node in sorted(reached, key=lambda node: trail.holders[node].index if node in trail.holders else -1)[::-1]:
-        step = gradients.lack(node, trail.holders.get(node, pair.published))
-        if step is not None:
-            return step
-    return None
+    if any(by == node and (not neighbors or to in neighbors) for by, to in trail.arrivals):
+        return None
+    here = trail.holders[node]
+    return gradients.lack(node, here) or gradients.leads_back(node, here)
+
+
+def _is_of_another(drop: Row, sent: Row) -> bool:
+    """Return whether a drop is of a sample that waited at the publisher, and not of the message with number 0."""
+    return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
 
 
 def _towards(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
-    """Return the nodes that got the reading along gradients of the subscriber, with the neighbors of these gradients."""
+    """Return the nodes that got a copy for the subscriber, with the neighbors to which their gradients led it.
+
+    Where a node has no such gradient, each of its copies is for the subscriber, too: the next node may know better.
+    What a filter has changed goes to all that want it, so a node with such a filter begins anew.
+    """
     reached: dict[int, set[int]] = {}
-    waiting = [publisher]
+    waiting = [publisher, *(row.node for row in trail.of("filtered"))]
     while waiting:
         node = waiting.pop()
         if node in reached or node not in trail.holders:
             continue
+        here = trail.holders[node]
         sent = [*trail.at("sent", node), *trail.at("given_up", node)]
-        end = max((row.index for row in sent), default=trail.holders[node].index)
-        reached[node] = gradients.neighbors(node, trail.holders[node], end)
-        waiting += [neighbor for neighbor in reached[node] if (node, neighbor) in trail.arrivals]
+        end = max((row.index for row in sent), default=here.index)
+        reached[node] = gradients.neighbors(node, here, end) - {here.peer}
+        waiting += [to for by, to in trail.arrivals if by == node and (not reached[node] or to in reached[node])]
     return reached
 
 
@@ -108,7 +127,9 @@ class _Gradients:
         if last:
             newest = max(last.values(), key=lambda row: row.index)
             detail = newest.detail if newest.event == "gradient_removed" else "expired"
-            return Step("evicted" if detail == "evicted" else "expired", node, None, when.time_us, detail, (newest, when))
+            return Step(
+                "evicted" if detail == "evicted" else "expired", node, None, when.time_us, detail, (newest, when)
+            )
         cached = [
             row
             for row in self._evidence.at("interest_cached", node, origin=self._sink)
@@ -117,6 +138,13 @@ class _Gradients:
         if cached:
             return Step("no_room", node, None, when.time_us, "", (cached[-1], when))
         return Step("not_asked", node, None, when.time_us, "", (when,))
+
+    def leads_back(self, node: int, when: Row) -> Step | None:
+        """Return that the only gradients of a node led to the neighbor that the reading came from, if they did."""
+        active = [row for row in self._last(node, when).values() if _is_set(row, when)]
+        if active and {row.peer for row in active} == {when.peer}:
+            return Step("no_way_on", node, when.peer, when.time_us, "", (active[-1], when))
+        return None
 
 
 def _is_set(row: Row, when: Row) -> bool:

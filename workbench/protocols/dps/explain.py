@@ -12,7 +12,7 @@ from workbench.sim.expected import Pairs
 from workbench.sim.sentences import seconds, unheard
 
 CARRIERS = (NAME,)
-HARMLESS = ("duplicate", "stale")
+HARMLESS = ("duplicate", "stale", "full")
 # A node drops a publication for these where no neighbor asks for it: that is what is to be explained.
 _UNASKED = frozenset(("dead_end", "no_match", "out_of_range"))
 
@@ -76,14 +76,14 @@ class _Links:
 
 
 def _without_link(evidence: Evidence, pair: Pair, links: _Links) -> Step | None:
-    cut = next(evidence.crossings(links.reached or {pair.publisher}, pair.subscriber), None)
+    """Return the holder from which the way to the subscriber begins, where no active links lead there."""
+    cut = next(evidence.crossings(links.holders or {pair.publisher}, pair.subscriber), None)
     if cut is None:
         return None
-    node, neighbor, _ = cut
-    last = links.state(node).get(neighbor)
-    when = links.when(node)
-    detail = "" if last is None else last.detail
-    return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if last is None else (last,))))
+    node, when = cut[0], links.when(cut[0])
+    states = links.state(node).values()
+    detail = "parts" if any(takes_publications(row.value) for row in states) else "none"
+    return Step("no_link", node, None, when.time_us, detail, (when, *states))
 
 
 def _unasked(evidence: Evidence, node: int, neighbor: int, when: Row) -> Step:
@@ -108,6 +108,13 @@ def clause(scenario: Any, account: Any) -> str | None:
         return (
             f"node {node} did not send it to node {neighbor} at {when}: no interest in it had come from there, where the "
             f"active links lead to node {subscriber}"
+        )
+    if account.cause == "no_link" and account.detail == "none":
+        return f"node {node} had it last, at {when}, and no active link"
+    if account.cause == "no_link":
+        return (
+            f"node {node} had it last, at {when}, and no chain of active links led from the nodes that had it to node "
+            f"{subscriber}"
         )
     if account.cause == "no_base":
         return (
