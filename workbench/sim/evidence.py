@@ -13,7 +13,7 @@ Cost
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -149,7 +149,8 @@ class Trail:
             if sender == node and (neighbors is None or receiver in neighbors)
         ]
         steps += [dropped(row) for row in self.drops if row.node == node]
-        steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
+        if not arrived:  # Else it may be a repetition of a frame that had come.
+            steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
         last = max(steps, key=lambda step: step.rows[-1].index, default=None)
         return None if last is None or last.rows[-1].index < max(arrived, default=-1) else last
 

@@ -14,13 +14,22 @@ def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of a reading that every node passes on to all of its neighbors."""
     holders = trail.holders
     if pair.subscriber in holders:
-        return trail.outcome(pair.subscriber, ()) or incomplete(trail, pair.subscriber)
+        return _at_subscriber(trail, pair.subscriber)
     steps = [
         step
         for node, neighbor, _ in evidence.crossings(holders, pair.subscriber)
         if (step := crossing(evidence, trail, node, neighbor)) is not None
     ]
     return min(steps, key=_rank) if steps else None
+
+
+def _at_subscriber(trail: Trail, node: int) -> Step | None:
+    """Return why a subscriber that received a part of the reading did not hold the whole."""
+    step = trail.outcome(node, ())
+    parts = trail.at("received", node)
+    if step is not None and step.cause == "evicted" and parts and parts[-1].index < step.rows[-1].index:
+        step = None  # What it had was too little, whether it was evicted or not.
+    return step or incomplete(trail, node)
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:

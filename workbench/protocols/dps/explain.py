@@ -77,6 +77,11 @@ class _Links:
 
 def _without_link(evidence: Evidence, pair: Pair, links: _Links) -> Step | None:
     """Return the holder from which the way to the subscriber begins, where no active links lead there."""
+    for node, neighbor, _ in evidence.crossings(links.reached or {pair.publisher}, pair.subscriber):
+        if node in links.holders:
+            when, last = links.when(node), links.state(node).get(neighbor)
+            detail = "never" if last is None else last.detail
+            return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if last is None else (last,))))
     cut = next(evidence.crossings(links.holders or {pair.publisher}, pair.subscriber), None)
     if cut is None:
         return None
@@ -109,6 +114,9 @@ def clause(scenario: Any, account: Any) -> str | None:
             f"node {node} did not send it to node {neighbor} at {when}: no interest in it had come from there, where the "
             f"active links lead to node {subscriber}"
         )
+    if account.cause == "no_link" and neighbor is not None:
+        state = "there was no link" if account.detail == "never" else f"the link was {account.detail}"
+        return f"node {node} had it last, at {when}; from there the way leads to node {neighbor}, and {state}"
     if account.cause == "no_link" and account.detail == "none":
         return f"node {node} had it last, at {when}, and no active link"
     if account.cause == "no_link":

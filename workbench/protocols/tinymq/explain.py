@@ -24,9 +24,9 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of the event on its way to rendezvous nodes, or of the notification from there."""
     events = trail.only("event")
     matched = trail.of("event_matched")
-    notifiers = [row for row in matched if _is_stored(evidence, pair, row)]
+    notifiers = [row for row in matched if pair.subscriber in _sinks(evidence, pair, row)]
     if notifiers:
-        return _of_notification(evidence, pair, trail.only("notification"), notifiers)
+        return _of_notification(evidence, pair, trail.only("notification"), matched)
     step = last_outcome(evidence, events, dict.fromkeys(events.holders))
     every_tree = {row.value for row in matched} >= set(range(len(evidence.scenario.protocol.roots)))
     if matched and (every_tree or step is None or step.cause == "not_forwarded"):
@@ -37,36 +37,45 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     return homeless or step
 
 
-def _of_notification(evidence: Evidence, pair: Pair, trail: Trail, notifiers: list[Row]) -> Step | None:
-    """Return the last step of a notification on its way from the rendezvous nodes that sent it."""
-    starts = [row.node for row in notifiers]
-    along = _reached(evidence, pair, trail, starts, True)
+def _of_notification(evidence: Evidence, pair: Pair, trail: Trail, matched: list[Row]) -> Step | None:
+    """Return the last step of a notification on its way from the rendezvous nodes that sent it.
+
+    Notifications for several subscribers have the same origin and number. Then a step counts only if its frames can be
+    for no other subscriber, by the neighbors that their queries came from.
+    """
+    starts: dict[int, list[Row]] = {}
+    for row in matched:
+        for sink in _sinks(evidence, pair, row):
+            starts.setdefault(sink, []).append(row)
+    own = starts.pop(pair.subscriber)
+    along = _reached(evidence, pair.subscriber, trail, own)
     step = last_outcome(evidence, trail, along)
+    if starts:
+        others = [_reached(evidence, sink, trail, rows) for sink, rows in starts.items()]
+        return step if step is not None and _is_own(step, along, own, others) else None
     if step is None or step.cause == "not_forwarded":
-        everywhere = _reached(evidence, pair, trail, starts, False)
-        step = last_outcome(evidence, trail, everywhere) or step
-    if step is None and not trail.of("sent"):
-        last = notifiers[-1]
-        step = Step("not_forwarded", last.node, None, last.time_us, "", (last,))
+        step = last_outcome(evidence, trail, dict.fromkeys((*trail.holders, *along))) or step
     return None if step is None else _without_place(evidence, step) or step
 
 
-def _reached(
-    evidence: Evidence, pair: Pair, trail: Trail, starts: Collection[int], on_path: bool
-) -> dict[int, set[int] | None]:
-    """Return the nodes that had the notification; ``on_path``: by neighbors that had sent the subscriber's query."""
-    reached: dict[int, set[int] | None] = {}
-    waiting = list(starts)
-    after: dict[int, list[int]] = {}
-    for sender, receiver in trail.arrivals:
-        after.setdefault(sender, []).append(receiver)
+def _is_own(step: Step, along: dict[int, set[int]], own: list[Row], others: list[dict[int, set[int]]]) -> bool:
+    """Return whether a step is of a frame for the subscriber, or of each frame to its neighbor."""
+    if step.cause not in ("lost", "down") or step.neighbor is None:
+        return not any(step.node in reached for reached in others)
+    if step.node in {row.node for row in own} and along[step.node] == {step.neighbor}:
+        return True  # None of its frames came to the only neighbor that asks for the subscriber.
+    return not any(step.neighbor in reached.get(step.node, ()) for reached in others)
+
+
+def _reached(evidence: Evidence, sink: int, trail: Trail, starts: Collection[Row]) -> dict[int, set[int]]:
+    """Return the nodes that may have had the notification for a sink, and the neighbors that had sent its query."""
+    reached: dict[int, set[int]] = {}
+    waiting = [row.node for row in starts]
     while waiting:
         node = waiting.pop()
-        if node in reached:
-            continue
-        senders = {row.peer for row in _queries(evidence, node, pair.subscriber)} if on_path else None
-        reached[node] = senders
-        waiting += [one for one in after.get(node, ()) if senders is None or one in senders]
+        if node not in reached:
+            reached[node] = {row.peer for row in _queries(evidence, node, sink)}
+            waiting += [to for by, to in trail.arrivals if by == node and to in reached[node]]
     return reached
 
 
@@ -75,13 +84,14 @@ def _queries(evidence: Evidence, node: int, subscriber: int) -> list[Row]:
     return [row for row in rows if row.message == "query"]
 
 
-def _is_stored(evidence: Evidence, pair: Pair, matched: Row) -> bool:
-    """Return whether a rendezvous node stored a query of the subscriber when an event came to it."""
-    last: dict[int, Row] = {}
-    for row in _stored(evidence, pair, matched.node):
-        if row.index < matched.index and abs(row.value) == matched.value + 1:
-            last[row.sequence] = row
-    return any(row.value > 0 for row in last.values())
+def _sinks(evidence: Evidence, pair: Pair, matched: Row) -> set[int]:
+    """Return the sinks whose queries a rendezvous node stored, and the event met, when the event came to it."""
+    samples = matching_of(evidence.scenario.protocol).samples
+    last: dict[tuple[int, int], Row] = {}
+    for row in evidence.at("query_stored", matched.node):
+        if row.index < matched.index and row.value in (matched.value + 1, -1 - matched.value):
+            last[row.origin, row.sequence] = row
+    return {sink for (sink, _), row in last.items() if row.value > 0 and samples(row.detail, pair.published.detail)}
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
