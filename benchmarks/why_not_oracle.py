@@ -15,6 +15,7 @@ What is checked
 """
 
 import argparse
+import math
 import sys
 import traceback
 from collections import Counter, defaultdict
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 
 import networkx as nx
 from tables import table
-from why_not_facts import Copy, Expected, Facts, Hop, Life, Row
+from why_not_facts import CARRIERS, Copy, Expected, Facts, Hop, Life, Row
 from why_not_networks import PROTOCOLS, draw
 
 from workbench.attributes.text import parse
@@ -76,8 +77,13 @@ class Check:
         published_us = self.reading.published.time_us
         self._expect(published_us <= self.time_us <= self.facts.end_us, "time", f"{self.time_us} µs is not in its life")
         for row in self.proofs:
-            is_own = row.event != "published" or row == self.reading.published
-            self._expect(is_own, "row", f"row {row.index} is of another reading")
+            if row.event == "published":
+                self._expect(row == self.reading.published, "row", f"row {row.index} is of another reading")
+            elif row.message in CARRIERS[self.facts.name] and not self._is_sample(row):
+                is_own = (row.origin, row.sequence) in self.reading.messages
+                self._expect(is_own, "row", f"row {row.index} is of another reading")
+        times = {published_us, *(row.time_us for row in self.proofs)}
+        self._expect(self.time_us in times, "time", f"none of its rows is of {self.time_us} µs: {sorted(times)}")
         check = getattr(self, f"_check_{cause}", None)
         if check is None:
             self._fault("cause", f"{cause} is no cause that the oracle knows")
@@ -221,7 +227,7 @@ class Check:
             self._expect(row.event in ("failed", "published", "subscribed"), "row", f"row {row.index} is {row.event}")
         if self.account.detail == "to the subscriber":
             arrival = facts.arrival_us(reading.publisher, reading.published.time_us)
-            if arrival.get(self.sink, facts.end_us + 1) <= self.time_us:
+            if arrival.get(self.sink, math.inf) <= self.time_us:
                 self._fault("path", f"nodes that were up led to node {self.sink} at {arrival[self.sink]} µs")
         elif self._expect(self.account.detail == "from the subscriber", "detail", self.account.detail):
             asked = next(
@@ -232,14 +238,16 @@ class Check:
             arrival = facts.arrival_us(self.sink, asked.time_us)
             held = self.life.holders()
             self._expect(
-                any(arrival.get(node, facts.end_us + 1) > self.time_us for node in held),
+                any(arrival.get(node, math.inf) > self.time_us for node in held),
                 "path",
                 f"nodes that were up led from node {self.sink} to all nodes that had the reading: {sorted(held)}",
             )
-        self._expect(arrival.get(self.node, facts.end_us + 1) <= self.time_us, "cut", f"{self.node} was not reached")
+        self._expect(arrival.get(self.node, math.inf) <= self.time_us, "cut", f"{self.node} was not reached")
         if self.neighbor is not None:
-            reached = arrival.get(self.neighbor, facts.end_us + 1) <= self.time_us
+            reached = arrival.get(self.neighbor, math.inf) <= self.time_us
             self._expect(not reached, "cut", f"node {self.neighbor} was reached")
+            is_arc = facts.scenario.topology.has_edge(self.node, self.neighbor)
+            self._expect(is_arc, "cut", f"no arc leads from {self.node} to {self.neighbor}")
 
     def _check_lost(self) -> None:
         row = self._proof("lost", node=self.neighbor, peer=self.node, time_us=self.time_us, detail=self.account.detail)
@@ -515,7 +523,7 @@ class Check:
     def _check_no_link(self) -> None:
         held = [node for node, index in self.life.holders().items() if self.facts.rows[index].time_us <= self.time_us]
         linked = set().union(*(self._linked(node, self.time_us) for node in held))
-        self._expect(self.node in linked, "holder", f"the reading could not come to {self.node}")
+        self._expect(self.node in held, "holder", f"node {self.node} did not have the reading")
         if self.sink in linked:
             self._fault("meshed", f"links led from nodes that had it to the subscriber: {sorted(linked)}")
         links = self._links(self.node, self.time_us)
@@ -579,6 +587,7 @@ class Check:
         ]
         if not self._expect(bool(ends), "subscription", "the subscription never ended"):
             return
+        self._expect(self.node == self.sink, "node", f"node {self.node} is not the subscriber")
         heard = [row for hop in self.life.serving() for row in hop.received if row.node == self.sink]
         self._expect(bool(heard), "nothing came", f"node {self.sink} never received it")
         # Where it is put together of parts, the last part counts.
