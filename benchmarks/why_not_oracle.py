@@ -79,10 +79,14 @@ class Check:
         for row in self.proofs:
             if row.event == "published":
                 self._expect(row == self.reading.published, "row", f"row {row.index} is of another reading")
+            elif cause == "saturated" and row.node == self.node and row.event in ("sent", "given_up"):
+                pass  # What else X was busy with.
             elif row.message in CARRIERS[self.facts.name] and not self._is_sample(row):
                 is_own = (row.origin, row.sequence) in self.reading.messages
                 self._expect(is_own, "row", f"row {row.index} is of another reading")
         times = {published_us, *(row.time_us for row in self.proofs)}
+        if cause == "disconnected":
+            times.update(row.time_us for row in self.life.rows)
         self._expect(self.time_us in times, "time", f"none of its rows is of {self.time_us} µs: {sorted(times)}")
         check = getattr(self, f"_check_{cause}", None)
         if check is None:
