@@ -44,6 +44,8 @@ def deliveries(scenario, rows):
             publication = fits[0][1]
             if (*key, publication["node"], publication["sequence"]) in expected:
                 latencies_us.append(row["time_us"] - publication["time_us"])
+            else:
+                outcome["unexpected"] += 1
         elif row["detail"] in seen[of]:
             outcome["again"] += 1
         seen[of].add(row["detail"])
@@ -55,6 +57,7 @@ def deliveries(scenario, rows):
         "delivered": len(latencies_us),
         "wrong_deliveries": outcome["wrong"],
         "duplicate_deliveries": outcome["again"],
+        "unexpected_deliveries": outcome["unexpected"],
         "latency_ms_p50": percentile(latencies_us, 50) / 1000,
         "latency_ms_p95": percentile(latencies_us, 95) / 1000,
         "stretch": stretch(rows, told, distances),

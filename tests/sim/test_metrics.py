@@ -98,6 +98,11 @@ def test_delivery_ratio_is_the_share_of_matching_readings_that_arrived():
     assert outcome(values) == (2, 1, 0, 0) and values["delivery_ratio"] == 0.5
 
 
+def test_reading_from_before_the_subscription_is_counted_when_it_is_delivered():
+    values = measure(reading(10, 3, 0), subscribed(at_ms=12), delivered(15, 3, 100, what="TEMP IS 26"))
+    assert outcome(values) == (0, 0, 0, 0) and values["unexpected_deliveries"] == 1
+
+
 def test_nothing_expected_has_no_delivery_ratio():
     values = measure(reading(10, 3, 0))
     assert outcome(values) == (0, 0, 0, 0)

@@ -51,8 +51,8 @@ CAUSES: Mapping[str, str] = {
     "not_asked": "the row published or received at X, which knew of no subscription of s by then",
     "no_room": "the row interest_cached at X for s, before the row published or received, and no gradient set for s",
     "no_base": "a row dropped at X, detail no_base: interests from Y that X could not apply, and none since",
-    "no_link": "no active links led from holders to s. With Y: that of X to Y was not active, by its last row link_set "
-    "(detail: its state, or never); without Y: the last rows link_set of X (detail none: none was active; else parts)",
+    "no_link": "no active links led from holders to s, and that of X to Y was not active, by its last row link_set "
+    "before (detail: its state; never: without a row)",
     "no_place": "X had the reading and had no key, by its last row key_set, if there is one",
     "not_matched": "the rows event_matched at X, where no query of s was stored by then",
     "not_forwarded": "the first row received at X, which sent nothing of the reading afterwards",

@@ -82,7 +82,7 @@ class Run:
         return frames.frames(self, rows, until_s, most)
 
     def explain(self) -> Explanation:
-        """Why little or nothing was delivered, in sentences: each is proven by the scenario or the rows of the run."""
+        """Return why little or nothing was delivered, as text; the scenario or the rows of the run prove each line."""
         from workbench.sim import explain
 
         return explain.explain(self)
@@ -151,7 +151,5 @@ class Run:
 
     def __repr__(self) -> str:
         m = self.metrics
-        return (
-            f"Run({self.scenario!r}, engine={self.engine!r}: delivery ratio {m['delivery_ratio']:.3f}, "
-            f"{m['transmissions']:.0f} transmissions)"
-        )
+        delivery = f"delivery ratio {m['delivery_ratio']:.3f}" if m["expected"] else "no reading expected"
+        return f"Run({self.scenario!r}, engine={self.engine!r}: {delivery}, {m['transmissions']:.0f} transmissions)"

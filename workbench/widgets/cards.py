@@ -13,7 +13,7 @@ from workbench.widgets.numbers import change, written
 
 FIRST = ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "transmissions", "energy_mJ", "stretch", "coverage")
 _ALWAYS_LEFT_OUT = ("expected", "delivered", "receptions")
-_IF_ANY = ("wrong_deliveries", "duplicate_deliveries", "lost")
+_IF_ANY = ("wrong_deliveries", "duplicate_deliveries", "unexpected_deliveries", "lost")
 _DETAILS = ("sent_", "lost_", "dropped_", "given_up_")
 
 

@@ -23,22 +23,30 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last step on the way over active links to the subscriber."""
+    """Return the last step on the way over active links to the subscriber, or over arcs if no links lead there."""
     holders = trail.holders
     if pair.subscriber in holders:
         return trail.outcome(pair.subscriber, ())
     links = _Links(evidence, holders, pair.published)
-    path = links.path(pair.subscriber)
+    begin = links.reached()
+    path = begin.get(pair.subscriber)
     if path is None:
-        return _without_link(evidence, pair, links)
+        # The way over active links ends where the shortest way over arcs to the subscriber begins.
+        cuts = list(evidence.crossings(begin, pair.subscriber))
+        if not cuts:
+            return None
+        node, neighbor, _ = max(cuts, key=lambda cut: links.when(cut[0]).index)
+        path = begin[node]
+        if path is None:
+            return links.lack(node, neighbor)
     node, neighbor = path
+    when = links.when(node)
     step = trail.outcome(node, (neighbor,))
     if step is not None and step.detail not in _UNASKED:
         return step
     if not trail.at("forwarded", node) and not trail.at("sent", node) and node != pair.publisher and step is None:
-        row = holders[node]
-        return Step("run_ended", node, None, row.time_us, "", (row,))
-    return _unasked(evidence, node, neighbor, links.when(node))
+        return Step("run_ended", node, None, when.time_us, "", (when,))
+    return _unasked(evidence, node, neighbor, when)
 
 
 class _Links:
@@ -49,7 +57,6 @@ class _Links:
         self.holders = holders
         self._last = max((row.index for row in holders.values()), default=published.index)
         self._published = published
-        self.reached: set[int] = set()
 
     def when(self, node: int) -> Row:
         """Return the row with which a node came to hold the reading."""
@@ -60,35 +67,25 @@ class _Links:
         index = self.holders[node].index if node in self.holders else self._last
         return {row.peer: row for row in self._evidence.at("link_set", node) if row.index < index}
 
-    def path(self, subscriber: int) -> tuple[int, int] | None:
-        """Return (holder, neighbor) where the way over active links to the subscriber begins, or None without one."""
-        begin: dict[int, tuple[int, int] | None] = dict.fromkeys(self.holders)
-        waiting = list(self.holders)
+    def reached(self) -> dict[int, tuple[int, int] | None]:
+        """Return the nodes to which active links lead from holders: where (holder, neighbor) the way begins.
+
+        None for holders.
+        """
+        begin: dict[int, tuple[int, int] | None] = dict.fromkeys(self.holders or (self._published.node,))
+        waiting = list(begin)
         for node in waiting:  # Grows meanwhile: breadth first.
             for neighbor, row in self.state(node).items():
                 if takes_publications(row.value) and neighbor not in begin:
                     begin[neighbor] = begin[node] or (node, neighbor)
                     waiting.append(neighbor)
-            if subscriber in begin:
-                break
-        self.reached = set(begin)
-        return begin.get(subscriber)
+        return begin
 
-
-def _without_link(evidence: Evidence, pair: Pair, links: _Links) -> Step | None:
-    """Return the holder from which the way to the subscriber begins, where no active links lead there."""
-    for node, neighbor, _ in evidence.crossings(links.reached or {pair.publisher}, pair.subscriber):
-        if node in links.holders:
-            when, last = links.when(node), links.state(node).get(neighbor)
-            detail = "never" if last is None else last.detail
-            return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if last is None else (last,))))
-    cut = next(evidence.crossings(links.holders or {pair.publisher}, pair.subscriber), None)
-    if cut is None:
-        return None
-    node, when = cut[0], links.when(cut[0])
-    states = links.state(node).values()
-    detail = "parts" if any(takes_publications(row.value) for row in states) else "none"
-    return Step("no_link", node, None, when.time_us, detail, (when, *states))
+    def lack(self, node: int, neighbor: int) -> Step:
+        """Return that a holder had no active link to a neighbor."""
+        when, link = self.when(node), self.state(node).get(neighbor)
+        detail = "never" if link is None else link.detail
+        return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if link is None else (link,))))
 
 
 def _unasked(evidence: Evidence, node: int, neighbor: int, when: Row) -> Step:
@@ -111,19 +108,12 @@ def clause(scenario: Any, account: Any) -> str | None:
     when = seconds(account.time_us)
     if account.cause == "not_asked":
         return (
-            f"node {node} did not send it to node {neighbor} at {when}: no interest in it had come from there, where the "
-            f"active links lead to node {subscriber}"
+            f"node {node} did not send it to node {neighbor} at {when}, on the way to node {subscriber}: no interest in "
+            "it had come from there"
         )
-    if account.cause == "no_link" and neighbor is not None:
+    if account.cause == "no_link":
         state = "there was no link" if account.detail == "never" else f"the link was {account.detail}"
         return f"node {node} had it last, at {when}; from there the way leads to node {neighbor}, and {state}"
-    if account.cause == "no_link" and account.detail == "none":
-        return f"node {node} had it last, at {when}, and no active link"
-    if account.cause == "no_link":
-        return (
-            f"node {node} had it last, at {when}, and no chain of active links led from the nodes that had it to node "
-            f"{subscriber}"
-        )
     if account.cause == "no_base":
         return (
             f"node {node} did not send it to node {neighbor} at {when}: it could not apply the change of interests "

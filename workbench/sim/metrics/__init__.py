@@ -7,6 +7,8 @@ Every run has
     wrong_deliveries         samples handed to a subscription that they do not match, that their message does not carry
                              (altered, or another's), that nobody published, or that came when it had ended
     duplicate_deliveries     samples handed to the same subscription again
+    unexpected_deliveries    samples that match and were delivered all the same: published before the subscription was
+                             made, or while its node was down, and kept for it on the way
     latency_ms_p50, _p95     from publish to delivery, over the samples delivered
     stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
     coverage                 share of all nodes that came to hold a publication, mean; only for protocols that mean to
@@ -53,6 +55,7 @@ COMMON = (
     "delivered",
     "wrong_deliveries",
     "duplicate_deliveries",
+    "unexpected_deliveries",
     "latency_ms_p50",
     "latency_ms_p95",
     "stretch",

@@ -49,7 +49,7 @@ def deliveries(scenario: Any, rows: Rows) -> dict[str, float]:
     asked = subscriptions(rows)
     if not len(asked.node):
         # Readings are most of the rows that are kept: they are looked at if anybody subscribed.
-        return _values(0, len(rows.columns("delivered", "node")[0]), 0, _NO_TIMES, NOT_A_NUMBER)
+        return _values(0, len(rows.columns("delivered", "node")[0]), 0, 0, _NO_TIMES, NOT_A_NUMBER)
     published, matching, paths = publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
     arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
     samples = samples_of(asked, published, matching)
@@ -67,16 +67,20 @@ def deliveries(scenario: Any, rows: Rows) -> dict[str, float]:
         where, found = _looked_up(hops, row_of[held.sink], held.origin)
         shortest[where] = found
     latencies_us = np.sort((arrived.time_us - published.time_us[arrived.publication])[is_owed])
-    return _values(total, arrived.wrong, arrived.duplicates, latencies_us, _stretch(held.hops, shortest))
+    unexpected = len(is_owed) - len(latencies_us)
+    return _values(total, arrived.wrong, arrived.duplicates, unexpected, latencies_us, _stretch(held.hops, shortest))
 
 
-def _values(expected: int, wrong: int, duplicates: int, latencies_us: np.ndarray, stretch: float) -> dict[str, float]:
+def _values(
+    expected: int, wrong: int, duplicates: int, unexpected: int, latencies_us: np.ndarray, stretch: float
+) -> dict[str, float]:
     return {
         "delivery_ratio": len(latencies_us) / expected if expected else NOT_A_NUMBER,
         "expected": expected,
         "delivered": len(latencies_us),
         "wrong_deliveries": wrong,
         "duplicate_deliveries": duplicates,
+        "unexpected_deliveries": unexpected,
         "latency_ms_p50": percentile(latencies_us, 0.50) / 1000,
         "latency_ms_p95": percentile(latencies_us, 0.95) / 1000,
         "stretch": stretch,

@@ -43,6 +43,12 @@ SHOWN = {
     "lost": Shown("frames lost", "", False, "receptions that failed"),
     "wrong_deliveries": Shown("wrong", "", False, "samples handed to who did not ask, altered, or never published"),
     "duplicate_deliveries": Shown("repeated", "", False, "samples handed to the same subscription again"),
+    "unexpected_deliveries": Shown(
+        "from before",
+        "",
+        True,
+        "samples delivered although published before the subscription, or while its node was down",
+    ),
 }
 
 
