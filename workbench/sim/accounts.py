@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.sim import trace
-from workbench.sim.evidence import Evidence, Pair, Step, Trail
+from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.sim.expected import NEVER, Expected, expected
 from workbench.sim.metrics.rows import Rows
 from workbench.sim.steps import broadcast_step, routed_step
@@ -47,7 +47,8 @@ CAUSES: Mapping[str, str] = {
     "dropped": "a row dropped at X; detail: its reason",
     "incomplete": "the last row innovative or received at X, who never held the whole reading",
     "too_late": "the row received at s, and the row by which the subscription had ended or from which it follows",
-    "disconnected": "rows failed: before time_us no path in time led from the publisher to s, or from s to X",
+    "disconnected": "rows failed at the cut from X to Y: no path in time led from the publisher to s from time_us on (the row published);"
+    " or from s to the node of the other rows before time_us",
     "not_asked": "the row published or received at X, which knew of no subscription of s by then",
     "no_room": "the row interest_cached at X for s, before the row published or received, and no gradient set for s",
     "no_base": "a row dropped at X, detail no_base: interests from Y that X could not apply, and none since",
@@ -219,24 +220,35 @@ def _disconnected(evidence: Evidence, pair: Pair, step: Step | None) -> Step | N
     end_us = min(pair.ended_us, evidence.end_us)
     reached = evidence.reached(pair.publisher, pair.published.time_us, end_us)
     if pair.subscriber not in reached:
-        return _cut(evidence, reached, pair.subscriber, pair, end_us, "to the subscriber")
+        until = pair.published.time_us, end_us
+        return _cut(evidence, reached, pair.subscriber, pair, until, "to the subscriber", (pair.published,))
     if step is None or evidence.scenario.protocol.disseminates:
         return None
     asked = evidence.reached(pair.subscriber, pair.subscribed.time_us, step.time_us)
     if step.node not in asked:
-        return _cut(evidence, asked, step.node, pair, step.time_us, "from the subscriber")
+        until = step.time_us, step.time_us
+        return _cut(evidence, asked, step.node, pair, until, "from the subscriber", step.rows)
     return None
 
 
-def _cut(evidence: Evidence, reached: Mapping[int, int], goal: int, pair: Pair, time_us: int, detail: str) -> Step:
+def _cut(
+    evidence: Evidence,
+    reached: Mapping[int, int],
+    goal: int,
+    pair: Pair,
+    times_us: tuple[int, int],
+    detail: str,
+    proof: tuple[Row, ...],
+) -> Step:
+    """Return the step of a cut; ``times_us``: when it counts, and until when it lasted at least."""
     cut = list(evidence.crossings(reached, goal))
     outages = {
         row.index: row
         for node, from_us in reached.items()
         for neighbor in evidence.graph.successors(node)
         if neighbor not in reached
-        for row in evidence.outages_between(node, neighbor, from_us, time_us)
+        for row in evidence.outages_between(node, neighbor, from_us, times_us[1])
     }
     here = pair.publisher if detail == "to the subscriber" else pair.subscriber
     node, neighbor = (cut[0][0], cut[0][1]) if cut else (here, None)
-    return Step("disconnected", node, neighbor, time_us, detail, (pair.published, *outages.values()))
+    return Step("disconnected", node, neighbor, times_us[0], detail, (*proof, *outages.values()))

@@ -132,16 +132,16 @@ class Trail:
         """(Sender, receiver) -> the last row "lost", unless the receiver got the reading from this sender."""
         return {(row.peer, row.node): row for row in self.of("lost") if not self._rows.is_received(row.peer, row.node)}
 
-    def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
+    def outcome(self, node: int, neighbors: Collection[int] | None = None, any_onward: bool = False) -> Step | None:
         """Return the last proven end of the reading at a node that held it, or None.
 
-        ``neighbors``: those to which a frame counts; None for all. An end counts if no neighbor received the reading
-        from the node afterwards.
+        ``neighbors``: those to which a frame counts; None for all. An end counts if none of them (``any_onward``: no
+        neighbor at all) received the reading from the node afterwards.
         """
         arrived = [
             row.index
             for (sender, receiver), row in self.arrivals.items()
-            if sender == node and (neighbors is None or receiver in neighbors)
+            if sender == node and (any_onward or neighbors is None or receiver in neighbors)
         ]
         steps = [
             Step("down" if row.detail == "down" else "lost", node, row.node, row.time_us, row.detail, (row,))

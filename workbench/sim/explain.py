@@ -157,7 +157,7 @@ def _clause(account: accounts.Account) -> str:
     if cause == "disconnected":
         return _disconnected(account)
     clauses = {
-        "down": f"node {node} failed at {when}, before its frame was sent",
+        "down": f"node {node} went down before its frame was out, and gave it up at {when}",
         "saturated": (
             f"node {node} gave its frame up at {when}, as the channel was busy"
             if detail == "channel_busy"
@@ -201,10 +201,7 @@ def _disconnected(account: accounts.Account) -> str:
         cut = "" if account.neighbor is None else f": it was cut behind node {account.node}"
         return f"until {seconds(account.time_us)} nothing of node {goal} could come to the nodes that had it{cut}"
     cut = "" if account.neighbor is None else f": it was cut between node {account.node} and node {account.neighbor}"
-    return (
-        f"from {seconds(from_us)} to {seconds(account.time_us)} no path of nodes that were up led from node {start} to "
-        f"node {goal}{cut}"
-    )
+    return f"from {seconds(from_us)} on no path of nodes that were up led from node {start} to node {goal}{cut}"
 
 
 # Who asks, who publishes, and when

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from workbench.sim.evidence import Evidence, Pair, Step, Trail
+from workbench.sim.evidence import Evidence, Pair, Step, Trail, dropped
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
@@ -39,7 +39,9 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
         return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
     if trail.at("sent", node):
         return None
-    return trail.outcome(node, ()) or unsent(evidence, trail, node)
+    # What a relay evicts, it has passed on or dropped before.
+    drops = [step for row in trail.drops if row.node == node and (step := dropped(row)).cause != "evicted"]
+    return (drops or [trail.outcome(node, ()) or unsent(evidence, trail, node)])[-1]
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
@@ -49,12 +51,22 @@ def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 def last_outcome(evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None]) -> Step | None:
     """Return the last proven end of a reading at these nodes; a loss counts to their ``neighbors`` (None: to all)."""
+    return next(iter(outcomes(evidence, trail, neighbors)), None)
+
+
+def outcomes(
+    evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None], any_onward: bool = False
+) -> list[Step]:
+    """Return the proven ends of a reading at these nodes, as `last_outcome` does, the last one first.
+
+    ``any_onward``: as in `Trail.outcome`.
+    """
     steps = [
         step
         for node, some in neighbors.items()
-        if (step := trail.outcome(node, some) or unsent(evidence, trail, node)) is not None
+        if (step := trail.outcome(node, some, any_onward) or unsent(evidence, trail, node)) is not None
     ]
-    return max(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].index)) if steps else None
+    return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].index), reverse=True)
 
 
 def _rank(step: Step) -> tuple[int, int]:

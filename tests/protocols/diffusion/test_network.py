@@ -409,8 +409,8 @@ def test_readings_lost_to_evicted_interests_are_explained():
     evicted = rows(played, "interest_removed", detail="evicted")
     cached = {(row["node"], row["origin"], row["sequence"]) for row in rows(played, "interest_cached")}
     assert evicted and all((row["node"], row["origin"], row["sequence"]) in cached for row in evicted)
-    (interests, *_) = played.explain().sentences
-    assert "Each node has room for 4 interests (max_interests), and the network has more" in interests
+    sentences = played.explain().sentences
+    assert any("has room for 4 interests (max_interests)" in sentence for sentence in sentences)
     assert not run(wb.topology.grid(3, 3), workload, duration_s=100).explain().sentences
 
 

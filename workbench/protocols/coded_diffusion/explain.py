@@ -45,6 +45,8 @@ def clause(scenario: Any, account: Any) -> str | None:
         why += ", and with max_requests=0 it asks none of them"
     elif not hears & set(graph.successors(node)):
         why += ", none of which hears it, so it cannot ask"
+    else:
+        why += ", and no answer to its requests came"
     return (
         f"node {node} had {account.detail} of {scenario.protocol.generation_size} combinations and got no more; {why}"
     )

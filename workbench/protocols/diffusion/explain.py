@@ -39,7 +39,12 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     if pair.subscriber in reached:
         return trail.outcome(pair.subscriber, ()) or _changed(trail, pair.subscriber)
     steps = [_end(evidence, gradients, trail, node, neighbors) for node, neighbors in reached.items()]
-    return max((step for step in steps if step), key=lambda step: step.rows[-1].index, default=None)
+    # Of several copies, that which the subscriber itself lost came nearest.
+    return max(
+        (step for step in steps if step),
+        key=lambda step: (step.neighbor == pair.subscriber, step.rows[-1].index),
+        default=None,
+    )
 
 
 def _end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:

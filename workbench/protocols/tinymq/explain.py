@@ -9,7 +9,7 @@ from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.sim.expected import Pairs
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.sentences import seconds, unheard
-from workbench.sim.steps import last_outcome
+from workbench.sim.steps import last_outcome, outcomes
 
 CARRIERS = ("event", "notification")
 HARMLESS = ("duplicate", "repeated")
@@ -48,11 +48,17 @@ def _of_notification(evidence: Evidence, pair: Pair, trail: Trail, matched: list
         for sink in _sinks(evidence, pair, row):
             starts.setdefault(sink, []).append(row)
     own = starts.pop(pair.subscriber)
+    # A copy that was delivered ended nowhere else.
+    for sink in {row.node for row in trail.of("delivered")}.intersection(starts):
+        if len(starts[sink]) == 1:
+            del starts[sink]
     along = _reached(evidence, pair.subscriber, trail, own)
-    step = last_outcome(evidence, trail, along)
+    steps = outcomes(evidence, trail, along, any_onward=True)
     if starts:
         others = [_reached(evidence, sink, trail, rows) for sink, rows in starts.items()]
-        return step if step is not None and _is_own(step, along, own, others) else None
+        copies = sum(len(rows) for rows in starts.values()) + len(own)
+        return next((step for step in steps if _is_own(step, along, own, others) or _is_all(step, trail, copies)), None)
+    step = steps[0] if steps else None
     if step is None or step.cause == "not_forwarded":
         step = last_outcome(evidence, trail, dict.fromkeys((*trail.holders, *along))) or step
     return None if step is None else _without_place(evidence, step) or step
@@ -65,6 +71,11 @@ def _is_own(step: Step, along: dict[int, set[int]], own: list[Row], others: list
     if step.node in {row.node for row in own} and along[step.node] == {step.neighbor}:
         return True  # None of its frames came to the only neighbor that asks for the subscriber.
     return not any(step.neighbor in reached.get(step.node, ()) for reached in others)
+
+
+def _is_all(step: Step, trail: Trail, copies: int) -> bool:
+    """Return whether all copies that were not delivered were dropped at the same node for the same reason."""
+    return sum((row.node, row.detail) == (step.node, step.detail) for row in trail.drops) >= copies
 
 
 def _reached(evidence: Evidence, sink: int, trail: Trail, starts: Collection[Row]) -> dict[int, set[int]]:
