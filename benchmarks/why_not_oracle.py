@@ -227,7 +227,8 @@ class Check:
     def _check_disconnected(self) -> None:
         reading, facts = self.reading, self.facts
         for row in self.proofs:
-            self._expect(row.event in ("failed", "published", "subscribed"), "row", f"row {row.index} is {row.event}")
+            is_right = row.event in ("failed", "published", "subscribed") or self._is_carrier(row) or self._is_own(row)
+            self._expect(is_right, "row", f"row {row.index} is {row.event}")
         if self.account.detail == "to the subscriber":
             arrival = facts.arrival_us(reading.publisher, reading.published.time_us)
             if arrival.get(self.sink, math.inf) <= self.time_us:
@@ -441,6 +442,7 @@ class Check:
         self._expect(bool(later), "too few came", f"node {self.sink} received no further part after the eviction")
 
     def _is_own(self, row: Row) -> bool:
+        """Whether a row at X names a message of the reading."""
         return row.node == self.node and (row.origin, row.sequence) in self.reading.messages
 
     def _check_incomplete(self) -> None:
