@@ -1,8 +1,7 @@
 """The rows of a run, read plainly: which readings subscriptions expect, and which frames carried each reading where.
 
-Nothing here is fast, and nothing is taken from the modules that explain a run: this is what their answers are compared
-with. A *copy* of a reading is what one kind of frame carries: the piece of a publication, an event in a tree, or a
-notification for a sink. Its `Hop`s are the frames that went on the channel, each with those who heard it or lost it.
+Nothing here is fast, and nothing is taken from the modules that explain a run, as their answers are compared with this.
+A *copy* of a reading is a piece of a publication, an event in a tree, or a notification for a sink. Its `Hop`s are the frames that went on the channel, each with those who heard it or lost it.
 """
 
 from collections import defaultdict
@@ -52,7 +51,7 @@ class Row(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """What a frame carries of a reading: its name, what tells copies apart, and the sinks it is (not) meant for."""
+    """A copy of a reading in a frame: the frame's name, a key of the copy, and the sinks that it is (not) meant for."""
 
     name: str
     key: Hashable = None
@@ -86,7 +85,7 @@ class Expected(NamedTuple):
 
 
 class Facts:
-    """A run of a random network, and what its rows state."""
+    """The run of a random network, with its rows and frames."""
 
     def __init__(self, network: Network, engine: str = "auto") -> None:
         self.network = network
@@ -190,10 +189,10 @@ class Facts:
         changed = {(row.origin, row.sequence) for row in self.of["filtered"] if row.detail == "replace"}
         waiting: dict[tuple, list[tuple[int, str]]] = defaultdict(list)
         subscribed = {(row.node, row.sequence): row for row in self.of["subscribed"]}
-        for place, one in enumerate(expected):
-            for message in one.messages:
-                texts = self.samples(subscribed[one.sink, one.subscription], one.published)
-                waiting[one.sink, one.subscription, message] += [(place, text) for text in texts[:1]]
+        for place, reading in enumerate(expected):
+            for message in reading.messages:
+                texts = self.samples(subscribed[reading.sink, reading.subscription], reading.published)
+                waiting[reading.sink, reading.subscription, message] += [(place, text) for text in texts[:1]]
         delivered: dict[int, int] = {}
         for row in self.of["delivered"]:
             message = row.origin, row.sequence
@@ -204,7 +203,7 @@ class Facts:
             if match is not None:
                 left.remove(match)
                 delivered.setdefault(match[0], row.time_us)
-        return [one._replace(delivered_us=delivered.get(place)) for place, one in enumerate(expected)]
+        return [one._replace(delivered_us=delivered.get(place)) for place, reading in enumerate(expected)]
 
     # Copies
 
@@ -257,7 +256,7 @@ def _listen(kernel: Any, frames: list[bytes]) -> None:
 
 
 class Life:
-    """What became of a reading on its way to a sink: its hops, and the rows about it that are no hops."""
+    """The hops of a reading on its way to a sink, and all rows about it."""
 
     def __init__(self, facts: Facts, reading: Expected) -> None:
         self.facts, self.reading = facts, reading

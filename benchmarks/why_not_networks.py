@@ -71,8 +71,8 @@ def _graph(choose: random.Random, links: str) -> nx.DiGraph:
     pairs += [tuple(choose.sample(range(count), 2)) for _ in range(choose.randint(0, count))]
     if choose.random() < 0.25:  # in parts
         pairs = [pair for pair in pairs if choose.random() < 0.75]
-    for one, other in pairs:
-        for arc in ((one, other), (other, one)):
+    for a, b in pairs:
+        for arc in ((a, b), (b, a)):
             if links == "one-way" and choose.random() < 0.1:
                 continue
             lowest = {"lossy": 0.5, "poor": 0.1}.get(links, 1.0)

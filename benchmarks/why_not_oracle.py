@@ -1,4 +1,4 @@
-"""Whether the accounts of undelivered readings are true: ``benchmarks/why_not_oracle.py [--networks 300] [--seed N]``.
+"""An oracle for the accounts of undelivered readings: ``benchmarks/why_not_oracle.py [--networks 300] [--seed N]``.
 
 Random networks are drawn (`why_not_networks.py`), and each account of an expected reading is compared with the rows of
 the trace, read plainly (`why_not_facts.py`). An account is false if a row contradicts it, or if the reading went
@@ -46,7 +46,7 @@ REASONS = {"chance": "chance", "ttl": "ttl", "filtered": "filter", "evicted": "e
 
 
 class Falsehood(NamedTuple):
-    """What is wrong with an account: a group of such faults, and a sentence."""
+    """A contradiction between an account and the rows: its group, and a sentence."""
 
     group: str
     sentence: str
@@ -65,7 +65,7 @@ class Check:
         self.faults: list[Falsehood] = []
 
     def __call__(self) -> list[Falsehood]:
-        """Return what is wrong."""
+        """Return the contradictions."""
         cause = self.account.cause
         if cause == "not_proven":
             self._expect(not self.account.rows, "rows", "not_proven has rows")
@@ -117,14 +117,14 @@ class Check:
         return row in self.life.rows
 
     def _had(self, index: int, copy: Copy | None = None) -> bool:
-        """Whether X had the reading by a row; a fault otherwise. Of a publication in pieces, it had this piece."""
+        """Return whether X had the reading, or this piece of it, by a row; a fault if it had not."""
         held = self.life.holders(copy.key if copy is not None and copy.name == "piece" else -1)
         return self._expect(
             held.get(self.node, index + 1) <= index, "holder", f"node {self.node} did not have the reading by then"
         )
 
     def _leads(self, node: int, held: Iterable[int]) -> bool:
-        """Whether arcs lead from a node to the sink past nodes that never had the reading."""
+        """Return whether arcs lead from a node to the sink past nodes that never had the reading."""
         others = set(held) - {node}
         graph = self.facts.scenario.topology.subgraph(n for n in self.facts.scenario.topology if n not in others)
         return node in graph and self.sink in graph and nx.has_path(graph, node, self.sink)
@@ -198,11 +198,11 @@ class Check:
         return row.node if self.facts.name == "Diffusion" else (hop.sent.node, row.node, hop.copy.key)
 
     def _is_duplicate(self, received: Row) -> bool:
-        """Whether a node of diffusion dropped a frame, as it had the reading before."""
+        """Return whether a node of diffusion dropped a frame, as it had the reading before."""
         return self.facts.name == "Diffusion" and self._is_harmless_at(received)
 
     def _is_of_sink(self, row: Row) -> bool:
-        """Whether a row without a frame is certainly about a copy that serves the sink."""
+        """Return whether a row without a frame is certainly about a copy that serves the sink."""
         if row.index in self.life.copy_at:
             return self.life.copy_at[row.index].serves(self.sink)
         sinks = {asked.node for asked in self.facts.of["subscribed"]}
@@ -210,11 +210,11 @@ class Check:
 
     @staticmethod
     def _is_below(other: Copy, copy: Copy | None) -> bool:
-        """Whether a copy shows less of the way than the claimed copy: an event, where it was matched elsewhere."""
+        """Return whether a copy shows less of the way than the claimed copy: an event, where it was matched elsewhere."""
         return copy is not None and copy.name in ("matched", "notification") and other.name == "event"
 
     def _is_harmless_at(self, received: Row) -> bool:
-        """Whether the receiver dropped a frame as one that it had already."""
+        """Return whether the receiver dropped a frame as one that it had already."""
         for row in self.facts.rows[received.index + 1 :]:
             if row.time_us != received.time_us or row.event in ("sent", "received", "lost"):
                 return False
@@ -388,12 +388,12 @@ class Check:
         self._stops_at(row, copy if copy is not None else (Copy(row.message) if self.is_unicast else None))
 
     def _is_sample(self, row: Row) -> bool:
-        """Whether a row "dropped" is about a sample that waits at its publisher, which has no number as a message."""
+        """Return whether a row "dropped" is about a sample that waits at its publisher, which has no number as a message."""
         is_unnumbered = row.sequence == 0 and row.peer == -1 and row.detail in _OF_SAMPLES
         return self.facts.name == "Diffusion" and row.event == "dropped" and is_unnumbered
 
     def _sample_dropped(self, row: Row) -> None:
-        """A sample that waited at its publisher: it was never sent, and its time was over, or it was the oldest."""
+        """Check that a sample was never sent, and that it waited at its publisher until its time was over."""
         publisher, published_us = self.reading.publisher, self.reading.published.time_us
         self._expect(row.node == publisher == row.origin, "holder", f"node {row.node} is not the publisher")
         self._expect(not self.reading.messages, "went on", "the reading was sent")
@@ -442,7 +442,7 @@ class Check:
         self._expect(bool(later), "too few came", f"node {self.sink} received no further part after the eviction")
 
     def _is_own(self, row: Row) -> bool:
-        """Whether a row at X names a message of the reading."""
+        """Return whether a row at X names a message of the reading."""
         return row.node == self.node and (row.origin, row.sequence) in self.reading.messages
 
     def _check_incomplete(self) -> None:
@@ -704,7 +704,7 @@ class Check:
         return nx.descendants(mesh, node) | {node}
 
     def _meshed(self, node: int, without: int, time_us: int) -> bool:
-        """Whether links lead from a node to the sink past another node (DPS)."""
+        """Return whether links lead from a node to the sink past another node (DPS)."""
         mesh = nx.Graph()
         mesh.add_nodes_from(self.facts.scenario.topology)
         for other in self.facts.scenario.topology:

@@ -46,7 +46,7 @@ def test_accounts_of_random_networks_are_true(protocol, seed):
 @pytest.mark.parametrize(("protocol", "seed"), NETWORKS)
 def test_the_oracle_refutes_accounts_with_other_nodes_times_and_rows(protocol, seed):
     facts = facts_of(protocol, seed)
-    readings = {(one.publisher, one.number, one.sink, one.subscription): one for one in facts.expected()}
+    readings = {(r.publisher, r.number, r.sink, r.subscription): r for r in facts.expected()}
     nodes = sorted(facts.scenario.topology)
     undelivered = [account for account in accounts(facts.run) if account.delivered_us is None]
     for account in undelivered[::5]:
