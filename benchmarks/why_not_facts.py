@@ -1,7 +1,8 @@
-"""The rows of a run, read plainly: which readings subscriptions expect, and which frames carried each reading where.
+"""The rows of a run, read plainly: the readings that subscriptions expect, and the frames that carried them.
 
 Nothing here is fast, and nothing is taken from the modules that explain a run, as their answers are compared with this.
-A *copy* of a reading is a piece of a publication, an event in a tree, or a notification for a sink. Its `Hop`s are the frames that went on the channel, each with those who heard it or lost it.
+A *copy* of a reading is a piece of a publication, an event in a tree, or a notification for a sink. Its `Hop`s are the
+frames that went on the channel, each with the nodes that received it or lost it.
 """
 
 from collections import defaultdict
@@ -64,7 +65,7 @@ class Copy(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A frame on the channel: its row "sent", its copy, and the rows of those who heard it or lost it."""
+    """A frame on the channel: its row "sent", its copy, and the rows of the nodes that received it or lost it."""
 
     sent: Row
     copy: Copy
@@ -203,7 +204,7 @@ class Facts:
             if match is not None:
                 left.remove(match)
                 delivered.setdefault(match[0], row.time_us)
-        return [one._replace(delivered_us=delivered.get(place)) for place, reading in enumerate(expected)]
+        return [reading._replace(delivered_us=delivered.get(place)) for place, reading in enumerate(expected)]
 
     # Copies
 

@@ -210,7 +210,7 @@ class Check:
 
     @staticmethod
     def _is_below(other: Copy, copy: Copy | None) -> bool:
-        """Return whether a copy shows less of the way than the claimed copy: an event, where it was matched elsewhere."""
+        """Return whether a copy shows less of the way than the claimed one: an event that was matched elsewhere."""
         return copy is not None and copy.name in ("matched", "notification") and other.name == "event"
 
     def _is_harmless_at(self, received: Row) -> bool:
@@ -388,7 +388,7 @@ class Check:
         self._stops_at(row, copy if copy is not None else (Copy(row.message) if self.is_unicast else None))
 
     def _is_sample(self, row: Row) -> bool:
-        """Return whether a row "dropped" is about a sample that waits at its publisher, which has no number as a message."""
+        """Return whether a row is about a sample that its publisher dropped before it had a number as a message."""
         is_unnumbered = row.sequence == 0 and row.peer == -1 and row.detail in _OF_SAMPLES
         return self.facts.name == "Diffusion" and row.event == "dropped" and is_unnumbered
 
