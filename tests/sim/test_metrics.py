@@ -489,9 +489,9 @@ def test_protocol_outside_of_the_package_brings_metrics_of_its_own(monkeypatch):
     values = measure(whispered, whispered, protocol=Whispering())
     assert values["whispers"] == 2 and "whispers" not in measure()
     assert list(values.index[: len(metrics.COMMON)]) == [
-        *metrics.COMMON[:10],
+        *metrics.COMMON[:11],
         "whispers",
-        *metrics.COMMON[10:-1],
+        *metrics.COMMON[11:-1],
     ]
     assert trace.kept_events(Whispering()) == {*trace.kept_events(wb.Flooding()), "whispered"}
     for taken in ("delivered", "sent_flood"):

@@ -41,14 +41,14 @@ CAUSES: Mapping[str, str] = {
     "run_ended": "X was to send the reading, and no frame of X with it went out or was given up before the run ended",
     "chance": "a row dropped at X, detail chance",
     "ttl": "a row dropped at X, detail ttl or hops",
-    "filtered": "a row dropped at X, detail filter; or a row filtered there or before, and what became of the rest at X",
+    "filtered": "a row dropped at X, detail filter; or rows filtered before, and the row of what X did with the rest",
     "evicted": "a row by which X evicted what was asked for on behalf of s, or a part of the reading",
     "expired": "a row by which what X knew of s expired or was removed, before X had the reading",
     "dropped": "a row dropped at X; detail: its reason",
     "incomplete": "the last row innovative or received at X, who never held the whole reading",
     "too_late": "the row received at s, and the row by which the subscription had ended or from which it follows",
-    "disconnected": "rows failed at the cut from X to Y: no path in time led from the publisher to s from time_us on (the row published);"
-    " or from s to the node of the other rows before time_us",
+    "disconnected": "rows failed at the cut from X to Y: no path in time led from the publisher to s from time_us on "
+    "(the row published), or from s to the node of the other rows before time_us; detail: which of the two",
     "not_asked": "the row published or received at X, which knew of no subscription of s by then",
     "no_room": "the row interest_cached at X for s, before the row published or received, and no gradient set for s",
     "no_base": "a row dropped at X, detail no_base: interests from Y that X could not apply, and none since",
@@ -198,7 +198,7 @@ def _account(evidence: Evidence, pair: Pair, last_step: Callable) -> Account:
     proof = step.rows
     if step.cause in _ABSENCES and step.node == pair.publisher:
         proof = (pair.published, *proof)
-    rows = tuple(sorted({row.index for row in proof}))
+    rows = tuple(sorted({row.position for row in proof}))
     reading = Reading(pair.publisher, pair.number)
     here = reading, pair.published.time_us, pair.subscriber, pair.subscribed.sequence, None
     return Account(*here, step.cause, step.node, step.neighbor, step.time_us, step.detail, rows)
@@ -243,7 +243,7 @@ def _cut(
     """Return the step of a cut; ``times_us``: when it counts, and until when it lasted at least."""
     cut = list(evidence.crossings(reached, goal))
     outages = {
-        row.index: row
+        row.position: row
         for node, from_us in reached.items()
         for neighbor in evidence.graph.successors(node)
         if neighbor not in reached

@@ -13,7 +13,7 @@ Cost
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -42,9 +42,9 @@ _FOLLOWED = [
 
 
 class Row(NamedTuple):
-    """A row of the trace, with its index there."""
+    """A row of the trace, with its position there."""
 
-    index: int
+    position: int
     time_us: int
     node: int
     peer: int
@@ -92,6 +92,7 @@ class Trail:
         self._rows = rows
         self._harmless = frozenset(harmless)
         self._found: dict[str, list[Row]] = {}
+        self._losses: dict[int, dict[int, Row]] = {}
 
     def of(self, event: str) -> list[Row]:
         """Return the rows of an event."""
@@ -127,10 +128,13 @@ class Trail:
             (row.peer, row.node): row for row in self.of("received") if (row.node, row.peer, row.time_us) not in copies
         }
 
-    @cached_property
-    def losses(self) -> dict[tuple[int, int], Row]:
-        """(Sender, receiver) -> the last row "lost", unless the receiver got the reading from this sender."""
-        return {(row.peer, row.node): row for row in self.of("lost") if not self._rows.is_received(row.peer, row.node)}
+    def losses(self, sender: int) -> dict[int, Row]:
+        """Return receiver -> the last row "lost" of a sender's frames, if the receiver got none of them."""
+        if sender not in self._losses:
+            got = {row.node for row in self._rows.of("received", sender)}
+            lost = self._rows.of("lost", sender)
+            self._losses[sender] = {row.node: row for row in lost if row.node not in got}
+        return self._losses[sender]
 
     def outcome(self, node: int, neighbors: Collection[int] | None = None, any_onward: bool = False) -> Step | None:
         """Return the last proven end of the reading at a node that held it, or None.
@@ -139,20 +143,20 @@ class Trail:
         neighbor at all) received the reading from the node afterwards.
         """
         arrived = [
-            row.index
+            row.position
             for (sender, receiver), row in self.arrivals.items()
             if sender == node and (any_onward or neighbors is None or receiver in neighbors)
         ]
         steps = [
             Step("down" if row.detail == "down" else "lost", node, row.node, row.time_us, row.detail, (row,))
-            for (sender, receiver), row in self.losses.items()
-            if sender == node and (neighbors is None or receiver in neighbors)
+            for receiver, row in self.losses(node).items()
+            if neighbors is None or receiver in neighbors
         ]
         steps += [dropped(row) for row in self.drops if row.node == node]
         if not arrived:  # Else it may be a repetition of a frame that had come.
             steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
-        last = max(steps, key=lambda step: step.rows[-1].index, default=None)
-        return None if last is None or last.rows[-1].index < max(arrived, default=-1) else last
+        last = max(steps, key=lambda step: step.rows[-1].position, default=None)
+        return None if last is None or last.rows[-1].position < max(arrived, default=-1) else last
 
 
 CAUSE_OF_DROP = {"filter": "filtered", "chance": "chance", "ttl": "ttl", "hops": "ttl", "evicted": "evicted"}
@@ -186,25 +190,18 @@ class _Slice:
         is_one = evidence.codes["message"][self._indices] == evidence.code("message", message)
         return _Slice(evidence, self._indices[is_one])
 
-    def of(self, event: str) -> list[Row]:
-        """Return the rows of an event."""
-        return self._evidence.rows(self._chosen(event))
+    def of(self, event: str, peer: int | None = None) -> list[Row]:
+        """Return the rows of an event, or those with a peer."""
+        chosen = self._chosen(event)
+        if peer is not None:
+            chosen = chosen[self._evidence.numbers["peer"][chosen] == peer]
+        return self._evidence.rows(chosen)
 
     def firsts(self, event: str) -> list[Row]:
         """Return each node's first row of an event."""
         chosen = self._chosen(event)
         _, first = np.unique(self._evidence.numbers["node"][chosen], return_index=True)
         return self._evidence.rows(chosen[np.sort(first)])
-
-    @cached_property
-    def _arcs(self) -> set[tuple[int, int]]:
-        chosen = self._chosen("received")
-        columns = self._evidence.numbers
-        return set(zip(columns["peer"][chosen].tolist(), columns["node"][chosen].tolist(), strict=True))
-
-    def is_received(self, sender: int, receiver: int) -> bool:
-        """Return whether a node received the reading from another."""
-        return (sender, receiver) in self._arcs
 
 
 class Evidence:
@@ -223,6 +220,8 @@ class Evidence:
         self.texts = {name: texts for name, (_, texts) in coded.items()}
         self._of: dict[str, list[Row]] = {}
         self._by_node: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._at: dict[tuple, list[Row]] = {}
+        self._once: dict[tuple, Any] = {}
         self._carriers, self._harmless = carriers, frozenset(harmless)
         self._trails: dict[tuple[int, int], Trail] = {}
         self._reached: dict[tuple[int, int, int], dict[int, int]] = {}
@@ -237,6 +236,8 @@ class Evidence:
 
     def rows(self, indices: np.ndarray) -> list[Row]:
         """Return some rows of the trace."""
+        if not len(indices):
+            return []
         numbers = [self.numbers[name][indices].tolist() for name in _NUMBERS]
         texts = [[self.texts[name][code] for code in self.codes[name][indices].tolist()] for name in _TEXTS]
         return list(map(Row, indices.tolist(), *numbers, *texts))
@@ -256,6 +257,12 @@ class Evidence:
 
     def at(self, event: str, node: int, **equal: int) -> list[Row]:
         """Return the rows of an event at a node, whose other columns are equal to these numbers."""
+        key = event, node, *equal.values()
+        if key not in self._at:
+            self._at[key] = self._select(event, node, equal)
+        return self._at[key]
+
+    def _select(self, event: str, node: int, equal: Mapping[str, int]) -> list[Row]:
         if event not in self._by_node:
             chosen = np.flatnonzero(self.codes["event"] == self.code("event", event))
             nodes = self.numbers["node"][chosen]
@@ -266,6 +273,12 @@ class Evidence:
         for name, number in equal.items():
             some = some[self.numbers[name][some] == number]
         return self.rows(some)
+
+    def once(self, key: tuple, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` returned for a key when it was first asked for."""
+        if key not in self._once:
+            self._once[key] = make()
+        return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
         """Return the last frame that a node sent, if that was after a row of the trace."""
@@ -325,7 +338,9 @@ class Evidence:
         outages: dict[int, list[tuple[int, int, Row]]] = {}
         ends = self.by("recovered", lambda row: row.node)
         for row in self.of("failed"):
-            end = next((other.time_us for other in ends.get(row.node, ()) if other.index > row.index), self.end_us + 1)
+            end = next(
+                (other.time_us for other in ends.get(row.node, ()) if other.position > row.position), self.end_us + 1
+            )
             outages.setdefault(row.node, []).append((row.time_us, end, row))
         return outages
 

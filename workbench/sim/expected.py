@@ -26,9 +26,9 @@ NEVER = -1
 class Pairs(NamedTuple):
     """Publications made while a subscription that they match lasted and its node was up: columns (o,), by index.
 
-    ``subscriber``, ``publisher``: addresses. ``hops`` and ``hops_back``: of the shortest paths from publisher to subscriber and back, -1 without a path. A
-    publication without a path is not expected. ``delivery``: the first one, as its place among the rows "delivered";
-    NEVER if there was none.
+    ``subscriber``, ``publisher``: addresses. ``hops`` and ``hops_back``: of the shortest paths from publisher to
+    subscriber and back, -1 without a path. A publication without a path is not expected. ``delivery``: the first one,
+    as its place among the rows "delivered", or NEVER.
     """
 
     subscription: np.ndarray

@@ -25,7 +25,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def beyond(missing: Pairs, hops: np.ndarray, most: int, limit: str) -> Iterator[str]:
-    """Yield a sentence on the first pair whose paths (``hops``) have more than ``most`` hops, which ``limit`` allows."""
+    """Yield a sentence on the first pair whose path (``hops``) has more than ``most`` hops, which ``limit`` allows."""
     far = np.flatnonzero(hops > most)
     if len(far):
         first = far[0]

@@ -27,21 +27,21 @@ def _at_subscriber(trail: Trail, node: int) -> Step | None:
     """Return why a subscriber that received a part of the reading did not hold the whole."""
     step = trail.outcome(node, ())
     parts = trail.at("received", node)
-    if step is not None and step.cause == "evicted" and parts and parts[-1].index < step.rows[-1].index:
+    if step is not None and step.cause == "evicted" and parts and parts[-1].position < step.rows[-1].position:
         step = None  # What it had was too little, whether it was evicted or not.
     return step or incomplete(trail, node)
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
     """Return why a broadcast reading did not come from a node that held it to a neighbor."""
-    lost = trail.losses.get((node, neighbor))
+    lost = trail.losses(node).get(neighbor)
     if lost is not None:
         return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
     if trail.at("sent", node):
         return None
     # What a relay evicts, it has passed on or dropped before.
     drops = [step for row in trail.drops if row.node == node and (step := dropped(row)).cause != "evicted"]
-    return (drops or [trail.outcome(node, ()) or unsent(evidence, trail, node)])[-1]
+    return drops[-1] if drops else trail.outcome(node, ()) or unsent(evidence, trail, node)
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
@@ -66,11 +66,11 @@ def outcomes(
         for node, some in neighbors.items()
         if (step := trail.outcome(node, some, any_onward) or unsent(evidence, trail, node)) is not None
     ]
-    return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].index), reverse=True)
+    return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
 
 
 def _rank(step: Step) -> tuple[int, int]:
-    return (step.cause not in ("lost", "down"), -step.rows[-1].index)
+    return (step.cause not in ("lost", "down"), -step.rows[-1].position)
 
 
 def incomplete(trail: Trail, node: int) -> Step | None:
@@ -92,7 +92,7 @@ def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
         row = trail.holders.get(node)
         return None if row is None else Step("not_forwarded", node, None, row.time_us, "", (row,))
     first = ready[0]
-    others = evidence.sent_after(node, first.index)
+    others = evidence.sent_after(node, first.position)
     if others:
         return Step("saturated", node, None, first.time_us, "unsent", (first, others[-1]))
     return Step("run_ended", node, None, first.time_us, "", (first,))

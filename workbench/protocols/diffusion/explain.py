@@ -42,13 +42,13 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     # Of several copies, that which the subscriber itself lost came nearest.
     return max(
         (step for step in steps if step),
-        key=lambda step: (step.neighbor == pair.subscriber, step.rows[-1].index),
+        key=lambda step: (step.neighbor == pair.subscriber, step.rows[-1].position),
         default=None,
     )
 
 
 def _end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
-    """Return why the reading did not get beyond a node, or None if it did; ``neighbors``: those that gradients led to."""
+    """Return why the reading did not get beyond a node, or None; ``neighbors``: those that its gradients led to."""
     step = trail.outcome(node, neighbors or None) or unsent(evidence, trail, node)
     if step is not None and step.cause != "not_forwarded":
         return _why_unwanted(step, gradients, trail)
@@ -77,7 +77,7 @@ def _towards(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, s
             continue
         here = trail.holders[node]
         sent = [*trail.at("sent", node), *trail.at("given_up", node)]
-        end = max((row.index for row in sent), default=here.index)
+        end = max((row.position for row in sent), default=here.position)
         reached[node] = gradients.neighbors(node, here, end) - {here.peer}
         waiting += [to for by, to in trail.arrivals if by == node and (not reached[node] or to in reached[node])]
     return reached
@@ -94,20 +94,28 @@ class _Gradients:
         self._wanted = {row.sequence for row in own if samples(row.detail, pair.published.detail)}
         # A reinforcement has a number of its own.
         self._others = {row.sequence for row in own} - self._wanted
+        key = "gradients", self._sink, *sorted(self._others)
+        self._of_node: dict[int, list[Row]] = evidence.once(key, dict)
 
     def _rows(self, event: str, node: int) -> list[Row]:
         rows = self._evidence.at(event, node, origin=self._sink)
         return [row for row in rows if row.sequence not in self._others]
+
+    def _changes(self, node: int) -> list[Row]:
+        """Return the rows about a node's gradients, in order."""
+        if node not in self._of_node:
+            rows = self._rows("gradient_set", node) + self._rows("gradient_removed", node)
+            self._of_node[node] = sorted(rows, key=lambda row: row.position)
+        return self._of_node[node]
 
     def _last(self, node: int, when: Row) -> dict[tuple[int, int], Row]:
         """Return (neighbor, number of the interest) -> the last row of that gradient before a row of the trace.
 
         A reinforcement renews the gradients to its neighbor, or sets one of its own, whose number is NOBODY.
         """
-        rows = self._rows("gradient_set", node) + self._rows("gradient_removed", node)
         last: dict[tuple[int, int], Row] = {}
-        for row in sorted(rows, key=lambda row: row.index):
-            if row.index >= when.index:
+        for row in self._changes(node):
+            if row.position >= when.position:
                 break
             key = row.peer, row.sequence
             if row.detail == "reinforcement" and row.event == "gradient_set":
@@ -122,7 +130,7 @@ class _Gradients:
     def neighbors(self, node: int, when: Row, end: int) -> set[int]:
         """Return the neighbors to which a node had a gradient at a row of the trace, or got one up to row ``end``."""
         active = {row.peer for row in self._last(node, when).values() if _is_set(row, when)}
-        return active | {row.peer for row in self._rows("gradient_set", node) if when.index < row.index <= end}
+        return active | {row.peer for row in self._rows("gradient_set", node) if when.position < row.position <= end}
 
     def lack(self, node: int, when: Row) -> Step | None:
         """Return why a node had no gradient at a row of the trace, or None if it had one."""
@@ -130,7 +138,7 @@ class _Gradients:
         if any(_is_set(row, when) for row in last.values()):
             return None
         if last:
-            newest = max(last.values(), key=lambda row: row.index)
+            newest = max(last.values(), key=lambda row: row.position)
             detail = newest.detail if newest.event == "gradient_removed" else "expired"
             return Step(
                 "evicted" if detail == "evicted" else "expired", node, None, when.time_us, detail, (newest, when)
@@ -138,7 +146,7 @@ class _Gradients:
         cached = [
             row
             for row in self._evidence.at("interest_cached", node, origin=self._sink)
-            if row.sequence in self._wanted and row.index < when.index
+            if row.sequence in self._wanted and row.position < when.position
         ]
         if cached:
             return Step("no_room", node, None, when.time_us, "", (cached[-1], when))
@@ -161,7 +169,7 @@ def _why_unwanted(step: Step, gradients: _Gradients, trail: Trail) -> Step:
     """Return why a node dropped a reading that it had no use for."""
     if step.detail not in _UNWANTED or step.cause == "filtered":
         return step
-    changed = [row for row in trail.of("filtered") if row.index < step.rows[-1].index]
+    changed = [row for row in trail.of("filtered") if row.position < step.rows[-1].position]
     if changed:
         return step._replace(cause="filtered", rows=(*changed, *step.rows))
     lack = gradients.lack(step.node, step.rows[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,14 +29,14 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     if pair.subscriber in holders:
         return trail.outcome(pair.subscriber, ())
     links = _Links(evidence, holders, pair.published)
-    begin = links.reached()
+    begin = links.reached(pair.subscriber)
     path = begin.get(pair.subscriber)
     if path is None:
         # The way over active links ends where the shortest way over arcs to the subscriber begins.
         cuts = list(evidence.crossings(begin, pair.subscriber))
         if not cuts:
             return None
-        node, neighbor, _ = max(cuts, key=lambda cut: links.when(cut[0]).index)
+        node, neighbor, _ = max(cuts, key=lambda cut: links.when(cut[0]).position)
         path = begin[node]
         if path is None:
             return links.lack(node, neighbor)
@@ -54,31 +55,34 @@ class _Links:
 
     def __init__(self, evidence: Evidence, holders: dict[int, Row], published: Row) -> None:
         self._evidence = evidence
-        self.holders = holders
-        self._last = max((row.index for row in holders.values()), default=published.index)
+        self._holders = holders
+        self._last = max((row.position for row in holders.values()), default=published.position)
         self._published = published
 
     def when(self, node: int) -> Row:
         """Return the row with which a node came to hold the reading."""
-        return self.holders.get(node, self._published)
+        return self._holders.get(node, self._published)
 
     def state(self, node: int) -> dict[int, Row]:
         """Return neighbor -> the last row "link_set" of a node before it held the reading, or the last node did."""
-        index = self.holders[node].index if node in self.holders else self._last
-        return {row.peer: row for row in self._evidence.at("link_set", node) if row.index < index}
+        index = self._holders[node].position if node in self._holders else self._last
+        rows = self._evidence.at("link_set", node)
+        return _states(self._evidence, node, bisect_left(rows, index, key=_index))
 
-    def reached(self) -> dict[int, tuple[int, int] | None]:
+    def reached(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
         """Return the nodes to which active links lead from holders: where (holder, neighbor) the way begins.
 
-        None for holders.
+        None for holders. The search ends with the subscriber.
         """
-        begin: dict[int, tuple[int, int] | None] = dict.fromkeys(self.holders or (self._published.node,))
+        begin: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
         waiting = list(begin)
         for node in waiting:  # Grows meanwhile: breadth first.
             for neighbor, row in self.state(node).items():
                 if takes_publications(row.value) and neighbor not in begin:
                     begin[neighbor] = begin[node] or (node, neighbor)
                     waiting.append(neighbor)
+            if subscriber in begin:
+                break
         return begin
 
     def lack(self, node: int, neighbor: int) -> Step:
@@ -88,14 +92,25 @@ class _Links:
         return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if link is None else (link,))))
 
 
+def _index(row: Row) -> int:
+    return row.position
+
+
+def _states(evidence: Evidence, node: int, count: int) -> dict[int, Row]:
+    """Return neighbor -> the last of a node's first ``count`` rows "link_set"; many readings share the result."""
+    return evidence.once(
+        ("link_set", node, count), lambda: {row.peer: row for row in evidence.at("link_set", node)[:count]}
+    )
+
+
 def _unasked(evidence: Evidence, node: int, neighbor: int, when: Row) -> Step:
     """Return why a node did not send a publication over an active link: no interests had come from there that ask."""
-    interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.index < when.index][-1:]
-    since = interests[0].index if interests else -1
+    interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < when.position][-1:]
+    since = interests[0].position if interests else -1
     refused = [
         row
         for row in evidence.at("dropped", node, peer=neighbor)
-        if row.detail == "no_base" and since < row.index < when.index
+        if row.detail == "no_base" and since < row.position < when.position
     ]
     if refused:
         return Step("no_base", node, neighbor, when.time_us, "no_base", (refused[-1], when))
@@ -108,8 +123,8 @@ def clause(scenario: Any, account: Any) -> str | None:
     when = seconds(account.time_us)
     if account.cause == "not_asked":
         return (
-            f"node {node} did not send it to node {neighbor} at {when}, on the way to node {subscriber}: no interest in "
-            "it had come from there"
+            f"node {node} did not send it to node {neighbor} at {when}, on the way to node {subscriber}: no interest "
+            "in it had come from there"
         )
     if account.cause == "no_link":
         state = "there was no link" if account.detail == "never" else f"the link was {account.detail}"

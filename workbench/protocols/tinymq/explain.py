@@ -100,7 +100,7 @@ def _sinks(evidence: Evidence, pair: Pair, matched: Row) -> set[int]:
     samples = matching_of(evidence.scenario.protocol).samples
     last: dict[tuple[int, int], Row] = {}
     for row in evidence.at("query_stored", matched.node):
-        if row.index < matched.index and row.value in (matched.value + 1, -1 - matched.value):
+        if row.position < matched.position and row.value in (matched.value + 1, -1 - matched.value):
             last[row.origin, row.sequence] = row
     return {sink for (sink, _), row in last.items() if row.value > 0 and samples(row.detail, pair.published.detail)}
 
@@ -108,7 +108,7 @@ def _sinks(evidence: Evidence, pair: Pair, matched: Row) -> set[int]:
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
     """Return the first row by which a rendezvous node stored a query of the subscriber after an event came to it."""
     rows = _stored(evidence, pair, matched.node)
-    return [row for row in rows if row.index > matched.index and row.value > 0][:1]
+    return [row for row in rows if row.position > matched.position and row.value > 0][:1]
 
 
 def _stored(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
@@ -123,7 +123,7 @@ def _without_place(evidence: Evidence, step: Step) -> Step | None:
         return None
     last: dict[int, Row] = {}
     for row in evidence.at("key_set", step.node):
-        if row.index < step.rows[-1].index:
+        if row.position < step.rows[-1].position:
             last[row.origin] = row
     if any(row.value >= 0 for row in last.values()):
         return None
@@ -135,8 +135,8 @@ def clause(scenario: Any, account: Any) -> str | None:
     node, when = account.node, seconds(account.time_us)
     if account.cause == "not_matched":
         return (
-            f"where the event came, at node {node} at {when}, no query of node {account.subscriber} was stored by then: "
-            "an event is matched only with queries that are stored when it comes"
+            f"where the event came, at node {node} at {when}, no query of node {account.subscriber} was stored by "
+            "then: an event is matched only with queries that are stored when it comes"
         )
     if account.cause == "no_place":
         return f"node {node}, which had it at {when}, had no place in a tree"
