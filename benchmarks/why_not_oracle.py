@@ -227,7 +227,7 @@ class Check:
     def _check_disconnected(self) -> None:
         reading, facts = self.reading, self.facts
         for row in self.proofs:
-            is_right = row.event in ("failed", "published", "subscribed")
+            is_right = row.event in ("failed", "published", "subscribed", "link_set")
             is_right = is_right or (row.origin, row.sequence) in reading.messages
             self._expect(is_right, "row", f"row {row.index} is {row.event}")
         if self.account.detail == "to the subscriber":
