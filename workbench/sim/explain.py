@@ -3,9 +3,9 @@
 Theory of operation
     Each sentence is a fact that the scenario or the rows of the run prove. Some are about the workload: no
     subscription, no publication, one too late for the other, attributes that do not match, no arcs between two nodes,
-    a node that was off. The others are about readings that were expected and not delivered: one for each cause of their accounts
-    (`workbench.sim.accounts`), and what the radio lost. A protocol adds what only it knows in the module that its class
-    names (``explain``), by these names, all of them optional:
+    a node that was off. The others are about readings that were expected and not delivered: one for each cause of their
+    accounts (`workbench.sim.accounts`), and what the radio lost. A protocol adds what only it knows in the module that
+    its class names (``explain``), by these names, all of them optional:
 
     sentences(scenario, missing)        sentences that the scenario proves; ``missing``: `workbench.sim.expected.Pairs`
     clause(scenario, account)           the clause of a cause in the protocol's words, or None

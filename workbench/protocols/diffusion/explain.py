@@ -38,13 +38,18 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     reached = _towards(gradients, trail, pair.publisher)
     if pair.subscriber in reached:
         return trail.outcome(pair.subscriber, ()) or _changed(trail, pair.subscriber)
-    steps = [_end(evidence, gradients, trail, node, neighbors) for node, neighbors in reached.items()]
+    ends = [_end(evidence, gradients, trail, node, neighbors) for node, neighbors in reached.items()]
+    steps = sorted((step for step in ends if step), key=lambda step: step.rows[-1].position)
     # Of several copies, that which the subscriber itself lost came nearest.
-    return max(
-        (step for step in steps if step),
-        key=lambda step: (step.neighbor == pair.subscriber, step.rows[-1].position),
-        default=None,
-    )
+    nearest = [step for step in steps if step.neighbor == pair.subscriber]
+    is_clear = evidence.scenario.protocol.exploratory_gradients == 1 or not _other_subscribers(evidence, pair)
+    if nearest or len(steps) == 1 or is_clear:
+        return (nearest or steps or [None])[-1]
+    return None  # A frame lists the subscribers that it is not for, and the trace has no frames.
+
+
+def _other_subscribers(evidence: Evidence, pair: Pair) -> bool:
+    return any(row.node != pair.subscriber for row in evidence.of("subscribed"))
 
 
 def _end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
