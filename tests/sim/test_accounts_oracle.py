@@ -22,7 +22,7 @@ SEEDS = {
     "Gossip": (24, 38),
     "Diffusion": (10, 28),
     "CodedDiffusion": (2, 26),
-    "TinyMQ": (5, 40),
+    "TinyMQ": (9, 40),
     "Pub2Sub": (25, 69),
     "DPS": (1, 25),
 }
