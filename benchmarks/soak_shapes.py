@@ -128,8 +128,11 @@ def _outage(choose: random.Random, node: int, change: str) -> Any:
     return wb.outage(node, start_s=begin_s, stop_s=begin_s + round(choose.uniform(10.0, 150.0), 3))
 
 
-def play_with_reboots(case: Case) -> Run:
-    """Return the run of a case on the reference engine; the nodes in ``case.reboots`` recover without their memory."""
+def play_with_reboots(case: Case, watch: Callable[[Any], None] = lambda kernel: None) -> Run:
+    """Return the run of a case on the reference engine; the nodes in ``case.reboots`` recover without their memory.
+
+    ``watch`` is called with the kernel before the run begins.
+    """
     scenario = case.scenario
     recorder = Recorder()
     recoveries = sorted(
@@ -137,6 +140,7 @@ def play_with_reboots(case: Case) -> Run:
     )
     with engine.without_collector():
         kernel = engine.begin(scenario, recorder)
+        watch(kernel)
         for recovered_us, node in recoveries:
             kernel.play_until(recovered_us - 1)
             _forget(scenario, kernel, node, recovered_us)

@@ -1,0 +1,291 @@
+"""The rows of a run, read plainly: the readings that subscriptions expect, and the frames that carried them.
+
+Nothing here is fast, and nothing is taken from the modules that explain a run, as their answers are compared with this.
+A *copy* of a reading is a piece of a publication, an event in a tree, or a notification for a sink. Its `Hop`s are the
+frames that went on the channel, each with the nodes that received it or lost it.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import networkx as nx
+from soak_cases import Case
+from soak_shapes import play_with_reboots
+from why_not_networks import Network
+
+from workbench.attributes.text import parse, to_text
+from workbench.errors import ScenarioError
+from workbench.protocols.diffusion import wire as diffusion_wire
+from workbench.protocols.gossip import wire as gossip_wire
+from workbench.protocols.tinymq import wire as tinymq_wire
+from workbench.sim.kernel import FRAME_END
+
+CARRIERS = {
+    "Flooding": {"flood"},
+    "Gossip": {"flood", "piece"},
+    "Diffusion": {"data"},
+    "CodedDiffusion": {"event", "coded"},
+    "TinyMQ": {"event", "notification"},
+    "Pub2Sub": {"event", "notification"},
+    "DPS": {"publication"},
+}
+RADIO = ("sent", "received", "lost", "given_up")
+ALL = -1
+
+
+class Row(NamedTuple):
+    """A row of the trace, and its index there."""
+
+    index: int
+    time_us: int
+    node: int
+    event: str
+    peer: int
+    message: str
+    origin: int
+    sequence: int
+    size_B: int
+    value: int
+    detail: str
+
+
+class Copy(NamedTuple):
+    """A copy of a reading in a frame: the frame's name, a key of the copy, and the sinks that it is (not) meant for."""
+
+    name: str
+    key: Hashable = None
+    only_for: int | None = None
+    not_for: tuple[int, ...] = ()
+
+    def serves(self, sink: int) -> bool:
+        """Return whether the frame may bring the reading nearer to a sink."""
+        return self.only_for in (None, sink) and sink not in self.not_for
+
+
+class Hop(NamedTuple):
+    """A frame on the channel: its row "sent", its copy, and the rows of the nodes that received it or lost it."""
+
+    sent: Row
+    copy: Copy
+    received: list[Row]
+    lost: list[Row]
+
+
+class Expected(NamedTuple):
+    """A reading that a subscription expects; ``messages``: (origin, sequence) of the messages that carry it."""
+
+    publisher: int
+    number: int
+    published: Row
+    sink: int
+    subscription: int
+    messages: tuple[tuple[int, int], ...]
+    delivered_us: int | None
+
+
+class Facts:
+    """The run of a random network, with its rows and frames."""
+
+    def __init__(self, network: Network, engine: str = "auto") -> None:
+        self.network = network
+        self.scenario = network.scenario
+        self.protocol = network.scenario.protocol
+        self.name = network.protocol
+        self._frames: list[bytes] | None = None
+        if network.reboots:
+            frames: list[bytes] = []
+            case = Case(network.seed, network.protocol, "", "", "", network.scenario, network.reboots)
+            self.run = play_with_reboots(case, lambda kernel: _listen(kernel, frames))
+            self._frames = frames
+        else:
+            self.run = _play(network.scenario, engine)
+        columns = self.run.trace.to_pydict().values()
+        self.rows = [Row(index, *cells) for index, cells in enumerate(zip(*columns, strict=True))]
+        self.of: dict[str, list[Row]] = defaultdict(list)
+        for row in self.rows:
+            self.of[row.event].append(row)
+        self.end_us = max([round(network.scenario.duration_s * 1e6), *(row.time_us for row in self.rows[-1:])])
+        self.down = self._down()
+
+    @cached_property
+    def frames(self) -> dict[int, bytes]:
+        """The bytes of each frame, by the index of its row "sent"."""
+        if self._frames is None:
+            self._frames = self.run.frames()["frame"].to_pylist()
+        assert len(self._frames) == len(self.of["sent"])
+        return {row.index: frame for row, frame in zip(self.of["sent"], self._frames, strict=True)}
+
+    # Nodes that are off, and paths
+
+    def _down(self) -> dict[int, list[tuple[int, int]]]:
+        down: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for row in self.rows:
+            if row.event == "failed":
+                down[row.node].append((row.time_us, self.end_us + 1))
+            elif row.event == "recovered":
+                down[row.node][-1] = (down[row.node][-1][0], row.time_us)
+        return down
+
+    def is_down(self, node: int, time_us: int) -> bool:
+        """Return whether a node is off at a time."""
+        return any(first <= time_us < last for first, last in self.down.get(node, ()))
+
+    def arrival_us(self, source: int, begin_us: int) -> dict[int, int]:
+        """Return when each node could have a message at the earliest, if no frame were lost and frames took no time.
+
+        A message may wait in a node that is off, but it passes an arc only while both nodes are up.
+        """
+        times = sorted({begin_us, *(time for spells in self.down.values() for spell in spells for time in spell)})
+        times = [time for time in times if begin_us <= time <= self.end_us]
+        have = {source: begin_us}
+        for time_us in times:
+            up = self.scenario.topology.subgraph(
+                node for node in self.scenario.topology if not self.is_down(node, time_us)
+            )
+            for node in [node for node in have if node in up]:
+                for other in nx.descendants(up, node):
+                    have.setdefault(other, time_us)
+        return have
+
+    # What is expected, and what of it arrived
+
+    def expected(self) -> list[Expected]:
+        """Return each reading that each subscription expects, as the metric "expected" defines it."""
+        ends: dict[tuple[int, int], int] = {}
+        for row in self.of["unsubscribed"]:
+            ends.setdefault((row.node, row.sequence), row.time_us)
+        carried: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for row in self.of["originated"]:
+            carried[row.node, row.value].append((row.origin, row.sequence))
+        expected = []
+        for asked in self.of["subscribed"]:
+            end_us = ends.get((asked.node, asked.sequence), self.end_us + 1)
+            end_us = end_us if asked.value < 0 else min(end_us, asked.value)
+            for published in self.of["published"]:
+                if (
+                    asked.time_us <= published.time_us < end_us
+                    and not self.is_down(asked.node, published.time_us)
+                    and self.samples(asked, published)
+                    and nx.has_path(self.scenario.topology, published.node, asked.node)
+                ):
+                    reading = published.node, published.sequence
+                    expected.append(
+                        Expected(*reading, published, asked.node, asked.sequence, tuple(carried[reading]), None)
+                    )
+        return self._with_deliveries(expected)
+
+    def samples(self, asked: Row, published: Row) -> list[str]:
+        """Return the samples of a publication that a subscription asks for, as texts."""
+        matching = self.protocol.matching_samples(parse(asked.detail), parse(published.detail))
+        return [to_text(sample) for sample in matching]
+
+    def _with_deliveries(self, expected: list[Expected]) -> list[Expected]:
+        """Enter when each of these readings was first delivered.
+
+        The k-th delivery of a text from a message is the k-th reading in the message with this text. A filter may have
+        changed the text: then a delivery is the first reading of the message that has not been delivered.
+        """
+        changed = {(row.origin, row.sequence) for row in self.of["filtered"] if row.detail == "replace"}
+        waiting: dict[tuple, list[tuple[int, str]]] = defaultdict(list)
+        subscribed = {(row.node, row.sequence): row for row in self.of["subscribed"]}
+        for place, reading in enumerate(expected):
+            for message in reading.messages:
+                texts = self.samples(subscribed[reading.sink, reading.subscription], reading.published)
+                waiting[reading.sink, reading.subscription, message] += [(place, text) for text in texts[:1]]
+        delivered: dict[int, int] = {}
+        for row in self.of["delivered"]:
+            message = row.origin, row.sequence
+            left = waiting[row.node, row.value, message]
+            match = next((item for item in left if item[1] == row.detail), None)
+            if match is None and message in changed and left:
+                match = left[0]
+            if match is not None:
+                left.remove(match)
+                delivered.setdefault(match[0], row.time_us)
+        return [reading._replace(delivered_us=delivered.get(place)) for place, reading in enumerate(expected)]
+
+    # Copies
+
+    @cached_property
+    def _by_message(self) -> dict[tuple[int, int], list[Row]]:
+        by_message: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        for row in self.rows:
+            if row.message in CARRIERS[self.name] and row.event != "originated":
+                by_message[row.origin, row.sequence].append(row)
+        return by_message
+
+    def about(self, messages: Iterable[tuple[int, int]]) -> list[Row]:
+        """Return the rows about these messages, in order."""
+        return sorted(row for message in set(messages) for row in self._by_message[message])
+
+    def copy_of(self, sent: Row) -> Copy:
+        """Return what a frame carries, from its bytes where the row does not show it."""
+        if sent.message == "piece":
+            return Copy("piece", gossip_wire.decode(self.frames[sent.index]).number)
+        if sent.message == "data":
+            return Copy("data", not_for=diffusion_wire.decode(self.frames[sent.index]).others)
+        if self.name in ("TinyMQ", "Pub2Sub"):
+            _, message = tinymq_wire.decode(self.frames[sent.index])
+            if sent.message == "event":
+                return Copy("event", ("event", message.tree))
+            return Copy("notification", ("notification", message.sink), only_for=message.sink)
+        return Copy("")
+
+
+def _play(scenario: Any, engine: str) -> Any:
+    """Return the run of a scenario; the reference engine plays what the fast engine cannot."""
+    if engine == "fast":
+        try:
+            return scenario.run(engine="fast", progress=None)
+        except ScenarioError:
+            engine = "reference"
+    return scenario.run(engine=engine, progress=None)
+
+
+def _listen(kernel: Any, frames: list[bytes]) -> None:
+    """Collect the bytes of each frame that goes on the channel."""
+    end_frame = kernel.handlers[FRAME_END]
+
+    def collect(now: int, transmission: Any) -> None:
+        if transmission.outage == kernel.air.outages[transmission.sender]:
+            frames.append(bytes(transmission.frame))
+        end_frame(now, transmission)
+
+    kernel.handlers[FRAME_END] = collect
+
+
+class Life:
+    """The hops of a reading on its way to a sink, and all rows about it."""
+
+    def __init__(self, facts: Facts, reading: Expected) -> None:
+        self.facts, self.reading = facts, reading
+        self.rows = facts.about(reading.messages)
+        self.hops: list[Hop] = []
+        self.copy_at: dict[int, Copy] = {}  # index of a row -> its copy, where a frame shows it
+        hop, heard = None, None
+        for row in self.rows:
+            if row.event == "sent":
+                hop, heard = Hop(row, facts.copy_of(row), [], []), None
+                self.hops.append(hop)
+                self.copy_at[row.index] = hop.copy
+            elif row.event in ("received", "lost") and hop is not None:
+                (hop.received if row.event == "received" else hop.lost).append(row)
+                self.copy_at[row.index] = hop.copy
+                heard = row if row.event == "received" else heard
+            elif heard is not None and hop is not None and (row.time_us, row.node) == (heard.time_us, heard.node):
+                self.copy_at[row.index] = hop.copy
+
+    def serving(self) -> list[Hop]:
+        """Return the hops of copies that may bring the reading nearer to the sink."""
+        return [hop for hop in self.hops if hop.copy.serves(self.reading.sink)]
+
+    def holders(self, key: Hashable = ALL) -> dict[int, int]:
+        """Return {node: index of the row} of nodes that had a serving copy; ``key``: of these copies alone."""
+        held = {self.reading.publisher: self.reading.published.index}
+        for hop in self.serving():
+            if key in (ALL, hop.copy.key):
+                for row in hop.received:
+                    held.setdefault(row.node, row.index)
+        return held
