@@ -47,8 +47,9 @@ def checked(made: Made) -> Made:
     """
     if not isinstance(made, type):
         return _checked(made, made.__name__)
-    if made.__init__ is not object.__init__:  # A named tuple is made by __new__, and object's refuses its arguments.
-        made.__init__ = _checked(made.__init__, made.__name__)  # type: ignore[misc]
+    constructor = made.__init__  # type: ignore[misc]
+    if constructor is not object.__init__:  # A named tuple is made by __new__, and object's refuses its arguments.
+        made.__init__ = _checked(constructor, made.__name__)  # type: ignore[misc]
     for name, function in list(vars(made).items()):
         if isinstance(function, FunctionType) and not name.startswith("_"):
             setattr(made, name, _checked(function, f"{made.__name__}.{name}"))
