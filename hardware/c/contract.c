@@ -13,7 +13,7 @@ const char *sentence(int64_t error)
     case WRONG_ATTRIBUTES:
         return "these bytes are no attributes with keys from 50 to 250 and operators from 1 to 8";
     case CONSTRAINS_NOTHING:
-        return "the subscription constrains nothing, so it would match everything; use EQ instead of IS, or match_all";
+        return "the subscription constrains nothing; use EQ instead of IS, or match_all";
     case NOT_A_READING:
         return "a publication needs at least one attribute, and IS attributes alone";
     case TOO_MANY_ATTRIBUTES:

@@ -193,7 +193,8 @@ def test_wrong_arguments_are_told():
 
 
 def test_a_row_has_every_swept_parameter_the_seed_and_the_metrics_of_its_scenario():
-    frame = wb.Sweep(scenario(seed=11), over={"radio.loss": [0.0, 0.3], "protocol.ttl": [2, 9]}).run(**SILENT)
+    over = {"radio.loss": [0.0, 0.3], "protocol.ttl": [2, 9]}
+    frame = wb.Sweep(scenario(seed=11), over, engine="reference").run(**SILENT)
     frame = frame.to_pandas()
     assert frame["radio.loss"].tolist() == [0.0, 0.0, 0.3, 0.3]
     assert frame["protocol.ttl"].tolist() == [2, 9, 2, 9]

@@ -350,8 +350,8 @@ def test_every_wrong_subscription_and_reading_is_refused_with_a_sentence():
     node.subscribe(parse("TEMP GE 25"), 0)
     for call, said in [
         (lambda: node.subscribe(parse("X IS 1"), 0), "constrains nothing"),
-        (lambda: node.subscribe(parse("X GE 1"), 0), "MAX_INTERESTS"),
-        (lambda: node.subscribe(parse("X NE 1, X NE 2, X NE 3, X NE 4, X NE 5, X NE 6"), 0), "MAX_ATTRIBUTES"),
+        (lambda: node.subscribe(parse("X GE 1"), 0), "max_interests=1"),
+        (lambda: node.subscribe(parse("X NE 1, X NE 2, X NE 3, X NE 4, X NE 5, X NE 6"), 0), "max_attributes=5"),
         (lambda: node.publish(parse("X GE 1"), 0), "IS attributes"),
         (lambda: node.publish(parse('PAYLOAD IS "' + 17 * "a" + '"'), 0), "do not fit"),
         (lambda: [node.subscribe(parse("TEMP GE 25"), 0) for _ in range(2)], "MAX_SUBSCRIPTIONS"),
