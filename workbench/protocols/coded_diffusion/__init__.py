@@ -40,11 +40,12 @@ Limits
     are left out. A node that nobody hears cannot ask: with one neighbor and m = 2 it gets half of what it needs.
     ``run.explain()`` names such nodes.
 
-    A random combination may depend on what a node has: at m = 2, a second packet does with probability 1 / (q + 1) in
-    a field of q elements. Each such packet costs the nodes behind it 4 ΔTC, in which their requests run out. So the
-    third one on a line of 60 ended an event, .23 % of events in GF(2^8) and 66 % in GF(2^4), before another request was
-    allowed; now none of 6,000 and of 300. A neighbor keeps the event for about four answers: in GF(2), where a third of
-    the packets depend, 48 % of events still end on such a line.
+    A random combination may depend on the packets that a node has: at m = 2, the second packet does with probability
+    1 / (q + 1) in a field of q elements. Each dependent packet delays the event for all nodes behind by 4 ΔTC. These
+    nodes spend their requests meanwhile, which the additional request makes up for: on a line of 60 nodes all of
+    6,000 events in GF(2^8) and of 300 in GF(2^4) came to the end. Without it the third dependent packet ended .23 % and
+    66 % of them. A node keeps a decoded event for about four answers. In GF(2), where a third of the packets depend,
+    that is too short for 48 % of the events on such a line.
 
     The checksum is no signature. Whoever sends a whole event under another's id, or all m packets of one with its
     checksum, is believed. A hostile neighbor that goes on sending can keep a node from decoding for as long as it does.
