@@ -30,6 +30,8 @@ PERIOD_S = {"Flooding": 0.5, "Gossip": 0.5, "CodedDiffusion": 1.0, "Diffusion": 
 PERIOD_S |= {"DPS": 30.0}
 PERIODS = 3
 LASTS_S = 2.0  # how long a publication may be on its way, for a change to spoil it
+# A node of coded diffusion collects for 50 ms, so 59 hops take 3.3 s, and each dependent packet .2 s more.
+LASTS_S_OF = {"CodedDiffusion": 5.0}
 # What changes by itself where frames are lost: event -> details that count, None for all.
 CHANGES: dict[str, dict[str, Any]] = {
     "Diffusion": {"gradient_removed": ("expired", "evicted", "blacklisted"), "interest_removed": None},
@@ -107,6 +109,7 @@ def _fates(case: Case, rows: Rows, found: Expected) -> np.ndarray:
     given_up = _given_up(case.protocol, rows)
     is_linked = _Linked(case, rows)
     is_stored = _Stored(rows) if case.protocol == "Diffusion" and not case.is_ideal else _always
+    lasts_us = LASTS_S_OF.get(case.protocol, LASTS_S) * SECOND
     fates = []
     missing, asked, published = found.missing, found.subscriptions, found.publications
     columns = (
@@ -118,7 +121,7 @@ def _fates(case: Case, rows: Rows, found: Expected) -> np.ndarray:
     )
     for sink, publisher, number, subscribed_us, published_us in zip(*columns, strict=True):
         since_us = published_us - PERIODS * PERIOD_S[case.protocol] * SECOND
-        first, last = np.searchsorted(changed_us, (since_us, published_us + LASTS_S * SECOND))
+        first, last = np.searchsorted(changed_us, (since_us, published_us + lasts_us))
         here = int(sink), int(published_us)
         if not is_linked(int(publisher), *here):
             fates.append("apart")

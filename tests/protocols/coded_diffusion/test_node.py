@@ -397,6 +397,25 @@ def test_innovative_packet_puts_requests_off_and_lets_a_node_ask_again():
     assert requests(play(node, 3600 * SECOND)) == [] and not node.generations
 
 
+@pytest.mark.parametrize("has_given_up", [False, True])
+def test_packet_that_is_not_innovative_allows_one_more_request_after_the_last(has_given_up):
+    node = make_node(max_requests=2)
+    hear(node, packets(1))
+    now = 9 * REQUEST_US if has_given_up else 2 * REQUEST_US + COLLECTING_US
+    assert len(requests(play(node, now))) == 2
+    assert reasons(hear(node, packets(1) * 2, now)) == ["not_innovative"] * 2
+    again_us = 10 * REQUEST_US if has_given_up else 3 * REQUEST_US
+    assert requests(play(node, 3600 * SECOND)) == [(again_us, None, 1)] and node.next_wake is None
+
+
+def test_packet_that_is_not_innovative_changes_nothing_before_the_last_request():
+    node = make_node(max_requests=2)
+    hear(node, packets(1) * 2)
+    play(node, REQUEST_US)
+    hear(node, packets(1), REQUEST_US)
+    assert requests(play(node, 3600 * SECOND)) == [(2 * REQUEST_US, None, 1)]
+
+
 def test_decoded_event_is_kept_for_requests_and_then_forgotten():
     node = make_node(max_requests=3)
     hear(node, packets(2))

@@ -10,7 +10,8 @@ Theory of operation
     sent: every node gets every event.
 
     A node that got innovative packets, but not m of them, and no more for 4 ΔTC, *asks*: first the neighbor that sent
-    the last one, then all of them, ``max_requests`` times. A request says the node's rank. Who has decoded the event
+    the last one, then all of them, ``max_requests`` times. After the last request a packet that is not innovative
+    allows one more, as a neighbor evidently sends. A request says the node's rank. Who has decoded the event
     broadcasts what is missing to rank m, after ΔTC, once for all who asked by then; who is still to decode it, then.
     So a decoded event is kept for as long as requests may come, 4 (``max_requests`` + 1) ΔTC after its own timer. Where
     a new event needs the room, it is forgotten earlier.
@@ -38,6 +39,13 @@ Limits
     Only a node that has heard a packet of an event asks for more; where the first one is lost on a line, all behind it
     are left out. A node that nobody hears cannot ask: with one neighbor and m = 2 it gets half of what it needs.
     ``run.explain()`` names such nodes.
+
+    A random combination may depend on the packets that a node has: at m = 2, the second packet does with probability
+    1 / (q + 1) in a field of q elements. Each dependent packet delays the event for all nodes behind by 4 ΔTC. These
+    nodes spend their requests meanwhile, which the additional request makes up for: on a line of 60 nodes all of
+    6,000 events in GF(2^8) and of 300 in GF(2^4) came to the end. Without it the third dependent packet ended .23 % and
+    66 % of them. A node keeps a decoded event for about four answers. In GF(2), where a third of the packets depend,
+    that is too short for 48 % of the events on such a line.
 
     The checksum is no signature. Whoever sends a whole event under another's id, or all m packets of one with its
     checksum, is believed. A hostile neighbor that goes on sending can keep a node from decoding for as long as it does.

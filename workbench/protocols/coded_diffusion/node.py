@@ -27,7 +27,7 @@ class Generation:
         self.fresh = 0  # innovative packets since the last transmission
         self.send_us = None
         self.due_us = None  # when to ask for more or, decoded, to forget it
-        self.requests = 0  # since the last innovative packet
+        self.requests = 0  # since the last innovative packet; see `_allow_request`
         self.peer = None  # who sent that packet, until it has been asked
         self.owed = 0  # packets that neighbors have asked for
 
@@ -139,6 +139,7 @@ class CodedDiffusionNode(Node):
         decoder = generation.decoder
         if not decoder.add(coded.encoding_vector, coded.information_vector):
             self.drop(previous_hop, "coded", coded.origin, coded.sequence, "not_innovative")
+            self._allow_request(generation, now)
             return
         generation.hops = min(generation.hops, coded.hops + 1)
         generation.fresh += 1
@@ -177,6 +178,14 @@ class CodedDiffusionNode(Node):
     def _plan_request(self, generation, now):
         if self._keep_us:
             generation.due_us = now + self._request_after_us
+
+    def _allow_request(self, generation, now):
+        """Allow one more request after the last: a neighbor sends, and its next packet is likely to be innovative."""
+        if 0 < generation.requests == self.settings.max_requests:
+            generation.requests -= 1
+            if generation.due_us is None:
+                self._plan_request(generation, now)
+                self._plan_wake()
 
     def _plan_forgetting(self, event_id, generation, now):
         """A decoded event is kept for neighbors that ask, or until a timer that runs has fired."""

@@ -251,6 +251,17 @@ def _plan_answer(state, generation, now):
 
 
 @inlined
+def _allow_request(core, state, i, generation, now):
+    """Allow one more request after the last: a neighbor sends, and its next packet is likely to be innovative."""
+    it = state.generations[generation]
+    if 0 < it.requests == state.max_requests:
+        it.requests -= 1
+        if it.due_us == NONE:
+            it.due_us = now + state.request_after_us
+            _plan_wake(core, state, i)
+
+
+@inlined
 def _plan_forgetting(core, state, i, generation, now):
     """A decoded event is kept for neighbors that ask, or until a timer that runs has fired."""
     it = state.generations[generation]
@@ -341,6 +352,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
     pivot = insert(state, generation, message) if it.rank < state.generation_size else NONE
     if pivot == NONE:
         drop(core, now, i, peer, message, NOT_INNOVATIVE)
+        _allow_request(core, state, i, generation, now)
         return
     it.rank += 1
     it.hops = min(it.hops, hops + 1)
