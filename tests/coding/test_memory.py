@@ -34,7 +34,7 @@ def memory_B(*pieces):
     return interpreter.measure(files, pieces)
 
 
-@pytest.mark.parametrize("order", [2, 16, 256, 65536])
+@pytest.mark.parametrize("order", [2, 16, 256, pytest.param(65536, marks=pytest.mark.family)])
 def test_decoder_of_16_chunks_of_64_bytes_takes_a_few_KiB_and_stops_growing(order):
     loaded, full = memory_B(LOAD, FILL.format(order=order, packets=40))
     _, fuller = memory_B(LOAD, FILL.format(order=order, packets=400))

@@ -44,6 +44,7 @@ def readings(begin, end):
         yield Reading(time_s, i % 5, "TEMP" if i % 4 else "HUMIDITY", i / 7, "AB"[i % 2], 0, i, 10 + i / 10)
 
 
+@pytest.mark.family
 def test_a_query_that_is_killed_and_started_again_leaves_no_gap_and_counts_nothing_twice(tmp_path):
     capture, out = tmp_path / "capture", tmp_path / "out"
     writer = Capture(capture)

@@ -71,6 +71,7 @@ def server(tmp_path):
 
 @needs_java
 @pytest.mark.spark
+@pytest.mark.family
 def test_a_sweep_by_connect_gives_what_this_process_gives(server):
     for function in (harmless, poisoned):
         wb.register_filter(function.__name__, function)

@@ -112,6 +112,7 @@ def test_cells_that_are_run_again_leave_nothing_behind(chromium, lab):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("notebook") is None, reason="Notebook 7 is not installed")
+@pytest.mark.family
 def test_in_notebook_7_runs_are_shown_and_fed(chromium, tmp_path):
     with Jupyter("notebook", tmp_path) as jupyter:
         notebook = jupyter.notebook(chromium, CELLS)

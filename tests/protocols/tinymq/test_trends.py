@@ -177,6 +177,7 @@ def test_queries_are_stored_at_fewer_nodes_nearer_by_and_answered_sooner_with_te
     assert (table.to_pandas()["delivery_ratio"] == 1).all()
 
 
+@pytest.mark.family
 def test_fewer_nodes_get_another_key_with_ten_trees(networks):
     workload = [wb.random_outage(range(10, 200), 0.1, 10.0)]
     table = sweep(networks, wb.TinyMQ(info_s=4.0, refresh_s=0.0, retries=0), workload, repair_metrics, 60)
