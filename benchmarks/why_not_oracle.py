@@ -161,7 +161,8 @@ class Check:
 
     def _later_hops(self, index: int, copy: Copy | None) -> Iterator[Hop]:
         for hop in self.life.serving():
-            if hop.sent.index > index and (copy is None or copy.key is None or hop.copy.key == copy.key):
+            is_same = copy is None or copy.key is None or hop.copy.key == copy.key
+            if hop.sent.index > index and is_same and not self._is_below(hop.copy, copy):
                 yield hop
 
     def _nothing_later(self, index: int, copy: Copy | None) -> None:
@@ -645,6 +646,7 @@ class Check:
         if copy is not None:
             self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
         later = [other for other in self._own_frames() if other.index > row.index]
+        later = [other for other in later if not self._is_below(Copy(other.message), copy)]
         if later:
             self._fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
         elif self.is_unicast:

@@ -109,6 +109,15 @@ class Trail:
         return Trail(self._rows.only(message), self._harmless)
 
     @cached_property
+    def rows(self) -> list[Row]:
+        """All rows that are followed, in order."""
+        return self._rows.all()
+
+    def those(self, positions: Collection[int]) -> Trail:
+        """Return the rows at some positions of the trace."""
+        return Trail(self._rows.those(positions), self._harmless)
+
+    @cached_property
     def drops(self) -> list[Row]:
         """The drops that ended something: not those of copies."""
         return [row for row in self.of("dropped") if row.detail not in self._harmless]
@@ -123,10 +132,16 @@ class Trail:
     @cached_property
     def arrivals(self) -> dict[tuple[int, int], Row]:
         """(Sender, receiver) -> the last row "received" of a frame that the receiver did not drop as a copy."""
-        copies = {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
         return {
-            (row.peer, row.node): row for row in self.of("received") if (row.node, row.peer, row.time_us) not in copies
+            (row.peer, row.node): row
+            for row in self.of("received")
+            if (row.node, row.peer, row.time_us) not in self.repeated
         }
+
+    @cached_property
+    def repeated(self) -> set[tuple[int, int, int]]:
+        """(Receiver, sender, time) of frames that the receiver dropped as copies."""
+        return {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
 
     def losses(self, sender: int) -> dict[int, Row]:
         """Return receiver -> the last row "lost" of a sender's frames, if the receiver got none of them."""
@@ -189,6 +204,14 @@ class _Slice:
         evidence = self._evidence
         is_one = evidence.codes["message"][self._indices] == evidence.code("message", message)
         return _Slice(evidence, self._indices[is_one])
+
+    def those(self, positions: Collection[int]) -> _Slice:
+        """Return the rows at some positions of the trace."""
+        return _Slice(self._evidence, self._indices[np.isin(self._indices, list(positions))])
+
+    def all(self) -> list[Row]:
+        """Return all rows."""
+        return self._evidence.rows(self._indices)
 
     def of(self, event: str, peer: int | None = None) -> list[Row]:
         """Return the rows of an event, or those with a peer."""

@@ -5,9 +5,9 @@ Each function returns a `workbench.sim.evidence.Step`, or None if the rows prove
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 
-from workbench.sim.evidence import Evidence, Pair, Step, Trail, dropped
+from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail, dropped
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
@@ -67,6 +67,25 @@ def outcomes(
         if (step := trail.outcome(node, some, any_onward) or unsent(evidence, trail, node)) is not None
     ]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
+
+
+def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
+    """Return whether no row behind an end shows the reading on its way, or ended elsewhere: else it proves nothing.
+
+    A frame counts that brings a copy where that sender has not brought it before. ``copy``: what tells copies apart.
+    """
+    if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
+        return False
+    passed: set[tuple[int, int, Hashable]] = set()
+    for row in trail.rows:
+        if row.event in ("received", "lost"):
+            way = row.peer, row.node, copy(row)
+            is_known = way in passed or (row.node, row.peer, row.time_us) in trail.repeated
+            if row.position > end and not is_known:
+                return False
+            if row.event == "received":
+                passed.add(way)
+    return True
 
 
 def _rank(step: Step) -> tuple[int, int]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from workbench.protocols.tinymq.copies import Copies, Copy, CopyRows
 from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.sim.expected import Pairs
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.sentences import seconds, unheard
-from workbench.sim.steps import last_outcome, outcomes
+from workbench.sim.steps import is_last, outcomes
 
 CARRIERS = ("event", "notification")
 HARMLESS = ("duplicate", "repeated")
@@ -22,83 +23,37 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of the event on its way to rendezvous nodes, or of the notification from there."""
-    events = trail.only("event")
     matched = trail.of("event_matched")
-    notifiers = [row for row in matched if pair.subscriber in _sinks(evidence, pair, row)]
-    if notifiers:
-        return _of_notification(evidence, pair, trail.only("notification"), matched)
-    step = last_outcome(evidence, events, dict.fromkeys(events.holders))
+    sinks = {row.position: _sinks(evidence, pair, row) for row in matched}
+    copies = evidence.once(
+        ("copies", pair.publisher, pair.number),
+        lambda: CopyRows(evidence.scenario, trail.rows, lambda row: sorted(sinks[row.position])).of,
+    )
+    if any(pair.subscriber in some for some in sinks.values()):
+        return _last(evidence, trail.only("notification"), copies, {("notification", pair.subscriber)})
+    events = trail.only("event")
+    every = frozenset[Copy]().union(*(copies[row.position] for row in events.rows))
+    step = _last(evidence, events, copies, every)
     every_tree = {row.value for row in matched} >= set(range(len(evidence.scenario.protocol.roots)))
     if matched and (every_tree or step is None or step.cause == "not_forwarded"):
         last = matched[-1]
         later = _first_stored(evidence, pair, last)
         return Step("not_matched", last.node, None, last.time_us, "", (*matched, *later))
-    homeless = None if step is None else _without_place(evidence, step)
-    return homeless or step
+    return step
 
 
-def _of_notification(evidence: Evidence, pair: Pair, trail: Trail, matched: list[Row]) -> Step | None:
-    """Return the last step of a notification on its way from the rendezvous nodes that sent it.
-
-    Notifications for several subscribers have the same origin and number. Then a step counts only if its frames can be
-    for no other subscriber, by the neighbors that their queries came from.
-    """
-    starts: dict[int, list[Row]] = {}
-    for row in matched:
-        for sink in _sinks(evidence, pair, row):
-            starts.setdefault(sink, []).append(row)
-    own = starts.pop(pair.subscriber)
-    # A copy that was delivered ended nowhere else.
-    for sink in {row.node for row in trail.of("delivered")}.intersection(starts):
-        if len(starts[sink]) == 1:
-            del starts[sink]
-    along = _reached(evidence, pair.subscriber, trail, own)
-    steps = outcomes(evidence, trail, along, any_onward=True)
-    if starts:
-        others = [_reached(evidence, sink, trail, rows) for sink, rows in starts.items()]
-        # A notification may leave the way of its query, so the others have to end elsewhere.
-        ends = [{step.rows[-1] for step in outcomes(evidence, trail, reached)} for reached in others]
-        copies = sum(len(rows) for rows in starts.values()) + len(own)
-        for step in steps:
-            is_own = _is_own(step, along, own, others) and all(rows - {step.rows[-1]} for rows in ends)
-            if is_own or _is_all(step, trail, copies):
-                return step
-        return None
-    step = steps[0] if steps else None
-    if step is None or step.cause == "not_forwarded":
-        step = last_outcome(evidence, trail, dict.fromkeys((*trail.holders, *along))) or step
-    return None if step is None else _without_place(evidence, step) or step
-
-
-def _is_own(step: Step, along: dict[int, set[int]], own: list[Row], others: list[dict[int, set[int]]]) -> bool:
-    """Return whether a step is of a frame for the subscriber, or of each frame to its neighbor."""
-    if step.cause not in ("lost", "down") or step.neighbor is None:
-        return not any(step.node in reached for reached in others)
-    if step.node in {row.node for row in own} and along[step.node] == {step.neighbor}:
-        return True  # None of its frames came to the only neighbor that asks for the subscriber.
-    return not any(step.neighbor in reached.get(step.node, ()) for reached in others)
-
-
-def _is_all(step: Step, trail: Trail, copies: int) -> bool:
-    """Return whether all copies that were not delivered were dropped at the same node for the same reason."""
-    return sum((row.node, row.detail) == (step.node, step.detail) for row in trail.drops) >= copies
-
-
-def _reached(evidence: Evidence, sink: int, trail: Trail, starts: Collection[Row]) -> dict[int, set[int]]:
-    """Return the nodes that may have had the notification for a sink, and the neighbors that had sent its query."""
-    reached: dict[int, set[int]] = {}
-    waiting = [row.node for row in starts]
-    while waiting:
-        node = waiting.pop()
-        if node not in reached:
-            reached[node] = {row.peer for row in _queries(evidence, node, sink)}
-            waiting += [to for by, to in trail.arrivals if by == node and to in reached[node]]
-    return reached
-
-
-def _queries(evidence: Evidence, node: int, subscriber: int) -> list[Row]:
-    rows = evidence.at("received", node, origin=subscriber)
-    return [row for row in rows if row.message == "query"]
+def _last(evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: Collection[Copy]) -> Step | None:
+    """Return the end of some copies, if nothing is known of them from later on."""
+    steps: list[Step] = []
+    for copy in own:
+        rows = trail.those({row.position for row in trail.rows if copy in copies[row.position]})
+        steps += outcomes(evidence, rows, dict.fromkeys(row.node for row in rows.rows))
+    later = trail.those({row.position for row in trail.rows if not copies[row.position].isdisjoint(own)})
+    for step in steps:
+        end = max(row.position for row in step.rows if row.position in copies and row.time_us == step.time_us)
+        if copies[end] <= set(own) and is_last(later, end, lambda row: copies[row.position]):
+            return _without_place(evidence, step) or step
+    return None
 
 
 def _sinks(evidence: Evidence, pair: Pair, matched: Row) -> set[int]:
