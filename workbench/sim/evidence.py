@@ -23,7 +23,7 @@ import pyarrow as pa
 from workbench.sim import trace
 from workbench.sim.columns import row_keys
 
-_NUMBERS = "time_us", "node", "peer", "origin", "sequence", "value"
+_NUMBERS = "time_us", "node", "peer", "origin", "sequence", "value", "size_B"
 _TEXTS = "event", "message", "detail"
 _FOLLOWED = [
     "originated",
@@ -51,6 +51,7 @@ class Row(NamedTuple):
     origin: int
     sequence: int
     value: int
+    size_B: int
     event: str
     message: str
     detail: str
