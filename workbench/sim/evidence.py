@@ -402,8 +402,9 @@ class Evidence:
         A frame takes no time here, and a node keeps what it has while it is down. So a node that is not in the result
         cannot have been reached before ``until_us``.
         """
-        interval = int(np.searchsorted(self._changes, from_us, side="right"))
-        key = start, interval, until_us
+        # Only outages that begin or end tell two times apart.
+        first, last = np.searchsorted(self._changes, (from_us, until_us), side="right").tolist()
+        key = start, first, last
         if key not in self._reached:
             self._reached[key] = self._earliest(start, from_us, until_us)
         return self._reached[key]

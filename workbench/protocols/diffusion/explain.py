@@ -46,10 +46,12 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     if step is None or not _other_subscribers(evidence, pair):
         return step
     # A frame lists the subscribers that it is not for, and the trace has no frames.
-    is_clear = len(steps) == 1 or evidence.scenario.protocol.exploratory_gradients == 1
     end = step.rows[-1].position
-    is_proven = not any(row.position > end for row in trail.at("lost", pair.subscriber))
-    if not is_clear:
+    if evidence.scenario.protocol.exploratory_gradients == 1:
+        is_proven = True
+    elif len(steps) == 1:
+        is_proven = not any(row.position > end for row in trail.at("lost", pair.subscriber))
+    else:
         is_proven = bool(nearest) and is_last(trail, end)
     return step if is_proven and not _is_changed(trail, step) else None
 
