@@ -24,7 +24,7 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of the event on its way to rendezvous nodes, or of the notification from there."""
     matched = trail.of("event_matched")
-    sinks = {row.position: _sinks(evidence, pair, row) for row in matched}
+    sinks = {row.position: wanted(evidence, row, pair.published.detail) for row in matched}
     copies = evidence.once(
         ("copies", pair.publisher, pair.number),
         lambda: CopyRows(evidence.scenario, trail.rows, lambda row: sorted(sinks[row.position])).of,
@@ -56,14 +56,14 @@ def _last(evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: C
     return None
 
 
-def _sinks(evidence: Evidence, pair: Pair, matched: Row) -> set[int]:
-    """Return the sinks whose queries a rendezvous node stored, and the event met, when the event came to it."""
+def wanted(evidence: Evidence, matched: Row, event: str) -> set[int]:
+    """Return the sinks whose queries a rendezvous node stored when an event came to it, and the event matched."""
     samples = matching_of(evidence.scenario.protocol).samples
     last: dict[tuple[int, int], Row] = {}
     for row in evidence.at("query_stored", matched.node):
         if row.position < matched.position and row.value in (matched.value + 1, -1 - matched.value):
             last[row.origin, row.sequence] = row
-    return {sink for (sink, _), row in last.items() if row.value > 0 and samples(row.detail, pair.published.detail)}
+    return {sink for (sink, _), row in last.items() if row.value > 0 and samples(row.detail, event)}
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
