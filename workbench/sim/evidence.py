@@ -152,16 +152,16 @@ class Trail:
             self._losses[sender] = {row.node: row for row in lost if row.node not in got}
         return self._losses[sender]
 
-    def outcome(self, node: int, neighbors: Collection[int] | None = None, any_onward: bool = False) -> Step | None:
+    def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
         """Return the last proven end of the reading at a node that held it, or None.
 
-        ``neighbors``: those to which a frame counts; None for all. An end counts if none of them (``any_onward``: no
-        neighbor at all) received the reading from the node afterwards.
+        ``neighbors``: those to which a frame counts; None for all. An end counts if none of them received the reading
+        from the node afterwards.
         """
         arrived = [
             row.position
             for (sender, receiver), row in self.arrivals.items()
-            if sender == node and (any_onward or neighbors is None or receiver in neighbors)
+            if sender == node and (neighbors is None or receiver in neighbors)
         ]
         steps = [
             Step("down" if row.detail == "down" else "lost", node, row.node, row.time_us, row.detail, (row,))

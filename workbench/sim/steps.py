@@ -5,7 +5,7 @@ Each function returns a `workbench.sim.evidence.Step`, or None if the rows prove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 
 from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail, dropped
 
@@ -46,26 +46,12 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of a reading that goes from node to node, wherever its messages went."""
-    return last_outcome(evidence, trail, dict.fromkeys(trail.holders))
+    return next(iter(outcomes(evidence, trail, trail.holders)), None)
 
 
-def last_outcome(evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None]) -> Step | None:
-    """Return the last proven end of a reading at these nodes; a loss counts to their ``neighbors`` (None: to all)."""
-    return next(iter(outcomes(evidence, trail, neighbors)), None)
-
-
-def outcomes(
-    evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None], any_onward: bool = False
-) -> list[Step]:
-    """Return the proven ends of a reading at these nodes, as `last_outcome` does, the last one first.
-
-    ``any_onward``: as in `Trail.outcome`.
-    """
-    steps = [
-        step
-        for node, some in neighbors.items()
-        if (step := trail.outcome(node, some, any_onward) or unsent(evidence, trail, node)) is not None
-    ]
+def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
+    """Return the proven ends of a reading at these nodes, the last one first."""
+    steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
 
 

@@ -12,10 +12,9 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from workbench.protocols.contract import NOBODY
-from workbench.sim.evidence import Row
+from workbench.sim.evidence import Evidence, Row
 
 # A copy: ("notification", its sink), or ("event", its number at the publisher; 0 before it is sent to a tree).
 Copy = tuple[str, int]
@@ -27,6 +26,7 @@ class _Frame:
 
     def __init__(self, copies: Copies, made_us: int) -> None:
         self.copies = copies
+        self.made_us = made_us
         self.earliest_us = made_us  # when the protocol can have handed it to the radio the last time
         self.neighbor: int | None = None
         self.tries = 0
@@ -45,8 +45,10 @@ class CopyRows:
     ``sinks``: for a row "event_matched" the sinks that the node then makes notifications for, in order.
     """
 
-    def __init__(self, scenario: Any, rows: Iterable[Row], sinks: Callable[[Row], list[int]]) -> None:
+    def __init__(self, evidence: Evidence, rows: Iterable[Row], sinks: Callable[[Row], list[int]]) -> None:
         self.of: dict[int, Copies] = {}
+        self._evidence = evidence
+        scenario = evidence.scenario
         radio = scenario.radio
         self._tries = 1 + radio.retries
         self._is_first_again = radio.csma
@@ -72,7 +74,7 @@ class CopyRows:
         if row.event in ("received", "lost"):
             return self._arrive(row)
         if row.event == "forwarded":
-            return self._forward(place, row)
+            return self._forward(row)
         if row.event == "event_matched":
             return self._match(place, row)
         if (row.event, row.detail, row.peer) == ("dropped", "full", NOBODY) and place:
@@ -82,11 +84,16 @@ class CopyRows:
                 return self.of[made.position]
         if row.event == "originated":
             self._had[row.node] = frozenset(((row.message, 0),))
-        if self._heard is not None:
-            heard, copies = self._heard
-            if (row.time_us, row.node, row.peer, row.message) == (heard.time_us, heard.node, heard.peer, heard.message):
-                return copies
-        return self._all(row)
+        copies = self._just_heard(row)
+        return self._all(row) if copies is None else copies
+
+    def _just_heard(self, row: Row) -> Copies | None:
+        """Return the copies of the frame that a node has just received, if a row is about it."""
+        if self._heard is None:
+            return None
+        heard, copies = self._heard
+        is_it = (row.time_us, row.node, row.peer, row.message) == (heard.time_us, heard.node, heard.peer, heard.message)
+        return copies if is_it else None
 
     def _all(self, row: Row) -> Copies:
         """Return all copies of a message that a node has had."""
@@ -107,26 +114,22 @@ class CopyRows:
             self.of[later.position] = frozenset(copies[number : number + 1] if is_clear else copies)
         return frozenset()
 
-    def _forward(self, place: int, row: Row) -> Copies:
+    def _forward(self, row: Row) -> Copies:
+        """Return the copies that a node hands to its radio: a new one, the one just received, or any of its own."""
         copies = self.of.get(row.position)
-        if copies is None and self._heard is not None:
-            heard, own = self._heard
-            if (row.time_us, row.node, row.peer, row.message) == (heard.time_us, heard.node, heard.peer, heard.message):
-                copies = own
-                self._heard = None
+        if copies is None:
+            copies = self._just_heard(row)
+            self._heard = None
+        if copies is None and row.message == "event" and row.node == row.origin:
+            self._events += 1
+            copies = frozenset((("event", self._events),))
+            had = self._had[row.node] = self._had.get(row.node, frozenset()) | copies
+            if row.time_us != self._rows[0].time_us:
+                copies = had  # Or one that comes back.
+                self._mixed.add(row.node)
         if copies is None:
             copies = self._all(row)
-            if row.message == "event" and row.node == row.origin:
-                self._events += 1
-                copies |= {("event", self._events)}
-                self._had[row.node] = self._had.get(row.node, frozenset()) | copies
-                begin = self._rows[0]
-                if row.time_us == begin.time_us:
-                    copies = frozenset((("event", self._events),))
-                else:
-                    self._mixed.add(row.node)
-            else:
-                self._mixed.add(row.node)
+            self._mixed.add(row.node)
         self._frames.setdefault(row.node, []).extend(_Frame(copies, row.time_us) for _ in range(row.value))
         return copies
 
@@ -177,6 +180,9 @@ class CopyRows:
     def _possible(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
         """Return the frames that a row can be about: the first one that is sure, those before it, and repetitions."""
         first = next((place for place, frame in enumerate(frames) if frame.is_sure), len(frames))
+        made_us = min((frame.made_us for frame in frames), default=row.time_us)
+        if self._evidence.outages_between(row.node, row.node, made_us, row.time_us):
+            return []  # A node that was off may have forgotten what it had to send.
         again = [frame for frame in self._again.get(row.node, ()) if frame.earliest_us <= row.time_us]
         return [frame for frame in (*frames[: first + 1], *again) if frame.fits(row)]
 

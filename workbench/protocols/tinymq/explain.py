@@ -27,7 +27,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     sinks = {row.position: wanted(evidence, row, pair.published.detail) for row in matched}
     copies = evidence.once(
         ("copies", pair.publisher, pair.number),
-        lambda: CopyRows(evidence.scenario, trail.rows, lambda row: sorted(sinks[row.position])).of,
+        lambda: CopyRows(evidence, trail.rows, lambda row: sorted(sinks[row.position])).of,
     )
     if any(pair.subscriber in some for some in sinks.values()):
         return _last(evidence, trail.only("notification"), copies, {("notification", pair.subscriber)})
@@ -47,7 +47,7 @@ def _last(evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: C
     steps: list[Step] = []
     for copy in own:
         rows = trail.those({row.position for row in trail.rows if copy in copies[row.position]})
-        steps += outcomes(evidence, rows, dict.fromkeys(row.node for row in rows.rows))
+        steps += outcomes(evidence, rows, {row.node for row in rows.rows})
     later = trail.those({row.position for row in trail.rows if not copies[row.position].isdisjoint(own)})
     for step in steps:
         end = max(row.position for row in step.rows if row.position in copies and row.time_us == step.time_us)
