@@ -10,7 +10,7 @@ import pytest
 
 from tests.repository import REPOSITORY
 from workbench.protocols.tinymq import explain
-from workbench.protocols.tinymq.copies import CopyRows
+from workbench.protocols.tinymq.explain.copies import CopyRows
 from workbench.sim.accounts import accounts
 from workbench.sim.evidence import Evidence
 
@@ -76,9 +76,7 @@ def test_the_copies_of_notifications_agree_with_their_frames(protocol, seed):
     for (publisher, number), reading in readings.items():
         detail = reading.published.detail
         rows = evidence.trail(publisher, number).rows
-        copies = CopyRows(
-            facts.scenario, rows, lambda row, detail=detail: sorted(explain.wanted(evidence, row, detail))
-        )
+        copies = CopyRows(evidence, rows, lambda row, detail=detail: sorted(explain.wanted(evidence, row, detail)))
         for hop in Life(facts, reading).hops:
             if hop.copy.name == "notification":
                 for row in (hop.sent, *hop.received, *hop.lost):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from workbench.protocols.tinymq.copies import Copies, Copy, CopyRows
+from workbench.protocols.tinymq.explain.copies import Copies, Copy, CopyRows
 from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.sim.expected import Pairs
 from workbench.sim.metrics.matching import matching_of
