@@ -3,7 +3,8 @@
 For each protocol and size of a network: how long `run.metrics` takes of a run that kept its trace and of one that kept
 none, and how many rows a second a run makes an Arrow table of. Medians of process time, each of a run of its own, so
 that nothing is left of the one before; a first run, which is not timed, loads the machine code. The table of a run is
-made before its metrics are timed.
+made before its metrics are timed. Then: how long the accounts of a run on 400 nodes take (`why_not_oracle.py` says
+whether they are true), and the ratio to the run itself.
 """
 
 import argparse
@@ -15,9 +16,11 @@ from machine import machine
 from tables import table
 
 import workbench as wb
+from workbench.sim.accounts import accounts
 
 SIZES, QUICK_SIZES = (64, 400, 1_500, 10_000), (64, 400)
 RUNS = 3
+ACCOUNTS_HEADER = ["protocol", "expected", "undelivered", "run, s", "accounts, s", "ratio"]
 HEADER = ["protocol", "nodes", "rows", "million rows/s", "metrics, ms", "rows kept without a trace", "metrics, ms"]
 
 
@@ -90,6 +93,27 @@ def report(quick: bool, protocols: tuple[str, ...] = tuple(SCENARIOS)) -> Iterat
             )
             rows.append([name, f"{len(graph):,}", *cells])
     yield table(HEADER, rows) + "\n"
+    yield "The accounts of all expected readings, 400 nodes in a grid whose links lose a fifth of the frames.\n"
+    yield table(ACCOUNTS_HEADER, [accounted(name) for name in protocols]) + "\n"
+
+
+def accounted(name: str) -> list[str]:
+    """Return the row of a protocol: what `accounts` costs, beside the run itself."""
+    graph = wb.topology.grid(20, 20)
+    ideal = SCENARIOS[name](graph)
+    radio = wb.Radio(loss=0.2)
+    scenario = wb.Scenario(graph, ideal.protocol, ideal.workload, radio, duration_s=ideal.duration_s)
+    began_s = time.process_time()
+    run = scenario.run("reference")
+    played_s = time.process_time() - began_s
+    seconds = []
+    for _ in range(RUNS):
+        began_s = time.process_time()
+        found = accounts(run)
+        seconds.append(time.process_time() - began_s)
+    missing = sum(account.delivered_us is None for account in found)
+    shown = f"{played_s:.2f}", f"{median(seconds):.2f}", f"{median(seconds) / played_s:.2f}"
+    return [name, f"{len(found):,}", f"{missing:,}", *shown]
 
 
 NOTES = "Three sinks ask for what a dozen sources publish; a disc graph with about 18 neighbors a node.\n"

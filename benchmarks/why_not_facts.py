@@ -275,7 +275,9 @@ class Life:
                 self.copy_at[row.index] = hop.copy
                 heard = row if row.event == "received" else heard
             elif heard is not None and hop is not None and (row.time_us, row.node) == (heard.time_us, heard.node):
-                self.copy_at[row.index] = hop.copy
+                # A notification that is made of an event which comes is another copy.
+                is_same = row.message in ("", hop.sent.message)
+                self.copy_at[row.index] = hop.copy if is_same else Copy(row.message)
 
     def serving(self) -> list[Hop]:
         """Return the hops of copies that may bring the reading nearer to the sink."""

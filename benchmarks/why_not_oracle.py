@@ -161,7 +161,8 @@ class Check:
 
     def _later_hops(self, index: int, copy: Copy | None) -> Iterator[Hop]:
         for hop in self.life.serving():
-            if hop.sent.index > index and (copy is None or copy.key is None or hop.copy.key == copy.key):
+            is_same = copy is None or copy.key is None or hop.copy.key == copy.key
+            if hop.sent.index > index and is_same and not self._is_below(hop.copy, copy):
                 yield hop
 
     def _nothing_later(self, index: int, copy: Copy | None) -> None:
@@ -515,7 +516,9 @@ class Check:
         had = self.node in held and self.facts.rows[held[self.node]].time_us <= self.time_us
         self._expect(had, "holder", f"node {self.node} did not have the reading by then")
         for hop in self.life.hops:
-            if hop.sent.node == self.node and self._meshed(hop.sent.peer, self.node, hop.sent.time_us):
+            # A node sends over its own active links: that the other end takes a link for active does not help it.
+            is_own = hop.sent.node == self.node
+            if is_own and self.sink in self._linked(hop.sent.peer, hop.sent.time_us, self.node):
                 self._fault("asked", f"node {self.node} sent it to {hop.sent.peer}, whose links led to {self.sink}")
                 return
         onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in held]
@@ -645,6 +648,7 @@ class Check:
         if copy is not None:
             self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
         later = [other for other in self._own_frames() if other.index > row.index]
+        later = [other for other in later if not self._is_below(Copy(other.message), copy)]
         if later:
             self._fault("went on", f"node {self.node}: {later[0].event} at {later[0].time_us} µs")
         elif self.is_unicast:
@@ -696,12 +700,12 @@ class Check:
                 active.clear()
         return active
 
-    def _linked(self, node: int, time_us: int) -> set[int]:
-        """Return the nodes to which active links lead from a node, as their senders see them (DPS)."""
+    def _linked(self, node: int, time_us: int, without: int | None = None) -> set[int]:
+        """Return the nodes to which active links lead from a node past another, as their senders see them (DPS)."""
         mesh = nx.DiGraph()
         mesh.add_nodes_from(self.facts.scenario.topology)
         for other in self.facts.scenario.topology:
-            mesh.add_edges_from((other, peer) for peer in self._links(other, time_us))
+            mesh.add_edges_from((other, peer) for peer in self._links(other, time_us) if without not in (other, peer))
         return nx.descendants(mesh, node) | {node}
 
     def _meshed(self, node: int, without: int, time_us: int) -> bool:

@@ -11,6 +11,8 @@ Theory of operation
 
 Limits
     A reading may be lost in several places. An account has the place that is nearest to the subscriber, or the last.
+    Where rows do not tell apart the copies for several subscribers, or a later row may show the reading on its way, an
+    end proves nothing.
 
 Cost
     That of `workbench.sim.expected`, a pass over the trace, and for each missing reading a look at its own rows.
@@ -227,7 +229,8 @@ def _disconnected(evidence: Evidence, pair: Pair, step: Step | None) -> Step | N
     asked = evidence.reached(pair.subscriber, pair.subscribed.time_us, step.time_us)
     if step.node not in asked:
         until = step.time_us, step.time_us
-        return _cut(evidence, asked, step.node, pair, until, "from the subscriber", step.rows)
+        before = tuple(row for row in step.rows if row.time_us <= step.time_us)
+        return _cut(evidence, asked, step.node, pair, until, "from the subscriber", before)
     return None
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 from workbench.sim import trace
 from workbench.sim.columns import row_keys
 
-_NUMBERS = "time_us", "node", "peer", "origin", "sequence", "value"
+_NUMBERS = "time_us", "node", "peer", "origin", "sequence", "value", "size_B"
 _TEXTS = "event", "message", "detail"
 _FOLLOWED = [
     "originated",
@@ -51,6 +51,7 @@ class Row(NamedTuple):
     origin: int
     sequence: int
     value: int
+    size_B: int
     event: str
     message: str
     detail: str
@@ -109,6 +110,15 @@ class Trail:
         return Trail(self._rows.only(message), self._harmless)
 
     @cached_property
+    def rows(self) -> list[Row]:
+        """All rows that are followed, in order."""
+        return self._rows.all()
+
+    def those(self, positions: Collection[int]) -> Trail:
+        """Return the rows at some positions of the trace."""
+        return Trail(self._rows.those(positions), self._harmless)
+
+    @cached_property
     def drops(self) -> list[Row]:
         """The drops that ended something: not those of copies."""
         return [row for row in self.of("dropped") if row.detail not in self._harmless]
@@ -123,10 +133,16 @@ class Trail:
     @cached_property
     def arrivals(self) -> dict[tuple[int, int], Row]:
         """(Sender, receiver) -> the last row "received" of a frame that the receiver did not drop as a copy."""
-        copies = {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
         return {
-            (row.peer, row.node): row for row in self.of("received") if (row.node, row.peer, row.time_us) not in copies
+            (row.peer, row.node): row
+            for row in self.of("received")
+            if (row.node, row.peer, row.time_us) not in self.repeated
         }
+
+    @cached_property
+    def repeated(self) -> set[tuple[int, int, int]]:
+        """(Receiver, sender, time) of frames that the receiver dropped as copies."""
+        return {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
 
     def losses(self, sender: int) -> dict[int, Row]:
         """Return receiver -> the last row "lost" of a sender's frames, if the receiver got none of them."""
@@ -136,16 +152,16 @@ class Trail:
             self._losses[sender] = {row.node: row for row in lost if row.node not in got}
         return self._losses[sender]
 
-    def outcome(self, node: int, neighbors: Collection[int] | None = None, any_onward: bool = False) -> Step | None:
+    def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
         """Return the last proven end of the reading at a node that held it, or None.
 
-        ``neighbors``: those to which a frame counts; None for all. An end counts if none of them (``any_onward``: no
-        neighbor at all) received the reading from the node afterwards.
+        ``neighbors``: those to which a frame counts; None for all. An end counts if none of them received the reading
+        from the node afterwards.
         """
         arrived = [
             row.position
             for (sender, receiver), row in self.arrivals.items()
-            if sender == node and (any_onward or neighbors is None or receiver in neighbors)
+            if sender == node and (neighbors is None or receiver in neighbors)
         ]
         steps = [
             Step("down" if row.detail == "down" else "lost", node, row.node, row.time_us, row.detail, (row,))
@@ -189,6 +205,14 @@ class _Slice:
         evidence = self._evidence
         is_one = evidence.codes["message"][self._indices] == evidence.code("message", message)
         return _Slice(evidence, self._indices[is_one])
+
+    def those(self, positions: Collection[int]) -> _Slice:
+        """Return the rows at some positions of the trace."""
+        return _Slice(self._evidence, self._indices[np.isin(self._indices, list(positions))])
+
+    def all(self) -> list[Row]:
+        """Return all rows."""
+        return self._evidence.rows(self._indices)
 
     def of(self, event: str, peer: int | None = None) -> list[Row]:
         """Return the rows of an event, or those with a peer."""
@@ -378,8 +402,9 @@ class Evidence:
         A frame takes no time here, and a node keeps what it has while it is down. So a node that is not in the result
         cannot have been reached before ``until_us``.
         """
-        interval = int(np.searchsorted(self._changes, from_us, side="right"))
-        key = start, interval, until_us
+        # Only outages that begin or end tell two times apart.
+        first, last = np.searchsorted(self._changes, (from_us, until_us), side="right").tolist()
+        key = start, first, last
         if key not in self._reached:
             self._reached[key] = self._earliest(start, from_us, until_us)
         return self._reached[key]

@@ -5,9 +5,9 @@ Each function returns a `workbench.sim.evidence.Step`, or None if the rows prove
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Hashable, Iterable
 
-from workbench.sim.evidence import Evidence, Pair, Step, Trail, dropped
+from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail, dropped
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
@@ -46,27 +46,32 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of a reading that goes from node to node, wherever its messages went."""
-    return last_outcome(evidence, trail, dict.fromkeys(trail.holders))
+    return next(iter(outcomes(evidence, trail, trail.holders)), None)
 
 
-def last_outcome(evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None]) -> Step | None:
-    """Return the last proven end of a reading at these nodes; a loss counts to their ``neighbors`` (None: to all)."""
-    return next(iter(outcomes(evidence, trail, neighbors)), None)
-
-
-def outcomes(
-    evidence: Evidence, trail: Trail, neighbors: Mapping[int, Collection[int] | None], any_onward: bool = False
-) -> list[Step]:
-    """Return the proven ends of a reading at these nodes, as `last_outcome` does, the last one first.
-
-    ``any_onward``: as in `Trail.outcome`.
-    """
-    steps = [
-        step
-        for node, some in neighbors.items()
-        if (step := trail.outcome(node, some, any_onward) or unsent(evidence, trail, node)) is not None
-    ]
+def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
+    """Return the proven ends of a reading at these nodes, the last one first."""
+    steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
+
+
+def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
+    """Return whether no row behind an end shows the reading on its way, or ended elsewhere: else it proves nothing.
+
+    A frame counts that brings a copy where that sender has not brought it before. ``copy``: what tells copies apart.
+    """
+    if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
+        return False
+    passed: set[tuple[int, int, Hashable]] = set()
+    for row in trail.rows:
+        if row.event in ("received", "lost"):
+            way = row.peer, row.node, copy(row)
+            is_known = way in passed or (row.node, row.peer, row.time_us) in trail.repeated
+            if row.position > end and not is_known:
+                return False
+            if row.event == "received":
+                passed.add(way)
+    return True
 
 
 def _rank(step: Step) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.sim.expected import Pairs
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.sentences import beyond, seconds, unheard
-from workbench.sim.steps import unsent
+from workbench.sim.steps import is_last, unsent
 
 CARRIERS = ("data",)
 # Samples that wait at their publisher have no message yet: their drops have no number of their own.
@@ -42,10 +42,28 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     steps = sorted((step for step in ends if step), key=lambda step: step.rows[-1].position)
     # Of several copies, that which the subscriber itself lost came nearest.
     nearest = [step for step in steps if step.neighbor == pair.subscriber]
-    is_clear = evidence.scenario.protocol.exploratory_gradients == 1 or not _other_subscribers(evidence, pair)
-    if nearest or len(steps) == 1 or is_clear:
-        return next(reversed(nearest or steps), None)
-    return None  # A frame lists the subscribers that it is not for, and the trace has no frames.
+    step = next(reversed(nearest or steps), None)
+    if step is None or not _other_subscribers(evidence, pair):
+        return step
+    # A frame lists the subscribers that it is not for, and the trace has no frames.
+    end = step.rows[-1].position
+    if evidence.scenario.protocol.exploratory_gradients == 1:
+        is_proven = True
+    elif len(steps) == 1:
+        is_proven = not any(row.position > end for row in trail.at("lost", pair.subscriber))
+    else:
+        is_proven = bool(nearest) and is_last(trail, end)
+    return step if is_proven and not _is_changed(trail, step) else None
+
+
+def _is_changed(trail: Trail, step: Step) -> bool:
+    """Return whether a node sent its neighbor other frames before: those that failed may have gone another way since.
+
+    Only the list of subscribers that other copies serve makes frames of a reading differ in size.
+    """
+    way = step.node, step.neighbor
+    sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == way]
+    return len(set(sizes)) > 1
 
 
 def _other_subscribers(evidence: Evidence, pair: Pair) -> bool:

@@ -65,9 +65,22 @@ class _Links:
 
     def state(self, node: int) -> dict[int, Row]:
         """Return neighbor -> the last row "link_set" of a node before it held the reading, or the last node did."""
+        return _states(self._evidence, node, self._count(node))
+
+    def _count(self, node: int) -> int:
+        """Return how many rows "link_set" of a node came before it held the reading, or the last node did."""
         index = self._holders[node].position if node in self._holders else self._last
-        rows = self._evidence.at("link_set", node)
-        return _states(self._evidence, node, bisect_left(rows, index, key=_index))
+        positions = self._evidence.once(
+            ("link_positions", node), lambda: [row.position for row in self._evidence.at("link_set", node)]
+        )
+        return bisect_left(positions, index)
+
+    def _active(self, node: int) -> list[int]:
+        """Return the neighbors to which the links of a node were active then; many readings share the result."""
+        return self._evidence.once(
+            ("active", node, self._count(node)),
+            lambda: [neighbor for neighbor, row in self.state(node).items() if takes_publications(row.value)],
+        )
 
     def reached(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
         """Return the nodes to which active links lead from holders: where (holder, neighbor) the way begins.
@@ -77,8 +90,8 @@ class _Links:
         begin: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
         waiting = list(begin)
         for node in waiting:  # Grows meanwhile: breadth first.
-            for neighbor, row in self.state(node).items():
-                if takes_publications(row.value) and neighbor not in begin:
+            for neighbor in self._active(node):
+                if neighbor not in begin:
                     begin[neighbor] = begin[node] or (node, neighbor)
                     waiting.append(neighbor)
             if subscriber in begin:
@@ -90,10 +103,6 @@ class _Links:
         when, link = self.when(node), self.state(node).get(neighbor)
         detail = "never" if link is None else link.detail
         return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if link is None else (link,))))
-
-
-def _index(row: Row) -> int:
-    return row.position
 
 
 def _states(evidence: Evidence, node: int, count: int) -> dict[int, Row]:

@@ -1,0 +1,104 @@
+"""Why readings were not delivered, as far as only TinyMQ can show: events meet queries at rendezvous nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from workbench.protocols.tinymq.explain.copies import Copies, Copy, CopyRows
+from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.sim.expected import Pairs
+from workbench.sim.metrics.matching import matching_of
+from workbench.sim.sentences import seconds, unheard
+from workbench.sim.steps import is_last, outcomes
+
+CARRIERS = ("event", "notification")
+HARMLESS = ("duplicate", "repeated")
+
+
+def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
+    """Yield what the network alone proves: queries need a path back."""
+    yield from unheard(missing, "a query")
+
+
+def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return the last step of the event on its way to rendezvous nodes, or of the notification from there."""
+    matched = trail.of("event_matched")
+    sinks = {row.position: wanted(evidence, row, pair.published.detail) for row in matched}
+    copies = evidence.once(
+        ("copies", pair.publisher, pair.number),
+        lambda: CopyRows(evidence, trail.rows, lambda row: sorted(sinks[row.position])).of,
+    )
+    if any(pair.subscriber in some for some in sinks.values()):
+        return _last(evidence, trail.only("notification"), copies, {("notification", pair.subscriber)})
+    events = trail.only("event")
+    every = frozenset[Copy]().union(*(copies[row.position] for row in events.rows))
+    step = _last(evidence, events, copies, every)
+    every_tree = {row.value for row in matched} >= set(range(len(evidence.scenario.protocol.roots)))
+    if matched and (every_tree or step is None or step.cause == "not_forwarded"):
+        last = matched[-1]
+        later = _first_stored(evidence, pair, last)
+        return Step("not_matched", last.node, None, last.time_us, "", (*matched, *later))
+    return step
+
+
+def _last(evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: Collection[Copy]) -> Step | None:
+    """Return the end of some copies, if nothing is known of them from later on."""
+    steps: list[Step] = []
+    for copy in own:
+        rows = trail.those({row.position for row in trail.rows if copy in copies[row.position]})
+        steps += outcomes(evidence, rows, {row.node for row in rows.rows})
+    later = trail.those({row.position for row in trail.rows if not copies[row.position].isdisjoint(own)})
+    for step in steps:
+        end = max(row.position for row in step.rows if row.position in copies and row.time_us == step.time_us)
+        if copies[end] <= set(own) and is_last(later, end, lambda row: copies[row.position]):
+            return _without_place(evidence, step) or step
+    return None
+
+
+def wanted(evidence: Evidence, matched: Row, event: str) -> set[int]:
+    """Return the sinks whose queries a rendezvous node stored when an event came to it, and the event matched."""
+    samples = matching_of(evidence.scenario.protocol).samples
+    last: dict[tuple[int, int], Row] = {}
+    for row in evidence.at("query_stored", matched.node):
+        if row.position < matched.position and row.value in (matched.value + 1, -1 - matched.value):
+            last[row.origin, row.sequence] = row
+    return {sink for (sink, _), row in last.items() if row.value > 0 and samples(row.detail, event)}
+
+
+def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
+    """Return the first row by which a rendezvous node stored a query of the subscriber after an event came to it."""
+    rows = _stored(evidence, pair, matched.node)
+    return [row for row in rows if row.position > matched.position and row.value > 0][:1]
+
+
+def _stored(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
+    samples = matching_of(evidence.scenario.protocol).samples
+    rows = evidence.at("query_stored", node, origin=pair.subscriber)
+    return [row for row in rows if samples(row.detail, pair.published.detail)]
+
+
+def _without_place(evidence: Evidence, step: Step) -> Step | None:
+    """Return that a node kept a message because it had no key, if its rows "key_set" show that."""
+    if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
+        return None
+    last: dict[int, Row] = {}
+    for row in evidence.at("key_set", step.node):
+        if row.position < step.rows[-1].position:
+            last[row.origin] = row
+    if any(row.value >= 0 for row in last.values()):
+        return None
+    return Step("no_place", step.node, None, step.time_us, step.detail, (*last.values(), *step.rows))
+
+
+def clause(scenario: Any, account: Any) -> str | None:
+    """Return the clause on a rendezvous node without the query, and on a node without a key."""
+    node, when = account.node, seconds(account.time_us)
+    if account.cause == "not_matched":
+        return (
+            f"where the event came, at node {node} at {when}, no query of node {account.subscriber} was stored by "
+            "then: an event is matched only with queries that are stored when it comes"
+        )
+    if account.cause == "no_place":
+        return f"node {node}, which had it at {when}, had no place in a tree"
+    return None

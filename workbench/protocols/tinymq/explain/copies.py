@@ -1,0 +1,224 @@
+"""Which copy of an event each row of the trace is about: rows name the event alone, and its copies look alike.
+
+Theory of operation
+    A rendezvous node makes notifications in the order of sinks, a row "forwarded" for each, and a node sends frames in
+    the order in which it made them. A frame that failed goes to the end, as often as the radio tries again. So a frame
+    is the first that waits, and what a neighbor then does with it is about the same copy.
+
+    A row may be of several copies where this order is not known: after a message had to wait, or where a frame may have
+    been sent again because an acknowledgement was lost. From then on any frame of that node may be any copy it has had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from workbench.protocols.contract import NOBODY
+from workbench.sim.evidence import Evidence, Row
+
+# A copy: ("notification", its sink), or ("event", its number at the publisher; 0 before it is sent to a tree).
+Copy = tuple[str, int]
+Copies = frozenset[Copy]
+
+
+class _Frame:
+    """A frame that waits at a node; ``neighbor``: None before it is sent."""
+
+    def __init__(self, copies: Copies, made_us: int) -> None:
+        self.copies = copies
+        self.made_us = made_us
+        self.earliest_us = made_us  # when the protocol can have handed it to the radio the last time
+        self.neighbor: int | None = None
+        self.tries = 0
+        self.is_sure = True  # that it is sent
+        self.is_taken: bool | None = False  # whether the neighbor has taken it; None: not known
+
+    def fits(self, row: Row) -> bool:
+        """Return whether a row "sent" or "given_up" can be about this frame."""
+        is_named = next(iter(self.copies), ("", 0))[0] == row.message
+        return is_named and (row.event == "given_up" or self.neighbor in (None, row.peer))
+
+
+class CopyRows:
+    """The copies that each row may be about: ``of`` has them by the row's position.
+
+    ``sinks``: for a row "event_matched" the sinks that the node then makes notifications for, in order.
+    """
+
+    def __init__(self, evidence: Evidence, rows: Iterable[Row], sinks: Callable[[Row], list[int]]) -> None:
+        self.of: dict[int, Copies] = {}
+        self._evidence = evidence
+        scenario = evidence.scenario
+        radio = scenario.radio
+        self._tries = 1 + radio.retries
+        self._is_first_again = radio.csma
+        self._graph = scenario.topology
+        self._repeats = scenario.protocol.retries > 0
+        self._wait_us = scenario.protocol.retry_ms * 1000
+        self._loses = radio.loss != "none" or radio.collisions
+        self._sinks = sinks
+        self._frames: dict[int, list[_Frame]] = {}
+        self._again: dict[int, list[_Frame]] = {}
+        self._had: dict[int, Copies] = {}
+        self._mixed: set[int] = set()
+        self._sent: tuple[Row, _Frame | None, Copies] | None = None
+        self._heard: tuple[Row, Copies] | None = None
+        self._events = 0
+        self._rows = list(rows)
+        for place, row in enumerate(self._rows):
+            self.of[row.position] = self._follow(place, row)
+
+    def _follow(self, place: int, row: Row) -> Copies:
+        if row.event in ("sent", "given_up"):
+            return self._send(place, row)
+        if row.event in ("received", "lost"):
+            return self._arrive(row)
+        if row.event == "forwarded":
+            return self._forward(row)
+        if row.event == "event_matched":
+            return self._match(place, row)
+        if (row.event, row.detail, row.peer) == ("dropped", "full", NOBODY) and place:
+            made = self._rows[place - 1]
+            if (made.event, made.position, made.node) == ("forwarded", row.position - 1, row.node):
+                self._frames[row.node].pop()
+                return self.of[made.position]
+        if row.event == "originated":
+            self._had[row.node] = frozenset(((row.message, 0),))
+        copies = self._just_heard(row)
+        return self._all(row) if copies is None else copies
+
+    def _just_heard(self, row: Row) -> Copies | None:
+        """Return the copies of the frame that a node has just received, if a row is about it."""
+        if self._heard is None:
+            return None
+        heard, copies = self._heard
+        is_it = (row.time_us, row.node, row.peer, row.message) == (heard.time_us, heard.node, heard.peer, heard.message)
+        return copies if is_it else None
+
+    def _all(self, row: Row) -> Copies:
+        """Return all copies of a message that a node has had."""
+        return frozenset(copy for copy in self._had.get(row.node, ()) if copy[0] == row.message)
+
+    def _match(self, place: int, row: Row) -> Copies:
+        """Note the copies of the notifications that a rendezvous node makes now."""
+        made = []
+        for later in self._rows[place + 1 :]:
+            if (later.time_us, later.node) != (row.time_us, row.node) or later.event in ("received", "event_matched"):
+                break
+            if later.event == "forwarded" and later.message == "notification" and later.peer == NOBODY:
+                made.append(later)
+        copies = [("notification", sink) for sink in self._sinks(row) if sink != row.node]
+        self._had[row.node] = self._had.get(row.node, frozenset()).union(copies)
+        is_clear = len(made) == len(copies)
+        for number, later in enumerate(made):
+            self.of[later.position] = frozenset(copies[number : number + 1] if is_clear else copies)
+        return frozenset()
+
+    def _forward(self, row: Row) -> Copies:
+        """Return the copies that a node hands to its radio: a new one, the one just received, or any of its own."""
+        copies = self.of.get(row.position)
+        if copies is None:
+            copies = self._just_heard(row)
+            self._heard = None
+        if copies is None and row.message == "event" and row.node == row.origin:
+            self._events += 1
+            copies = frozenset((("event", self._events),))
+            had = self._had[row.node] = self._had.get(row.node, frozenset()) | copies
+            if row.time_us != self._rows[0].time_us:
+                copies = had  # Or one that comes back.
+                self._mixed.add(row.node)
+        if copies is None:
+            copies = self._all(row)
+            self._mixed.add(row.node)
+        self._frames.setdefault(row.node, []).extend(_Frame(copies, row.time_us) for _ in range(row.value))
+        return copies
+
+    def _send(self, place: int, row: Row) -> Copies:
+        """Return the copies that a frame may be: of the first that waits, or of all."""
+        self._heard = self._sent = None
+        frames = self._frames.setdefault(row.node, [])
+        possible = [] if row.node in self._mixed else self._possible(row, frames)
+        is_repeated = self._is_repeated(place, row) if self._repeats else None
+        if is_repeated is not None:
+            possible = [frame for frame in possible if frame.is_taken in (is_repeated, None)]
+        frame = possible[0] if len(possible) == 1 else None
+        if frame is None:
+            self._mixed.add(row.node)
+            copies = frozenset[Copy]().union(*(one.copies for one in possible)) or self._all(row)
+        else:
+            copies = frame.copies
+            if frame in frames:
+                before = frames.index(frame)
+                self._may_come_again(row.node, frames[:before])
+                del frames[: before + 1]
+            frame.tries += 1
+            if self._is_received(place, row) and not frame.is_taken:
+                frame.is_taken = None if is_repeated is None else True
+        if row.event == "sent":
+            self._sent = row, frame, copies
+            if frame is not None:
+                frame.neighbor = row.peer
+        elif frame is not None:
+            self._may_come_again(row.node, [frame])
+        return copies
+
+    def _is_received(self, place: int, sent: Row) -> bool:
+        row = self._rows[place + 1] if place + 1 < len(self._rows) else sent
+        return (row.event, row.node, row.peer, row.time_us) == ("received", sent.peer, sent.node, sent.time_us)
+
+    def _is_repeated(self, place: int, sent: Row) -> bool | None:
+        """Return whether a frame was dropped as one that the neighbor had taken before; None: not known."""
+        if not self._is_received(place, sent) or place + 2 >= len(self._rows):
+            return None
+        row = self._rows[place + 2]
+        if (row.time_us, row.node) != (sent.time_us, sent.peer) or row.event in ("sent", "given_up"):
+            return None
+        if row.event == "dropped":
+            return True if row.detail == "repeated" else None if row.detail == "astray" else False
+        return False
+
+    def _possible(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
+        """Return the frames that a row can be about: the first one that is sure, those before it, and repetitions."""
+        first = next((place for place, frame in enumerate(frames) if frame.is_sure), len(frames))
+        made_us = min((frame.made_us for frame in frames), default=row.time_us)
+        if self._evidence.outages_between(row.node, row.node, made_us, row.time_us):
+            return []  # A node that was off may have forgotten what it had to send.
+        again = [frame for frame in self._again.get(row.node, ()) if frame.earliest_us <= row.time_us]
+        return [frame for frame in (*frames[: first + 1], *again) if frame.fits(row)]
+
+    def _may_come_again(self, node: int, frames: list[_Frame]) -> None:
+        """Note frames that the protocol may send again, after a while."""
+        if self._repeats:
+            again = self._again.setdefault(node, [])
+            for frame in frames:
+                frame.earliest_us += self._wait_us
+                if frame not in again:
+                    again.append(frame)
+
+    def _arrive(self, row: Row) -> Copies:
+        if self._sent is None:
+            return self._all(row)
+        sent, frame, copies = self._sent
+        is_received = row.event == "received"
+        if frame is not None and row.node == sent.peer:
+            self._after(sent.node, row.node, frame, is_received)
+        if is_received:
+            self._heard = row, copies
+            self._had[row.node] = self._had.get(row.node, frozenset()) | copies
+        return copies
+
+    def _after(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
+        """Note whether a frame is sent again: at once with carrier sense, else behind those that wait already.
+
+        Without carrier sense, a protocol that repeats frames itself may hold the others back meanwhile.
+        """
+        is_answered = is_received and not self._loses and self._graph.has_edge(receiver, sender)
+        if is_answered and (self._tries > 1 or not self._repeats):
+            return
+        is_next = self._is_first_again or not self._repeats
+        if is_next and frame.tries < self._tries and frame not in self._again.get(sender, ()):
+            frame.is_sure = not is_received
+            frames = self._frames[sender]
+            frames.insert(0 if self._is_first_again else len(frames), frame)
+        else:
+            self._may_come_again(sender, [frame])
