@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 # The stamp is a copy of the pyproject.toml that was installed, so that a checkout which only touches the file is free.
 STAMP := $(VENV)/installed-pyproject.toml
 MOTES := $(VENV)/installed-motes
-WORKERS ?= 2
+# Tests wait for other processes a third of their time, so three workers keep two cores busy.
+WORKERS ?= 3
 FAMILY_SEED ?=
 NOTEBOOKS = $(shell find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null | sort)
 
@@ -18,8 +19,8 @@ help:
 	@echo 'make lab        JupyterLab, on the notebook that has the lab'
 	@echo 'make app        the lab in the browser, without code'
 	@echo 'make notebooks  run every notebook into out/notebooks/*.html'
-	@echo 'make test       lint, type check, tests, notebooks'
-	@echo 'make test-all   make test, then random families, long chaos, big notebooks (FAMILY_SEED=N repeats them)'
+	@echo 'make test       lint, type check, tests, notebooks (WORKERS=N PYTEST_ARGS=...)'
+	@echo 'make test-all   make test, then long tests, random networks, full notebooks (FAMILY_SEED=N repeats the draws)'
 	@echo 'make lint       ruff and mypy alone'
 	@echo 'make bench      benchmarks/run.py'
 	@echo 'make doctor     what is installed, what is missing, how to get it'
@@ -71,6 +72,7 @@ test: setup
 	@$(MAKE) --no-print-directory lint
 	@$(PYTEST) -m 'not family' $(PYTEST_ARGS)
 
+# "hypothesis" is the marker that Hypothesis gives to every property test.
 test-all: test
 	@$(PYTEST) -m 'family or hypothesis' --hypothesis-profile=family $(if $(FAMILY_SEED),--family-seed $(FAMILY_SEED)) $(PYTEST_ARGS)
 

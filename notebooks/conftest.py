@@ -1,8 +1,7 @@
-"""Notebooks as tests: every notebook runs, and a notebook that takes long runs with few parameters first.
+"""Notebooks as tests. A long notebook is two tests: one with small values, and one with the parameters as written.
 
-The metadata of a notebook's parameters may set smaller values, which nbmake assigns after that cell (`nbmake.mock`).
-Readers and `make notebooks` do not see them. Such a notebook is two tests: a small one, and one of the marker `family`
-with the parameters as they are written.
+The small values are in the metadata of the cell of parameters, and nbmake assigns them after that cell (`nbmake.mock`).
+Readers and `make notebooks` use the parameters as written; that test has the marker `family`.
 """
 
 import nbformat

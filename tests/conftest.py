@@ -42,7 +42,7 @@ def pytest_addoption(parser):
         "--family-seed",
         type=int,
         metavar="N",
-        help="seed of the tests with the marker `family`, to repeat their draws (default: drawn at random)",
+        help="seed of the fixture `family_seed` and, with the profile `family`, of Hypothesis (default: random)",
     )
 
 
@@ -58,7 +58,7 @@ def pytest_configure(config):
 
 def pytest_report_header(config):
     """Return the line of the header that repeats a failure of a family."""
-    return f"families: --family-seed {config.option.family_seed}"
+    return f"families (make test-all): --family-seed {config.option.family_seed}"
 
 
 def pytest_collection_modifyitems(items):

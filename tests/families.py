@@ -7,5 +7,5 @@ FEWEST = 8
 
 
 def examples(count):
-    """Return `count` under the profile `family`, which draws afresh, and otherwise a fifth of it."""
-    return count if settings.get_current_profile_name() == "family" else max(FEWEST, count // SHARE)
+    """Return `count` under the profile `family`, which draws afresh; otherwise a fifth of it, but at least `FEWEST`."""
+    return count if settings.get_current_profile_name() == "family" else min(count, max(FEWEST, count // SHARE))

@@ -5,7 +5,7 @@ rule, each with a sentence that says where the thing belongs. Sources are read (
 
 Rules
     inside     within a protocol imports point one way (`MAY_IMPORT`): wire, rules and events -> node and its other
-               parts -> the package's page -> fast, metrics, frame, explain -> views; udp -> cli, processes
+               parts -> the package's page -> fast, metrics, frame -> views; page -> explain; udp -> cli, processes
     between    a protocol imports no other one, unless its page says ``KIND_OF = "the other one"``
     rooms      generic rooms import from left to right (`ROOMS`), and of protocols only the contract
     names      generic rooms name no protocol: neither as an identifier nor in a text; a docstring may name one in its

@@ -6,8 +6,8 @@ Theory of operation
     that the UART has a host, a connection in the queue is taken out, its greeting is answered with REFUSED, and it is
     closed. The mote does not notice.
 
-    QEMU reports over a control socket (its machine protocol, QMP). Its main loop handles a host that leaves before
-    the second of two queries, so a host that connects again at once is not refused.
+    QEMU reports over a control socket (its machine protocol, QMP). Its main loop handles a disconnection before it
+    answers the second of two queries, so a host that reconnects at once is not refused.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Control:
                     return message["return"]
 
     def has_host(self, chardev: str) -> bool:
-        """Whether a host is connected to a character device."""
+        """Return whether a host is connected to a character device."""
         [where] = [one["filename"] for one in self.ask("query-chardev") if one["label"] == chardev]
         return not where.startswith("disconnected:")
 
@@ -96,7 +96,7 @@ def _refuse(listener: socket.socket) -> None:
 
 
 def _sessions(bodies: list[bytes]) -> list[int]:
-    """The sessions of the greetings among these messages."""
+    """Return the sessions of the greetings among these messages."""
     sessions = []
     for body in bodies:
         with suppress(DecodeError):

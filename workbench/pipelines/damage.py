@@ -1,4 +1,4 @@
-"""Checks of a Parquet file before a library reads it that does not verify checksums, as DuckDB does not.
+"""Checks of Parquet files for damage before a library that ignores checksums, such as DuckDB, reads them.
 
 A file of a sweep has the checksum of its content in its name, so every changed bit is found. Other files have checksums
 of their pages at best; the trace of a run has a digest of its rows in its record, too.

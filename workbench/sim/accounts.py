@@ -6,16 +6,19 @@
 Theory of operation
     A reading is followed by the frames that carry it (`workbench.sim.evidence`). A broadcast reading ends where the
     shortest way from its holders to the subscriber begins. Where messages have a path of their own, the protocol's
-    module (``explain`` of its class) follows them: it has ``CARRIERS``, the names of messages that carry readings, and
-    ``last_step(evidence, pair, trail) -> Step or None``. Without a step the cause is "not_proven".
+    module (``explain`` of its class) follows them. Without a step the cause is "not_proven". The module may have
+
+    CARRIERS                             names of messages that carry readings; otherwise those that nodes originate
+    HARMLESS                             reasons of drops that end only a redundant copy; otherwise ("duplicate",)
+    last_step(evidence, pair, trail)     the `Step`, or None
 
 Limits
-    A reading may be lost in several places. An account has the place that is nearest to the subscriber, or the last.
-    Where rows do not tell apart the copies for several subscribers, or a later row may show the reading on its way, an
-    end proves nothing.
+    A reading may be lost in several places. Its account names one: of a broadcast the loss nearest to the subscriber,
+    otherwise the last. If rows cannot distinguish the copies for several subscribers, or a later row may show the
+    reading in transit, the cause is "not_proven".
 
 Cost
-    That of `workbench.sim.expected`, a pass over the trace, and for each missing reading a look at its own rows.
+    That of `workbench.sim.expected`, a pass over the trace, and for each missing reading a scan of its rows.
 """
 
 from __future__ import annotations
@@ -243,7 +246,7 @@ def _cut(
     detail: str,
     proof: tuple[Row, ...],
 ) -> Step:
-    """Return the step of a cut; ``times_us``: when it counts, and until when it lasted at least."""
+    """Return the step of a cut; ``times_us``: time of the step, and end of the period in which the cut must hold."""
     cut = list(evidence.crossings(reached, goal))
     outages = {
         row.position: row

@@ -1,8 +1,9 @@
 """The rows of a trace as evidence: by event, and by the reading that they carry.
 
-    Evidence(scenario, table, carriers)     the whole trace
-    evidence.trail(publisher, number)       the rows of one reading
-    Step                                    what rows prove of it
+    evidence = Evidence(scenario, table, carriers, harmless)    the whole trace
+    evidence.follow({(publisher, number)})                      collect the rows of these readings, all at once
+    evidence.trail(publisher, number)                           the rows of one of them
+    Step                                                        what rows prove of it
 
 A protocol's module `explain` follows a reading with these. Rows are known by their index in the trace.
 
@@ -120,7 +121,7 @@ class Trail:
 
     @cached_property
     def drops(self) -> list[Row]:
-        """The drops that ended something: not those of copies."""
+        """The rows "dropped" whose reason is not harmless."""
         return [row for row in self.of("dropped") if row.detail not in self._harmless]
 
     @cached_property
@@ -231,8 +232,8 @@ class _Slice:
 class Evidence:
     """The trace of a run.
 
-    ``carriers``: names of messages that carry readings; () for those that originate them. ``harmless``: reasons under
-    which nodes drop copies of what they have, or need no more.
+    ``carriers``: names of messages that carry readings; () for those that originate them. ``harmless``: reasons of
+    drops that do not end a reading, because the node has it already or needs no more of it.
     """
 
     def __init__(self, scenario: Any, table: pa.Table, carriers: Collection[str], harmless: Collection[str]) -> None:
@@ -305,7 +306,7 @@ class Evidence:
         return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return the last frame that a node sent, if that was after a row of the trace."""
+        """Return the last frame that a node sent after a row of the trace, as a list of at most one row."""
         if "sent" not in self._by_node:
             self.at("sent", node)
         chosen, nodes = self._by_node["sent"]
@@ -351,7 +352,7 @@ class Evidence:
             self._trails[one] = Trail(_Slice(self, rows), self._harmless)
 
     def trail(self, publisher: int, number: int) -> Trail:
-        """Return the trail of a reading that is followed."""
+        """Return the trail of a reading that was passed to `follow`; KeyError for any other."""
         return self._trails[publisher, number]
 
     # Outages
@@ -385,7 +386,7 @@ class Evidence:
         ]
 
     def up_from(self, node: int, time_us: int) -> int:
-        """Return when a node is up from a time on, a time after the end if it is never."""
+        """Return the first time from ``time_us`` on at which a node is up; after the end of the run if it never is."""
         for first, last, _ in self.outages.get(node, ()):
             if first <= time_us < last:
                 time_us = last

@@ -45,7 +45,7 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last step of a reading that goes from node to node, wherever its messages went."""
+    """Return the latest proven end of a reading that is routed hop by hop, over all nodes that held it."""
     return next(iter(outcomes(evidence, trail, trail.holders)), None)
 
 
@@ -56,9 +56,10 @@ def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Ste
 
 
 def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
-    """Return whether no row behind an end shows the reading on its way, or ended elsewhere: else it proves nothing.
+    """Return whether no row after ``end`` shows the reading received, lost or dropped; otherwise it is not proven.
 
-    A frame counts that brings a copy where that sender has not brought it before. ``copy``: what tells copies apart.
+    A frame does not count if its sender has already brought this copy to the same receiver. ``copy``: row -> what
+    distinguishes copies.
     """
     if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
         return False

@@ -1,4 +1,7 @@
-"""Limits of a point process that a point cannot lift by accident: a timer that kills, and a bound on its memory."""
+"""Limits of a process that runs a point: a timer that kills the process, and a bound on its memory.
+
+A point cannot lift either by accident.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 class Timer:
-    """Ends this process if a point takes longer than ``timeout_s`` seconds; never, if that is None.
+    """A timer that ends this process if a point takes longer than ``timeout_s`` seconds; None: no limit.
 
     At the limit it sends SIGALRM, which a point may ignore or block. `KILL_AFTER_S` later a timer of Linux
     (``backstop``) sends SIGKILL. ``place`` is memory that the server shares: the deadline is written there, at
@@ -82,7 +85,7 @@ class _Itimerspec(ctypes.Structure):
 
 
 class Backstop:
-    """A timer of Linux that sends SIGKILL to this process. OSError or AttributeError where there is no such timer."""
+    """A timer of Linux that sends SIGKILL to this process. OSError or AttributeError where there is none."""
 
     def __init__(self) -> None:
         if not sys.platform.startswith("linux"):
@@ -110,7 +113,7 @@ def backstop() -> Backstop | None:
 
 
 def limit_memory(memory_MB: float | None) -> None:
-    """Let this process have so many megabytes beyond what it has now; None for `SHARE_OF_MEMORY` of the machine's.
+    """Limit this process to ``memory_MB`` more than it uses now; None: `SHARE_OF_MEMORY` of the machine's memory.
 
     Beyond that an allocation raises MemoryError. Does nothing where the platform has no such limit.
     """

@@ -4,8 +4,8 @@ Theory of operation
     A `Walk` begins with a function or a class and follows every reference to more code of the user: names, attributes
     of modules, bases, closures, and imports within functions. It looks at the code in memory, which is the code that
     runs, and not at files. A module of the user that is referred to as a whole counts with all of its functions,
-    classes and constants. Python's own modules and installed packages are left out: they have versions. So is this
-    package: `code` digests its sources.
+    classes and constants. Python's own modules and installed packages are left out, as their versions identify them.
+    This package is left out too, as `code` digests its sources.
 
     Not everything can be followed. `Walk.untracked` lists, in a few words each, what a function does beyond that: it
     reads files or the environment, looks names up by text, or assigns globals.

@@ -1,4 +1,4 @@
-"""The sources of the user's modules on their way to a worker, which imports them from there and not from its disk.
+"""Sources of the user's modules for a worker, which imports this text instead of the files on its disk.
 
 Code travels by value as far as it can. Some things are pickled by their name alone (a cached function, say), and some
 modules are imported when a function is called: for these a worker needs the module. It gets the source that the driver

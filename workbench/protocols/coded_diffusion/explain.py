@@ -15,7 +15,7 @@ HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence on publishers whose neighbors send no more combinations than an event has chunks, or fewer."""
+    """Yield a sentence on publishers whose neighbors send at most as many combinations as an event has chunks."""
     protocol = scenario.protocol
     if protocol.max_requests:
         return

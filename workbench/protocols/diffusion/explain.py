@@ -57,9 +57,10 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _is_changed(trail: Trail, step: Step) -> bool:
-    """Return whether a node sent its neighbor other frames before: those that failed may have gone another way since.
+    """Return whether frames lost between the step's node and its neighbor differ in size.
 
-    Only the list of subscribers that other copies serve makes frames of a reading differ in size.
+    Only the list of subscribers that other copies serve makes frames of a reading differ in size. If it changed, the
+    copy for this subscriber may have taken another path.
     """
     way = step.node, step.neighbor
     sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == way]
@@ -89,8 +90,8 @@ def _is_of_another(drop: Row, sent: Row) -> bool:
 def _towards(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
     """Return the nodes that got a copy for the subscriber, with the neighbors to which their gradients led it.
 
-    Where a node has no such gradient, each of its copies is for the subscriber, too: the next node may know better.
-    What a filter has changed goes to all that want it, so a node with such a filter begins anew.
+    A node without such a gradient may pass on any copy, so all its arrivals count. The output of a filter goes to all
+    subscribers that want it, so the search starts again at a node whose filter changed the reading.
     """
     reached: dict[int, set[int]] = {}
     waiting = [publisher, *(row.node for row in trail.of("filtered"))]
@@ -184,7 +185,7 @@ class _Gradients:
 
 
 def _is_set(row: Row, when: Row) -> bool:
-    """Return whether a gradient lasts: ``row`` is the last about it."""
+    """Return whether a gradient, whose last row is ``row``, is active at the time of ``when``."""
     return row.event == "gradient_set" and row.value > when.time_us
 
 

@@ -1,4 +1,4 @@
-"""The life of one link of a DPS node, as a table: the state, what comes, the state after it, and what is done.
+"""State machine of one DPS link, as a table: a state and an input give the next state and the actions.
 
 How to read it
     ``TABLE[state][input]`` is an `Entry`. The state changes first, then the actions are done in their order. "Never"
@@ -9,15 +9,16 @@ How to read it
     (`views/automaton.py`).
 
 How a link is muted
-    LOOP comes with a message that carries the flag MUTE, or a mesh id of the owner of the lowest on this side of its
-    link, which shows that its sender is joined elsewhere (`rules.loop_shown`). ``TABLE[ACTIVE][LOOP]`` leads to MUTED:
-    the node forgets what it told the neighbor, and tells it no interests and sends it no publications from then on. Its
-    acknowledgement of that message carries the flag MUTE, by which the other end mutes too. QUIET asks a muted link
+    The input LOOP is a message with the flag MUTE, or a message whose mesh id has the same owner as the lowest mesh id
+    on this side of the link. Such an id reached both ends by another path, so the link closes a loop
+    (`rules.loop_shown`). ``TABLE[ACTIVE][LOOP]`` leads to MUTED: the node forgets which interests it sent, and sends no
+    interests and no publications from then on. Its acknowledgement of that message carries the flag MUTE, by which the
+    other end mutes too. QUIET asks a muted link
     again now and then (NO_LOOP ends the muting), and NEEDED takes it into use when an active link has ended.
 
 How every link ends
-    In each state a message is outstanding, which is answered or LOST, or QUIET comes and sends one. So whoever has
-    gone is forgotten, and what it asked for, be its link muted or half made.
+    In each state either a message is outstanding, which is answered or LOST, or QUIET sends one. So a neighbor that
+    has gone is removed with its interests, even if its link is muted or not yet complete.
 """
 
 from __future__ import annotations

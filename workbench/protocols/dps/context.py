@@ -1,4 +1,4 @@
-"""What the parts of a DPS node share: settings, draws, the pace of its channel, and where frames and events go."""
+"""The settings, draws, pace of the channel and outputs that the modules of a DPS node share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Context:
     """Settings, draws and outputs that the parts of a node share; no part needs the node itself.
 
     times, is_crowded  set by `Neighborhood`: a crowded node links with the best of its neighbors alone
-    port               names this node in its messages
+    port               port number that this node puts into its messages
     security           a `workbench.protocols.dps.cose.Security`, or what seals, opens and answers like one; or None
     """
 
@@ -32,7 +32,7 @@ class Context:
 
     @property
     def reports_details(self) -> bool:
-        """Whether the driver wants the events that it could do without (see `contract.Node`)."""
+        """Whether the driver wants optional events too (see `contract.Node`)."""
         return bool(self._node.tells_all)
 
     def send(self, neighbor: Neighbor | None, frame: bytes) -> None:

@@ -64,11 +64,11 @@ class _Links:
         return self._holders.get(node, self._published)
 
     def state(self, node: int) -> dict[int, Row]:
-        """Return neighbor -> the last row "link_set" of a node before it held the reading, or the last node did."""
+        """Return neighbor -> the last row "link_set" of a node before it (or else the last holder) held the reading."""
         return _states(self._evidence, node, self._count(node))
 
     def _count(self, node: int) -> int:
-        """Return how many rows "link_set" of a node came before it held the reading, or the last node did."""
+        """Return how many rows "link_set" of a node came before it (or else the last holder) held the reading."""
         index = self._holders[node].position if node in self._holders else self._last
         positions = self._evidence.once(
             ("link_positions", node), lambda: [row.position for row in self._evidence.at("link_set", node)]
@@ -83,9 +83,9 @@ class _Links:
         )
 
     def reached(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
-        """Return the nodes to which active links lead from holders: where (holder, neighbor) the way begins.
+        """Return node -> the first hop (holder, neighbor) of a path of active links to it; None for holders.
 
-        None for holders. The search ends with the subscriber.
+        The search ends with the subscriber.
         """
         begin: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
         waiting = list(begin)
@@ -113,7 +113,7 @@ def _states(evidence: Evidence, node: int, count: int) -> dict[int, Row]:
 
 
 def _unasked(evidence: Evidence, node: int, neighbor: int, when: Row) -> Step:
-    """Return why a node did not send a publication over an active link: no interests had come from there that ask."""
+    """Return why a node did not forward a publication over an active link: no matching interests had come over it."""
     interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < when.position][-1:]
     since = interests[0].position if interests else -1
     refused = [

@@ -43,7 +43,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _last(evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: Collection[Copy]) -> Step | None:
-    """Return the end of some copies, if nothing is known of them from later on."""
+    """Return the last proven step of the copies ``own``, or None if a later row may show one of them."""
     steps: list[Step] = []
     for copy in own:
         rows = trail.those({row.position for row in trail.rows if copy in copies[row.position]})
@@ -67,7 +67,7 @@ def wanted(evidence: Evidence, matched: Row, event: str) -> set[int]:
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
-    """Return the first row by which a rendezvous node stored a query of the subscriber after an event came to it."""
+    """Return the first row by which a node stored a query of the subscriber after the event came, at most one row."""
     rows = _stored(evidence, pair, matched.node)
     return [row for row in rows if row.position > matched.position and row.value > 0][:1]
 

@@ -1,9 +1,10 @@
-"""Which copy of an event each row of the trace is about: rows name the event alone, and its copies look alike.
+"""The copies of an event that each row of the trace may be about; rows name only the event.
 
 Theory of operation
     A rendezvous node makes notifications in the order of sinks, a row "forwarded" for each, and a node sends frames in
-    the order in which it made them. A frame that failed goes to the end, as often as the radio tries again. So a frame
-    is the first that waits, and what a neighbor then does with it is about the same copy.
+    the order in which it made them. A frame that failed goes to the end, as often as the radio tries again; with
+    carrier sense it stays first. So a row "sent" is about the first frame that waits, and the next rows of its receiver
+    are about the same copy.
 
     A row may be of several copies where this order is not known: after a message had to wait, or where a frame may have
     been sent again because an acknowledgement was lost. From then on any frame of that node may be any copy it has had.
