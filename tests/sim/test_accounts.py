@@ -4,6 +4,7 @@ import networkx as nx
 import pytest
 
 import workbench as wb
+from workbench.sim import why_not
 from workbench.sim.accounts import CAUSES, accounts, missing
 from workbench.sim.explain import sentence
 
@@ -194,3 +195,11 @@ def test_nodes_that_nothing_joins_expect_nothing():
     graph.add_node(0, pos=(0.0, 0.0))
     graph.add_node(4, pos=(1.0, 0.0))
     assert accounts(played(wb.Flooding(), graph=graph)) == []
+
+
+def test_the_former_name_warns_and_has_the_sentences_the_last_published_first():
+    workload = [wb.subscribe(0, "TEMP GE 20", start_s=1), wb.publish(3, "TEMP IS 25", 5, 4), wb.outage(1, 8)]
+    run = wb.Scenario(wb.topology.line(4), wb.Flooding(), workload, duration_s=20).run(engine="reference")
+    with pytest.warns(DeprecationWarning, match=r"accounts\.missing"):
+        ends = why_not.ends(run, 2)
+    assert [end.split(",")[0] for end in ends] == ["Reading 3 of node 3", "Reading 2 of node 3"]
