@@ -192,8 +192,8 @@ def test_what_is_subscribed_or_published_later_makes_a_link_too(port):
             assert not one.links
             other.will_publish("a/b")
             await until(lambda: "active" in one.links.values())
-            await other.unlink(one.address)
-            await until(lambda: not one.links)
+        async with node_of("test", port) as one, node_of("test", port) as other:
+            await until(lambda: one.discovered and other.discovered)
             subscription = await one.subscribe("c/d")
             assert await subscription.next(0.01) is None
             await other.publish("c/d", ttl_s=100)
