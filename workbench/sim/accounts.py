@@ -130,14 +130,14 @@ def missing(
     if not len(pairs.publication):
         return []
     evidence, last_step = _evidence(run.scenario, run.trace)
-    told = _pairs(evidence, found, pairs)
-    evidence.follow({(pair.publisher, pair.number) for pair in told})
-    steps = []
-    for place, pair in enumerate(told):
-        if place % _LOOK_EVERY == 0:
+    in_vain = _pairs(evidence, found, pairs)
+    evidence.follow({(pair.publisher, pair.number) for pair in in_vain})
+    made = []
+    for index, pair in enumerate(in_vain):
+        if index % _LOOK_EVERY == 0:
             look()
-        steps.append(_account(evidence, pair, last_step))
-    return steps
+        made.append(_account(evidence, pair, last_step))
+    return made
 
 
 # Delivered
@@ -165,9 +165,14 @@ def _delivered(table: pa.Table, found: Expected, pairs: Any) -> list[Account]:
 # Missing
 
 
-def _evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, Callable]:
+def module_of(scenario: Any) -> Any:
+    """Return the module ``explain`` of the scenario's protocol, or None."""
     name = scenario.protocol.explain
-    module = importlib.import_module(name) if name else None
+    return importlib.import_module(name) if name else None
+
+
+def _evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, Callable]:
+    module = module_of(scenario)
     harmless = getattr(module, "HARMLESS", ("duplicate",))
     evidence = Evidence(scenario, table, getattr(module, "CARRIERS", ()), harmless)
     default = broadcast_step if scenario.protocol.disseminates else routed_step

@@ -288,16 +288,20 @@ class Evidence:
         return self._at[key]
 
     def _select(self, event: str, node: int, equal: Mapping[str, int]) -> list[Row]:
+        some = self._indices(event, node)
+        for name, number in equal.items():
+            some = some[self.numbers[name][some] == number]
+        return self.rows(some)
+
+    def _indices(self, event: str, node: int) -> np.ndarray:
+        """Return the indices of the rows of an event at a node, ascending."""
         if event not in self._by_node:
             chosen = np.flatnonzero(self.codes["event"] == self.code("event", event))
             nodes = self.numbers["node"][chosen]
             order = np.argsort(nodes, kind="stable")
             self._by_node[event] = chosen[order], nodes[order]
         chosen, nodes = self._by_node[event]
-        some = chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
-        for name, number in equal.items():
-            some = some[self.numbers[name][some] == number]
-        return self.rows(some)
+        return chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
 
     def once(self, key: tuple, make: Callable[[], Any]) -> Any:
         """Return what ``make`` returned for a key when it was first asked for."""
@@ -307,13 +311,8 @@ class Evidence:
 
     def sent_after(self, node: int, index: int) -> list[Row]:
         """Return the last frame that a node sent after a row of the trace, as a list of at most one row."""
-        if "sent" not in self._by_node:
-            self.at("sent", node)
-        chosen, nodes = self._by_node["sent"]
-        last = int(np.searchsorted(nodes, node, side="right")) - 1
-        if last < 0 or nodes[last] != node or chosen[last] <= index:
-            return []
-        return self.rows(chosen[last : last + 1])
+        last = self._indices("sent", node)[-1:]
+        return self.rows(last[last > index])
 
     # Readings
 
@@ -322,9 +321,9 @@ class Evidence:
         columns = self.numbers
         originated = np.flatnonzero(self.codes["event"] == self.code("event", "originated"))
         wanted = set(readings)
-        own = zip(columns["node"][originated].tolist(), columns["value"][originated].tolist(), strict=True)
-        reading = np.array([one in wanted for one in own], bool)
-        originated = originated[reading]
+        own = list(zip(columns["node"][originated].tolist(), columns["value"][originated].tolist(), strict=True))
+        originated = originated[np.array([reading in wanted for reading in own], bool)]
+        own = [reading for reading in own if reading in wanted]
         names = set(self._carriers) or {
             self.texts["message"][code] for code in set(self.codes["message"][originated].tolist())
         }
@@ -343,13 +342,12 @@ class Evidence:
         some, keys = some[order], keys[order]
         first, last = np.searchsorted(keys, messages), np.searchsorted(keys, messages, side="right")
         slices: dict[tuple[int, int], list[np.ndarray]] = {}
-        own = zip(columns["node"][originated].tolist(), columns["value"][originated].tolist(), strict=True)
-        for one, begin, end in zip(own, first.tolist(), last.tolist(), strict=True):
-            slices.setdefault(one, []).append(some[begin:end])
-        for one in wanted:
-            parts = slices.get(one, [np.zeros(0, np.int64)])
+        for reading, begin, end in zip(own, first.tolist(), last.tolist(), strict=True):
+            slices.setdefault(reading, []).append(some[begin:end])
+        for reading in wanted:
+            parts = slices.get(reading, [np.zeros(0, np.int64)])
             rows = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
-            self._trails[one] = Trail(_Slice(self, rows), self._harmless)
+            self._trails[reading] = Trail(_Slice(self, rows), self._harmless)
 
     def trail(self, publisher: int, number: int) -> Trail:
         """Return the trail of a reading that was passed to `follow`; KeyError for any other."""

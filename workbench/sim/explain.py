@@ -21,7 +21,6 @@ Cost
 from __future__ import annotations
 
 import html
-import importlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -88,7 +87,7 @@ def explain(run: Any) -> Explanation:
     if len(found.missing.subscriber):
         sentences += _by_cause(run, found) if run.has_trace else ()
         sentences += _lost(metrics)
-        sentences += getattr(_module(scenario), "sentences", _no_sentences)(scenario, found.missing)
+        sentences += getattr(accounts.module_of(scenario), "sentences", _no_sentences)(scenario, found.missing)
     return Explanation(_headline(run, metrics, len(sentences)), sentences)
 
 
@@ -106,11 +105,6 @@ def _headline(run: Any, metrics: Any, count: int) -> str:
         return f"{counts}."
     hint_at_more = "" if run.has_trace else '; a run with record="trace" may show more'
     return f"{counts}. Neither the scenario nor what was recorded proves why{hint_at_more}."
-
-
-def _module(scenario: Any) -> Any:
-    name = scenario.protocol.explain
-    return importlib.import_module(name) if name else None
 
 
 # Readings that were not delivered
@@ -140,7 +134,7 @@ def sentence(scenario: Any, account: accounts.Account) -> str:
     reading = f"Reading {number} of node {publisher}, published at {seconds(account.published_us)},"
     if account.delivered_us is not None:
         return f"{reading} was delivered to node {account.subscriber} at {seconds(account.delivered_us)}."
-    clause = getattr(_module(scenario), "clause", _no_clause)(scenario, account)
+    clause = getattr(accounts.module_of(scenario), "clause", _no_clause)(scenario, account)
     return f"{reading} did not reach node {account.subscriber}: {clause or _clause(account)}."
 
 
