@@ -43,7 +43,7 @@ def send_on(core, state, i, sender, message, ttl, seen, now):
     else:
         others = _add_served(state, i, seen, others)
         if is_repeated:
-            paths = _find_paths(core, state, i, sender, message, others, now)
+            paths = _without(state, paths, others)
     if paths == 0:
         return False
     peer = NONE if sender == NONE else core.addresses[sender]
@@ -142,6 +142,17 @@ def _find_paths(core, state, i, sender, message, others, now):
         if matches(state, state.entries[entry].list, core.messages[message].content):
             paths, near = _add_paths(state, entry, now, sender, most, paths, near)
     return paths
+
+
+@inlined
+def _without(state, paths, others):
+    """Take out of the first ``paths`` those for the first ``others`` of ``served_else``; return how many are left."""
+    left = 0
+    for path in range(paths):
+        if not _is_among(state.served_else, others, state.data_paths[path].sink):
+            state.data_paths[left] = state.data_paths[path]
+            left += 1
+    return left
 
 
 @outlined
