@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from workbench.sim import trace
-from workbench.sim.columns import row_keys
+from workbench.columns import shared_keys
+from workbench.sim.trace_columns import codes
 
 _NUMBERS = "time_us", "node", "peer", "origin", "sequence", "value", "size_B"
 _TEXTS = "event", "message", "detail"
@@ -240,7 +240,7 @@ class Evidence:
         self.scenario = scenario
         self.graph = scenario.topology
         self.numbers = {name: table.column(name).to_numpy() for name in _NUMBERS}
-        coded = {name: trace.codes(table.column(name)) for name in _TEXTS}
+        coded = {name: codes(table.column(name)) for name in _TEXTS}
         self.codes = {name: column for name, (column, _) in coded.items()}
         self.texts = {name: texts for name, (_, texts) in coded.items()}
         self._of: dict[str, list[Row]] = {}
@@ -332,7 +332,7 @@ class Evidence:
         is_one = _is_among(self.codes["message"], numbers, len(self.texts["message"]))
         is_one &= _is_among(self.codes["event"], events, len(self.texts["event"]))
         some = np.flatnonzero(is_one)
-        keys, messages = row_keys(
+        keys, messages = shared_keys(
             (columns["origin"][some], columns["sequence"][some]),
             (columns["origin"][originated], columns["sequence"][originated]),
         )

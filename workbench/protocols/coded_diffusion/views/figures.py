@@ -26,13 +26,13 @@ from workbench.protocols.coded_diffusion.views.matrix import (
     matrix_cells,
 )
 from workbench.protocols.coded_diffusion.views.ranks import Progress, progress
+from workbench.sim.trace_columns import Columns
 from workbench.views import palette
 from workbench.views.carried import carries_record
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.event import Event, of_event
 from workbench.views.ground import Plan, lay_out
-from workbench.views.player.columns import read
 
 WIDTH = 900
 MARGIN = 12.0
@@ -156,7 +156,7 @@ def _matrix(drawing: Drawing, x: float, y: float, size: int, pivots: Sequence[in
 
 def _packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[int, ...]]]:
     """(time, pivots in the order in which they came) after each innovative packet of a node."""
-    columns = of_event(read(trace), spread.event)
+    columns = of_event(Columns(trace), spread.event)
     rows = columns.where(event="innovative")
     rows = rows[columns["node"][rows] == node]
     found: list[tuple[int, tuple[int, ...]]] = []

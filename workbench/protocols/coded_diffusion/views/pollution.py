@@ -24,10 +24,10 @@ from workbench.errors import ParameterError
 from workbench.protocols.coded_diffusion import PARAMETERS, CodedDiffusion
 from workbench.protocols.coded_diffusion.node import CodedDiffusionNode
 from workbench.protocols.protocol import Parameter
+from workbench.sim.trace_columns import Columns
 from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
-from workbench.views.player.columns import read
 
 HOSTILE = Parameter("hostile", 0, 0, 0xFFFFFFFF, "node", "there is no better one than another")
 
@@ -65,7 +65,7 @@ def spoiled_by_distance(run: Any, hostile: int) -> dict[int, float]:
 
     Shares are means over the events of a run with a trace.
     """
-    columns = read(run.trace)
+    columns = Columns(run.trace)
     rows = columns.where(event="dropped", detail="corrupt")
     events = len(columns.where(event="originated"))
     spoiled = {*zip(*(columns[name][rows].tolist() for name in ("node", "origin", "sequence")), strict=True)}

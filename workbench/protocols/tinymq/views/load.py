@@ -24,12 +24,12 @@ import numpy as np
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.looks import load_colour
 from workbench.protocols.tinymq.views.overlay import overlay_of, protocol_of
+from workbench.sim.trace_columns import Columns
 from workbench.views import palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import Scene
 from workbench.views.ground import lay_out
-from workbench.views.player.columns import Columns, read
 
 WIDTH = 900
 MARGIN = 14.0
@@ -50,7 +50,7 @@ def node_load(run: Any, what: str = "relays") -> dict[int, float]:
     nodes = sorted(run.scenario.topology)
     if what == "queries":
         return _stored(run, nodes)
-    columns = read(run.trace)
+    columns = Columns(run.trace)
     if what == "frames":
         return _counted(columns, columns.where(event="sent"), nodes, run.scenario.duration_s)
     rows = columns.where(event="sent", message="event")

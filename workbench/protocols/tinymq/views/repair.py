@@ -26,7 +26,7 @@ from workbench.attributes.model import matching_samples
 from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of
-from workbench.protocols.tinymq.views.told import joined
+from workbench.sim.trace_columns import Columns
 from workbench.views import caption
 from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart
@@ -34,7 +34,7 @@ from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
 from workbench.views.layers import Table, select
 from workbench.views.nodes import failing, subscribed
-from workbench.views.player.columns import Columns, read
+from workbench.views.spans import joined
 
 WIDTH = 760
 STEPS = 30
@@ -69,7 +69,7 @@ def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
 
 def arrivals(run: Any) -> list[Arrival]:
     """All samples that were due, in order of publication."""
-    columns = read(run.trace)
+    columns = Columns(run.trace)
     duration_us = round(run.scenario.duration_s * 1e6)
     down: dict[int, list[tuple[int, int]]] = {}
     for node, start_us, end_us in _rows(failing(columns, duration_us), "node", "from_us", "until_us"):
