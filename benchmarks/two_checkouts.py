@@ -7,9 +7,9 @@ WORD: only the measurements with this word in their names, such as "layers".
 Theory of operation
     Each measurement is a process of its own that imports the workbench of one checkout, plays a scenario twice and
     prints the processor seconds of the second time, so loading is not in it; a cold start is timed by the clock. The
-    processes of the two checkouts take turns, so that a busy machine is busy for both. Metrics and layers are those of a
-    trace with up to half a million rows; each process prints the least of seven times. The last column is other / this:
-    above 1 this checkout is faster. Machine code is compiled once for each checkout before anything is timed.
+    processes of the two checkouts take turns, so that a busy machine is busy for both. Metrics and layers are those of
+    a trace with 40,000 to two million rows; each process prints the least of seven times. The last column is other /
+    this: above 1 this checkout is faster. Machine code is compiled once for each checkout before anything is timed.
 
 Limits
     The scenarios are written with names that both checkouts have. ``engine="compiled"`` is what older ones call "fast".
