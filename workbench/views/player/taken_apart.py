@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import WorkbenchError
-from workbench.protocols.frame_fields import Field, take_apart
+from workbench.protocols.dissection import Field, take_apart
 from workbench.sim.frames import frames as frames_of
 from workbench.sim.trace import codes
 
