@@ -50,7 +50,7 @@ HOME = PROTOCOLS | {
     "WorkbenchError": "errors",
     "Filter": "protocols.diffusion.filters",
     "register_filter": "protocols.diffusion.filters",
-    "take_apart": "protocols.frame_fields",
+    "take_apart": "protocols.dissection",
     "fuzz": "fuzzing",
     "lab": "widgets.laboratory",
     "random_outage": "sim.random_workload",

@@ -67,8 +67,8 @@ class Protocol:
     # The module that follows the readings that did not arrive as only this protocol can, and explains why; "" without
     # one. `analysis/explain.py` lists what it may have.
     explain = ""
-    # The module that takes this protocol's frames apart, by name; "" without one. `frame_fields.py` says what it has.
-    frame = ""
+    # The module that takes this protocol's frames apart, by name; "" without one. `dissection.py` says what it has.
+    dissector = ""
     # The module of what may stand in the setting whose unit is "Filter", by name; "" without such a setting. It has
     # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; diffusion/filters/catalogue.py says what these are.
     catalogue = ""

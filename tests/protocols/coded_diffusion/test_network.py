@@ -19,7 +19,7 @@ from tests.families import examples
 from tests.network import Network
 from tests.talker import rows
 from workbench.protocols.coded_diffusion import CodedDiffusion, rules, wire
-from workbench.protocols.coded_diffusion.events import Decoded, Innovative
+from workbench.protocols.coded_diffusion.node import Decoded, Innovative
 from workbench.protocols.contract import Delivered, Dropped, Held, Originated
 
 IDEAL = wb.Radio(loss="none")
@@ -91,7 +91,7 @@ def protocols(draw, **fixed):
     generation_size = draw(st.integers(1, 5))
     drawn = {
         "generation_size": generation_size,
-        "field": draw(st.sampled_from(wire.FIELDS)),
+        "field": draw(st.sampled_from(wire.FIELD_ORDERS)),
         "bootstrap_factor": draw(st.integers(1, generation_size + 1)),
         "forwarding_probability": draw(st.sampled_from([0.5, 0.9, 1.0])),
         "forwarding_factor": draw(st.sampled_from([0.1, 0.5, 1.0])),

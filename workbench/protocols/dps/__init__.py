@@ -198,7 +198,7 @@ class DPS(Protocol):
     parameters = PARAMETERS
     largest_address = 0x7FFFFFFF
     fast = "workbench.protocols.dps.fast"
-    frame = "workbench.protocols.dps.views.frame"
+    dissector = "workbench.protocols.dps.views.frame"
     explain = "workbench.protocols.dps.explain"
     presets = PRESETS
     why_not_on_motes = (

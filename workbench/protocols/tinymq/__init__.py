@@ -186,7 +186,7 @@ class TinyMQ(Protocol):
     added = ("acks",)
     largest_address = wire.U32 - 1
     fast = "workbench.protocols.tinymq.fast"
-    frame = "workbench.protocols.tinymq.frame"
+    dissector = "workbench.protocols.tinymq.dissector"
     explain = "workbench.protocols.tinymq.explain"
     presets = PRESETS
     is_printed = False  # Whether queries and events go by the algorithms as printed.

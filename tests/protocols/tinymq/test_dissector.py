@@ -5,9 +5,9 @@ import pytest
 from tests.protocols.tinymq.test_wire import GOLDEN
 from workbench.attributes.text import parse
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.frame_fields import NOT_READ
+from workbench.protocols.dissection import NOT_READ
 from workbench.protocols.tinymq import wire
-from workbench.protocols.tinymq.frame import take_apart
+from workbench.protocols.tinymq.dissector import take_apart
 
 
 def said(frame):

@@ -1,8 +1,8 @@
 """Gossip's frames taken apart, field by field: floods, and pieces of an event."""
 
 from workbench.errors import DecodeError
-from workbench.protocols.flooding import frame as flood
-from workbench.protocols.frame_fields import NODE, Cutter, Field, cut
+from workbench.protocols.dissection import NODE, Cutter, Field, cut
+from workbench.protocols.flooding import dissector as flood
 from workbench.protocols.gossip import wire
 
 _MESSAGES = {**flood.MESSAGES, wire.TYPE: "piece"}

@@ -1,7 +1,7 @@
-"""Flooding's frames taken apart, field by field: `workbench.protocols.frame_fields` says for what."""
+"""Flooding's frames taken apart, field by field: `workbench.protocols.dissection` says for what."""
 
+from workbench.protocols.dissection import NODE, Cutter, Field, cut
 from workbench.protocols.flooding import wire
-from workbench.protocols.frame_fields import NODE, Cutter, Field, cut
 
 MESSAGES = {wire.TYPE: "flood"}
 

@@ -5,7 +5,7 @@ from typing import Any
 from workbench.coding.fields import field as field_of
 from workbench.errors import DecodeError
 from workbench.protocols.coded_diffusion import wire
-from workbench.protocols.frame_fields import NODE, Cutter, Field, cut, refused
+from workbench.protocols.dissection import NODE, Cutter, Field, cut, refused
 
 _MESSAGES = {wire.EVENT: "event", wire.CODED: "coded packet", wire.REQUEST: "request"}
 _EVENT_ID = (("origin", NODE), ("sequence", "{}"))
@@ -39,10 +39,10 @@ def _coded(cutter: Cutter) -> None:
         *_EVENT_ID,
         ("hops", "{}"),
         ("generation size", "{} chunks"),
-        ("field", lambda number: f"{number}: {_field(number)!r}" if number < len(wire.FIELDS) else f"{number}: none"),
+        ("field", _field_text),
         ("event length", "{} bytes"),
     )
-    if not size or number >= len(wire.FIELDS) or not length_B:
+    if not size or number >= len(wire.FIELD_ORDERS) or not length_B:
         raise DecodeError(f"an event of {length_B} bytes in {size} chunks over field {number} has no vectors")
     field = _field(number)
     cutter.octets("encoding vector", field.size_B(size), lambda row: _coefficients(field, row, size))
@@ -50,8 +50,12 @@ def _coded(cutter: Cutter) -> None:
     cutter.octets("information vector", information_B, lambda row: _symbols(field, row))
 
 
+def _field_text(number: int) -> str:
+    return f"{number}: {_field(number)!r}" if number < len(wire.FIELD_ORDERS) else f"{number}: none"
+
+
 def _field(number: int) -> Any:
-    return field_of(wire.FIELDS[number])
+    return field_of(wire.FIELD_ORDERS[number])
 
 
 def _coefficients(field: Any, row: bytes, size: int) -> str:

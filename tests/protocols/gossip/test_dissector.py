@@ -3,11 +3,11 @@
 import pytest
 
 from workbench.attributes.text import parse
-from workbench.protocols.flooding import frame as flooding_frame
+from workbench.protocols.dissection import NOT_READ
+from workbench.protocols.flooding import dissector as flooding_dissector
 from workbench.protocols.flooding import wire as flooding
-from workbench.protocols.frame_fields import NOT_READ
 from workbench.protocols.gossip import wire
-from workbench.protocols.gossip.frame import take_apart
+from workbench.protocols.gossip.dissector import take_apart
 
 PIECE = wire.encode(wire.Piece(7, 300, 9, 3, 1, 8, b"abc"))
 
@@ -29,7 +29,7 @@ def test_piece_says_which_bytes_of_the_event_it_has():
 
 def test_flood_reads_as_flooding_has_it():
     frame = flooding.encode(flooding.Flood(7, 300, 9, parse("TEMP IS 26.5")))
-    assert take_apart(frame) == flooding_frame.take_apart(frame)
+    assert take_apart(frame) == flooding_dissector.take_apart(frame)
 
 
 def test_wrong_byte_makes_the_checksum_wrong_and_nothing_else():

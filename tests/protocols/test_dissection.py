@@ -13,8 +13,8 @@ from workbench.attributes.event_bytes import CHECKSUM_B, sealed
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.coded_diffusion import wire as coded_wire
 from workbench.protocols.diffusion import wire as diffusion_wire
+from workbench.protocols.dissection import NOT_READ, REFUSED, Field, cut, take_apart
 from workbench.protocols.flooding import wire as flooding_wire
-from workbench.protocols.frame_fields import NOT_READ, REFUSED, Field, cut, take_apart
 from workbench.protocols.gossip import wire as gossip_wire
 from workbench.protocols.tinymq import wire as tinymq_wire
 from workbench.public_names import PROTOCOLS
@@ -31,7 +31,7 @@ RUNS = {
             wb.CodedDiffusion(field=order, generation_size=3, bootstrap_factor=1),
             {"event", "coded", "request"},
         )
-        for order in coded_wire.FIELDS
+        for order in coded_wire.FIELD_ORDERS
     },
     "tinymq": (wb.TinyMQ(roots=(0, 8)), TINYMQ),
     "pub2sub": (wb.Pub2Sub(roots=(0, 8)), TINYMQ),
@@ -86,7 +86,7 @@ def complaints(dissection):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_each_public_protocol_says_how_its_frames_read(name):
-    (nothing,) = import_module(getattr(wb, name)().frame).take_apart(b"", True)
+    (nothing,) = import_module(getattr(wb, name)().dissector).take_apart(b"", True)
     assert nothing.name == REFUSED and nothing.start == nothing.end == 0
 
 

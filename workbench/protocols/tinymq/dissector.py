@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from workbench.errors import DecodeError
-from workbench.protocols.frame_fields import NODE, Cutter, Field, Say, cut, refused
+from workbench.protocols.dissection import NODE, Cutter, Field, Say, cut, refused
 from workbench.protocols.tinymq import wire
 
 _MOST_BITS = 64  # of a key, in words

@@ -2,7 +2,7 @@
 
 from workbench.errors import DecodeError
 from workbench.protocols.diffusion import wire
-from workbench.protocols.frame_fields import NODE, Cutter, Field, cut
+from workbench.protocols.dissection import NODE, Cutter, Field, cut
 
 _MESSAGES = {wire.INTEREST: "interest", wire.DATA: "data"}
 

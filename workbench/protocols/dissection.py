@@ -4,7 +4,7 @@
 
 Theory of operation
     Only the protocol knows what the bytes of its frames mean. Its class names a module, as it does for metrics
-    (``frame = "workbench.protocols.flooding.frame"``). It is loaded when somebody asks, never by a node, and has
+    (``dissector = "workbench.protocols.flooding.dissector"``). It is loaded on demand, never by a node, and has
 
         take_apart(frame, broadcast)    the fields of a frame, one after the other
 
@@ -130,8 +130,8 @@ def take_apart(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
     if not isinstance(frame, (bytes, bytearray, memoryview)):
         raise ParameterError(f"the frame is {frame!r:.60}; it must be bytes, as run.frames() has them")
     data = bytes(frame)
-    if protocol.frame:
-        return Dissection(data, tuple(import_module(protocol.frame).take_apart(data, broadcast)))
+    if protocol.dissector:
+        return Dissection(data, tuple(import_module(protocol.dissector).take_apart(data, broadcast)))
     return Dissection(data, (Field("frame", 0, len(data), f"{len(data)} bytes"),) if data else ())
 
 

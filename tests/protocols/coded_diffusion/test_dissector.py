@@ -6,7 +6,7 @@ from tests.protocols.coded_diffusion.test_wire import GOLDEN
 from workbench.attributes.text import to_text
 from workbench.coding.fields import field as field_of
 from workbench.protocols.coded_diffusion import wire
-from workbench.protocols.coded_diffusion.frame import take_apart
+from workbench.protocols.coded_diffusion.dissector import take_apart
 
 
 @pytest.mark.parametrize(("text", "message"), GOLDEN)

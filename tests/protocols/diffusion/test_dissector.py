@@ -2,7 +2,7 @@
 
 from workbench.attributes.text import parse
 from workbench.protocols.diffusion import wire
-from workbench.protocols.diffusion.frame import take_apart
+from workbench.protocols.diffusion.dissector import take_apart
 
 INTEREST = wire.Interest(300, 12, 4, 9, 50, 60, parse("TEMP GE 25, TEMP LE 30"))
 
