@@ -195,7 +195,7 @@ def test_byte_is_of_one_leaf():
 class Teller(Talker):
     """A protocol in a module of its own, this one, which takes its frames apart."""
 
-    frame = __name__
+    dissector = __name__
 
 
 def take_apart_here(frame, broadcast):
@@ -225,6 +225,12 @@ def test_protocol_outside_of_the_package_takes_its_frames_apart(monkeypatch):
             ("sequence", "7"),
             ("padding", "unicast"),
         ]
+
+
+def test_former_name_of_the_dissector_warns():
+    with pytest.warns(DeprecationWarning, match="Older.frame is now called dissector"):
+        older = type("Older", (Talker,), {"frame": "somewhere"})
+    assert older().dissector == "somewhere"
 
 
 @pytest.mark.parametrize("of", [wb.Flooding, None, "Flooding", 3])

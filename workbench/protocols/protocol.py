@@ -83,6 +83,11 @@ class Protocol:
         super().__init_subclass__(**options)
         said = cls.__dict__.get("__doc__")
         cls.__doc__ = Shown("documentation", lambda cls: (said, cls.parameters))
+        if isinstance(cls.__dict__.get("frame"), str):
+            import warnings
+
+            warnings.warn("%s.frame is now called dissector" % cls.__name__, DeprecationWarning, stacklevel=2)
+            cls.dissector = cls.frame
 
     def __new__(cls, *unnamed, **settings):
         # Here and not in __init__, which subclasses have of their own.
