@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from workbench.lessons.exercise import Verdict
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
+
+from .exercise import Verdict
 
 SEEDS = 2  # from the scenario's own on: one run alone may be luck
 

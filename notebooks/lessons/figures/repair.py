@@ -1,6 +1,5 @@
 """Repair in time: how many nodes have no key or another key than before the failure, and what arrives meanwhile.
 
-    repair_steps(seen)                   counts of nodes after each change
     arrivals(run)                        for each sample that was due: when it was published, and whether it came
     repair_chart(run, from_s, until_s)   both as one figure over time
 
@@ -25,20 +24,19 @@ import numpy as np
 from workbench.attributes.model import matching_samples
 from workbench.attributes.text import parse
 from workbench.errors import ParameterError
-from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of
-from workbench.protocols.tinymq.views.told import joined
+from workbench.protocols.tinymq.views.layers import COUNTS, repair_steps
+from workbench.protocols.tinymq.views.overlay import overlay_of
 from workbench.views import caption
 from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
-from workbench.views.layers import Table, select
+from workbench.views.layers import Table
 from workbench.views.nodes import failing, subscribed
 from workbench.views.player.columns import Columns, read
 
 WIDTH = 760
 STEPS = 30
-COUNTS = {"down": "down", "orphans": "without a key", "rekeyed": "with another key"}
 
 
 class Arrival(NamedTuple):
@@ -50,21 +48,6 @@ class Arrival(NamedTuple):
     reading: int
     published_us: int
     came: bool
-
-
-def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
-    """Counts after each change: time_us, down, orphans (that had a place before), rekeyed, each shape (steps,)."""
-    # Places of one node that overlap in time, in several trees, count once.
-    rekeyed = joined(select(seen.placed, seen.placed["is_rekeyed"]), "node")
-    spans = [seen.outages, select(seen.homeless, seen.homeless["had_place"]), rekeyed]
-    ends = [np.concatenate([some["from_us"], some["until_us"]]) for some in spans]
-    times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *ends]))
-    times_us = times_us[times_us < seen.duration_us]
-    steps = {"time_us": times_us}
-    for name, some in zip(COUNTS, spans, strict=True):
-        begun, ended = (np.searchsorted(np.sort(some[end]), times_us, "right") for end in ("from_us", "until_us"))
-        steps[name] = begun - ended
-    return steps
 
 
 def arrivals(run: Any) -> list[Arrival]:

@@ -1,5 +1,7 @@
 """From topics to a routing decision, step by step: filters, what they have in common, fuzzy hashes, needs.
 
+    topic_bits(topic, ...)                 the items of a topic, and the bit positions of each, as a table
+    bits_drawing({name: vector})           vectors as rows of cells, one below the other: for short ones
     routing_steps(topic, subscriptions)    a `Decision`: shown as a drawing, with a table of its steps
     topic_explorer(...)                    the same as a widget with fields for the topics, the length and the hashes
 
@@ -11,23 +13,88 @@ answered at the subscriber: both answers stand side by side.
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ParameterError, WorkbenchError
-from workbench.protocols.dps.bloom import FUZZY_HASH_BITS, HASHES, BitVector, CountingVector, routes
+from workbench.protocols.dps import bloom
+from workbench.protocols.dps.bloom import FUZZY_HASH_BITS, HASHES, BitVector, CountingVector, item_positions, routes
 from workbench.protocols.dps.topics import matches, publication_items, subscription_items
-from workbench.protocols.dps.views.explorer import Explorer
-from workbench.protocols.dps.views.topic_bits import bits_drawing
+from workbench.protocols.dps.views.looks import percent
+from workbench.protocols.dps.views.page import topic_items
 from workbench.views import palette
 from workbench.views.drawing import Drawing
+from workbench.views.rich import Explorer
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LENGTHS = (64, 128, 192, 256, 512)
 LENGTH = 128
+MOST_CELLS = 1024
+PER_ROW = 64
+CELL = 10.5
+_SIZE = 11.0
+
+
+def topic_bits(
+    topic: str,
+    as_publication: bool = True,
+    filter_bits: int = bloom.LENGTH,
+    hashes: int = HASHES,
+    separators: str = "/",
+    wildcards: bool = True,
+) -> pd.DataFrame:
+    """The items of a topic and their bits: columns item and bits. AttributeFormatError if the topic is none."""
+    import pandas as pd
+
+    BitVector(filter_bits)  # It says what is wrong with a length.
+    items = topic_items(topic, as_publication, separators, wildcards)
+    rows = [{"item": item, "bits": item_positions(item, filter_bits, hashes)} for item in items]
+    return pd.DataFrame(rows, columns=["item", "bits"])
+
+
+def bits_drawing(vectors: Mapping[str, BitVector], marked: BitVector | None = None, title: str = "") -> Drawing:
+    """Vectors of one length as rows of cells, 64 in a row, bit 0 on the upper left.
+
+    ``marked``: bits of another color, say those that two vectors have in common. ParameterError for vectors of
+    different lengths, or of more than 1024 bits.
+    """
+    lengths = {vector.length for vector in vectors.values()} | ({marked.length} if marked is not None else set())
+    if len(lengths) != 1 or not vectors:
+        raise ParameterError(f"bits_drawing: vectors of {sorted(lengths)} bits; all must have one length")
+    length = lengths.pop()
+    if length > MOST_CELLS:
+        raise ParameterError(f"bits_drawing: vectors of {length} bits; {MOST_CELLS} can be drawn at most")
+    rows = -(-length // PER_ROW)
+    block = rows * CELL + 30
+    top = 30.0 if title else 8.0
+    drawing = Drawing(PER_ROW * CELL + 32, top + block * len(vectors) + 4, title=title or "bits")
+    drawing.text(16, 22, title, size=14, bold=True)
+    for number, (name, vector) in enumerate(vectors.items()):
+        y = top + number * block
+        said = f"{name}: {vector.popcount} of {length} bits, {percent(vector.fill)}"
+        drawing.text(16, y + 14, said, size=_SIZE)
+        _cells(drawing, 16, y + 20, vector, 0 if marked is None else marked.bits)
+    return drawing
+
+
+def _cells(drawing: Drawing, left: float, top: float, vector: BitVector, marked: int) -> None:
+    wide, rows = min(PER_ROW, vector.length), -(-vector.length // PER_ROW)
+    drawing.rectangle(left, top, wide * CELL, rows * CELL, fill="#F2F5F8")
+    for place in vector.positions():
+        x, y = left + place % PER_ROW * CELL, top + place // PER_ROW * CELL
+        colour = palette.DATA if marked >> place & 1 else palette.SINK
+        drawing.rectangle(x, y, CELL, CELL, fill=colour)
+    for column in range(wide + 1):
+        strong = column % 8 == 0
+        x = left + column * CELL
+        look = {"colour": palette.LINK_GOOD if strong else "#E1E6EB", "width": 1.0 if strong else 0.5}
+        drawing.segment(x, top, x, top + rows * CELL, **look)
+    for row in range(rows + 1):
+        y = top + row * CELL
+        drawing.segment(left, y, left + wide * CELL, y, colour="#D3DAE1", width=0.6)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from typing import Any
 
 from workbench.coding.fields import BinaryField, PrimeField
 from workbench.coding.rlnc import CodedPacket, Decoder
-from workbench.lessons.exercise import Exercise, Verdict, is_number
-from workbench.lessons.measured import cheapest
 from workbench.sim.scenario import Scenario
+
+from .exercise import Exercise, Verdict, is_number
+from .measured import cheapest
 
 NEAR = 0.005
 

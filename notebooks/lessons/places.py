@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from workbench import views
-from workbench.lessons.exercise import Exercise, Verdict, compared, is_collection, is_text
-from workbench.lessons.measured import run_of
+import workbench as wb
 from workbench.protocols.protocol import Protocol
 from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Subscribe, outage, subscribe
+
+from .exercise import Exercise, Verdict, compared, is_collection, is_text
+from .figures.mapping import mapping_strings, mapping_table
+from .measured import run_of
 
 SETTLED_S = 30.0
 LASTS_S = 80.0
@@ -18,8 +20,8 @@ LASTS_S = 80.0
 
 def strings(answer: Iterable[str], protocol: Protocol, query: str) -> Verdict:
     """The strings of a query."""
-    truth = views.mapping_strings(protocol, query)
-    table = views.mapping_table(protocol, query).to_dict("records")
+    truth = mapping_strings(protocol, query)
+    table = mapping_table(protocol, query).to_dict("records")
     cells = "; ".join(f"{row['dimension']} has the cells {row['cells']}" for row in table)
     wrong = compared(
         answer,
@@ -33,9 +35,9 @@ def strings(answer: Iterable[str], protocol: Protocol, query: str) -> Verdict:
 def stores(answer: Iterable[int], scenario: Scenario, sink: int, query: str) -> Verdict:
     """The nodes that store a query, in all trees."""
     run = run_of(scenario.replace(workload=[subscribe(sink, query, start_s=3)]))
-    truth = set(views.route(run, ("query", sink, 0)).nodes("stored"))
+    truth = set(wb.tinymq.views.route(run, ("query", sink, 0)).nodes("stored"))
     keys = _keys(run, scenario.duration_s)
-    wanted = ", ".join(views.mapping_strings(scenario.protocol, query))
+    wanted = ", ".join(mapping_strings(scenario.protocol, query))
 
     def said(node: int) -> str:
         return f"its key is {keys[node][1]!r} in tree {keys[node][0]}" if node in keys else "it has no key"
@@ -73,7 +75,7 @@ def new_keys(answer: Iterable[int], scenario: Scenario, node: int) -> Verdict:
 
 def _keys(run: Any, time_s: float) -> dict[int, tuple[int, str]]:
     """{node: (tree, key)} just before a time."""
-    places = views.overlay_of(run).places_at(round(time_s * 1e6) - 1)
+    places = wb.tinymq.views.overlay_of(run).places_at(round(time_s * 1e6) - 1)
     return {one.node: (one.tree, one.key) for one in places}
 
 

@@ -1,15 +1,16 @@
-"""Exercises of lesson 7: settings with which an image fits a mote, what a list costs, how long it has to be."""
+"""Exercises of lesson 8: settings with which an image fits a mote, what a list costs, how long it has to be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.lessons.exercise import Exercise, Verdict, is_number, is_text
-from workbench.lessons.measured import run_of
 from workbench.motes import footprint
 from workbench.protocols.protocol import Protocol
 from workbench.sim.scenario import Scenario
+
+from .exercise import Exercise, Verdict, is_number, is_text
+from .measured import run_of
 
 SHARE_OF_DELIVERIES = 0.99
 
@@ -54,7 +55,7 @@ def least(answer: Any, scenarios: Mapping[int, Scenario]) -> Verdict:
 
 
 EXERCISES = {
-    "07.1": Exercise("the scenario's protocol", lambda one: isinstance(one, Protocol), fits),
-    "07.2": Exercise("the name of a setting", is_text, dearest),
-    "07.3": Exercise("a number of entries", is_number, least),
+    "08.1": Exercise("the scenario's protocol", lambda one: isinstance(one, Protocol), fits),
+    "08.2": Exercise("the name of a setting", is_text, dearest),
+    "08.3": Exercise("a number of entries", is_number, least),
 }

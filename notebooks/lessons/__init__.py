@@ -1,6 +1,6 @@
 """Exercises of the lessons: a check says that an answer is right, or what is wrong with it and why.
 
-    wb.lessons.check("01.1", answer, wanted, unwanted)      shown in a notebook as a sentence
+    lessons.check("01.1", answer, wanted, unwanted)      shown in a notebook as a sentence
 
 A number is that of the lesson (``notebooks/01-...``) and of the exercise in it. What stands behind the answer is what
 the exercise is about: a scenario, two packets, some topics. The truth is computed from that, by running it, so a check
@@ -20,14 +20,15 @@ from typing import Any
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.folded_errors import shortened
 from workbench.keywords import answer_for
-from workbench.lessons.exercise import Exercise, Verdict
 from workbench.suggestion import meant
+
+from .exercise import Exercise, Verdict
 
 __all__ = ["Exercise", "Verdict", "check", "numbers"]
 
 _LONGEST = 600  # letters of what the workbench says of an answer
 # Lesson -> the module of its exercises.
-_LESSONS = {"01": "interest", "02": "combinations", "03": "places", "04": "topics", "05": "filtering", "07": "memory"}
+_LESSONS = {"01": "interest", "02": "combinations", "03": "places", "04": "topics", "05": "filtering", "08": "memory"}
 
 
 def check(number: str, answer: Any, *given: Any) -> Verdict:
@@ -61,7 +62,7 @@ def _exercise(number: str) -> Exercise:
 
 
 def _exercises(lesson: str) -> dict[str, Exercise]:
-    found: dict[str, Exercise] = import_module(f"workbench.lessons.{_LESSONS[lesson]}").EXERCISES
+    found: dict[str, Exercise] = import_module(f"{__name__}.{_LESSONS[lesson]}").EXERCISES
     return found
 
 

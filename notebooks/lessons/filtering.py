@@ -8,11 +8,12 @@ from typing import Any
 from workbench.attributes.keys import key_of
 from workbench.attributes.model import IS
 from workbench.attributes.text import parse, to_text
-from workbench.lessons.exercise import Exercise, Verdict, is_number
-from workbench.lessons.measured import cheapest, run_of
 from workbench.protocols.protocol import Protocol
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
+
+from .exercise import Exercise, Verdict, is_number
+from .measured import cheapest, run_of
 
 SHARE_OF_FRAMES = 0.6
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from workbench.lessons.exercise import Verdict
+from .exercise import Verdict
 
 
 def tells_apart(
