@@ -22,7 +22,7 @@ from workbench.analysis.expected import Expected, expected
 from workbench.columns import find_last
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.dps.automaton import ACTIVE
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.sim.workload import Publish, Subscribe
 
 # In which time a change has found its way: how often what a protocol keeps is refreshed, in seconds.

@@ -13,8 +13,8 @@ from tests.sim import plain_metrics
 from tests.talker import network
 from workbench.sim import metrics, trace
 from workbench.sim.metrics.paths import paths_of
+from workbench.sim.rows import Columns
 from workbench.sim.trace import SCHEMA, Recorder
-from workbench.sim.trace_columns import Columns
 
 NAMES = list(plain_metrics.deliveries(wb.Scenario(network((0, 1)), wb.Flooding()), []))
 # 0 <-> 1 -> 2 -> 3 and 4 -> 0: not every node has a path to every other.

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import workbench as wb
+from workbench.sim.rows import Columns
 from workbench.sim.trace import SCHEMA
-from workbench.sim.trace_columns import Columns
 from workbench.views import chart, drawing, palette
 from workbench.views.drawing import Drawing, Text
 from workbench.views.figure import network_drawing

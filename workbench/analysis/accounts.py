@@ -33,7 +33,7 @@ import pyarrow as pa
 from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.analysis.expected import NEVER, Expected, expected
 from workbench.analysis.steps import broadcast_step, routed_step
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 # Each cause, and which rows prove it. X is the account's node, Y its neighbor, s the subscriber. "Had the reading": X
 # is the publisher and sent it on its way (originated), or X received a message that carries it.

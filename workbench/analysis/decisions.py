@@ -24,8 +24,8 @@ from workbench.analysis.frames import LIVE
 from workbench.attributes.text import to_text
 from workbench.errors import ScenarioError
 from workbench.sim import engine
+from workbench.sim.rows import Columns
 from workbench.sim.trace import Recorder
-from workbench.sim.trace_columns import Columns
 
 MOST = 2000  # decisions whose data are kept
 

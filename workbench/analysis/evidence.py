@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.columns import argsort, first_rows, shared_keys
-from workbench.sim.trace_columns import Columns, Row
+from workbench.sim.rows import Columns, Row
 
 _FOLLOWED = [
     "originated",

@@ -18,7 +18,7 @@ from workbench.sim.metrics.deliveries import samples_of
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import paths_of
 from workbench.sim.metrics.workload import Asked, Published, publications, spells, subscriptions
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 NEVER = -1
 

@@ -37,7 +37,7 @@ from workbench.sim import workload
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.workload import Asked, Published, down_times, spells
 from workbench.sim.readings import Readings
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 LOW = 0.9  # A delivery ratio below it is worth a word.
 _SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published

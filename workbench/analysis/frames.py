@@ -38,8 +38,8 @@ from workbench.protocols.contract import NOBODY
 from workbench.sim import engine
 from workbench.sim.air import Transmission
 from workbench.sim.kernel import FRAME_END, Kernel
+from workbench.sim.rows import Columns
 from workbench.sim.trace import Recorder
-from workbench.sim.trace_columns import Columns
 from workbench.topology.graphs import is_number, is_whole
 
 LIVE = "motes"  # `Run.engine` of a live run

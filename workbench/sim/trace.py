@@ -43,7 +43,7 @@ from workbench.attributes.text import to_text
 from workbench.columns import count_distinct
 from workbench.protocols import contract
 from workbench.protocols.protocol import Protocol
-from workbench.sim.trace_columns import codes
+from workbench.sim.rows import codes
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(

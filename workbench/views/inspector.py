@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import DataError
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.drawing import THEMES
 from workbench.views.figure import time_us_of

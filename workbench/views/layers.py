@@ -53,7 +53,7 @@ import numpy as np
 from workbench.columns import argsort
 
 if TYPE_CHECKING:
-    from workbench.sim.trace_columns import Columns
+    from workbench.sim.rows import Columns
     from workbench.views.ground import Plan
     from workbench.views.player.film import Film
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from workbench.columns import row_keys, unique_index
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Section, Table, table
 from workbench.views.spans import opened, thinned, within

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.columns import find_last, first_rows, row_keys, unique_inverse
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.frames import Sent
 from workbench.views.layers import NO_WAYS, Layer, Look, Recorded, Table, Way, Ways, table

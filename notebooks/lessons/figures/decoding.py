@@ -21,7 +21,7 @@ from workbench.coding.fields import Field
 from workbench.coding.rlnc import Decoder
 from workbench.errors import ParameterError
 from workbench.protocols.coded_diffusion.views.ranks import Progress, progress
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing, text_width

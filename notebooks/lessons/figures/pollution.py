@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 
 from workbench.errors import ParameterError
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing

@@ -13,7 +13,7 @@ from typing import Any
 from workbench.protocols.dps.views.filters import MESH, NAMES, WIDTH, named, noted
 from workbench.protocols.dps.views.layers import MOST_LABELS, PUBLICATIONS, way_layer
 from workbench.protocols.dps.views.paths import Path, publication_path, steps_of
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import draw

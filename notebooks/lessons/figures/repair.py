@@ -26,7 +26,7 @@ from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.layers import COUNTS, repair_steps
 from workbench.protocols.tinymq.views.overlay import overlay_of
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views import caption
 from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart

@@ -18,8 +18,8 @@ from workbench.protocols.coded_diffusion.views import (
     figures as decoding_figures,
 )
 from workbench.protocols.coded_diffusion.views import layers, ranks
+from workbench.sim.rows import Columns
 from workbench.sim.trace import SCHEMA
-from workbench.sim.trace_columns import Columns
 from workbench.views import drawing, palette
 from workbench.views import event as events
 from workbench.views.drawing import Circle, Polygon, Polyline, Text

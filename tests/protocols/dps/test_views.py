@@ -14,7 +14,7 @@ from workbench.protocols.dps.views import filters as dps_filters
 from workbench.protocols.dps.views import layers as dps_layers
 from workbench.protocols.dps.views import looks, paths
 from workbench.protocols.dps.views import mesh as dps
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.drawing import Text
 from workbench.views.layers import Curves, Layer, Ways
 from workbench.views.seeing import see

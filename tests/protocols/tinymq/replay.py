@@ -14,7 +14,7 @@ from workbench.protocols.tinymq.views.overlay import OrphanSpan, PlaceSpan, Stor
 from workbench.protocols.tinymq.views.routes import Hop, Mark
 from workbench.protocols.tinymq.views.zones import strings_of
 from workbench.protocols.tinymq.zones import intersect
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 KINDS = {"query": ("query",), "event": ("event", "notification")}
 KIND_OF = {message: kind for kind, messages in KINDS.items() for message in messages}

@@ -15,7 +15,7 @@ from workbench.protocols.tinymq.views import layers as overlay_layers
 from workbench.protocols.tinymq.views import routes
 from workbench.protocols.tinymq.views.overlay import overlay_of
 from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, stored_boxes, zone_table
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.event import of_event
 from workbench.views.ground import lay_out
 from workbench.views.layers import Curves, Layer, Recorded, Ways, as_spans

@@ -13,7 +13,7 @@ from workbench.columns import first_rows, row_keys, unique_all, unique_inverse
 from workbench.sim.metrics import NOT_A_NUMBER
 from workbench.sim.metrics.paths import paths_of
 from workbench.sim.metrics.shown import Shown
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 LOOKS_AT = ("interest_cached",)
 SHOWN = {

@@ -51,8 +51,8 @@ import numpy as np
 
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
+from workbench.sim.rows import Columns
 from workbench.sim.run import Run
-from workbench.sim.trace_columns import Columns
 
 NOT_A_NUMBER = float("nan")
 Places = dict[int, dict[int, str]]  # node -> tree -> key

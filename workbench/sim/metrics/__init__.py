@@ -42,7 +42,7 @@ from workbench import public_names
 from workbench.columns import count_distinct
 from workbench.errors import ScenarioError
 from workbench.sim.metrics.deliveries import NOT_A_NUMBER, deliveries
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from workbench import columns
 from workbench.columns import Table, find_last, ranges, row_keys
 from workbench.sim.metrics.matching import Matching
 from workbench.sim.metrics.workload import Asked, Published
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 _MESSAGE = "message", "origin", "sequence"  # the columns that name one
 

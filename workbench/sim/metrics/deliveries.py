@@ -20,7 +20,7 @@ from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import Paths, paths_of
 from workbench.sim.metrics.workload import Asked, Published, Spells, publications, spells, subscriptions
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 NOT_A_NUMBER = float("nan")
 _NO_TIMES = np.zeros(0, np.int64)

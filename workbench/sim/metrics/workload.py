@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.columns import find_last, shared_keys, unique_inverse
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 _NEVER_US = int(np.iinfo(np.int64).max)
 

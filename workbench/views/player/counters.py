@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.columns import argsort, ranges, unique_inverse
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 150_000

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views import caption, palette
 from workbench.views.frames import LOST_AT
 from workbench.views.ground import Plan, hops_to

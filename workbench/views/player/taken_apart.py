@@ -10,7 +10,7 @@ import numpy as np
 from workbench.analysis.frames import frames as frames_of
 from workbench.errors import WorkbenchError
 from workbench.protocols.dissection import Field, take_apart
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 MOST_FRAMES = 2_000
 # In a notebook a picture must not wait for it: the run is played once more.

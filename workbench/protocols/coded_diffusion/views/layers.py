@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.columns import argsort, row_keys
 from workbench.protocols.coded_diffusion.views.ranks import lasting, pivots
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Scale, Section, table
 from workbench.views.spans import FOREVER_US, within

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.columns import argsort, last_marked, row_keys, unique_index
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.event import Event, chosen_event, of_event
 from workbench.views.spans import FOREVER_US, until_next
 

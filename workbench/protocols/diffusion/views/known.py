@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.columns import argsort, last_marked, mark_first, row_keys
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.layers import Table, select, table
 from workbench.views.spans import FOREVER_US, overlaps, until_next, within
 

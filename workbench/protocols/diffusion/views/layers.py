@@ -9,7 +9,7 @@ import numpy as np
 
 from workbench.columns import cumcount, first_rows, row_keys, unique_inverse
 from workbench.protocols.diffusion.views.known import REINFORCED, RESERVE, cached, gradients
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Section, Table, select, table
 from workbench.views.spans import FOREVER_US, opened, overlaps, thinned, until_next, within

@@ -43,7 +43,7 @@ from workbench.columns import argsort, find_sorted, last_marked, mark_first, row
 from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS, automaton
 from workbench.protocols.dps.views.looks import shades
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.layers import Table, select, table
 
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # how a link is seen from both of its ends together

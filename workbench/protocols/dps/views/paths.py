@@ -34,7 +34,7 @@ import pyarrow as pa
 from workbench.columns import argsort, find_sorted, first_rows, row_keys, unique_index
 from workbench.errors import ParameterError
 from workbench.protocols.dps.views.mesh import protocol_of
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.frames import ways_of
 from workbench.views.layers import Table, Way, Ways, select
 

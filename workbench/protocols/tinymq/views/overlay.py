@@ -38,7 +38,7 @@ import pyarrow as pa
 from workbench.columns import argsort, last_marked, lexsort, row_keys, unique_inverse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq import TinyMQ
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.layers import Table, as_spans, select
 from workbench.views.spans import FOREVER_US, joined, opened, within, without
 

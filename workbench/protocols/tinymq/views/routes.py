@@ -26,7 +26,7 @@ import pyarrow as pa
 from workbench.columns import argsort, find_last, find_sorted, first_rows, lexsort, row_keys, unique_index
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.overlay import protocol_of
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 from workbench.views.figure import time_us_of
 from workbench.views.layers import Table, as_spans, select
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.views.traces import trace_of
-from workbench.sim.trace_columns import Columns
+from workbench.sim.rows import Columns
 
 TRACE = trace_of(
     (1, 5, "received"),
