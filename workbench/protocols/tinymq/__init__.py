@@ -115,10 +115,13 @@ The nodes run on a mote too (MicroPython's subset of Python).
 
 from workbench.attributes.dimensions import read_dimensions
 from workbench.errors import ParameterError
+from workbench.keywords import hand_out
 from workbench.protocols.protocol import Parameter, Protocol
 from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.as_published import WIDEST_KEY_SPACE, TinyMQNodeAsPublished
 from workbench.protocols.tinymq.node import TinyMQNode
+
+__all__ = ["TinyMQ"]
 
 MOST_ROOTS = 255
 SHORTEST_S = 0.001  # of what is done again and again
@@ -187,7 +190,7 @@ class TinyMQ(Protocol):
     added = ("acks",)
     largest_address = wire.U32 - 1
     fast = "workbench.protocols.tinymq.fast"
-    frame = "workbench.protocols.tinymq.frame"
+    dissector = "workbench.protocols.tinymq.dissector"
     explain = "workbench.protocols.tinymq.explain"
     presets = PRESETS
     is_literal = False  # whether queries and events are routed as published
@@ -282,3 +285,6 @@ def _whole(number):
     """A whole number of another library as Python's; all else as it is."""
     is_foreign = not isinstance(number, int) and hasattr(number, "__index__")
     return number.__index__() if is_foreign else number
+
+
+hand_out(__name__, {"views": "views"})
