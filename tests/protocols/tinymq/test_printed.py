@@ -1,4 +1,4 @@
-"""TinyMQ's algorithms 3.1 and 3.2 as printed: what they answer at a node, and what they lose in a network."""
+"""TinyMQ's algorithms 3.1 and 3.2 as published: what they answer at a node, and what they lose in a network."""
 
 import pickle
 
