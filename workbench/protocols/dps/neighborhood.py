@@ -151,9 +151,7 @@ class Neighborhood:
         self._place = self._settings.best_links
         chosen = self._rank()[: self._place]
         self._wanted = set(chosen)
-        self._ask_at_us = {}
-        for place in range(len(chosen)):
-            self._ask_at_us[chosen[place]] = now + self._turn_us(place)
+        self._ask_at_us = {neighbor: now + self._turn_us(place) for place, neighbor in enumerate(chosen)}
         if self._settings.recheck_s > 0:
             self._scout_us = now + self._turn_us(self._place)
 

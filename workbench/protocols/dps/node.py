@@ -18,17 +18,18 @@ from workbench.protocols.dps.mesh_ids import marked, number_of
 from workbench.protocols.dps.neighborhood import Neighborhood
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.remotes import Remote
-from workbench.protocols.dps.series import Arrival, Interest, Series, TopicSubscription, publication_filter
+from workbench.protocols.dps.series import (
+    Arrival,
+    Interest,
+    Series,
+    TopicSubscription,
+    publication_filter,
+    subscription_filter,
+)
 from workbench.protocols.dps.wire import fields
 from workbench.protocols.subscriptions import Subscription
 
 SIMULATED_PORT = 40000  # what goes into the messages; in simulation nobody looks at it
-_NAMES = {
-    wire.Publication: wire.NAMES[wire.PUBLICATION],
-    wire.Subscription: wire.NAMES[wire.SUBSCRIPTION],
-    wire.Acknowledgement: wire.NAMES[wire.ACKNOWLEDGEMENT],
-    wire.SubscriptionAcknowledgement: wire.NAMES[wire.SUBSCRIPTION_ACKNOWLEDGEMENT],
-}
 
 
 class DPSNode(Node):
@@ -121,7 +122,7 @@ class DPSNode(Node):
         """Ask for what matches ``attributes``, by the topics that they are mapped to (see mapping.py)."""
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         topics = mapping.subscription_topics(subscription.attributes, self.settings.separators)
-        subscription.request = Interest(topics, self.settings, False, True)
+        subscription.request = Interest(topics, subscription_filter(topics, self.settings), is_of_attributes=True)
         return self._keep(subscription, now)
 
     def subscribe_topics(
@@ -136,7 +137,7 @@ class DPSNode(Node):
         if not topics:
             raise ParameterError("a subscription needs at least one topic")
         subscription = TopicSubscription(self, topics, now)
-        subscription.request = Interest(topics, self.settings, expired, is_told=is_told)
+        subscription.request = Interest(topics, subscription_filter(topics, self.settings), expired, is_told=is_told)
         return self._keep(subscription, now)
 
     def _keep(self, subscription: Any, now: int) -> Any:
@@ -200,7 +201,7 @@ class DPSNode(Node):
             publication_id = wire.make_publication_id(self.address, number, self._random_bytes())
         else:
             publication_id = self._random_bytes() + self._random_bytes()
-        return Series(self, publication_id, number, topics, vector, acknowledge)
+        return Series(self, publication_id, topics, vector, acknowledge)
 
     def publish_next(self, series: Series, payload: bytes, now: int, ttl_s: int) -> int:
         """Publish under the next number of a series, and return that: what `Series.publish` does."""
@@ -263,7 +264,7 @@ class DPSNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        name = _NAMES[type(message)]
+        name = wire.NAMES[message.KIND]
         port = None if isinstance(message, wire.Acknowledgement) else message.port
         if not (port is None or broadcast or self.may_speak_for(previous_hop, port)):
             self.drop(previous_hop, name, NOBODY, 0, "port")
@@ -277,7 +278,7 @@ class DPSNode(Node):
         elif isinstance(message, wire.Acknowledgement):
             self.acknowledgements.take(message, bytes(frame), neighbor)
         elif broadcast:
-            self.drop(previous_hop, wire.NAMES[wire.SUBSCRIPTION], NOBODY, message.sequence, "malformed")
+            self.drop(previous_hop, name, NOBODY, message.sequence, "malformed")
         else:
             if isinstance(message, wire.Subscription):
                 self.links.take_subscription(neighbor, message, now)

@@ -401,8 +401,8 @@ class UDPNode:
     @property
     def drops(self) -> dict[str, int]:
         """Reason -> number of messages and datagrams that ended here."""
-        parts = [part.drops for part in (self._multicast, self._discovery) if part is not None]
-        return dict(sum(map(Counter, parts), Counter(self.core.drops) + self._socket.errors + self.refused))
+        others = [part.drops for part in (self._multicast, self._discovery) if part is not None]
+        return dict(sum(others, Counter(self.core.drops) + self._socket.errors + self.refused))
 
     def _neighbor_of(self, source: Address, port: int | None) -> Address | None:
         """Who sent a message, by where it came from and the port it names; None if that cannot be a neighbor."""
