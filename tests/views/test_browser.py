@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import workbench as wb
-from workbench.protocols.frame_fields import byte_range
+from workbench.protocols.dissection import byte_range
 from workbench.records import found, record_of
 from workbench.views.player.embed import player_html
 from workbench.views.player.parcel import glimpse, pack, poster_us

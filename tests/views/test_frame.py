@@ -3,8 +3,8 @@
 import re
 
 import workbench as wb
+from workbench.protocols.dissection import Dissection, Field
 from workbench.protocols.flooding import wire
-from workbench.protocols.frame_fields import Dissection, Field
 from workbench.views.frame import MOST_BYTES, page
 
 

@@ -1,6 +1,6 @@
 """A frame that was taken apart, as HTML: its bytes in hex with their fields colored, and the fields in a table.
 
-page(dissection)            of a `workbench.protocols.frame_fields.Dissection`
+page(dissection)            of a `workbench.protocols.dissection.Dissection`
 hex_lines(data, stretches)  bytes in lines, each stretch of them on a ground of its own color
 """
 
@@ -10,7 +10,7 @@ import html
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from workbench.protocols.frame_fields import Dissection, byte_range
+from workbench.protocols.dissection import Dissection, byte_range
 from workbench.views import palette
 
 PER_LINE = 16

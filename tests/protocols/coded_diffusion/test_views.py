@@ -11,17 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
+from lessons.figures import chances as decoding_chances
+from lessons.figures import decoding as decoding_steps
 from workbench.coding.rlnc import Decoder, Encoder
-from workbench.protocols.coded_diffusion.views import (
-    chances as decoding_chances,
-)
 from workbench.protocols.coded_diffusion.views import (
     figures as decoding_figures,
 )
-from workbench.protocols.coded_diffusion.views import layers, matrix, ranks
-from workbench.protocols.coded_diffusion.views import (
-    steps as decoding_steps,
-)
+from workbench.protocols.coded_diffusion.views import layers, ranks
 from workbench.sim.trace import SCHEMA
 from workbench.views import drawing, palette
 from workbench.views import event as events
@@ -230,7 +226,7 @@ def test_what_pivots_tell_of_a_matrix_holds_for_the_decoder_that_has_them(size, 
     decoder = Decoder(size, 256)
     for _ in range(data.draw(st.integers(0, size + 2))):
         decoder.add(data.draw(st.lists(st.integers(0, 255), min_size=size, max_size=size)), bytes(4))
-    cells = matrix.matrix_cells(size, decoder.pivots)
+    cells = decoding_steps.matrix_cells(size, decoder.pivots)
     assert len(cells) == decoder.rank
     for row, pivot in zip(cells, decoder.pivots, strict=True):
         for cell, coefficient in zip(row, decoder.vector(pivot), strict=True):
@@ -291,12 +287,12 @@ def test_maps_show_the_network_at_times_with_the_share_that_holds_the_event(run)
 def test_matrices_have_a_pivot_for_each_innovative_packet_so_far(run):
     spread = ranks.progress(run.trace)
     node = next(iter({span.node for span in spread.ranks}))
-    page = decoding_figures.decoding_matrices(run, [node, 11])
+    page = decoding_steps.decoding_matrices(run, [node, 11])
     pivots = [item for item in page.items if isinstance(item, Polygon) and item.fill == palette.RANK_HIGH]
     assert len(pivots) == sum(range(1, M + 1))
     assert "heard the event itself" in texts_of(page)
     with pytest.raises(wb.ParameterError, match=r"nodes is \[99\]"):
-        decoding_figures.decoding_matrices(run, [99])
+        decoding_steps.decoding_matrices(run, [99])
 
 
 def test_matrices_of_an_event_that_is_not_coded_are_refused():
@@ -304,7 +300,7 @@ def test_matrices_of_an_event_that_is_not_coded_are_refused():
         wb.topology.grid(2, 2), wb.Flooding(), [wb.publish(at=0, what="TEMP IS 20")], duration_s=2
     ).run()
     with pytest.raises(wb.ParameterError, match=r"event \(0, 0\) of this run was not coded"):
-        decoding_figures.decoding_matrices(flood, [1])
+        decoding_steps.decoding_matrices(flood, [1])
 
 
 def test_coverage_charts_have_a_line_per_name_and_a_band_for_several_runs(run):
@@ -339,7 +335,7 @@ def test_steps_of_a_complete_decoder_say_why_a_packet_is_dropped():
     steps = decoding_steps.decoding_steps(1, 2, {"a": ([1], [1]), "b": ([1], [1])})
     assert "the event is decoded already" in steps[1].verdict()
     packet = Encoder([b"a", b"b"], 256).encode()
-    assert wb.views.decoding_steps(2, 256, {"P": packet})[0].packet == (packet[0], tuple(packet[1]))
+    assert decoding_steps.decoding_steps(2, 256, {"P": packet})[0].packet == (packet[0], tuple(packet[1]))
     with pytest.raises(wb.ParameterError, match="no packets"):
         decoding_steps.decoding_steps(1, 2, {})
 

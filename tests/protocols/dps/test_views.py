@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from lessons.figures import publications as dps_publications
 from tests.protocols.dps import replay
-from workbench import views
 from workbench.errors import DataError, ParameterError
 from workbench.protocols.dps import automaton
 from workbench.protocols.dps.views import filters as dps_filters
 from workbench.protocols.dps.views import layers as dps_layers
 from workbench.protocols.dps.views import looks, paths
 from workbench.protocols.dps.views import mesh as dps
-from workbench.protocols.dps.views import publications as dps_publications
 from workbench.views.drawing import Text
 from workbench.views.layers import Curves, Layer, Ways
 from workbench.views.player.columns import read
@@ -369,11 +368,11 @@ def test_runs_with_little_in_them_have_layers_and_figures(graph, workload):
     shown = see(quiet)
     for layer in shown.layers:
         assert (layer.table["from_us"] < layer.table["until_us"]).all()
-    views.filters_drawing(quiet, 0)
-    views.filters_drawing(quiet)
-    views.fill_chart(quiet)
+    dps_filters.filters_drawing(quiet, 0)
+    dps_filters.filters_drawing(quiet)
+    dps_filters.fill_chart(quiet)
     if len(shown.ways.ways):
-        views.publication_drawing(quiet)
+        dps_publications.publication_drawing(quiet)
     else:
         with pytest.raises(ParameterError, match="this run has 0 publications"):
             paths.publication_path(quiet)

@@ -43,7 +43,7 @@ Where each rule stands
     what happens to stored queries             `rendezvous.Rendezvous`, when children come and keys change
 
     Nodes and their fast twin (`fast/`) call the same functions of `rules.py`. What the twin has of its own, over
-    arrays, is in files of the same names: `zones.py` is `fast/keys.py`, `place.py` is `fast/places.py`.
+    arrays, is in files of the same names: `zones.py` is `fast/keys.py`, the class `Place` is `fast/places.py`.
 
 Limits
     -   What a node that dies had stored is missed until the sinks have sent their queries again (``refresh_s``).
@@ -115,9 +115,12 @@ The nodes run on a mote too (MicroPython's subset of Python).
 
 from workbench.attributes.dimensions import read_dimensions
 from workbench.errors import ParameterError
+from workbench.keywords import hand_out
 from workbench.protocols.protocol import Parameter, Protocol
 from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.node import TinyMQNode
+
+__all__ = ["TinyMQ"]
 
 MOST_ROOTS = 255
 SHORTEST_S = 0.001  # of what is done again and again
@@ -186,7 +189,7 @@ class TinyMQ(Protocol):
     added = ("acks",)
     largest_address = wire.U32 - 1
     fast = "workbench.protocols.tinymq.fast"
-    frame = "workbench.protocols.tinymq.frame"
+    dissector = "workbench.protocols.tinymq.dissector"
     explain = "workbench.protocols.tinymq.explain"
     presets = PRESETS
     is_printed = False  # Whether queries and events go by the algorithms as printed.
@@ -257,3 +260,6 @@ def _whole(number):
     """A whole number of another library as Python's; all else as it is."""
     is_foreign = not isinstance(number, int) and hasattr(number, "__index__")
     return number.__index__() if is_foreign else number
+
+
+hand_out(__name__, {"views": "views"})

@@ -28,9 +28,8 @@ from workbench.protocols.tinymq.views.looks import (
     tree_colour,
 )
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_in
-from workbench.protocols.tinymq.views.repair import COUNTS, repair_steps
 from workbench.protocols.tinymq.views.routes import KINDS, MARKS, to_follow, travelled
-from workbench.protocols.tinymq.views.told import MESSAGE_NAMES, NOTIFICATION, Told, numbered, told
+from workbench.protocols.tinymq.views.told import MESSAGE_NAMES, NOTIFICATION, Told, joined, numbered, told
 from workbench.protocols.tinymq.views.zones import stored_boxes, zone_table
 from workbench.views import palette
 from workbench.views.ground import Plan
@@ -87,6 +86,7 @@ STORED = Section(
     "Stored queries",
     (("sink", "origin", "node"), ("no.", "sequence", "number"), ("asks for", "text", "word")),
 )
+COUNTS = {"down": "down", "orphans": "without a key", "rekeyed": "with another key"}
 REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.SINK}
 
 
@@ -360,6 +360,21 @@ def _query_layers(seen: Overlay, zones: Table, mapping: Mapping, panel: Panel) -
 
 
 # Repair
+
+
+def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
+    """Counts after each change: time_us, down, orphans (that had a place before), rekeyed, each shape (steps,)."""
+    # Places of one node that overlap in time, in several trees, count once.
+    rekeyed = joined(select(seen.placed, seen.placed["is_rekeyed"]), "node")
+    spans = [seen.outages, select(seen.homeless, seen.homeless["had_place"]), rekeyed]
+    ends = [np.concatenate([some["from_us"], some["until_us"]]) for some in spans]
+    times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *ends]))
+    times_us = times_us[times_us < seen.duration_us]
+    steps = {"time_us": times_us}
+    for name, some in zip(COUNTS, spans, strict=True):
+        begun, ended = (np.searchsorted(np.sort(some[end]), times_us, "right") for end in ("from_us", "until_us"))
+        steps[name] = begun - ended
+    return steps
 
 
 def _repair_curves(seen: Overlay) -> Iterable[Curves]:
