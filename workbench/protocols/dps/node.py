@@ -48,8 +48,9 @@ class DPSNode(Node):
         history = History(settings.max_history)
         self.acknowledgements = Acknowledgements(context, history)
         self.publications = Publications(context, remotes, self.subscriptions, history, self.acknowledgements.send)
-        self.links = Links(context, remotes, self.publications.interests_changed, self._link_ended)
+        self.links = Links(context, remotes, self.publications.interests_changed)
         self.neighborhood = Neighborhood(address, context, self.links)
+        self.links.ended = self.neighborhood.link_ended
         self._published = 0
         self._series = 0
 
@@ -110,9 +111,6 @@ class DPSNode(Node):
         """On a radio the links are with the neighbors that work well enough both ways, or the best of them."""
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
-
-    def _link_ended(self, neighbor: Neighbor, now: int) -> None:
-        self.neighborhood.link_ended(neighbor, now)
 
     # Subscriptions
 
@@ -207,7 +205,7 @@ class DPSNode(Node):
         """Publish under the next number of a series, and return that: what `Series.publish` does."""
         if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
             raise ParameterError(f"ttl_s is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}")
-        self._send_next(series, payload, ttl_s, ttl_s, now)
+        self._send_next(series, payload, ttl_s, now)
         return series.sequence
 
     def expire(self, series: Series, now: int) -> int:
@@ -217,16 +215,16 @@ class DPSNode(Node):
                 f"there is nothing retained of the publication on {', '.join(series.topics)}; only what was published "
                 "with a ttl can be expired"
             )
-        self._send_next(series, b"", -1, 0, now)
+        self._send_next(series, b"", -1, now)
         return series.sequence
 
-    def _send_next(self, series: Series, payload: bytes, ttl_s: int, lifetime_s: int, now: int) -> None:
+    def _send_next(self, series: Series, payload: bytes, ttl_s: int, now: int) -> None:
         plain = wire.Publication(
             self.port,
             None,
             ttl_s,
             0,
-            lifetime_s,
+            max(0, ttl_s),
             series.publication_id,
             series.sequence + 1,
             bool(series.acknowledge),
@@ -318,5 +316,4 @@ class DPSNode(Node):
         self.links.announce()
         times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
-        due = [time_us for time_us in times if time_us is not None]
-        self.next_wake = min(due) if due else None
+        self.next_wake = min([time_us for time_us in times if time_us is not None], default=None)

@@ -200,10 +200,10 @@ class Publications:
         if message.hops >= MOST_HOPS:
             self._drop(message, neighbor, "hops")
             return
-        kept = self.retained.get(message.publication_id)
+        retained = self.retained.get(message.publication_id)
         seen = self.history.get(message.publication_id)
-        if kept is not None:
-            newest = kept.message.sequence
+        if retained is not None:
+            newest = retained.message.sequence
         elif message.ttl_s < 0:
             self._drop(message, neighbor, "not_retained")
             return
@@ -270,25 +270,25 @@ class Publications:
 
     def _send_retained(self, remote: Remote, now: int) -> None:
         """Send a neighbor what is kept and may matter to it."""
-        for kept in self.retained.values():
-            left_s = kept.left_s(now)
-            if left_s <= 0 or not self._is_for(remote, kept.message, kept.neighbor):
+        for retained in self.retained.values():
+            left_s = retained.left_s(now)
+            if left_s <= 0 or not self._is_for(remote, retained.message, retained.neighbor):
                 continue
-            if kept.neighbor is None:
-                frame = wire.encode(kept.message._replace(ttl_s=left_s))
+            if retained.neighbor is None:
+                frame = wire.encode(retained.message._replace(ttl_s=left_s))
             else:
-                frame = self._onward(kept.message, left_s)
+                frame = self._onward(retained.message, left_s)
             self._context.send(remote.address, frame)
-            self._report_forwarded(kept.message, kept.neighbor, 1)
+            self._report_forwarded(retained.message, retained.neighbor, 1)
 
     # To the application
 
     def give_retained(self, subscription: Any, now: int) -> None:
         """A new subscription of this node's own: hand it what is kept here, which no neighbor would send again."""
-        for kept in self.retained.values():
-            left_s = kept.left_s(now)
+        for retained in self.retained.values():
+            left_s = retained.left_s(now)
             if left_s > 0:
-                self._deliver(kept.message._replace(ttl_s=left_s), kept.neighbor, now, (subscription,))
+                self._deliver(retained.message._replace(ttl_s=left_s), retained.neighbor, now, (subscription,))
 
     def _deliver(
         self, message: wire.Publication, neighbor: Neighbor | None, now: int, subscriptions: Iterable[Any] | None = None
@@ -407,9 +407,9 @@ class Publications:
         for waiting in [one for one in self._waiting.values() if one.due_us <= now]:
             del self._waiting[waiting.message.publication_id]
             self._forward(waiting.message, waiting.neighbor, waiting.is_reported)
-        for kept in self.retained.pop_over(now):
-            ended = kept.message._replace(ttl_s=-1)
-            self._deliver(ended, kept.neighbor, now)
+        for retained in self.retained.pop_over(now):
+            ended = retained.message._replace(ttl_s=-1)
+            self._deliver(ended, retained.neighbor, now)
         self._resending.wake(now)
         self.repeats.wake(now)
 

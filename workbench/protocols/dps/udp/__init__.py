@@ -243,12 +243,12 @@ class UDPNode:
         self.check_open()
         host = self.address[0]
         family = socket.AF_UNSPEC if host == "::" else socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = await addresses.look_up(address, _LOOPBACK_HOST if host in _EVERYBODY else host, family)
-        if not found[1]:
+        neighbor = await addresses.look_up(address, _LOOPBACK_HOST if host in _EVERYBODY else host, family)
+        if not neighbor[1]:
             raise LinkError(f"{address!r} has port 0; name the port that the other node listens on")
-        if self.is_own(found):
-            raise LinkError(f"{addresses.as_text(found)} is where this node listens; it cannot be linked to itself")
-        return found
+        if self.is_own(neighbor):
+            raise LinkError(f"{addresses.as_text(neighbor)} is where this node listens; it cannot be linked to itself")
+        return neighbor
 
     # Subscriptions and publications
 

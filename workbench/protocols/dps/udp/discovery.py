@@ -121,7 +121,7 @@ class Discoveries(Receiver[DiscoveredNode]):
 class _Known(NamedTuple):
     """A node that was found, its address, and when it was heard last."""
 
-    found: DiscoveredNode
+    node: DiscoveredNode
     neighbor: Address
     heard_s: float
 
@@ -286,7 +286,7 @@ class Discovery:
     @property
     def found(self) -> list[DiscoveredNode]:
         """The nodes that are there, as far as is known."""
-        return [known.found for known in self._known.values()]
+        return [known.node for known in self._known.values()]
 
     def discoveries(self, most: int) -> Discoveries:
         """What is known, and what will change."""
@@ -305,7 +305,7 @@ class Discovery:
             self._forget(before)  # It has been started anew.
         elif known is None and len(self._known) >= MOST_NODES:
             self._forget(next(iter(self._known)))
-        found = DiscoveredNode(
+        node = DiscoveredNode(
             addresses.as_text(neighbor),
             self.service,
             announcement.interests,
@@ -316,27 +316,27 @@ class Discovery:
         )
         if known is not None and known.neighbor != neighbor:
             self._ids.pop(known.neighbor, None)
-        self._known[publication_id] = _Known(found, neighbor, self._loop.time())
+        self._known[publication_id] = _Known(node, neighbor, self._loop.time())
         self._ids[neighbor] = publication_id
-        if known is None or known.found != found:
-            self._tell(found)
-        return any(holds_one(found.interests, masks) for masks in self._published.values())
+        if known is None or known.node != node:
+            self._tell(node)
+        return any(holds_one(node.interests, masks) for masks in self._published.values())
 
     def _forget(self, publication_id: bytes) -> None:
         known = self._known.pop(publication_id, None)
         if known is not None:
             self._ids.pop(known.neighbor, None)
             self._mattered.discard(known.neighbor)
-            self._tell(replace(known.found, is_gone=True))
+            self._tell(replace(known.node, is_gone=True))
 
     def _forget_silent(self) -> None:
         since_s = self._loop.time() - FORGET_S
         for publication_id in [one for one, known in self._known.items() if known.heard_s < since_s]:
             self._forget(publication_id)
 
-    def _tell(self, found: DiscoveredNode) -> None:
+    def _tell(self, node: DiscoveredNode) -> None:
         for discoveries in list(self._told):
-            discoveries.put([found])
+            discoveries.put([node])
 
     # Links
 
@@ -352,7 +352,7 @@ class Discovery:
         self._published[topics, wildcards] = masks
         if is_new:
             for known in list(self._known.values()):
-                self._link_if(holds_one(known.found.interests, masks), known.neighbor)
+                self._link_if(holds_one(known.node.interests, masks), known.neighbor)
 
     def _link_if(self, is_wanted: bool, neighbor: Address) -> None:
         if not is_wanted:

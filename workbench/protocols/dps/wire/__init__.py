@@ -246,9 +246,9 @@ def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
     if kind in (SUBSCRIPTION, SUBSCRIPTION_ACKNOWLEDGEMENT):
         return NAMES[kind], NOBODY, _short_values(reader)[fields.SEQUENCE]
     reader.skip("unprotected map")
-    found = _short_values(reader)
-    origin, series = origin_of(found[fields.ID])
-    number = found[fields.SEQUENCE if kind == PUBLICATION else fields.ACKNOWLEDGED]
+    values = _short_values(reader)
+    origin, series = origin_of(values[fields.ID])
+    number = values[fields.SEQUENCE if kind == PUBLICATION else fields.ACKNOWLEDGED]
     return NAMES[kind], origin, series << 32 | number
 
 
@@ -260,16 +260,16 @@ def origin_of(publication_id: bytes) -> tuple[int, int]:
 
 def _short_values(reader: cbor.Reader) -> Values:
     """{key: value} of a map, without the values that take time to read."""
-    found = {}
+    values = {}
     for _ in range(reader.mapping("map")):
         key = reader.unsigned("key")
         if key == fields.ID:
-            found[key] = reader.byte_string("publication id", fields.ID_B)
+            values[key] = reader.byte_string("publication id", fields.ID_B)
         elif reader.peek() == cbor.UNSIGNED:
-            found[key] = reader.unsigned("value")
+            values[key] = reader.unsigned("value")
         else:
             reader.skip("value")
-    return found
+    return values
 
 
 # Encoding
