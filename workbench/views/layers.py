@@ -53,7 +53,7 @@ import numpy as np
 from workbench.views.sorting import order_of
 
 if TYPE_CHECKING:
-    from workbench.views.ground import Plan
+    from workbench.views.layout import Layout
     from workbench.views.player.columns import Columns
     from workbench.views.player.film import Film
 
@@ -251,7 +251,7 @@ class Recorded:
 
     run: Any
     columns: Columns
-    plan: Plan
+    plan: Layout
     film: Film
     colours: Mapping[str, str] = field(default_factory=dict)
 
@@ -287,7 +287,7 @@ class Seen:
     """
 
     run: Any
-    plan: Plan
+    plan: Layout
     film: Film
     duration_us: int
     layers: tuple[Layer, ...]
