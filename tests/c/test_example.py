@@ -8,6 +8,7 @@ import pytest
 
 from tests.c_nodes import LIBRARY, SANITIZERS, WARNINGS, compile_c, includes, needs_compiler, sources
 from tests.repository import REPOSITORY
+from tests.until import PATIENCE_S
 
 sys.path.append(str(REPOSITORY / "hardware"))
 import c_memory
@@ -25,7 +26,7 @@ def test_example_delivers_what_its_filters_let_through(tmp_path):
     program = tmp_path / "example"
     how = [*WARNINGS, *SANITIZERS, *includes("diffusion"), *sources("diffusion")]
     compile_c([*how, str(LIBRARY / "example" / "example.c"), "-o", str(program)])
-    said = subprocess.run([program], capture_output=True, text=True, timeout=20, check=True).stdout
+    said = subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
     # 26.8 and 27.1 are within half a degree of the reading before, and 24 was not asked for.
     assert said.splitlines() == ["mote 1: 26.50 °C at mote 3", "mote 1: 27.20 °C at mote 3"]
 
