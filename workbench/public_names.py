@@ -1,4 +1,4 @@
-"""The public names of the package, and where each is found: what `workbench/__init__.py` hands out.
+"""The public names of the package, and where each is found: what `workbench/__init__.py` and `extensions.py` hand out.
 
 It is the one table in which protocols are named.
 """
@@ -87,4 +87,25 @@ HOME = PROTOCOLS | {
     "widgets": "widgets",
     "topology": "topology",
     "views": "views",
+}
+
+# Class -> its attributes that modules above it implement -> the function that each is, whose first parameter is `self`.
+EXTENSIONS = {
+    "pipelines.live.following.Following": {"chart": "views.windows.chart"},
+    "protocols.frame_fields.Dissection": {"_repr_html_": "views.frame.page"},
+    "sim.run.Run": {
+        "frames": "analysis.frames.frames",
+        "explain": "analysis.explain.explain",
+        "stream": "pipelines.live.bridge.stream",
+        "save": "records.record.save",
+        "show": "views.notebook.show",
+        "figure": "views.figure.figure",
+        "save_html": "views.export.save_html",
+        "_repr_mimebundle_": "views.rich.bundle",
+    },
+    "motes.live.run.LiveRun": {"show": "views.player.live.show"},
+    "sim.scenario.Scenario": {"run": "sim.runner.run", "_repr_mimebundle_": "views.picture.of_scenario"},
+    "sweeps.plans.sensitivity.SensitivityResult": {"plot": "views.sweeps.sensitivity.plot"},
+    "sweeps.table.SweepTable": {"plot": "views.sweeps.figure.plot", "drawing": "views.sweeps.figure.drawing"},
+    "topology.graphs.Network": {"_repr_mimebundle_": "views.picture.of_network"},
 }

@@ -13,7 +13,7 @@ import time
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from workbench.views.notebook import in_notebook, show
+from workbench.views import notebook
 
 EVERY_S = 1.0
 MOST_NOTES = 5
@@ -21,11 +21,21 @@ MOST_NOTES = 5
 _views: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # run -> its players
 
 
+def show(run: Any) -> None:
+    """Follow it while it goes on; then the player, as for any run."""
+    if run.is_running:
+        show_live(run)
+        return
+    if run.error is not None:
+        print(run.notes[-1], file=sys.stderr)
+    notebook.show(run)
+
+
 def show_live(run: Any) -> None:
     """Follow a run below the cell, without blocking it; outside of a notebook wait for its end and write its page."""
-    if not in_notebook():
+    if not notebook.in_notebook():
         run.wait()
-        show(run)
+        notebook.show(run)
         return
     from IPython.display import display
 
