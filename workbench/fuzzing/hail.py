@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from workbench.attributes.event_bytes import CHECKSUM_B
-from workbench.protocols.frame_fields import take_apart
+from workbench.protocols.dissection import take_apart
 
 WIDEST_FIELD_B = 8  # that is renumbered
 MOST_FIELDS = 3

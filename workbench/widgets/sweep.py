@@ -18,7 +18,7 @@ from workbench.sim.scenario import Scenario
 from workbench.sweeps import LocalRunner, ProcessRunner, Runner, SparkRunner, Sweep, SweepTable
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
-from workbench.views.sweeps.figure import plot
+from workbench.views.sweeps.summary import plot
 from workbench.widgets.controls import said_html, words
 from workbench.widgets.fields import is_plain, literal, usual_range
 from workbench.widgets.part import Part
