@@ -38,6 +38,7 @@ from importlib.util import find_spec
 from types import FunctionType
 from typing import Any
 
+from workbench import plugins
 from workbench.keywords import answer_for, checked
 
 _HOME = {
@@ -71,9 +72,12 @@ def __getattr__(name: str) -> Any:
     from workbench.views.protocols import home_of
 
     home = None if name.startswith("_") else home_of(name)
-    if home is None:
+    if home is not None:
+        return _handed_out(home, name)
+    view = None if name.startswith("_") else plugins.load("views", name)
+    if view is None:
         raise AttributeError(f"module 'workbench.views' has no attribute {name!r}")
-    return _handed_out(home, name)
+    return view
 
 
 def _handed_out(home: str, name: str) -> Any:
@@ -92,7 +96,7 @@ def __dir__() -> list[str]:
 def _public() -> list[str]:
     from workbench.views.protocols import public_views
 
-    return sorted({*_HOME, *public_views()})
+    return sorted({*_HOME, *public_views(), *plugins.names("views")})
 
 
 answer_for(__name__)
