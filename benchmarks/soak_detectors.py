@@ -18,10 +18,10 @@ import networkx as nx
 import numpy as np
 from soak_cases import USABLE, Case, both_ways
 
+from workbench.analysis.expected import Expected, expected
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.dps.automaton import ACTIVE
 from workbench.sim.columns import positions
-from workbench.sim.expected import Expected, expected
 from workbench.sim.metrics.rows import Rows
 from workbench.sim.workload import Publish, Subscribe
 

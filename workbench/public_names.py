@@ -51,7 +51,7 @@ HOME = PROTOCOLS | {
     "Filter": "protocols.diffusion.filters",
     "register_filter": "protocols.diffusion.filters",
     "take_apart": "protocols.dissection",
-    "fuzz": "sim.fuzzing",
+    "fuzz": "fuzzing",
     "lab": "widgets.laboratory",
     "random_outage": "sim.random_workload",
     "range_events": "sim.random_workload",

@@ -42,6 +42,7 @@ ROOMS = (
     ("contract",),
     ("topology", "datasets", "sensor_field"),
     ("sim",),
+    ("analysis", "fuzzing"),
     ("motes",),
     ("sweeps",),
     ("records",),
@@ -53,7 +54,9 @@ ROOMS = (
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
 CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "dissection")
-NAMELESS = ("sim", "motes", "sweeps", "pipelines", "records", "views", "widgets", "lessons", "cli")
+NAMELESS = (
+    *("sim", "analysis", "fuzzing", "motes", "sweeps", "pipelines", "records", "views", "widgets", "lessons", "cli"),
+)
 
 # Part of a protocol -> the parts that it may import. "node" stands for the node and its other parts, "page" for what
 # has the Protocol class: the package's `__init__`, and modules that `public_names` lists.
@@ -78,7 +81,7 @@ REACH = {
     "fast": "sim",
     "metrics": "sim",
     "dissector": "contract",
-    "explain": "sim",
+    "explain": "analysis",
     "views": "views",
     "udp": "contract",
     "processes": "topology",

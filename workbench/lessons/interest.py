@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from workbench.analysis.explain import mismatch
 from workbench.attributes.model import check_subscription, one_way_match
 from workbench.attributes.text import parse
 from workbench.lessons.exercise import Exercise, Verdict, is_number, is_text
 from workbench.lessons.measured import cheapest, mean
 from workbench.lessons.telling_apart import tells_apart
 from workbench.protocols.protocol import Protocol
-from workbench.sim.explain import mismatch
 from workbench.sim.scenario import Scenario
 
 SHARE_OF_FRAMES = 0.75

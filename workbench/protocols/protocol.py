@@ -65,7 +65,7 @@ class Protocol:
     # that function asks for. SHOWN, if it has that, says how they are shown (`sim/metrics/shown.py`).
     metrics = ""
     # The module that follows the readings that did not arrive as only this protocol can, and explains why; "" without
-    # one. `sim/explain.py` lists what it may have.
+    # one. `analysis/explain.py` lists what it may have.
     explain = ""
     # The module that takes this protocol's frames apart, by name; "" without one. `dissection.py` says what it has.
     dissector = ""

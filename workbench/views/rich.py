@@ -4,7 +4,7 @@ import html
 import math
 from typing import Any
 
-from workbench.sim.explain import hint
+from workbench.analysis.explain import hint
 from workbench.sim.metrics.shown import shown_metrics
 from workbench.views import caption
 

@@ -13,8 +13,7 @@ from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq import TinyMQ
-from workbench.protocols.tinymq.overlay import Neighbor
-from workbench.protocols.tinymq.place import Place
+from workbench.protocols.tinymq.overlay import Neighbor, Place
 from workbench.protocols.tinymq.printed import algorithms
 from workbench.protocols.tinymq.wire import InfoPlace
 

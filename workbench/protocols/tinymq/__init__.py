@@ -43,7 +43,7 @@ Where each rule stands
     what happens to stored queries             `rendezvous.Rendezvous`, when children come and keys change
 
     Nodes and their fast twin (`fast/`) call the same functions of `rules.py`. What the twin has of its own, over
-    arrays, is in files of the same names: `zones.py` is `fast/keys.py`, `place.py` is `fast/places.py`.
+    arrays, is in files of the same names: `zones.py` is `fast/keys.py`, the class `Place` is `fast/places.py`.
 
 Limits
     -   What a node that dies had stored is missed until the sinks have sent their queries again (``refresh_s``).

@@ -24,7 +24,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.tinymq.wire import DOWN, UP, Notification
+from workbench.protocols.tinymq.wire import UP, Notification
 from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, subtract, universe
 
 
@@ -85,11 +85,6 @@ def hop_to_key(overlay, place, key, shortcuts):
 def tree_of(message):
     """The tree in which a query, an event or a notification is routed."""
     return message.sink_tree if isinstance(message, Notification) else message.tree
-
-
-def way_to(place, neighbor):
-    """What a node takes a neighbor for to which it sends a message within the tree."""
-    return UP if neighbor == place.parent else DOWN
 
 
 def is_astray(overlay, message, way, sender, key_bits):

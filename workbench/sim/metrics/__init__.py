@@ -28,7 +28,7 @@ sample is known by its text among those its message carries. A protocol with fil
 tells in which messages its nodes did so (``changes`` of its class), and there a sample with another text stands for the
 first that has not arrived. Which sample was changed, and to what, is not told, so it is not checked.
 
-Why a delivery ratio is low, or not a number, ``run.explain()`` says (`workbench.sim.explain`).
+Why a delivery ratio is low, or not a number, ``run.explain()`` says (`workbench.analysis.explain`).
 """
 
 from __future__ import annotations

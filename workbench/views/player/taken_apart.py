@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from workbench.analysis.frames import frames as frames_of
 from workbench.errors import WorkbenchError
 from workbench.protocols.dissection import Field, take_apart
-from workbench.sim.frames import frames as frames_of
 from workbench.sim.trace import codes
 
 MOST_FRAMES = 2_000

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from workbench.errors import LinkError, ParameterError
 from workbench.protocols.dps import topics as topic_strings
 from workbench.protocols.dps.bloom import LENGTH
-from workbench.protocols.dps.udp.readings import now_s, reading_of
+from workbench.protocols.dps.udp.application import now_s, reading_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -261,7 +261,7 @@ class DPSMesh:
         return not self.nodes
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
-        """A publication that a node was given as `readings.reading_of` has it, with that node as the sink.
+        """A publication that a node was given as `application.reading_of` has it, with that node as the sink.
 
         None if none has come within ``timeout_s``.
         """

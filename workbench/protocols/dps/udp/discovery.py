@@ -363,7 +363,7 @@ class Discovery:
             self._mattered.add(neighbor)
         else:
             try:
-                self.node.ask_for_link(neighbor)
+                self.node.keeper.ask(neighbor, keep=False)
             except ParameterError:
                 self._drop("full")
             except LinkError:

@@ -30,7 +30,7 @@ class PrintedOverlay(Overlay):
 
     def has_no_key_yet(self, place, child):
         """As long as it has not acknowledged everything."""
-        return self.node.unicast.is_waiting_for(child)
+        return self.unicast.is_waiting_for(child)
 
     def named(self, now):
         """Infos name nobody."""
@@ -45,7 +45,7 @@ class PrintedTinyMQNode(TinyMQNode):
 
     def __init__(self, address, settings, random):
         TinyMQNode.__init__(self, address, settings, random)
-        self.overlay = PrintedOverlay(self, self.every_tree)
+        self.overlay = PrintedOverlay(address, settings, random, self.unicast, self)
         self.rendezvous = PrintedRendezvous(self)
         self._passed = RecentIds(settings.max_known)  # (tree, publisher, sequence) of events that were routed here
 

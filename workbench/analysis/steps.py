@@ -1,13 +1,13 @@
 """How the last proven step of a reading is looked for, for protocols' modules ``explain`` and for those without one.
 
-Each function returns a `workbench.sim.evidence.Step`, or None if the rows prove nothing.
+Each function returns a `workbench.analysis.evidence.Step`, or None if the rows prove nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail, dropped
+from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail, dropped
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:

@@ -4,18 +4,18 @@ Theory of operation
     Each sentence is a fact that the scenario or the rows of the run prove. Some are about the workload: no
     subscription, no publication, one too late for the other, attributes that do not match, no arcs between two nodes,
     a node that was off. The others are about readings that were expected and not delivered: one for each cause of their
-    accounts (`workbench.sim.accounts`), and what the radio lost. A protocol adds what only it knows in the module that
+    accounts (`analysis/accounts.py`), and what the radio lost. A protocol adds what only it knows in the module that
     its class names (``explain``), by these names, all of them optional:
 
-    sentences(scenario, missing)        sentences that the scenario proves; ``missing``: `workbench.sim.expected.Pairs`
+    sentences(scenario, missing)        sentences that the scenario proves; ``missing``: `analysis.expected.Pairs`
     clause(scenario, account)           the clause of a cause in the protocol's words, or None
-    last_step, CARRIERS, HARMLESS       how the accounts follow its messages (`workbench.sim.accounts`)
+    last_step, CARRIERS, HARMLESS       how the accounts follow its messages (`workbench.analysis.accounts`)
 
 Limits
     If several things went wrong, all of them are named, not the one that mattered most.
 
 Cost
-    That of `workbench.sim.accounts`.
+    That of `workbench.analysis.accounts`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from typing import Any
 
 import numpy as np
 
+from workbench.analysis import accounts
+from workbench.analysis.expected import Expected, by_text, expected
+from workbench.analysis.sentences import more, seconds
 from workbench.attributes.model import EQ, IS, TOPIC, Attribute
 from workbench.attributes.text import parse, to_text
 from workbench.protocols.protocol import Protocol
-from workbench.sim import accounts, workload
+from workbench.sim import workload
 from workbench.sim.columns import positions
-from workbench.sim.expected import Expected, by_text, expected
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.rows import Rows
 from workbench.sim.metrics.workload import Asked, Published, down_times, spells
 from workbench.sim.readings import Readings
-from workbench.sim.sentences import more, seconds
 
 LOW = 0.9  # A delivery ratio below it is worth a word.
 _SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published

@@ -1,4 +1,4 @@
-"""Words and sentences that the explanations of several protocols share; `workbench.sim.explain` puts them together."""
+"""Words and sentences that the explanations of several protocols share; `analysis/explain.py` puts them together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from workbench.sim.expected import Pairs
+from workbench.analysis.expected import Pairs
 
 
 def seconds(time_us: int) -> str:

@@ -4,7 +4,7 @@
         print(account.cause, account.node, account.rows)
 
 Theory of operation
-    A reading is followed by the frames that carry it (`workbench.sim.evidence`). A broadcast reading ends where the
+    A reading is followed by the frames that carry it (`analysis/evidence.py`). A broadcast reading ends where the
     shortest way from its holders to the subscriber begins. Where messages have a path of their own, the protocol's
     module (``explain`` of its class) follows them. Without a step the cause is "not_proven". The module may have
 
@@ -18,7 +18,7 @@ Limits
     reading in transit, the cause is "not_proven".
 
 Cost
-    That of `workbench.sim.expected`, a pass over the trace, and for each missing reading a scan of its rows.
+    That of `workbench.analysis.expected`, a pass over the trace, and for each missing reading a scan of its rows.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.analysis.expected import NEVER, Expected, expected
+from workbench.analysis.steps import broadcast_step, routed_step
 from workbench.sim import trace
-from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
-from workbench.sim.expected import NEVER, Expected, expected
 from workbench.sim.metrics.rows import Rows
-from workbench.sim.steps import broadcast_step, routed_step
 
 # Each cause, and which rows prove it. X is the account's node, Y its neighbor, s the subscriber. "Had the reading": X
 # is the publisher and sent it on its way (originated), or X received a message that carries it.

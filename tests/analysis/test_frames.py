@@ -5,8 +5,8 @@ import pytest
 
 import workbench as wb
 from tests.talker import Talker, TalkerNode, both_ways, play, say
+from workbench.analysis import frames as frames_module
 from workbench.errors import ParameterError, ScenarioError
-from workbench.sim import frames as frames_module
 from workbench.sim.kernel import Kernel
 from workbench.sim.run import Run
 

@@ -2,7 +2,7 @@
 
 Theory of operation
     One node stands in the middle of a small grid, alone: the fuzzer is everybody else. It gives the node frames of all
-    kinds (`workbench.sim.hail`) at random times, wakes it when it wants to be woken or later, and has its application
+    kinds (`fuzzing/hail.py`) at random times, wakes it when it wants to be woken or later, and has its application
     subscribe, unsubscribe and publish. Most steps of the clock are short, some are hours, and a few lead back. What the
     node sends comes back to it, too, as neighbors would send it.
 
@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 from workbench import draws, topology
 from workbench.attributes.text import parse
 from workbench.errors import FuzzError, ParameterError, WorkbenchError
+from workbench.fuzzing.hail import Frame, Hail
 from workbench.keywords import checked
 from workbench.protocols.contract import Node
 from workbench.protocols.protocol import Protocol
-from workbench.sim.hail import Frame, Hail
 from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Item, outage, publish, subscribe
 from workbench.topology.graphs import whole

@@ -5,18 +5,18 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from workbench.sim.accounts import missing
-from workbench.sim.explain import sentence
+from workbench.analysis.accounts import missing
+from workbench.analysis.explain import sentence
 
 
 def ends(run: Any, most: int = 200) -> list[str]:
     """Return a sentence for each reading that was not delivered, the last published first; at most ``most`` of them.
 
-    Warns that `workbench.sim.accounts.missing` takes its place. Raises ScenarioError if the run kept no trace.
+    Warns that `workbench.analysis.accounts.missing` takes its place. Raises ScenarioError if the run kept no trace.
     """
     warnings.warn(
-        "workbench.sim.why_not.ends goes with the next version; use workbench.sim.accounts.missing(run), and "
-        "workbench.sim.explain.sentence(scenario, account) for the words",
+        "workbench.analysis.why_not.ends goes with the next version; use workbench.analysis.accounts.missing(run), and "
+        "workbench.analysis.explain.sentence(scenario, account) for the words",
         DeprecationWarning,
         stacklevel=2,
     )

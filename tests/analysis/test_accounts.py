@@ -4,9 +4,9 @@ import networkx as nx
 import pytest
 
 import workbench as wb
-from workbench.sim import why_not
-from workbench.sim.accounts import CAUSES, accounts, missing
-from workbench.sim.explain import sentence
+from workbench.analysis import why_not
+from workbench.analysis.accounts import CAUSES, accounts, missing
+from workbench.analysis.explain import sentence
 
 IDEAL = wb.Radio(loss="none")
 LINE = wb.topology.line(5)

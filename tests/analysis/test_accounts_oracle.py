@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 
 from tests.repository import REPOSITORY
+from workbench.analysis.accounts import accounts
+from workbench.analysis.evidence import Evidence
 from workbench.protocols.tinymq import explain
 from workbench.protocols.tinymq.explain.copies import CopyRows
-from workbench.sim.accounts import accounts
-from workbench.sim.evidence import Evidence
 
 sys.path.append(str(REPOSITORY / "benchmarks"))
 from why_not_facts import Facts, Life

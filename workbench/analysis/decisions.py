@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.analysis.frames import LIVE
 from workbench.attributes.text import to_text
 from workbench.errors import ScenarioError
 from workbench.sim import engine
-from workbench.sim.frames import LIVE
 from workbench.sim.trace import Recorder, codes
 
 MOST = 2000  # decisions whose data are kept
