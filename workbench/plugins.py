@@ -44,7 +44,7 @@ class Plugin(NamedTuple):
 
 def names(kind: str, taken: Collection[str] = ()) -> list[str]:
     """Return the names of the plug-ins of a kind, without those that are ``taken``. Loads nothing."""
-    return [name for name in _provided.get(kind, _entries(kind)) if name not in taken]
+    return [name for name in (_provided[kind] if kind in _provided else _entries(kind)) if name not in taken]
 
 
 def load(kind: str, name: str) -> Any:

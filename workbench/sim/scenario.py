@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 import networkx as nx
 
-from workbench import attributes, public_names, topology
+from workbench import attributes, plugins, public_names, topology
 from workbench.errors import ParameterError, ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.protocols.protocol import Protocol, plain
@@ -391,14 +391,22 @@ def protocol_from_dict(values: Any) -> Protocol:
 def _protocol_class(name: str) -> type[Protocol]:
     if name in public_names.PROTOCOLS:
         return _public_class(name)
-    module, _, cls = name.partition(":")
-    # A file must not make us import anything: a protocol from elsewhere has to be there already.
-    found = getattr(sys.modules.get(module), cls, None) if cls else None
+    module, _, cls = name.rpartition(":")
+    # A file must not make us import anything: a protocol from elsewhere is a plug-in, or has to be there already.
+    found = getattr(sys.modules.get(module), cls, None)
     if isinstance(found, type) and issubclass(found, Protocol):
         return found
-    known = sorted(public_names.PROTOCOLS)
-    hint = f"import {module} first" if cls else f"known are {', '.join(known)}"
+    plugin = plugins.load("protocols", cls)
+    if plugin is not None and module in ("", plugin.__module__):
+        return plugin
+    known = sorted([*public_names.PROTOCOLS, *plugins.names("protocols")])
+    hint = f"import {module} first" if module else f"known are {', '.join(known)}"
     raise ScenarioError(f"the scenario's protocol {name!r} is not known here{meant(name, known)}; {hint}")
+
+
+def known_protocols() -> list[str]:
+    """Return the names of all protocols: the workbench's, and those of plug-ins."""
+    return sorted([*public_names.PROTOCOLS, *plugins.load_all("protocols", public_names.PROTOCOLS)])
 
 
 def _public_class(name: str) -> type[Protocol]:
