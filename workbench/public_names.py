@@ -10,7 +10,7 @@ PROTOCOLS = {
     "Diffusion": "protocols.diffusion",
     "Flooding": "protocols.flooding",
     "Gossip": "protocols.gossip",
-    "PrintedTinyMQ": "protocols.tinymq.printed",
+    "PrintedTinyMQ": "protocols.tinymq",
     "Pub2Sub": "protocols.tinymq.pub2sub",
     "TinyMQ": "protocols.tinymq",
 }
@@ -71,20 +71,51 @@ HOME = PROTOCOLS | {
     "ProcessRunner": "sweeps",
     "SparkRunner": "sweeps",
     "Sweep": "sweeps",
+    "coded_diffusion": "protocols.coded_diffusion",
+    "dps": "protocols.dps",
+    "tinymq": "protocols.tinymq",
     "attributes": "attributes",
-    "bloom": "protocols.dps.bloom",
     "datasets": "datasets",
     "draws": "draws",
     "errors": "errors",
-    "lessons": "lessons",
-    "fields": "coding.fields",
     "motes": "motes",
     "pipelines": "pipelines",
     "plans": "sweeps.plans",
     "replay": "pipelines.logs.replaying",
-    "rlnc": "coding.rlnc",
-    "topics": "protocols.dps.topics",
     "widgets": "widgets",
     "topology": "topology",
     "views": "views",
+}
+
+# Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for
+# one more version. Figures that only one lesson or paper needs are beside that notebook, so they need a checkout.
+FORMER = {
+    "workbench": {
+        "protocols.dps": "bloom topics",
+        "coding": "fields rlnc",
+        "notebooks": "lessons",
+    },
+    "workbench.views": {
+        "protocols.coded_diffusion.views": "coverage_chart decoding_maps",
+        "protocols.dps.views": "fill_chart filters_slides inspect_message mesh_of publication_path publications",
+        "protocols.dps.views.filters": "filters_drawing",
+        "protocols.tinymq.views": "overlay_of overlay_slides paper_network PAPER_ROOTS PAPER_SEED route route_drawing "
+        "route_slides",
+        "protocols.tinymq.views.stills": "overlay_drawing",
+        "notebooks.lessons.figures.chances": "completion_chart completion_probability completion_table "
+        "innovation_probability",
+        "notebooks.lessons.figures.decoding": "decoding_matrices decoding_steps step_through",
+        "notebooks.lessons.figures.mapping": "mapping_drawing mapping_strings mapping_table",
+        "notebooks.lessons.figures.pollution": "pollution_chart",
+        "notebooks.lessons.figures.publications": "publication_drawing publication_slides",
+        "notebooks.lessons.figures.repair": "repair_chart",
+        "notebooks.lessons.figures.topics": "bits_drawing routing_steps topic_bits topic_explorer",
+        "notebooks.lessons.figures.zones": "plane_drawing zones_drawing",
+        "notebooks.papers.figures.beside": "beside_chart beside_table",
+        "notebooks.papers.figures.facts": "paper_facts",
+        "notebooks.papers.figures.false_positives": "false_positive_chart false_positive_table vain_chart vain_table",
+        "notebooks.papers.figures.messages": "conversation message_explorer",
+        "notebooks.papers.figures.processes": "outcome_table processes_drawing",
+        "notebooks.papers.figures.trends": "printed_losses trees_chart trend_sentences trend_table",
+    },
 }

@@ -18,6 +18,7 @@ import workbench as wb
 from tests.families import examples
 from tests.network import Network
 from tests.talker import rows
+from workbench.coding.fields import field as field_of
 from workbench.protocols.coded_diffusion import CodedDiffusion, rules, wire
 from workbench.protocols.coded_diffusion.node import Decoded, Innovative
 from workbench.protocols.contract import Delivered, Dropped, Held, Originated
@@ -159,7 +160,7 @@ def test_rank_grows_if_and_only_if_a_packet_is_innovative(network):
 
 def rank(vectors, order):
     """The rank of some encoding vectors, by plain elimination."""
-    field, left, rank = wb.fields.field(order), [list(vector) for vector in vectors], 0
+    field, left, rank = field_of(order), [list(vector) for vector in vectors], 0
     for column in range(len(left[0]) if left else 0):
         pivot = next((row for row in left if row[column]), None)
         if pivot is None:

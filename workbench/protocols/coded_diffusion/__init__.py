@@ -81,9 +81,12 @@ Reference
 The node runs on a mote too (`node.py`); this file, which says what the protocol is, stays with the host.
 """
 
+from workbench.keywords import hand_out
 from workbench.protocols.coded_diffusion import wire
 from workbench.protocols.coded_diffusion.node import CodedDiffusionNode
 from workbench.protocols.protocol import Parameter, Protocol
+
+__all__ = ["CodedDiffusion"]
 
 PARAMETERS = (
     Parameter("generation_size", 2, 1, wire.LARGEST_GENERATION, "chunks", "the paper's evaluation; m, and its S"),
@@ -124,3 +127,6 @@ class CodedDiffusion(Protocol):
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """A packet's algebra costs what twenty receptions of a flood do."""
         return 20 * readings
+
+
+hand_out(__name__, {"views": "views"})
