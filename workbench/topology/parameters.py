@@ -111,4 +111,4 @@ def made(kind: str, values: Mapping[str, Any], name: str = "") -> nx.DiGraph:
     arguments = {one.name: values[one.name] for one in table_of(kind)}
     if kind in PROPAGATION:
         arguments["propagation"] = Propagation(**{one.name: values[one.name] for one in PROPAGATION[kind]})
-    return generator_of(kind)(**arguments)  # type: ignore[misc]
+    return generator_of(kind)(**arguments)

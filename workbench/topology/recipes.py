@@ -40,8 +40,10 @@ KINDS: dict[str, Callable[..., nx.DiGraph]] = {
 }
 
 
-def generator_of(kind: str) -> Callable[..., nx.DiGraph] | None:
-    """Return the generator of a kind, of the workbench or of a plug-in, or None."""
+def generator_of(kind: Any) -> Any:
+    """Return the generator of a kind, of the workbench or of a plug-in; None for anything else."""
+    if not isinstance(kind, str):
+        return None
     if kind in KINDS:
         return KINDS[kind]
     function = plugins.load("topologies", kind)
@@ -110,7 +112,7 @@ def from_dict(form: object) -> nx.DiGraph:
 
 def _can_be_repeated(recipe: Any) -> bool:
     kind = recipe.get("kind") if isinstance(recipe, Mapping) else None
-    if kind != "from_positions" and (not isinstance(kind, str) or generator_of(kind) is None):
+    if kind != "from_positions" and generator_of(kind) is None:
         return False
     try:
         return bool(json.loads(json.dumps(recipe, allow_nan=False)) == recipe)
@@ -122,7 +124,7 @@ def _from_recipe(recipe: Any) -> nx.DiGraph:
     kind = recipe.get("kind") if isinstance(recipe, Mapping) else None
     if kind == "from_positions":
         return _from_positions(recipe)
-    generator = generator_of(kind) if isinstance(kind, str) else None
+    generator = generator_of(kind)
     if generator is None:
         kinds = (*KINDS, *plugins.names("topologies", KINDS), "from_positions")
         hint = meant(kind, kinds)
@@ -130,7 +132,7 @@ def _from_recipe(recipe: Any) -> nx.DiGraph:
             f"The topology's recipe has the kind {kind!r:.60}{hint}; it must be one of {', '.join(kinds)}."
         )
     arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
-    return _call(kind, generator, arguments)
+    return _call(str(kind), generator, arguments)
 
 
 def _from_positions(recipe: Mapping[str, Any]) -> nx.DiGraph:
