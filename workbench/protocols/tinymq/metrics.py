@@ -77,7 +77,7 @@ def query_metrics(run: Run) -> dict[str, float]:
         everywhere[query].append(hops)
         if places[node].keys() & places[query[0]].keys():
             near[query].append(hops)
-    stored = _mean([len(hops) for hops in everywhere.values()])
+    stored = _mean([len(found) for found in everywhere.values()])
     shortest = [min(map(len, held.values())) for held in places.values() if held]
     with_zone = sum(bits <= run.scenario.protocol.key_bits for bits in shortest)
     return {
@@ -85,8 +85,8 @@ def query_metrics(run: Run) -> dict[str, float]:
         "queries_asked": len(asked),
         "stored_per_query": stored,
         "stored_per_tree": stored / len(trees) if trees else NOT_A_NUMBER,
-        "hops_own_tree": _mean([_mean(hops) for hops in near.values() if hops]),
-        "hops_all_trees": _mean([_mean(hops) for hops in everywhere.values() if hops]),
+        "hops_own_tree": _mean([_mean(found) for found in near.values() if found]),
+        "hops_all_trees": _mean([_mean(found) for found in everywhere.values() if found]),
     }
 
 
@@ -135,7 +135,7 @@ def repair_metrics(run: Run) -> dict[str, float]:
         "moved_nodes": len(moved),
         "affected_nodes": len(rekeyed | moved | unplaced),
         "unplaced_nodes": len(unplaced),
-        "cut_off_nodes": sum(all(node not in distances for distances in vectors[1]) for node in live),
+        "cut_off_nodes": sum(all(node not in one for one in vectors[1]) for node in live),
         "repair_s": max(0, int(times_us.max(initial=0)) - first_us) / 1e6,
     }
 
@@ -152,8 +152,8 @@ def _are(table: pa.Table, column: str, names: tuple[str, ...]) -> np.ndarray:
 
 def _some(table: pa.Table, events: tuple[str, ...], messages: tuple[str, ...] = ()) -> pa.Table:
     """The rows of some events, and of some messages if they are named."""
-    chosen = _are(table, "event", events)
-    return table.take(np.flatnonzero(chosen & _are(table, "message", messages) if messages else chosen))
+    found = _are(table, "event", events)
+    return table.take(np.flatnonzero(found & _are(table, "message", messages) if messages else found))
 
 
 def _rows(table: pa.Table, *columns: str) -> Iterator[tuple]:
