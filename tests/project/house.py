@@ -36,7 +36,7 @@ EXPERIMENTS = {"cli/demo.py"}
 ROOMS = (
     (
         *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords"),
-        *("folded_errors", "notice"),
+        *("folded_errors", "notice", "columns"),
     ),
     ("attributes", "coding"),
     ("contract",),
@@ -53,7 +53,7 @@ ROOMS = (
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
 CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "dissection")
-NAMELESS = (*("sim", "analysis", "fuzzing", "motes", "sweeps", "pipelines", "records", "views", "widgets", "cli"),)
+NAMELESS = ("sim", "analysis", "fuzzing", "motes", "sweeps", "pipelines", "records", "views", "widgets", "cli")
 
 # Part of a protocol -> the parts that it may import. "node" stands for the node and its other parts, "page" for what
 # has the Protocol class: the package's `__init__`, and modules that `public_names` lists.

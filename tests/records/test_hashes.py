@@ -2,8 +2,8 @@
 
 Each hash is the same on the reference engine and on the fast one, and on CPython 3.11, 3.12 and 3.13: `make
 test-pythons` plays them on each of these that is installed. If a hash changes, records that travel with figures no
-longer come out: that is a change of results, which belongs into the change log. So this list is not renewed together with
-tests/golden/digests.json.
+longer come out: that is a change of results, which belongs into the change log. So this list is not renewed together
+with tests/golden/digests.json.
 """
 
 import json

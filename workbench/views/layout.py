@@ -1,4 +1,4 @@
-"""The ground a network is drawn on: where its nodes are, which links and walls to draw, who is how far from a sink."""
+"""The layout of a network: positions of its nodes, links and walls to draw, hops of each node from a sink."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,12 +10,14 @@ from weakref import WeakKeyDictionary
 import networkx as nx
 import numpy as np
 
+from workbench.columns import cumcount, find_sorted, unique_inverse
+
 LINKS_PER_NODE = 8
 USABLE = 0.1  # of frames arrive
 
 
 @dataclass(frozen=True)
-class Plan:
+class Layout:
     """Positions and links as arrays; a node is known here by its place in ``ids``.
 
     ids: int64, ascending, shape (nodes,). x_m, y_m: float64, shape (nodes,).
@@ -33,10 +35,7 @@ class Plan:
     def place(self, nodes: np.ndarray) -> np.ndarray:
         """The places of some nodes, -1 for those that are not in the network."""
         nodes = np.asarray(nodes, dtype=np.int64)
-        if not len(self.ids):
-            return np.full(len(nodes), -1)
-        found = np.minimum(np.searchsorted(self.ids, nodes), len(self.ids) - 1)
-        return np.where(self.ids[found] == nodes, found, -1)
+        return find_sorted(nodes, self.ids)
 
     @cached_property
     def box_m(self) -> tuple[float, float, float, float]:
@@ -81,12 +80,12 @@ def _remembered(graph: nx.Graph, what: Any, make: Callable[[], Any]) -> Any:
     return known[what]
 
 
-def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Plan:
+def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Layout:
     """The plan of a topology graph (node attribute ``pos``, arc attribute ``pdr``, ``graph.graph["walls"]``)."""
     return _remembered(graph, ("plan", links_per_node), lambda: thinned(whole(graph), links_per_node))
 
 
-def whole(graph: nx.Graph) -> Plan:
+def whole(graph: nx.Graph) -> Layout:
     """The plan with all links."""
     ids = np.array(sorted(graph.nodes), dtype=np.int64)
     notes = []
@@ -100,11 +99,11 @@ def whole(graph: nx.Graph) -> Plan:
         notes.append(f"The positions of {some} are estimated from link quality, not measured.")
     xy = np.array([positions[node] for node in ids.tolist()], dtype=float).reshape(-1, 2)
     walls = np.array(graph.graph.get("walls") or [], dtype=float).reshape(-1, 4)
-    plan = Plan(ids, xy[:, 0], xy[:, 1], {}, walls, tuple(notes))
+    plan = Layout(ids, xy[:, 0], xy[:, 1], {}, walls, tuple(notes))
     return replace(plan, links=_pairs(graph, plan))
 
 
-def thinned(plan: Plan, links_per_node: int) -> Plan:
+def thinned(plan: Layout, links_per_node: int) -> Layout:
     """The plan with the best links of each node, and a note if these are not all."""
     links = _best(plan.links, plan, links_per_node)
     every = len(plan.links["a"])
@@ -133,7 +132,7 @@ def _hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
     return hops
 
 
-def _pairs(graph: nx.DiGraph, plan: Plan) -> dict[str, np.ndarray]:
+def _pairs(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
     """Each pair of linked nodes once, with the delivery ratio of either direction."""
     adjacency = list(graph.adjacency())  # of an undirected graph either direction of a link
     counts = [len(neighbors) for _, neighbors in adjacency]
@@ -146,14 +145,14 @@ def _pairs(graph: nx.DiGraph, plan: Plan) -> dict[str, np.ndarray]:
     one = np.repeat(plan.place(np.array([node for node, _ in adjacency])), counts)
     ends = np.stack([one, plan.place(np.fromiter(hearers, np.int64, sum(counts)))], axis=1)
     low, high = ends.min(axis=1), ends.max(axis=1)
-    key, pair = np.unique(low * len(plan.ids) + high, return_inverse=True)
+    key, pair = unique_inverse(low * len(plan.ids) + high)
     is_up = ends[:, 0] < ends[:, 1]
     pdr_ab, pdr_ba = np.zeros(len(key)), np.zeros(len(key))
     pdr_ab[pair[is_up]], pdr_ba[pair[~is_up]] = pdr[is_up], pdr[~is_up]
     return {"a": key // len(plan.ids), "b": key % len(plan.ids), "pdr_ab": pdr_ab, "pdr_ba": pdr_ba}
 
 
-def _best(links: dict[str, np.ndarray], plan: Plan, per_node: int) -> dict[str, np.ndarray]:
+def _best(links: dict[str, np.ndarray], plan: Layout, per_node: int) -> dict[str, np.ndarray]:
     """The links that are among the ``per_node`` best of either end: good ones first, of equally good ones the short."""
     a, b = links["a"], links["b"]
     length = np.hypot(plan.x_m[a] - plan.x_m[b], plan.y_m[a] - plan.y_m[b])
@@ -163,6 +162,5 @@ def _best(links: dict[str, np.ndarray], plan: Plan, per_node: int) -> dict[str, 
     link = np.concatenate([np.arange(count), np.arange(count)])
     order = np.lexsort((length[link], -quality[link], ends))
     ends = ends[order]
-    rank = np.arange(len(ends)) - np.searchsorted(ends, ends, "left")
-    kept = np.unique(link[order][rank < per_node])
+    kept = np.unique(link[order][cumcount(ends) < per_node])
     return {name: column[kept] for name, column in links.items()}
