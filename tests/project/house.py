@@ -36,7 +36,7 @@ EXPERIMENTS = {"cli/demo.py"}
 ROOMS = (
     (
         *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords"),
-        *("folded_errors", "notice"),
+        *("folded_errors", "notice", "columns"),
     ),
     ("attributes", "coding"),
     ("contract",),

@@ -33,8 +33,7 @@ import pyarrow as pa
 from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.analysis.expected import NEVER, Expected, expected
 from workbench.analysis.steps import broadcast_step, routed_step
-from workbench.sim import trace
-from workbench.sim.metrics.rows import Rows
+from workbench.sim.rows import Columns
 
 # Each cause, and which rows prove it. X is the account's node, Y its neighbor, s the subscriber. "Had the reading": X
 # is the publisher and sent it on its way (originated), or X received a message that carries it.
@@ -108,9 +107,10 @@ def accounts(run: Any) -> list[Account]:
 
     Raises ScenarioError if the run kept no trace.
     """
-    found = expected(run.scenario, Rows(run.trace))
+    rows = Columns(run.trace)
+    found = expected(run.scenario, rows)
     pairs = found.pairs.those(found.pairs.hops >= 0)
-    done = _delivered(run.trace, found, pairs.those(pairs.delivery != NEVER))
+    done = _delivered(rows, found, pairs.those(pairs.delivery != NEVER))
     done += missing(run, found)
     return sorted(done, key=lambda account: (account.subscriber, account.subscription, account.published_us))
 
@@ -123,7 +123,7 @@ def missing(
     ``found``: what `expected` returned for this run. ``most``: only the last so many. ``look`` is called now and then;
     an error that it raises ends the search.
     """
-    found = found or expected(run.scenario, Rows(run.trace))
+    found = found or expected(run.scenario, Columns(run.trace))
     pairs = found.missing
     order = np.argsort(found.publications.time_us[pairs.publication], kind="stable")
     pairs = pairs.those(order[max(0, len(order) - (len(order) if most is None else most)) :])
@@ -143,9 +143,8 @@ def missing(
 # Delivered
 
 
-def _delivered(table: pa.Table, found: Expected, pairs: Any) -> list[Account]:
-    events, names = trace.codes(table.column("event"))
-    rows = np.flatnonzero(events == (names.index("delivered") if "delivered" in names else -1))[pairs.delivery]
+def _delivered(trace: Columns, found: Expected, pairs: Any) -> list[Account]:
+    rows = trace.where(event="delivered")[pairs.delivery]
     asked, published = found.subscriptions, found.publications
     columns = (
         published.node[pairs.publication],
@@ -153,7 +152,7 @@ def _delivered(table: pa.Table, found: Expected, pairs: Any) -> list[Account]:
         published.time_us[pairs.publication],
         asked.node[pairs.subscription],
         asked.number[pairs.subscription],
-        table.column("time_us").to_numpy()[rows],
+        trace["time_us"][rows],
         rows,
     )
     return [

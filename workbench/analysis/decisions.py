@@ -20,13 +20,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from workbench.analysis.frames import LIVE
 from workbench.attributes.text import to_text
 from workbench.errors import ScenarioError
 from workbench.sim import engine
-from workbench.sim.trace import Recorder, codes
+from workbench.sim.rows import Columns
+from workbench.sim.trace import Recorder
 
 MOST = 2000  # decisions whose data are kept
 
@@ -54,13 +53,8 @@ class Decisions(NamedTuple):
 
 def told_by_trace(run: Any) -> Counter[tuple[str, int, str]]:
     """How many messages filters replaced and dropped, {(messages, filter's key, did): count}, as the trace tells."""
-    trace, event = run.trace, run.scenario.protocol.changes[:1]
-    events, names = codes(trace["event"])
-    if not event or event[0] not in names:
-        return Counter()
-    rows = np.flatnonzero(events == names.index(event[0]))
-    columns = trace.select(("message", "value", "detail")).take(rows).to_pydict()
-    return Counter(zip(columns["message"], columns["value"], columns["detail"], strict=True))
+    rows = Columns(run.trace).of(*run.scenario.protocol.changes[:1])
+    return Counter((row.message, row.value, row.detail) for row in rows)
 
 
 def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | None = None) -> Decisions:

@@ -21,11 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from workbench.sim import trace
-from workbench.sim.columns import row_keys
+from workbench.columns import argsort, first_rows, shared_keys
+from workbench.sim.rows import Columns, Row
 
-_NUMBERS = "time_us", "node", "peer", "origin", "sequence", "value", "size_B"
-_TEXTS = "event", "message", "detail"
 _FOLLOWED = [
     "originated",
     "sent",
@@ -40,22 +38,6 @@ _FOLLOWED = [
     "innovative",
     "event_matched",
 ]
-
-
-class Row(NamedTuple):
-    """A row of the trace, with its position there."""
-
-    position: int
-    time_us: int
-    node: int
-    peer: int
-    origin: int
-    sequence: int
-    value: int
-    size_B: int
-    event: str
-    message: str
-    detail: str
 
 
 class Step(NamedTuple):
@@ -90,17 +72,21 @@ class Trail:
     A holder is the publisher, once it has sent the reading on its way, or a node that received a message with it.
     """
 
-    def __init__(self, rows: _Slice, harmless: Collection[str]) -> None:
-        self._rows = rows
+    def __init__(self, columns: Columns, indices: np.ndarray, harmless: Collection[str]) -> None:
+        self._columns = columns
+        self._indices = indices
         self._harmless = frozenset(harmless)
-        self._found: dict[str, list[Row]] = {}
+        self._of: dict[str, list[Row]] = {}
         self._losses: dict[int, dict[int, Row]] = {}
 
     def of(self, event: str) -> list[Row]:
         """Return the rows of an event."""
-        if event not in self._found:
-            self._found[event] = self._rows.of(event)
-        return self._found[event]
+        if event not in self._of:
+            self._of[event] = self._columns.listed(self._where(event))
+        return self._of[event]
+
+    def _where(self, event: str) -> np.ndarray:
+        return self._columns.where(self._indices, event=event)
 
     def at(self, event: str, node: int) -> list[Row]:
         """Return the rows of an event at a node."""
@@ -108,16 +94,16 @@ class Trail:
 
     def only(self, message: str) -> Trail:
         """Return the rows of messages of one name."""
-        return Trail(self._rows.only(message), self._harmless)
+        return Trail(self._columns, self._columns.where(self._indices, message=message), self._harmless)
 
     @cached_property
     def rows(self) -> list[Row]:
         """All rows that are followed, in order."""
-        return self._rows.all()
+        return self._columns.listed(self._indices)
 
     def those(self, positions: Collection[int]) -> Trail:
         """Return the rows at some positions of the trace."""
-        return Trail(self._rows.those(positions), self._harmless)
+        return Trail(self._columns, self._indices[np.isin(self._indices, list(positions))], self._harmless)
 
     @cached_property
     def drops(self) -> list[Row]:
@@ -127,7 +113,9 @@ class Trail:
     @cached_property
     def holders(self) -> dict[int, Row]:
         """Node -> the first row that shows it with the reading."""
-        holders = {row.node: row for row in reversed(self._rows.firsts("received"))}
+        received = self._where("received")
+        firsts = received[first_rows(self._columns["node"][received])]
+        holders = {row.node: row for row in reversed(self._columns.listed(firsts))}
         holders.update((row.node, row) for row in reversed(self.of("originated")))
         return holders
 
@@ -148,9 +136,11 @@ class Trail:
     def losses(self, sender: int) -> dict[int, Row]:
         """Return receiver -> the last row "lost" of a sender's frames, if the receiver got none of them."""
         if sender not in self._losses:
-            got = {row.node for row in self._rows.of("received", sender)}
-            lost = self._rows.of("lost", sender)
-            self._losses[sender] = {row.node: row for row in lost if row.node not in got}
+            received, lost = (self._where(event) for event in ("received", "lost"))
+            peer, node = self._columns["peer"], self._columns["node"]
+            got = set(node[received[peer[received] == sender]].tolist())
+            rows = self._columns.listed(lost[peer[lost] == sender])
+            self._losses[sender] = {row.node: row for row in rows if row.node not in got}
         return self._losses[sender]
 
     def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
@@ -190,45 +180,6 @@ def given_up(row: Row) -> Step:
     return Step(cause, row.node, None, row.time_us, row.detail, (row,))
 
 
-class _Slice:
-    """The rows of one reading: indices into the columns of the evidence."""
-
-    def __init__(self, evidence: Evidence, indices: np.ndarray) -> None:
-        self._evidence = evidence
-        self._indices = indices
-        self._events = evidence.codes["event"][indices]
-
-    def _chosen(self, event: str) -> np.ndarray:
-        return self._indices[self._events == self._evidence.code("event", event)]
-
-    def only(self, message: str) -> _Slice:
-        """Return the rows of messages of one name."""
-        evidence = self._evidence
-        is_one = evidence.codes["message"][self._indices] == evidence.code("message", message)
-        return _Slice(evidence, self._indices[is_one])
-
-    def those(self, positions: Collection[int]) -> _Slice:
-        """Return the rows at some positions of the trace."""
-        return _Slice(self._evidence, self._indices[np.isin(self._indices, list(positions))])
-
-    def all(self) -> list[Row]:
-        """Return all rows."""
-        return self._evidence.rows(self._indices)
-
-    def of(self, event: str, peer: int | None = None) -> list[Row]:
-        """Return the rows of an event, or those with a peer."""
-        chosen = self._chosen(event)
-        if peer is not None:
-            chosen = chosen[self._evidence.numbers["peer"][chosen] == peer]
-        return self._evidence.rows(chosen)
-
-    def firsts(self, event: str) -> list[Row]:
-        """Return each node's first row of an event."""
-        chosen = self._chosen(event)
-        _, first = np.unique(self._evidence.numbers["node"][chosen], return_index=True)
-        return self._evidence.rows(chosen[np.sort(first)])
-
-
 class Evidence:
     """The trace of a run.
 
@@ -239,10 +190,7 @@ class Evidence:
     def __init__(self, scenario: Any, table: pa.Table, carriers: Collection[str], harmless: Collection[str]) -> None:
         self.scenario = scenario
         self.graph = scenario.topology
-        self.numbers = {name: table.column(name).to_numpy() for name in _NUMBERS}
-        coded = {name: trace.codes(table.column(name)) for name in _TEXTS}
-        self.codes = {name: column for name, (column, _) in coded.items()}
-        self.texts = {name: texts for name, (_, texts) in coded.items()}
+        self.columns = Columns(table)
         self._of: dict[str, list[Row]] = {}
         self._by_node: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._at: dict[tuple, list[Row]] = {}
@@ -254,23 +202,10 @@ class Evidence:
 
     # Rows
 
-    def code(self, column: str, text: str) -> int:
-        """Return the code of a text in a column, -1 if it does not occur."""
-        texts = self.texts[column]
-        return texts.index(text) if text in texts else -1
-
-    def rows(self, indices: np.ndarray) -> list[Row]:
-        """Return some rows of the trace."""
-        if not len(indices):
-            return []
-        numbers = [self.numbers[name][indices].tolist() for name in _NUMBERS]
-        texts = [[self.texts[name][code] for code in self.codes[name][indices].tolist()] for name in _TEXTS]
-        return list(map(Row, indices.tolist(), *numbers, *texts))
-
     def of(self, event: str) -> list[Row]:
         """Return all rows of an event."""
         if event not in self._of:
-            self._of[event] = self.rows(np.flatnonzero(self.codes["event"] == self.code("event", event)))
+            self._of[event] = self.columns.of(event)
         return self._of[event]
 
     def by(self, event: str, key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
@@ -290,15 +225,15 @@ class Evidence:
     def _select(self, event: str, node: int, equal: Mapping[str, int]) -> list[Row]:
         some = self._indices(event, node)
         for name, number in equal.items():
-            some = some[self.numbers[name][some] == number]
-        return self.rows(some)
+            some = some[self.columns[name][some] == number]
+        return self.columns.listed(some)
 
     def _indices(self, event: str, node: int) -> np.ndarray:
         """Return the indices of the rows of an event at a node, ascending."""
         if event not in self._by_node:
-            chosen = np.flatnonzero(self.codes["event"] == self.code("event", event))
-            nodes = self.numbers["node"][chosen]
-            order = np.argsort(nodes, kind="stable")
+            chosen = self.columns.where(event=event)
+            nodes = self.columns["node"][chosen]
+            order = argsort(nodes)
             self._by_node[event] = chosen[order], nodes[order]
         chosen, nodes = self._by_node[event]
         return chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
@@ -312,33 +247,26 @@ class Evidence:
     def sent_after(self, node: int, index: int) -> list[Row]:
         """Return the last frame that a node sent after a row of the trace, as a list of at most one row."""
         last = self._indices("sent", node)[-1:]
-        return self.rows(last[last > index])
+        return self.columns.listed(last[last > index])
 
     # Readings
 
     def follow(self, readings: Collection[tuple[int, int]]) -> None:
         """Collect the rows of these readings (publisher, number)."""
-        columns = self.numbers
-        originated = np.flatnonzero(self.codes["event"] == self.code("event", "originated"))
+        columns = self.columns
+        originated = columns.where(event="originated")
         wanted = set(readings)
-        own = list(zip(columns["node"][originated].tolist(), columns["value"][originated].tolist(), strict=True))
+        own = list(columns.tuples(originated, "node", "value"))
         originated = originated[np.array([reading in wanted for reading in own], bool)]
         own = [reading for reading in own if reading in wanted]
-        names = set(self._carriers) or {
-            self.texts["message"][code] for code in set(self.codes["message"][originated].tolist())
-        }
-        numbers = [self.code("message", name) for name in names]
-        events = [self.code("event", name) for name in _FOLLOWED]
-        is_one = _is_among(self.codes["message"], numbers, len(self.texts["message"]))
-        is_one &= _is_among(self.codes["event"], events, len(self.texts["event"]))
-        some = np.flatnonzero(is_one)
-        keys, messages = row_keys(
+        some = columns.where(event=_FOLLOWED, message=self._carriers or columns.coded("message", originated)[1])
+        keys, messages = shared_keys(
             (columns["origin"][some], columns["sequence"][some]),
             (columns["origin"][originated], columns["sequence"][originated]),
         )
         is_wanted = np.isin(keys, messages)
         some, keys = some[is_wanted], keys[is_wanted]
-        order = np.argsort(keys, kind="stable")
+        order = argsort(keys)
         some, keys = some[order], keys[order]
         first, last = np.searchsorted(keys, messages), np.searchsorted(keys, messages, side="right")
         slices: dict[tuple[int, int], list[np.ndarray]] = {}
@@ -347,7 +275,7 @@ class Evidence:
         for reading in wanted:
             parts = slices.get(reading, [np.zeros(0, np.int64)])
             rows = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
-            self._trails[reading] = Trail(_Slice(self, rows), self._harmless)
+            self._trails[reading] = Trail(columns, rows, self._harmless)
 
     def trail(self, publisher: int, number: int) -> Trail:
         """Return the trail of a reading that was passed to `follow`; KeyError for any other."""
@@ -451,9 +379,3 @@ class Evidence:
                         before.append(sender)
             edge, hops = before, hops + 1
         yield from found
-
-
-def _is_among(codes: np.ndarray, wanted: Collection[int], count: int) -> np.ndarray:
-    table = np.zeros(count + 1, bool)
-    table[[code for code in wanted if code >= 0]] = True
-    return table[codes]

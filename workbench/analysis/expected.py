@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.sim.columns import positions, ranges
+from workbench.columns import find_last, ranges, split_rows, unique_inverse
 from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.deliveries import samples_of
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import paths_of
-from workbench.sim.metrics.rows import Rows
 from workbench.sim.metrics.workload import Asked, Published, publications, spells, subscriptions
+from workbench.sim.rows import Columns
 
 NEVER = -1
 
@@ -62,7 +62,7 @@ class Expected(NamedTuple):
         return self.pairs.those((self.pairs.hops >= 0) & (self.pairs.delivery == NEVER))
 
 
-def expected(scenario: Any, rows: Rows) -> Expected:
+def expected(scenario: Any, rows: Columns) -> Expected:
     """Return what the rows of a run show of each publication and each subscription that it matches."""
     asked, published, matching = subscriptions(rows), publications(rows), matching_of(scenario.protocol)
     samples = samples_of(asked, published, matching)
@@ -72,15 +72,17 @@ def expected(scenario: Any, rows: Rows) -> Expected:
     arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
     # The first delivery of each pair: `positions` returns the last of equal rows.
     first = arrived.subscription[::-1], arrived.publication[::-1]
-    place = positions((subscription, publication), first)
+    place = find_last((subscription, publication), first)
     delivery = np.append(arrived.row[::-1], NEVER)[place]
     return Expected(asked, published, matching, samples, Pairs(subscription, publication, *nodes, *hops, delivery))
 
 
-def _pairs(rows: Rows, asked: Asked, published: Published, samples: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(
+    rows: Columns, asked: Asked, published: Published, samples: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     lasting = spells(asked, rows)
     subscription, publication = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for numbers, mine in zip(samples, by_text(asked.what[lasting.subscription], asked), strict=True):
+    for numbers, mine in zip(samples, split_rows(asked.what[lasting.subscription], len(samples)), strict=True):
         matching = np.flatnonzero(numbers[published.what] > 0)
         begins = np.searchsorted(published.time_us[matching], lasting.first_us[mine])
         counts = np.searchsorted(published.time_us[matching], lasting.last_us[mine]) - begins
@@ -92,7 +94,7 @@ def _pairs(rows: Rows, asked: Asked, published: Published, samples: list[np.ndar
 def _hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the hops (o,) from publishers to sinks, and back."""
     paths = paths_of(scenario.topology)
-    sinks, row = np.unique(paths.indices(sink), return_inverse=True)
+    sinks, row = unique_inverse(paths.indices(sink))
     column = paths.indices(publisher)
     lengths = np.full((2, len(sink)), -1)
     for direction, some in enumerate((paths.hops_to(sinks), paths.hops_from(sinks))):
@@ -100,9 +102,3 @@ def _hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.nd
             here = np.flatnonzero((first <= row) & (row < first + len(hops)))
             lengths[direction, here] = hops[row[here] - first, column[here]]
     return lengths[0], lengths[1]
-
-
-def by_text(what: np.ndarray, asked: Asked) -> list[np.ndarray]:
-    """Return for each text of a subscription the indices of the rows (n,) with it, ascending."""
-    order = np.argsort(what, kind="stable")
-    return np.split(order, np.searchsorted(what[order], np.arange(1, len(asked.texts))))[: len(asked.texts)]

@@ -27,17 +27,17 @@ from typing import Any
 import numpy as np
 
 from workbench.analysis import accounts
-from workbench.analysis.expected import Expected, by_text, expected
+from workbench.analysis.expected import Expected, expected
 from workbench.analysis.sentences import more, seconds
 from workbench.attributes.model import EQ, IS, TOPIC, Attribute
 from workbench.attributes.text import parse, to_text
+from workbench.columns import find_last, split_rows
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
-from workbench.sim.columns import positions
 from workbench.sim.metrics.matching import matching_of
-from workbench.sim.metrics.rows import Rows
 from workbench.sim.metrics.workload import Asked, Published, down_times, spells
 from workbench.sim.readings import Readings
+from workbench.sim.rows import Columns
 
 LOW = 0.9  # A delivery ratio below it is worth a word.
 _SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published
@@ -74,7 +74,7 @@ def hint(delivery_ratio: float) -> str:
 
 def explain(run: Any) -> Explanation:
     """Return why a run delivered little or nothing."""
-    scenario, metrics, rows = run.scenario, run.metrics, Rows(run._rows)
+    scenario, metrics, rows = run.scenario, run.metrics, Columns(run._rows)
     found = expected(scenario, rows)
     asked, published, samples = found.subscriptions, found.publications, found.samples
     sentences = [
@@ -233,7 +233,7 @@ def _after_the_end(scenario: Any) -> Iterator[str]:
             yield f"{what} ({_shown(late[0])}) starts at {late[0].start_s:g} s, and {ends}{more(len(late))}."
 
 
-def _while_down(scenario: Any, rows: Rows) -> Iterator[str]:
+def _while_down(scenario: Any, rows: Columns) -> Iterator[str]:
     down = down_times(rows)
     if not down:
         return
@@ -253,17 +253,17 @@ def _while_down(scenario: Any, rows: Rows) -> Iterator[str]:
 
 
 def _at_other_times(
-    rows: Rows, asked: Asked, published: Published, samples: list[np.ndarray], is_any_expected: bool
+    rows: Columns, asked: Asked, published: Published, samples: list[np.ndarray], is_any_expected: bool
 ) -> Iterator[str]:
     """Subscriptions that publications match, but none in the time in which they last and their node is up.
 
     What was delivered all the same, as messages may wait for a sink, is spoken of only where nothing was expected.
     """
-    got = positions((asked.node, asked.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
+    got = find_last((asked.node, asked.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
     got &= is_any_expected
     lasting = spells(asked, rows)
     found: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
-    for numbers, mine in zip(samples, by_text(asked.what, asked), strict=True):
+    for numbers, mine in zip(samples, split_rows(asked.what, len(asked.texts)), strict=True):
         times = published.time_us[numbers[published.what] > 0]
         for index in mine[~got[mine]].tolist() if len(times) else ():
             ups = slice(*np.searchsorted(lasting.subscription, (index, index + 1)).tolist())

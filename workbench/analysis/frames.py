@@ -38,7 +38,8 @@ from workbench.protocols.contract import NOBODY
 from workbench.sim import engine
 from workbench.sim.air import Transmission
 from workbench.sim.kernel import FRAME_END, Kernel
-from workbench.sim.trace import Recorder, codes
+from workbench.sim.rows import Columns
+from workbench.sim.trace import Recorder
 from workbench.topology.graphs import is_number, is_whole
 
 LIVE = "motes"  # `Run.engine` of a live run
@@ -65,8 +66,7 @@ def frames(
             "run the scenario in the simulator, or on motes in lockstep, to have them"
         )
     trace = run.trace
-    events, names = codes(trace["event"])
-    sent = np.flatnonzero(events == (names.index("sent") if "sent" in names else -1))
+    sent = Columns(trace).where(event="sent")
     wanted = _wanted(trace, sent, rows, until_s, most)
     ear = _Ear(trace, sent, wanted, look)
     if len(wanted):

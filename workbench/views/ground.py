@@ -10,6 +10,8 @@ from weakref import WeakKeyDictionary
 import networkx as nx
 import numpy as np
 
+from workbench.columns import cumcount, find_sorted, unique_inverse
+
 LINKS_PER_NODE = 8
 USABLE = 0.1  # of frames arrive
 
@@ -33,10 +35,7 @@ class Plan:
     def place(self, nodes: np.ndarray) -> np.ndarray:
         """The places of some nodes, -1 for those that are not in the network."""
         nodes = np.asarray(nodes, dtype=np.int64)
-        if not len(self.ids):
-            return np.full(len(nodes), -1)
-        found = np.minimum(np.searchsorted(self.ids, nodes), len(self.ids) - 1)
-        return np.where(self.ids[found] == nodes, found, -1)
+        return find_sorted(nodes, self.ids)
 
     @cached_property
     def box_m(self) -> tuple[float, float, float, float]:
@@ -146,7 +145,7 @@ def _pairs(graph: nx.DiGraph, plan: Plan) -> dict[str, np.ndarray]:
     one = np.repeat(plan.place(np.array([node for node, _ in adjacency])), counts)
     ends = np.stack([one, plan.place(np.fromiter(hearers, np.int64, sum(counts)))], axis=1)
     low, high = ends.min(axis=1), ends.max(axis=1)
-    key, pair = np.unique(low * len(plan.ids) + high, return_inverse=True)
+    key, pair = unique_inverse(low * len(plan.ids) + high)
     is_up = ends[:, 0] < ends[:, 1]
     pdr_ab, pdr_ba = np.zeros(len(key)), np.zeros(len(key))
     pdr_ab[pair[is_up]], pdr_ba[pair[~is_up]] = pdr[is_up], pdr[~is_up]
@@ -163,6 +162,5 @@ def _best(links: dict[str, np.ndarray], plan: Plan, per_node: int) -> dict[str, 
     link = np.concatenate([np.arange(count), np.arange(count)])
     order = np.lexsort((length[link], -quality[link], ends))
     ends = ends[order]
-    rank = np.arange(len(ends)) - np.searchsorted(ends, ends, "left")
-    kept = np.unique(link[order][rank < per_node])
+    kept = np.unique(link[order][cumcount(ends) < per_node])
     return {name: column[kept] for name, column in links.items()}

@@ -21,11 +21,11 @@ from workbench.coding.fields import Field
 from workbench.coding.rlnc import Decoder
 from workbench.errors import ParameterError
 from workbench.protocols.coded_diffusion.views.ranks import Progress, progress
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.event import Event, of_event
-from workbench.views.player.columns import read
 from workbench.views.stepper import Stepper
 
 MOST_SYMBOLS = 4
@@ -305,7 +305,7 @@ def _matrix(drawing: Drawing, x: float, y: float, size: int, pivots: Sequence[in
 
 def _packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[int, ...]]]:
     """(time, pivots in the order in which they came) after each innovative packet of a node."""
-    columns = of_event(read(trace), spread.event)
+    columns = of_event(Columns(trace), spread.event)
     rows = columns.where(event="innovative")
     rows = rows[columns["node"][rows] == node]
     found: list[tuple[int, tuple[int, ...]]] = []

@@ -10,10 +10,10 @@ import networkx as nx
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.sim.rows import Columns
 from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
-from workbench.views.player.columns import read
 
 
 def spoiled_by_distance(run: Any, hostile: int) -> dict[int, float]:
@@ -21,7 +21,7 @@ def spoiled_by_distance(run: Any, hostile: int) -> dict[int, float]:
 
     Shares are means over the events of a run with a trace.
     """
-    columns = read(run.trace)
+    columns = Columns(run.trace)
     rows = columns.where(event="dropped", detail="corrupt")
     events = len(columns.where(event="originated"))
     spoiled = {*zip(*(columns[name][rows].tolist() for name in ("node", "origin", "sequence")), strict=True)}

@@ -13,11 +13,11 @@ from typing import Any
 from workbench.protocols.dps.views.filters import MESH, NAMES, WIDTH, named, noted
 from workbench.protocols.dps.views.layers import MOST_LABELS, PUBLICATIONS, way_layer
 from workbench.protocols.dps.views.paths import Path, publication_path, steps_of
+from workbench.sim.rows import Columns
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import draw
 from workbench.views.layers import Seen, Way, Ways
-from workbench.views.player.columns import read
 from workbench.views.seeing import see
 from workbench.views.stepper import Stepper
 
@@ -48,7 +48,7 @@ def publication_slides(run: Any, which: int = 0, width: int = WIDTH) -> Stepper:
 def _drawn(run: Any, way: Path, steps: Sequence[int], width: int) -> list[Drawing]:
     """A path up to some of its hops."""
     seen = see(run)
-    own = way_layer(steps_of(read(run.trace), [way.what]), seen.duration_us)
+    own = way_layer(steps_of(Columns(run.trace), [way.what]), seen.duration_us)
     seen = replace(seen, layers=(*(one for one in seen.layers if one.name != PUBLICATIONS), own))
     return [_up_to(seen, way, step, width) for step in steps]
 

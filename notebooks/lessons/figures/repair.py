@@ -26,6 +26,7 @@ from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.layers import COUNTS, repair_steps
 from workbench.protocols.tinymq.views.overlay import overlay_of
+from workbench.sim.rows import Columns
 from workbench.views import caption
 from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart
@@ -33,7 +34,6 @@ from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
 from workbench.views.layers import Table
 from workbench.views.nodes import failing, subscribed
-from workbench.views.player.columns import Columns, read
 
 WIDTH = 760
 STEPS = 30
@@ -52,7 +52,7 @@ class Arrival(NamedTuple):
 
 def arrivals(run: Any) -> list[Arrival]:
     """All samples that were due, in order of publication."""
-    columns = read(run.trace)
+    columns = Columns(run.trace)
     duration_us = round(run.scenario.duration_s * 1e6)
     down: dict[int, list[tuple[int, int]]] = {}
     for node, start_us, end_us in _rows(failing(columns, duration_us), "node", "from_us", "until_us"):

@@ -21,12 +21,12 @@ from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Dimension, Mapping
 from workbench.protocols.tinymq.views.looks import NOBODY, QUERIES, depth_colour, ink_on, load_colour, tree_colour
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.protocols.tinymq.views.told import as_spans
 from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, blocks, stored_boxes, zone_table, zones_at
 from workbench.views import caption, palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.figure import time_us_of
+from workbench.views.layers import as_spans
 from workbench.views.legend import Entry, legend_drawing
 
 WIDTH = 900

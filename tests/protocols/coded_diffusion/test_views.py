@@ -18,13 +18,13 @@ from workbench.protocols.coded_diffusion.views import (
     figures as decoding_figures,
 )
 from workbench.protocols.coded_diffusion.views import layers, ranks
+from workbench.sim.rows import Columns
 from workbench.sim.trace import SCHEMA
 from workbench.views import drawing, palette
 from workbench.views import event as events
 from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
 from workbench.views.inspector import inspect_node
-from workbench.views.player.columns import read
 from workbench.views.seeing import see
 
 SECOND = 1_000_000
@@ -48,7 +48,8 @@ def trace_of(*rows):
 
 def seen_of(trace, duration_us=100):
     return [
-        (one.node, one.value, one.text, one.from_us, min(one.until_us, duration_us)) for one in ranks.ranks(read(trace))
+        (one.node, one.value, one.text, one.from_us, min(one.until_us, duration_us))
+        for one in ranks.ranks(Columns(trace))
     ]
 
 
@@ -103,7 +104,7 @@ def test_a_run_that_gives_a_generation_up_shows_no_rank_of_it_any_more():
     ).run(engine="reference")
     rows = run.trace.to_pylist()
     given_up = {(row["node"], row["sequence"]): row["time_us"] for row in rows if row["detail"] == "expired"}
-    spans = ranks.ranks(read(run.trace))
+    spans = ranks.ranks(Columns(run.trace))
     ends = {(span.node, span.sequence): span.until_us for span in spans if (span.node, span.sequence) in given_up}
     assert given_up
     assert ends == given_up
@@ -130,7 +131,7 @@ def test_the_generation_size_is_that_with_which_the_node_began_its_matrix():
         (50, 1, "generation_begun", 2, ""),
         (50, 1, "innovative", 1, "1"),
     )
-    lasting = ranks.lasting(read(begun))
+    lasting = ranks.lasting(Columns(begun))
     assert lasting.size.tolist() == [5, 3, 5, 2] and lasting.follows.tolist() == [False, False, True, False]
     assert seen_of(begun) == [(1, 1, "0", 10, 40), (2, 1, "2", 20, 100), (1, 2, "0 4", 40, 50), (1, 1, "1", 50, 100)]
 
@@ -191,12 +192,12 @@ def test_coverage_grows_from_the_source_to_what_the_metrics_say(run):
     shares = ranks.progress(run.trace).coverage(25, ages_s)
     assert shares[0] == 1 / 25
     assert (np.diff(shares) >= 0).all()
-    last = [ranks.progress(run.trace, one).coverage(25, [4])[0] for one in events.events_of(read(run.trace))]
+    last = [ranks.progress(run.trace, one).coverage(25, [4])[0] for one in events.events_of(Columns(run.trace))]
     assert np.mean(last) == pytest.approx(run.metrics["coverage"])
 
 
 def test_the_part_of_a_trace_about_one_event_leaves_out_the_others(run):
-    columns = read(run.trace)
+    columns = Columns(run.trace)
     assert events.events_of(columns) == [(12, 0), (12, 1)]
     part = events.of_event(columns, (12, 1))
     assert events.events_of(part) == [(12, 1)]

@@ -14,9 +14,9 @@ from workbench.protocols.dps.views import filters as dps_filters
 from workbench.protocols.dps.views import layers as dps_layers
 from workbench.protocols.dps.views import looks, paths
 from workbench.protocols.dps.views import mesh as dps
+from workbench.sim.rows import Columns
 from workbench.views.drawing import Text
 from workbench.views.layers import Curves, Layer, Ways
-from workbench.views.player.columns import read
 from workbench.views.seeing import see
 
 SECOND = 1_000_000
@@ -154,7 +154,7 @@ def wild(request):
 
 def replayed(run):
     one = replay.Replay(round(run.scenario.duration_s * 1e6))
-    one.run(read(run.trace))
+    one.run(Columns(run.trace))
     return one
 
 
@@ -193,7 +193,7 @@ def test_arrays_count_the_same_over_time_as_rows_one_by_one(wild):
 
 
 def test_arrays_tell_the_same_of_publications_as_rows_one_by_one(wild):
-    columns = read(wild.trace)
+    columns = Columns(wild.trace)
     every = np.ones(columns.rows, bool)
     frames, marks = replay.frames(columns, every), replay.marks(columns, every)
     ways = paths.paths(wild)
@@ -216,7 +216,7 @@ def recorded(run):
     from workbench.views.ground import lay_out
     from workbench.views.layers import Recorded
 
-    return Recorded(run, read(run.trace), lay_out(run.scenario.topology), None)
+    return Recorded(run, Columns(run.trace), lay_out(run.scenario.topology), None)
 
 
 def ends_at(layer, time_us):

@@ -22,8 +22,8 @@ from workbench.protocols.tinymq.views import stills
 from workbench.protocols.tinymq.views import (
     zones as overlay_zones,
 )
-from workbench.protocols.tinymq.views.told import as_spans
 from workbench.views.drawing import Polygon, Text
+from workbench.views.layers import as_spans
 
 SECOND = 1_000_000
 

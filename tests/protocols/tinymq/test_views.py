@@ -23,9 +23,9 @@ from workbench.protocols.tinymq.views import (
 from workbench.protocols.tinymq.views import (
     zones as overlay_zones,
 )
-from workbench.protocols.tinymq.views.told import as_spans
 from workbench.sim.engine import play
 from workbench.sim.trace import SCHEMA, Recorder
+from workbench.views.layers import as_spans
 
 SECOND = 1_000_000
 NEUTRAL = {"peer": -1, "message": "", "origin": -1, "sequence": 0, "size_B": 0, "value": 0, "detail": ""}

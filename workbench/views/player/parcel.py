@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from workbench.sim.rows import Columns
 from workbench.views import caption, palette
 from workbench.views.frames import LOST_AT
 from workbench.views.ground import Plan, hops_to
 from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, Scale, Seen, Table, select
 from workbench.views.nodes import HOLDS, LOOKS, SUBSCRIPTIONS
-from workbench.views.player.columns import Columns
 from workbench.views.player.counters import counted, running
 from workbench.views.seeing import NODE_LOOK
 

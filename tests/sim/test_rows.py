@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.views.traces import trace_of
-from workbench.views.player.columns import read
+from workbench.sim.rows import Columns
 
 TRACE = trace_of(
     (1, 5, "received"),
@@ -18,7 +18,7 @@ TRACE = trace_of(
 
 
 def test_rows_of_an_event_are_counted_from_each_row_to_the_next():
-    columns = read(TRACE)
+    columns = Columns(TRACE)
     sent = columns.where(event="sent")
     assert columns.number_after(sent, "received").tolist() == [2, 0, 1]
     assert columns.number_after(sent, "lost").tolist() == [1, 0, 0]
@@ -27,13 +27,13 @@ def test_rows_of_an_event_are_counted_from_each_row_to_the_next():
 
 
 def test_a_word_that_no_row_has_finds_no_row_and_one_that_some_have_finds_these():
-    columns = read(TRACE)
+    columns = Columns(TRACE)
     assert columns.where(event="lost", detail="link").tolist() == [3]
     assert columns.where(event="lost", detail=("down", "collision")).tolist() == []
     assert columns.where(detail="down").tolist() == []
 
 
 def test_rows_of_a_part_are_told_as_rows_of_the_trace():
-    part = read(TRACE).part(np.array([1, 3, 5, 7])).part(np.array([1, 2]))
+    part = Columns(TRACE).part(np.array([1, 3, 5, 7])).part(np.array([1, 2]))
     assert part.in_trace(np.array([0, 1])).tolist() == [3, 5]
     assert part.number_after(np.array([0]), "sent").tolist() == [1]
