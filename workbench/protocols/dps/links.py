@@ -65,6 +65,7 @@ from workbench.protocols.dps.remotes import (
     ACKNOWLEDGEMENT,
     NO_MESH_ID,
     NO_NEEDS,
+    NOTHING_ANNOUNCED,
     SUBSCRIPTION,
     Announced,
     Remote,
@@ -79,10 +80,10 @@ class Links:
 
     remotes            neighbor -> Remote
     interests_changed  called with a Remote whose interests have changed, or came for the first time
-    ended              called with the neighbor of a link that has ended, if it is set
+    ended              called with the neighbor of a link that has ended; the node sets it, as its value needs the links
     """
 
-    ended: Callable[[Neighbor, int], None] | None = None
+    ended: Callable[[Neighbor, int], None]
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class Links:
         self._ids_us: int | None = None  # when neighbors are told ids that have changed
         self._ids_wait = False  # whether one of them is told when what is outstanding there has been answered
         self._has_news = False  # whether events may have to report something
-        self._announced = Announced()
+        self._announced = NOTHING_ANNOUNCED
         self._out = Outgoing(context, self.interests, self.mesh_ids)
 
     def start(self, mesh_id: bytes) -> None:
@@ -561,8 +562,7 @@ class Links:
             self._come(other, NEEDED, now)
 
     def _ask_later(self, remote: Remote, now: int) -> None:
-        if self.ended is not None:
-            self.ended(remote.address, now)
+        self.ended(remote.address, now)
 
     def _update(self, remote: Remote, now: int) -> None:
         self.update(now)

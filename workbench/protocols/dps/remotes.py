@@ -30,6 +30,9 @@ class Announced(NamedTuple):
     owner: int = -1
 
 
+NOTHING_ANNOUNCED = Announced()
+
+
 @dataclass(slots=True, eq=False)
 class Remote:
     """A neighbor with a link."""
@@ -57,7 +60,7 @@ class Remote:
     inbound: tuple[BitVector, bytes] | None = None  # its interests and needs, None if there are no interests
     inbound_mesh_id: int = NO_MESH_ID
     inbound_revision: int = 0
-    announced: Announced = Announced()
+    announced: Announced = NOTHING_ANNOUNCED
     has_news: bool = False  # whether events may have to report others
     counts_hops: bool = False  # whether it counts hops in mesh ids, as its last message has shown
     rises: int = 0  # how often in turn its mesh id has come from farther
