@@ -83,7 +83,7 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _listed(topics: tuple[str, ...]) -> str:
+def _listed(topics: Sequence[str]) -> str:
     """Topics in few characters; they may be anybody's, and not all characters can be printed."""
     text = ", ".join(one if one.isprintable() else ascii(one) for one in topics)
     return text if len(text) <= 2 * _MOST_SHOWN else f"{text[: 2 * _MOST_SHOWN]}..."
