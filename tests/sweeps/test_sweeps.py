@@ -25,11 +25,10 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.repository import REPOSITORY
 from tests.sweeps import made
-from workbench.sweeps import LocalRunner, design, user_code, work
+from workbench.sweeps import LocalRunner, design, user_code, words, work
 from workbench.sweeps.code import Codes
 from workbench.sweeps.means import interval, is_share, student_t
 from workbench.sweeps.progress import duration
-from workbench.views.sweeps import words
 
 SILENT = {"runner": LocalRunner(), "progress": False}
 

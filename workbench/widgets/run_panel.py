@@ -17,9 +17,9 @@ from workbench.sim import fast
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.widgets.controls import said_html, words
+from workbench.widgets.history import State
 from workbench.widgets.part import close_all
 from workbench.widgets.runs import Runs
-from workbench.widgets.session import State
 from workbench.widgets.skin import skins
 
 HERE, VIRTUAL, BOARDS = "here", "virtual motes", "connected motes"
@@ -195,7 +195,7 @@ class RunPanel(widgets.HBox):
 
     def _play_on_motes(self, state: State) -> None:
         try:
-            self._follow(state.scenario.run(on=self._found_motes(len(state.scenario.topology))))
+            self._follow(self._found_motes(len(state.scenario.topology)).play(state.scenario))
         except (WorkbenchError, OSError) as error:
             self._end()
             self.say(str(error), is_error=True)

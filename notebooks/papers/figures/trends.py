@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ParameterError
+from workbench.sweeps import words
 from workbench.views.carried import carries_sweep
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing
-from workbench.views.sweeps import words
 
 if TYPE_CHECKING:
     import pandas as pd

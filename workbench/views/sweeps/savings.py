@@ -141,8 +141,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
     As `SweepTable.drawing`, but with bytes in KB, shares on an axis from 0 to 1 and the bare values of ``by`` in the
     legend; ``look``: titles and labels as `line_chart` takes them. Raises ParameterError if ``x`` is no number.
     """
-    from workbench.sweeps import means
-    from workbench.views.sweeps import words
+    from workbench.sweeps import means, words
 
     summary = _in_KB(table.summary(x, y, by), y)
     usual = {
@@ -156,7 +155,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
     """KB sent against coverage, a line for each protocol through a point for each value of the parameter."""
-    from workbench.views.sweeps import words
+    from workbench.sweeps import words
 
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])

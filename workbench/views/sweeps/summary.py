@@ -1,4 +1,4 @@
-"""The chart of a sweep's summary: means in confidence bands, or intervals side by side where x is no number."""
+"""The chart of a sweep's summary. `workbench.sweeps` has its texts (`words`) and its numbers (`means`)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,34 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.sweeps import words
+from workbench.sweeps.table import SweepTable
+from workbench.sweeps.words import Texts
+from workbench.views.carried import carries_sweep
 from workbench.views.chart import Series, category_chart, line_chart
 from workbench.views.drawing import Drawing
-from workbench.views.sweeps.words import Texts
 
 WIDTH, HEIGHT = 640, 380
 
 
-def draw(summary: pd.DataFrame, texts: Texts) -> Drawing:
-    """A chart of what `means.summary` returns: series by its first column if ``texts.by`` says that there is one.
+def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
+    """`summary` as a chart: a line of means in a confidence band, or intervals where ``x`` is no number.
 
-    Who points at a mark reads its numbers.
+    It is a `Drawing`: a notebook shows it, ``save(path)`` writes an SVG or PNG. Hover over a mark to see its values.
     """
-    by, x = (summary.columns[0], summary.columns[1]) if texts.by else (None, summary.columns[0])
+    summary, texts = table.summary(x, y, by), words.texts(table.plan, table.varied, x, y, by)
+    return carries_sweep(table, _chart(summary, x, by, texts), y)
+
+
+def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
+    """As `plot`, of the size of a column of a paper; ``x`` has to be a number."""
+    series = words.series(table.summary(x, y, by), x, by)
+    texts = words.texts(table.plan, table.varied, x, y, by)
+    legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
+    return carries_sweep(table, line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note), y)
+
+
+def _chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Drawing:
     parts = list(summary.groupby(by, sort=False)) if by else [("", summary)]
     look: dict[str, Any] = {
         "x_label": texts.x,
