@@ -12,7 +12,7 @@ FAMILY_SEED ?=
 NOTEBOOKS = $(shell find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lab app notebooks lint bench doctor clean
+.PHONY: help setup demo test test-all lab app notebooks lint lint-javascript test-pythons bench doctor clean
 
 help:
 	@echo 'make demo       the first experiment: metrics, out/demo.html, out/demo.png'
@@ -21,7 +21,8 @@ help:
 	@echo 'make notebooks  run every notebook into out/notebooks/*.html'
 	@echo 'make test       lint, type check, tests, notebooks (WORKERS=N PYTEST_ARGS=...)'
 	@echo 'make test-all   make test, then long tests, random networks, full notebooks (FAMILY_SEED=N repeats the draws)'
-	@echo 'make lint       ruff and mypy alone'
+	@echo 'make test-pythons  quick tests and golden hashes on every Python from 3.11 to 3.13 found here'
+	@echo 'make lint       ruff, mypy, biome and tsc alone'
 	@echo 'make bench      benchmarks/run.py'
 	@echo 'make doctor     what is installed, what is missing, how to get it'
 	@echo 'make setup      .venv with everything (the other targets do it when needed)'
@@ -59,6 +60,18 @@ lint: setup
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
+	@$(MAKE) --no-print-directory lint-javascript
+
+# The browser's scripts: a linter and a type checker, which npm installs on first use (7 s).
+lint-javascript:
+	@if ! command -v npm >/dev/null 2>&1; then \
+	  echo 'make lint: JavaScript is not checked, for npm is missing: apt-get install npm (macOS: brew install node)' >&2; \
+	else \
+	  cd scripts/javascript && \
+	  { [ -d node_modules ] || npm install --silent --no-package-lock --no-audit --no-fund; } && \
+	  node_modules/.bin/biome lint --error-on-warnings --log-level=warn ../../workbench ../../hardware && \
+	  node_modules/.bin/tsc --project .; \
+	fi
 
 # A file's tests keep to one worker: what they share (a run, Chromium) is made once.
 # tests/conftest.py sorts the files, and says which of them keep together. Byte code is written even where the environment says otherwise: hundreds of tests
@@ -75,6 +88,9 @@ test: setup
 # "hypothesis" is the marker that Hypothesis gives to every property test.
 test-all: test
 	@$(PYTEST) -m 'family or hypothesis' --hypothesis-profile=family $(if $(FAMILY_SEED),--family-seed $(FAMILY_SEED)) $(PYTEST_ARGS)
+
+test-pythons: setup
+	@sh scripts/pythons.sh
 
 # The pages need no network: Bokeh comes inside them, and what else Jupyter would fetch is left out (but for formulas,
 # which stay TeX offline).

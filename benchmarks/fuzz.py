@@ -15,9 +15,9 @@ from dps_fuzz import own_messages
 from tables import table
 
 import workbench as wb
+from workbench.fuzzing import state_B
+from workbench.fuzzing.hail import Frame, Hail
 from workbench.protocols.protocol import Protocol
-from workbench.sim.fuzzing import state_B
-from workbench.sim.hail import Frame, Hail
 
 PROTOCOLS: dict[str, Protocol] = {
     "flooding": wb.Flooding(),

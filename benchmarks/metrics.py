@@ -16,7 +16,7 @@ from machine import machine
 from tables import table
 
 import workbench as wb
-from workbench.sim.accounts import accounts
+from workbench.analysis.accounts import accounts
 
 SIZES, QUICK_SIZES = (64, 400, 1_500, 10_000), (64, 400)
 RUNS = 3

@@ -18,11 +18,11 @@ import networkx as nx
 import numpy as np
 from soak_cases import USABLE, Case, both_ways
 
+from workbench.analysis.expected import Expected, expected
+from workbench.columns import find_last
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.dps.automaton import ACTIVE
-from workbench.sim.columns import positions
-from workbench.sim.expected import Expected, expected
-from workbench.sim.metrics.rows import Rows
+from workbench.sim.rows import Columns
 from workbench.sim.workload import Publish, Subscribe
 
 # In which time a change has found its way: how often what a protocol keeps is refreshed, in seconds.
@@ -77,7 +77,7 @@ class Verdict(NamedTuple):
 
 def judge(case: Case, run: Any) -> Verdict:
     """What a run of a case with a trace shows."""
-    rows = Rows(run.trace)
+    rows = Columns(run.trace)
     found = expected(case.scenario, rows)
     fate = _fates(case, rows, found)
     metrics = run.metrics
@@ -103,7 +103,7 @@ def _may_repeat(case: Case) -> bool:
 # Missing
 
 
-def _fates(case: Case, rows: Rows, found: Expected) -> np.ndarray:
+def _fates(case: Case, rows: Columns, found: Expected) -> np.ndarray:
     """What each of the missing (m,) is: a word of the file's head."""
     changed_us = np.sort(_changes_us(case, rows))
     given_up = _given_up(case.protocol, rows)
@@ -134,11 +134,11 @@ def _fates(case: Case, rows: Rows, found: Expected) -> np.ndarray:
     return np.array(fates, dtype=object)
 
 
-def _changes_us(case: Case, rows: Rows) -> np.ndarray:
+def _changes_us(case: Case, rows: Columns) -> np.ndarray:
     times = [rows.columns(event, "time_us")[0] for event in ("failed", "recovered", "unsubscribed")]
     for event, details in CHANGES.get(case.protocol, {}).items() if not case.is_ideal else ():
         time_us, detail = rows.columns(event, "time_us", "detail")
-        texts = rows.texts("detail")
+        texts = rows.words["detail"]
         wanted = [code for code, text in enumerate(texts) if details is None or text in details]
         times.append(time_us[np.isin(detail, wanted)])
     return np.concatenate(times)
@@ -147,15 +147,13 @@ def _changes_us(case: Case, rows: Rows) -> np.ndarray:
 class _Linked:
     """Whether nodes that are up lead from one node to another, and back, at a time."""
 
-    def __init__(self, case: Case, rows: Rows) -> None:
+    def __init__(self, case: Case, rows: Columns) -> None:
         least = 0.0 if case.is_ideal else USABLE
         self._links = case.scenario.topology if case.protocol in ONE_WAY_WILL_DO else None
         if self._links is None or not case.is_ideal:
             self._links = both_ways(case.scenario.topology, least)
         self._roots = case.scenario.protocol.settings["roots"] if case.protocol in WITH_ROOTS else None
-        self._events = sorted(
-            (row["time_us"], row["event"] == "failed", row["node"]) for row in rows.of("failed", "recovered")
-        )
+        self._events = sorted((row.time_us, row.event == "failed", row.node) for row in rows.of("failed", "recovered"))
         self._known: dict[frozenset[int], tuple[Any, dict[int, set[int]]]] = {}
 
     def __call__(self, one: int, other: int, time_us: int) -> bool:
@@ -181,7 +179,7 @@ class _Linked:
 class _Stored:
     """Whether all nodes have a gradient for a sink at a time."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Columns) -> None:
         names = "node", "origin", "time_us", "value"
         self._node, self._sink, self._from_us, self._to_us = rows.columns("gradient_set", *names)
 
@@ -194,18 +192,18 @@ def _always(sink: int, time_us: int, nodes: set[int]) -> bool:
     return True
 
 
-def _messages(rows: Rows, publisher: int, number: int) -> Iterable[tuple[int, int]]:
+def _messages(rows: Columns, publisher: int, number: int) -> Iterable[tuple[int, int]]:
     """The messages (origin, sequence) that carry a reading."""
     node, value, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
     carries = (node == publisher) & (value == number)
     return list(zip(origin[carries].tolist(), sequence[carries].tolist(), strict=True))
 
 
-def _given_up(protocol: str, rows: Rows) -> set[tuple[int, int]]:
+def _given_up(protocol: str, rows: Columns) -> set[tuple[int, int]]:
     """The messages (origin, sequence) of which a frame never came to a node that it was sent to."""
     names = "message", "origin", "sequence", "node", "peer"
     lost = tuple(rows.columns("lost", *names))
-    never = positions(lost, tuple(rows.columns("received", *names))) < 0
+    never = find_last(lost, tuple(rows.columns("received", *names))) < 0
     if protocol == "CodedDiffusion":
         never[:] = True  # no two of its packets are alike: one that came does not make up for another
     found = set(zip(lost[1][never].tolist(), lost[2][never].tolist(), strict=True))
@@ -217,10 +215,10 @@ def _given_up(protocol: str, rows: Rows) -> set[tuple[int, int]]:
 # Circling
 
 
-def _circling(case: Case, rows: Rows) -> int:
+def _circling(case: Case, rows: Columns) -> int:
     """Messages that were sent over the same arc more often than copies and tries explain, or dropped as too old."""
     names = _carriers(rows)
-    texts = rows.texts("message")
+    texts = rows.words["message"]
     wanted = [code for code, text in enumerate(texts) if text in names]
     columns = rows.columns("sent", "message", "origin", "sequence", "node", "peer")
     is_wanted = np.isin(columns[0], wanted)
@@ -230,16 +228,16 @@ def _circling(case: Case, rows: Rows) -> int:
         arcs, counts = np.unique(table, axis=0, return_counts=True)
         often = {tuple(arc[:3].tolist()) for arc in arcs[counts > _most_over_an_arc(case)]}
     message, origin, sequence, detail = rows.columns("dropped", "message", "origin", "sequence", "detail")
-    old = [code for code, text in enumerate(rows.texts("detail")) if text in TOO_LONG]
+    old = [code for code, text in enumerate(rows.words["detail"]) if text in TOO_LONG]
     is_old = np.isin(detail, old)
     too_old = zip(message[is_old].tolist(), origin[is_old].tolist(), sequence[is_old].tolist(), strict=True)
     return len(often.union(too_old))
 
 
-def _carriers(rows: Rows) -> set[str]:
+def _carriers(rows: Columns) -> set[str]:
     """The names of the messages that carry publications."""
     (message,) = rows.columns("originated", "message")
-    return {rows.texts("message")[code] for code in np.unique(message).tolist()} | {"notification", "coded"}
+    return {rows.words["message"][code] for code in np.unique(message).tolist()} | {"notification", "coded"}
 
 
 def _most_over_an_arc(case: Case) -> int:
@@ -258,11 +256,11 @@ def _most_over_an_arc(case: Case) -> int:
 # After the last publication
 
 
-def _after_the_end(case: Case, rows: Rows) -> tuple[int, int]:
+def _after_the_end(case: Case, rows: Columns) -> tuple[int, int]:
     """(late frames that carry publications, 1 if clearly more is sent at the end than in any minute before)."""
     (published_us,) = rows.columns("published", "time_us")
     time_us, message = rows.columns("sent", "time_us", "message")
-    wanted = [code for code, text in enumerate(rows.texts("message")) if text in _carriers(rows)]
+    wanted = [code for code, text in enumerate(rows.words["message"]) if text in _carriers(rows)]
     is_late = time_us > int(published_us.max()) + GRACE_S * SECOND
     count = int(case.scenario.duration_s // REST_S)
     minutes = np.bincount((time_us // (REST_S * SECOND)).astype(np.int64), minlength=count)
@@ -273,7 +271,7 @@ def _after_the_end(case: Case, rows: Rows) -> tuple[int, int]:
 # The mesh of DPS
 
 
-def _parts(case: Case, rows: Rows) -> tuple[int, float]:
+def _parts(case: Case, rows: Columns) -> tuple[int, float]:
     """Return (1 if a mesh is in parts for too long, seconds after the last change until it was whole for good).
 
     A mesh is whole when links that both ends use join all nodes that are up, as far as the network joins them. Nodes
@@ -282,12 +280,8 @@ def _parts(case: Case, rows: Rows) -> tuple[int, float]:
     if case.protocol != "DPS" or not case.is_ideal:
         return 0, 0.0
     links = both_ways(case.scenario.topology)
-    changes = [
-        (row["time_us"], row["node"], NOBODY, row["event"] == "failed") for row in rows.of("failed", "recovered")
-    ]
-    events = changes + [
-        (row["time_us"], row["node"], row["peer"], row["value"] == ACTIVE) for row in rows.of("link_set")
-    ]
+    changes = [(row.time_us, row.node, NOBODY, row.event == "failed") for row in rows.of("failed", "recovered")]
+    events = changes + [(row.time_us, row.node, row.peer, row.value == ACTIVE) for row in rows.of("link_set")]
     changed_us = max([time_us for time_us, *_ in changes], default=0)
     down: set[int] = set()
     active: set[tuple[int, int]] = set()
@@ -323,9 +317,9 @@ def _is_whole(links: nx.Graph, active: set[tuple[int, int]], down: set[int]) -> 
 # After an outage
 
 
-def _first_s(rows: Rows, found: Any) -> float:
+def _first_s(rows: Columns, found: Any) -> float:
     """The longest time from a recovery to the first publication that arrives, of pairs that missed some before."""
-    recovered = [row["time_us"] for row in rows.of("recovered")]
+    recovered = [row.time_us for row in rows.of("recovered")]
     if not recovered:
         return 0.0
     back_us, longest_us = max(recovered), 0

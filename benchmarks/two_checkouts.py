@@ -1,12 +1,15 @@
-"""This checkout beside another one, in one run: how long the same scenarios take, and how long a cold start.
+"""This checkout beside another one, in one run: scenarios, metrics and the player's layers of a trace, a cold start.
 
-    .venv/bin/python benchmarks/two_checkouts.py ../other-checkout [ROUNDS]
+    .venv/bin/python benchmarks/two_checkouts.py ../other-checkout [ROUNDS [WORD]]
+
+WORD: only the measurements with this word in their names, such as "layers".
 
 Theory of operation
     Each measurement is a process of its own that imports the workbench of one checkout, plays a scenario twice and
     prints the processor seconds of the second time, so loading is not in it; a cold start is timed by the clock. The
-    processes of the two checkouts take turns, so that a busy machine is busy for both. The last column is other / this:
-    above 1 this checkout is faster. Machine code is compiled once for each checkout before anything is timed.
+    processes of the two checkouts take turns, so that a busy machine is busy for both. Metrics and layers are those of
+    a trace with 40,000 to two million rows; each process prints the least of seven times. The last column is other /
+    this: above 1 this checkout is faster. Machine code is compiled once for each checkout before anything is timed.
 
 Limits
     The scenarios are written with names that both checkouts have. ``engine="compiled"`` is what older ones call "fast".
@@ -42,6 +45,20 @@ began_s = time.process_time()
 scenario.run(engine={engine!r}, record="metrics")
 print(time.process_time() - began_s)
 """
+READ = """
+import time
+import workbench as wb
+from workbench.sim import metrics, trace
+from workbench.views.seeing import see
+run = {scenario}.run(engine="compiled")
+rows, times_s = run.trace, []
+for _ in range(8):
+    began_s = time.process_time()
+    {read}
+    times_s.append(time.process_time() - began_s)
+print(min(times_s[1:]))
+"""
+READINGS = {"metrics": "metrics.compute(run.scenario, rows, *trace.tally(rows))", "layers": "see(run)"}
 COLD = """
 import time
 began_s = time.perf_counter()
@@ -74,6 +91,8 @@ def measurements() -> dict[str, str]:
             programs[f"{name}, {'fast' if engine == 'compiled' else engine}"] = PLAY.format(
                 scenario=scenario, engine=engine
             )
+        for reading, read in READINGS.items():
+            programs[f"{name}, {reading} of a trace"] = READ.format(scenario=scenario, read=read)
     programs["cold start, reference"] = COLD.format(scenario=SMALL, engine="reference")
     programs["cold start, fast (machine code on disk)"] = COLD.format(scenario=SMALL, engine="compiled")
     return programs
@@ -82,8 +101,11 @@ def measurements() -> dict[str, str]:
 def main() -> None:
     """Print the table."""
     other, rounds = Path(sys.argv[1]).resolve(), int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    word = sys.argv[3] if len(sys.argv) > 3 else ""
     print(f"{'':42}{'this, s':>10}{'other, s':>10}{'other / this':>14}")
     for name, program in measurements().items():
+        if word not in name:
+            continue
         for checkout in (HERE, other):
             seconds(checkout, program)
         pairs = [(seconds(HERE, program), seconds(other, program)) for _ in range(rounds)]

@@ -776,7 +776,7 @@ HEADER = ["protocol", "networks", "expected", "undelivered", "not proven", "shar
 
 def main() -> None:
     """Draw, play, compare, report."""
-    from workbench.sim.accounts import accounts
+    from workbench.analysis.accounts import accounts
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--networks", type=int, default=300)

@@ -68,7 +68,6 @@ LOADED_CODED = (
     "workbench/coding/rlnc",
     "workbench/attributes/event_bytes",
     "workbench/protocols/coded_diffusion/wire",
-    "workbench/protocols/coded_diffusion/events",
     "workbench/protocols/coded_diffusion/rules",
     "workbench/protocols/coded_diffusion/node",
     *_LAST,

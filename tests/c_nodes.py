@@ -22,7 +22,7 @@ from workbench.attributes.wire import decode_attributes, encode_attributes
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
 from workbench.motes.events import event_types
 from workbench.protocols.contract import Node
-from workbench.protocols.diffusion.filters import BUILT_IN, checked_settings
+from workbench.protocols.diffusion.filters import BUILT_IN, complete_settings
 
 sys.path.append(str(REPOSITORY / "hardware"))
 import definition_file
@@ -193,7 +193,7 @@ class CNode(Node):
 
     def _filter(self, one):
         """A filter of Python as a row of the table of filters, and the memory that it is in."""
-        built_in = BUILT_IN[one.name](checked_settings(one.name, BUILT_IN[one.name].parameters, one.settings))
+        built_in = BUILT_IN[one.name](complete_settings(one.name, BUILT_IN[one.name].parameters, one.settings))
         struct = "running_window" if one.name.startswith("running_") else one.name
         state = self._ffi.new(f"struct {struct} *")
         for name in FILTER_SETTINGS:

@@ -98,6 +98,22 @@ def test_tab_completes_what_can_be_set(typed, completed, use_jedi):
     assert {one for one in found if one.endswith("=")} == completed
 
 
+@pytest.mark.parametrize("use_jedi", [True, False])
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("wb.tinymq.vi", {"views"}),
+        ("wb.tinymq.views.route_", {"route_drawing", "route_slides"}),
+        ("wb.dps.views.fi", {"fill_chart", "filters_slides"}),
+    ],
+)
+def test_tab_completes_a_protocols_views(typed, completed, use_jedi):
+    completer = IPCompleter(namespace={"wb": wb}, use_jedi=use_jedi, disable_matchers=["IPCompleter.magic_matcher"])
+    with provisionalcompleter():
+        found = {one.text for one in completer.completions(typed, len(typed))}
+    assert {one.rpartition(".")[2] for one in found} == completed
+
+
 def test_a_protocols_parameters_are_among_its_attributes():
     assert {"trails", "mood", "share", "homes", "settings", "make_node"} <= set(dir(Ants()))
 
@@ -168,7 +184,7 @@ def test_what_answers_wrong_names_can_be_copied_and_pickled():
         (lambda: wb.views.inspect_node(3), r"inspect_node lacks node; it is called as inspect_node\(run, node, "),
         (lambda: wb.views.line_chart(), r"line_chart lacks series; it is called as line_chart\(series, "),
         (lambda: wb.views.sweep_chart(), r"sweep_chart lacks table and y; .* \*\*look\)"),
-        (lambda: wb.views.trees_chart(1, 2, 3, 4, 5, 6), r"trees_chart cannot be called so \(too many"),
+        (lambda: wb.tinymq.views.route(1, 2, 3, 4, 5, 6), r"route cannot be called so \(too many"),
         (lambda: wb.views.PlayerView(), r"PlayerView lacks run; it is called as PlayerView\(run, event=None"),
     ],
 )
@@ -178,8 +194,9 @@ def test_a_wrong_call_gets_one_sentence(call, sentence):
 
 
 def test_every_public_view_answers_a_wrong_call():
-    views = [getattr(wb.views, name) for name in dir(wb.views)]
-    assert sum(isinstance(view, type(keywords.checked)) for view in views) > 50
+    owners = [wb.views, wb.coded_diffusion.views, wb.dps.views, wb.tinymq.views]
+    views = [getattr(owner, name) for owner in owners for name in dir(owner)]
+    assert sum(isinstance(view, type(keywords.checked)) for view in views) > 25
     for view in views:
         if callable(view):
             with pytest.raises(ParameterError):

@@ -23,10 +23,14 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
     if name not in HOME:
         from workbench import topology
-        from workbench.keywords import UnknownName
+        from workbench.keywords import UnknownName, former
 
-        # Who writes wb.grid(5, 5) means a topology.
-        raise UnknownName("module 'workbench'", name, [*HOME, *(f"topology.{made}" for made in topology.__all__)])
+        try:
+            return former("workbench", name, stacklevel=2)
+        except AttributeError:
+            # wb.grid(5, 5) is meant as a topology.
+            known = [*HOME, *(f"topology.{made}" for made in topology.__all__)]
+            raise UnknownName("module 'workbench'", name, known) from None
     module = import_module(f"workbench.{HOME[name]}")
     # A public name is that of a module, or of something in one.
     value = module if HOME[name].rpartition(".")[2] == name else getattr(module, name)

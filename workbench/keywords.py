@@ -2,6 +2,8 @@
 
     checked(made)                      a function or class that answers an unknown name with the one that was meant
     answer_for(module)                 the same for the names of a module
+    hand_out(module, homes)            have a package load its public names when they are used; former(owner, name)
+                                       finds those that have moved
     signature_of(parameters)           of a table of parameters, as ``inspect.signature`` shows it
     documentation(text, parameters)    a docstring with the table as its section "Parameters"
     signature_with, sections           the same of a call that takes one of several tables besides its own keywords
@@ -11,12 +13,16 @@ Notebooks and editors complete keywords from signatures. A table is a sequence o
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
+from importlib import import_module
+from importlib.util import find_spec
 from types import FunctionType
 from typing import Any, Literal, TypeVar
 
 from workbench.errors import ParameterError, WorkbenchError
+from workbench.public_names import FORMER
 from workbench.suggestion import meant
 
 Made = TypeVar("Made", bound=Callable[..., Any])
@@ -88,6 +94,53 @@ def answer_for(module: str) -> None:
 
     # Not a class of modules of our own: cloudpickle, which sends functions to workers, knows Python's alone.
     vars(owner)["__getattr__"] = answer
+
+
+def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Have a package load its public names when they are used; ``dir`` lists them and those of ``__all__`` alone.
+
+    Returns the package's ``__getattr__``.
+
+    ``homes``: public name -> the module of the package that has it; a module's name -> itself. Other modules of the
+    package are loaded by their names too, but not listed. Functions are `checked`.
+    """
+    owner = sys.modules[package]
+    further = vars(owner).get("__getattr__")
+    public = sorted({*homes, *vars(owner).get("__all__", ())})
+    vars(owner)["__all__"] = public
+
+    def load(name: str) -> Any:
+        home = homes.get(name, name)
+        if name not in homes and (name.startswith("_") or find_spec(f"{package}.{name}") is None):
+            if further is not None:
+                return further(name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{home}")
+        value = module if home == name else getattr(module, name)
+        vars(owner)[name] = value = checked(value) if isinstance(value, FunctionType) else value
+        return value
+
+    vars(owner)["__getattr__"] = load
+    answer_for(package)
+    return vars(owner)["__getattr__"]
+
+
+def former(owner: str, name: str, stacklevel: int) -> Any:
+    """Return what a former name of a module means, with a warning; raise AttributeError for a name that it never had.
+
+    ``stacklevel``: how many calls above this one the name is written, as for `warnings.warn`.
+    """
+    home = next((home for home, names in FORMER[owner].items() if name in names.split()), None)
+    if home is None:
+        raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+    home = home if home.startswith("notebooks") else f"workbench.{home}"
+    shown = f"{home.replace('.protocols.', '.')}.{name}"
+    warnings.warn(f"{owner}.{name} is now {shown}", DeprecationWarning, stacklevel=stacklevel + 1)
+    try:
+        module = import_module(home)
+        return getattr(module, name, None) or import_module(f"{module.__name__}.{name}")
+    except ModuleNotFoundError as error:
+        raise AttributeError(f"{owner}.{name} has moved to {home.replace('.', '/')} of the source tree") from error
 
 
 def _checked(function: Any, name: str) -> Any:

@@ -23,7 +23,7 @@ from workbench.motes import CORTEX_M3, MICROPYTHON, SIMULATED, C, in_c, lockstep
 from workbench.motes.mote import Mote
 from workbench.motes.port import open_port
 from workbench.motes.processes import CortexM3, CProcess
-from workbench.protocols.diffusion.filters.registered import registered
+from workbench.protocols.diffusion.filters.built_in import registered
 from workbench.sim import trace
 from workbench.views.inspector import inspect_node
 

@@ -26,7 +26,7 @@ from workbench.motes.mote import Mote, configuration
 from workbench.motes.program import program_files
 from workbench.protocols.contract import Delivered
 from workbench.protocols.diffusion.filters import BUILT_IN
-from workbench.protocols.diffusion.filters.registered import registered
+from workbench.protocols.diffusion.filters.built_in import registered
 from workbench.sim import trace
 
 pytestmark = needs_compiler

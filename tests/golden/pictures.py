@@ -19,10 +19,20 @@ import numpy as np
 import pandas as pd
 
 import workbench as wb
+from figures import beside as beside_figures
+from figures import facts, false_positives, trends
+from figures import messages as message_figures
+from figures import processes as process_figures
+from lessons.figures import chances, decoding, mapping, pollution, publications, repair, topics, zones
 from tests.golden import renew
 from tests.records import made
 from workbench import views
+from workbench.protocols.coded_diffusion import views as coded_views
+from workbench.protocols.dps import views as mesh_views
+from workbench.protocols.dps.views import filters as filter_figures
+from workbench.protocols.tinymq import views as overlay_views
 from workbench.protocols.tinymq.metrics import load_metrics
+from workbench.protocols.tinymq.views import stills
 
 SILENT = {"runner": wb.LocalRunner(), "progress": False}
 # Views that have nothing of their own to compare: what they put on a screen is in other groups.
@@ -179,57 +189,54 @@ def page_of(run):
 def of_coded_run(run):
     """How events spread as generations."""
     nodes = sorted(run.scenario.topology)
-    yield "decoding_maps", views.decoding_maps(run)
-    yield "decoding_maps of some times", views.decoding_maps(run, times_s=[1.0, 2.0], columns=2)
-    yield "decoding_matrices", views.decoding_matrices(run, [nodes[1], nodes[-1]])
-    yield "pollution_chart", views.pollution_chart({"nobody is hostile": [run]}, nodes[0])
+    yield "decoding_maps", coded_views.decoding_maps(run)
+    yield "decoding_maps of some times", coded_views.decoding_maps(run, times_s=[1.0, 2.0], columns=2)
+    yield "decoding_matrices", decoding.decoding_matrices(run, [nodes[1], nodes[-1]])
+    yield "pollution_chart", pollution.pollution_chart({"nobody is hostile": [run]}, nodes[0])
 
 
 def of_overlay(run):
     """Trees, zones, routes and load."""
     end_s = run.scenario.duration_s
     for time_s in (0.6 * end_s, end_s):
-        yield f"overlay_drawing at {time_s:g} s", views.overlay_drawing(run, time_s)
-        yield f"zones_drawing at {time_s:g} s", views.zones_drawing(run, time_s)
+        yield f"overlay_drawing at {time_s:g} s", stills.overlay_drawing(run, time_s)
+        yield f"zones_drawing at {time_s:g} s", zones.zones_drawing(run, time_s)
         if len(run.scenario.protocol.dimensions) == 2:
-            yield f"plane_drawing at {time_s:g} s", views.plane_drawing(run, time_s)
-    yield "overlay_drawing of a tree", views.overlay_drawing(run, keys=True, tree=1)
-    yield "overlay_slides", views.overlay_slides(run, [2, end_s])
-    seen = views.overlay_of(run)
+            yield f"plane_drawing at {time_s:g} s", zones.plane_drawing(run, time_s)
+    yield "overlay_drawing of a tree", stills.overlay_drawing(run, keys=True, tree=1)
+    yield "overlay_slides", overlay_views.overlay_slides(run, [2, end_s])
+    seen = overlay_views.overlay_of(run)
     yield "overlay_of, places", [str(place) for place in seen.places]
     rows = run.trace.to_pandas()
     made = rows[rows["event"] == "originated"].iloc[len(rows[rows["event"] == "originated"]) // 2]
     asked = rows[rows["event"] == "query_stored"].iloc[0]
     for what in (("query", asked.origin, asked.sequence), ("event", made.origin, made.sequence)):
         what = (what[0], int(what[1]), int(what[2]))
-        way = views.route(run, what)
+        way = overlay_views.route(run, what)
         yield f"route of {what[0]}, in words", way.in_words(what[0])
-        yield f"route_drawing of {what[0]}", views.route_drawing(run, what)
-        yield f"route_drawing of {what[0]}, its begin", views.route_drawing(run, what, until_s=0.7 * end_s)
-    yield "route_slides", views.route_slides(run, what)
-    for what in ("relays", "frames", "queries"):
-        yield f"node_load {what}", {str(node): load for node, load in views.node_load(run, what).items()}
-    yield "load_maps", views.load_maps({"one": run, "the same": run}, "frames")
-    yield "repair_chart", views.repair_chart(run)
-    yield "repair_chart of a part", views.repair_chart(run, 0.2 * end_s, 0.9 * end_s)
+        yield f"route_drawing of {what[0]}", overlay_views.route_drawing(run, what)
+        yield f"route_drawing of {what[0]}, its begin", overlay_views.route_drawing(run, what, until_s=0.7 * end_s)
+    yield "route_slides", overlay_views.route_slides(run, what)
+    yield "repair_chart", repair.repair_chart(run)
+    yield "repair_chart of a part", repair.repair_chart(run, 0.2 * end_s, 0.9 * end_s)
 
 
 def of_mesh(run):
     """Filters, links and the ways of publications."""
     end_s = run.scenario.duration_s
     for time_s in (0.4 * end_s, end_s):
-        yield f"filters_drawing at {time_s:g} s", views.filters_drawing(run, time_s)
-        links = views.mesh_of(run).links_at(int(time_s * 1e6))
+        yield f"filters_drawing at {time_s:g} s", filter_figures.filters_drawing(run, time_s)
+        links = mesh_views.mesh_of(run).links_at(int(time_s * 1e6))
         yield f"mesh_of, links at {time_s:g} s", {str(ends): state for ends, state in sorted(links.items())}
-    yield "filters_slides", views.filters_slides(run, [5, end_s])
-    yield "fill_chart", views.fill_chart(run)
-    made = views.publications(run.trace)
+    yield "filters_slides", mesh_views.filters_slides(run, [5, end_s])
+    yield "fill_chart", mesh_views.fill_chart(run)
+    made = mesh_views.publications(run.trace)
     yield "publications", [str(one) for one in made]
     for which in (0, len(made) // 2):
-        yield f"publication_path {which}, in words", views.publication_path(run, which).in_words()
-        yield f"publication_drawing {which}", views.publication_drawing(run, which)
-    shortest = min(range(len(made)), key=lambda which: len(views.publication_path(run, which).hops))
-    yield "publication_slides", views.publication_slides(run, shortest)
+        yield f"publication_path {which}, in words", mesh_views.publication_path(run, which).in_words()
+        yield f"publication_drawing {which}", publications.publication_drawing(run, which)
+    shortest = min(range(len(made)), key=lambda which: len(mesh_views.publication_path(run, which).hops))
+    yield "publication_slides", publications.publication_slides(run, shortest)
 
 
 def of_golden(name):
@@ -254,31 +261,31 @@ def of_golden(name):
 def beside():
     """Several runs in one picture."""
     names = ("coded-diffusion-grid", "gossip-pieces-disc", "gossip-disc")
-    yield "coverage_chart", views.coverage_chart({name: golden(name) for name in names})
+    yield "coverage_chart", coded_views.coverage_chart({name: golden(name) for name in names})
     asked = wb.subscribe(8, "TEMP EQ 26", start_s=2)
     said = wb.publish(0, "TEMP IS 26", start_s=8, every_s=2)
     scenario = wb.Scenario(wb.topology.grid(3, 3), wb.DPS(), [asked, said], wb.Radio(loss=0.1), 14, seed=4)
     protocols = {"DPS": wb.DPS(), "Flooding": wb.Flooding(), "Diffusion": wb.Diffusion(), "TinyMQ": wb.TinyMQ()}
     runs = {name: scenario.replace(protocol=one).run(engine="reference") for name, one in protocols.items()}
-    yield "coverage_chart with a band", views.coverage_chart({"two": [runs["Flooding"], runs["Diffusion"]]})
-    table = views.beside_table(runs)
+    yield "coverage_chart with a band", coded_views.coverage_chart({"two": [runs["Flooding"], runs["Diffusion"]]})
+    table = beside_figures.beside_table(runs)
     yield "beside_table", table
-    yield "beside_chart", views.beside_chart(table)
+    yield "beside_chart", beside_figures.beside_chart(table)
 
 
 def coding():
     """Algebra, packet by packet."""
     packets = {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9]), "P3": ([4, 4, 7], [15]), "P4": ([0, 1, 5], [7])}
     for order in (257, 256):
-        steps = views.decoding_steps(3, order, packets)
+        steps = decoding.decoding_steps(3, order, packets)
         for step in steps:
             yield f"decoding_steps in GF({order}), {step.name}", step.drawing()
             yield f"decoding_steps in GF({order}), {step.name}, verdict", step.verdict()
-        yield f"step_through in GF({order})", views.step_through(steps)
-    yield "completion_chart", views.completion_chart(4, [2, 256], trials=60)
-    yield "completion_table", views.completion_table(4, [2, 256], trials=60)
-    yield "completion_probability", [views.completion_probability(2, 4, packets) for packets in range(4, 9)]
-    yield "innovation_probability", [views.innovation_probability(16, 4, rank) for rank in range(4)]
+        yield f"step_through in GF({order})", decoding.step_through(steps)
+    yield "completion_chart", chances.completion_chart(4, [2, 256], trials=60)
+    yield "completion_table", chances.completion_table(4, [2, 256], trials=60)
+    yield "completion_probability", [chances.completion_probability(2, 4, packets) for packets in range(4, 9)]
+    yield "innovation_probability", [chances.innovation_probability(16, 4, rank) for rank in range(4)]
 
 
 def savings():
@@ -330,25 +337,25 @@ def trees():
     }
     table = wb.Sweep(scenario, over, engine="reference", measure=load_metrics).run(**SILENT)
     yield "the sweep", table.to_pandas().drop(columns=["wall_s", "point"])
-    yield "trees_chart", views.trees_chart(table, "event_hops", paper={"the paper": [(1, 5), (3, 4)]})
-    yield "trees_chart of one", views.trees_chart(table, "delivery_ratio", only={"protocol": "TinyMQ"}, title="One")
-    trends = views.trend_table(table, ["event_hops", "relays_busiest"], by="protocol")
-    yield "trend_table", trends
-    yield "trend_sentences", views.trend_sentences(trends)
-    yield "printed_losses", views.printed_losses(table)
+    yield "trees_chart", trends.trees_chart(table, "event_hops", paper={"the paper": [(1, 5), (3, 4)]})
+    yield "trees_chart of one", trends.trees_chart(table, "delivery_ratio", only={"protocol": "TinyMQ"}, title="One")
+    changes = trends.trend_table(table, ["event_hops", "relays_busiest"], by="protocol")
+    yield "trend_table", changes
+    yield "trend_sentences", trends.trend_sentences(changes)
+    yield "printed_losses", trends.printed_losses(table)
 
-    cold_chain = wb.TinyMQ(roots=views.PAPER_ROOTS, key_bits=4, dimensions=("TEMP 0 1", "HUMIDITY"), info_s=2.0)
+    cold_chain = wb.TinyMQ(roots=overlay_views.PAPER_ROOTS, key_bits=4, dimensions=("TEMP 0 1", "HUMIDITY"), info_s=2.0)
     asked, said = "TEMP GT 0, TEMP LT 0.5, HUMIDITY GT 85, HUMIDITY LT 90", "TEMP IS 0.25, HUMIDITY IS 88"
-    yield "mapping_table", views.mapping_table(cold_chain, asked)
-    yield "mapping_strings", views.mapping_strings(cold_chain, asked)
-    yield "mapping_drawing", views.mapping_drawing(cold_chain, asked, said)
-    yield "mapping_drawing of a query", views.mapping_drawing(cold_chain, "TEMP GE 0.3")
+    yield "mapping_table", mapping.mapping_table(cold_chain, asked)
+    yield "mapping_strings", mapping.mapping_strings(cold_chain, asked)
+    yield "mapping_drawing", mapping.mapping_drawing(cold_chain, asked, said)
+    yield "mapping_drawing of a query", mapping.mapping_drawing(cold_chain, "TEMP GE 0.3")
     workload = [wb.subscribe(13, asked, start_s=3), wb.publish(18, said, start_s=5)]
-    graph, radio = views.paper_network(), wb.Radio(loss="none")
-    paper = wb.Scenario(graph, cold_chain, workload, radio, 6, views.PAPER_SEED).run(engine="reference")
+    graph, radio = overlay_views.paper_network(), wb.Radio(loss="none")
+    paper = wb.Scenario(graph, cold_chain, workload, radio, 6, overlay_views.PAPER_SEED).run(engine="reference")
     yield "paper_network", paper.scenario.to_json()
-    yield "paper_facts", views.paper_facts(paper, 2)
-    yield "route_drawing of the paper", views.route_drawing(paper)
+    yield "paper_facts", facts.paper_facts(paper, 2)
+    yield "route_drawing of the paper", overlay_views.route_drawing(paper)
 
 
 def charts():
@@ -361,42 +368,40 @@ def charts():
 
 def messages():
     """Messages of DPS taken apart."""
-    said = views.conversation(filter_bits=256)
+    said = message_figures.conversation(filter_bits=256)
     for name, data in said.items():
         yield f"conversation {name}", data.hex()
-        yield f"inspect_message {name}", views.inspect_message(data, ["house/+/temp", "garden/#"])
+        yield f"inspect_message {name}", mesh_views.inspect_message(data, ["house/+/temp", "garden/#"])
     data = said["3: publication of the publisher"]
-    yield "inspect_message cut short", views.inspect_message(data[:40])
-    yield "message_explorer", views.message_explorer(said, ["house/#"]).still
-    with tempfile.TemporaryDirectory() as folder:
-        yield "save_message", _page(views.save_message(data, Path(folder) / "message.html", ["house/#"]))
+    yield "inspect_message cut short", mesh_views.inspect_message(data[:40])
+    yield "message_explorer", message_figures.message_explorer(said, ["house/#"]).still
 
 
 def filters():
     """Topics, their bits, decisions, and what short filters cost."""
     asked = ["house/+/temp", "garden/#"]
     for is_published, topic in ((True, "house/kitchen/temp"), (False, "house/+/temp")):
-        yield f"topic_bits {topic}", views.topic_bits(topic, is_published, 256)
-    vectors = {name: wb.bloom.BitVector.at(bits, 128) for name, bits in {"a": [0, 63, 64], "b": [5, 64]}.items()}
-    yield "bits_drawing", views.bits_drawing(vectors, wb.bloom.BitVector.at([64], 128), title="Two vectors")
+        yield f"topic_bits {topic}", topics.topic_bits(topic, is_published, 256)
+    vectors = {name: wb.dps.bloom.BitVector.at(bits, 128) for name, bits in {"a": [0, 63, 64], "b": [5, 64]}.items()}
+    yield "bits_drawing", topics.bits_drawing(vectors, wb.dps.bloom.BitVector.at([64], 128), title="Two vectors")
     for topic, filter_bits in (("house/kitchen/temp", 256), ("cellar/pump/flow", 64), ("x", 128)):
-        decision = views.routing_steps(topic, [*asked, "house/attic/+", "shed/+/light"], filter_bits)
+        decision = topics.routing_steps(topic, [*asked, "house/attic/+", "shed/+/light"], filter_bits)
         yield f"routing_steps {topic}", decision.drawing()
         yield f"routing_steps {topic}, table", decision.table()
         yield f"routing_steps {topic}, verdict", decision.verdict()
-    yield "topic_explorer", views.topic_explorer("house/kitchen/temp", asked, 256).still
-    table = views.false_positive_table((64, 256, 1024), (1, 3), (1, 10), publications=100, links=20)
+    yield "topic_explorer", topics.topic_explorer("house/kitchen/temp", asked, 256).still
+    table = false_positives.false_positive_table((64, 256, 1024), (1, 3), (1, 10), publications=100, links=20)
     yield "false_positive_table", table
-    yield "false_positive_chart", views.false_positive_chart(table)
+    yield "false_positive_chart", false_positives.false_positive_chart(table)
     workload = [
         *(wb.subscribe(node, f'TOPIC EQ "a{node}/b/+"', start_s=3) for node in range(1, 5)),
         *(wb.publish(0, f'TOPIC IS "x{node}/y/z"', start_s=15 + node / 5) for node in range(6)),
         wb.publish(0, 'TOPIC IS "a4/b/c"', start_s=18),
     ]
     line = wb.Scenario(wb.topology.line(5), wb.DPS(update_s=0.2), workload, wb.Radio(loss="none"), duration_s=20)
-    table = views.vain_table(line, (64, 8192))
+    table = false_positives.vain_table(line, (64, 8192))
     yield "vain_table", table
-    yield "vain_chart", views.vain_chart(table)
+    yield "vain_chart", false_positives.vain_chart(table)
 
 
 def processes():
@@ -416,9 +421,9 @@ def processes():
     )
     mesh.state = lambda: state
     outcome = SimpleNamespace(publisher=0, topic="a/b", wanted=(2, 3), answers={2: 3.25}, missing=(3,))
-    yield "processes_drawing", views.processes_drawing(mesh)
-    yield "processes_drawing of an outcome", views.processes_drawing(mesh, outcome)
-    yield "outcome_table", views.outcome_table({"one": outcome})
+    yield "processes_drawing", process_figures.processes_drawing(mesh)
+    yield "processes_drawing of an outcome", process_figures.processes_drawing(mesh, outcome)
+    yield "outcome_table", process_figures.outcome_table({"one": outcome})
 
 
 OTHERS = (beside, coding, savings, trees, charts, messages, filters, processes)

@@ -5,7 +5,7 @@ rule, each with a sentence that says where the thing belongs. Sources are read (
 
 Rules
     inside     within a protocol imports point one way (`MAY_IMPORT`): wire, rules and events -> node and its other
-               parts -> the package's page -> fast, metrics, frame -> views; page -> explain; udp -> cli, processes
+               parts -> the package's page -> fast, metrics, dissector -> views; page -> explain; udp -> cli, processes
     between    a protocol imports no other one, unless its page says ``KIND_OF = "the other one"``
     rooms      generic rooms import from left to right (`ROOMS`), and of protocols only the contract
     names      generic rooms name no protocol: neither as an identifier nor in a text; a docstring may name one in its
@@ -36,24 +36,24 @@ EXPERIMENTS = {"cli/demo.py"}
 ROOMS = (
     (
         *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords"),
-        *("folded_errors", "notice"),
+        *("folded_errors", "notice", "columns"),
     ),
     ("attributes", "coding"),
     ("contract",),
     ("topology", "datasets", "sensor_field"),
     ("sim",),
+    ("analysis", "fuzzing"),
     ("motes",),
     ("sweeps",),
     ("records",),
     ("pipelines",),
     ("views",),
     ("widgets",),
-    ("lessons",),
     ("cli", "__main__"),
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
-CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "frame_fields")
-NAMELESS = ("sim", "motes", "sweeps", "pipelines", "records", "views", "widgets", "lessons", "cli")
+CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "dissection")
+NAMELESS = ("sim", "analysis", "fuzzing", "motes", "sweeps", "pipelines", "records", "views", "widgets", "cli")
 
 # Part of a protocol -> the parts that it may import. "node" stands for the node and its other parts, "page" for what
 # has the Protocol class: the package's `__init__`, and modules that `public_names` lists.
@@ -65,9 +65,9 @@ MAY_IMPORT = {
     "page": {*DEFINITION, "page"},
     "fast": {*DEFINITION, "page", "fast"},
     "metrics": {*DEFINITION, "page", "metrics"},
-    "frame": {*DEFINITION, "page", "frame"},
+    "dissector": {*DEFINITION, "page", "dissector"},
     "explain": {*DEFINITION, "page", "explain"},
-    "views": {*DEFINITION, "page", "fast", "metrics", "frame", "views"},
+    "views": {*DEFINITION, "page", "fast", "metrics", "dissector", "views"},
     "udp": {*DEFINITION, "page", "udp"},
     "cli": {*DEFINITION, "page", "udp", "cli"},
     "processes": {*DEFINITION, "page", "udp", "processes"},
@@ -77,8 +77,8 @@ REACH = {
     **dict.fromkeys((*DEFINITION, "page"), "contract"),
     "fast": "sim",
     "metrics": "sim",
-    "frame": "contract",
-    "explain": "sim",
+    "dissector": "contract",
+    "explain": "analysis",
     "views": "views",
     "udp": "contract",
     "processes": "topology",

@@ -1,10 +1,9 @@
 """The trace hashes of the golden scenarios, by name: a figure of theirs that somebody has made is found in them again.
 
-Each hash is the same on the reference engine and on the fast one. The hashes below were taken on CPython 3.11 on both
-engines; that hashes of golden scenarios are equal on CPython 3.11, 3.12 and 3.13 was measured before they were named
-here. If a hash changes, records that travel with figures no longer come out: that is a change of results, which the
-change log has to tell, and which is never made by the way. So this list is not renewed together with
-tests/golden/digests.json.
+Each hash is the same on the reference engine and on the fast one, and on CPython 3.11, 3.12 and 3.13: `make
+test-pythons` plays them on each of these that is installed. If a hash changes, records that travel with figures no
+longer come out: that is a change of results, which belongs into the change log. So this list is not renewed together
+with tests/golden/digests.json.
 """
 
 import json

@@ -11,9 +11,9 @@ from tests.families import examples
 from tests.golden import renew
 from tests.sim import plain_metrics
 from tests.talker import network
-from workbench.sim import columns, metrics, trace
+from workbench.sim import metrics, trace
 from workbench.sim.metrics.paths import paths_of
-from workbench.sim.metrics.rows import Rows
+from workbench.sim.rows import Columns
 from workbench.sim.trace import SCHEMA, Recorder
 
 NAMES = list(plain_metrics.deliveries(wb.Scenario(network((0, 1)), wb.Flooding()), []))
@@ -111,8 +111,10 @@ def test_large_traces_are_set_apart_and_measured_alike():
     alone, among_many = (metrics.compute(scenario, one, *trace.tally(one)) for one in (table, whole))
     assert among_many["transmissions"] == alone["transmissions"] + 100_000
     assert np.array_equal(alone[NAMES], among_many[NAMES], equal_nan=True)
-    assert Rows(whole).of("sent", "delivered") == [
-        row for row in whole.to_pylist() if row["event"] in ("sent", "delivered")
+    assert [row._asdict() for row in Columns(whole).of("sent", "delivered")] == [
+        {"position": place} | row
+        for place, row in enumerate(whole.to_pylist())
+        if row["event"] in ("sent", "delivered")
     ]
 
 
@@ -140,36 +142,3 @@ def test_paths_of_many_sinks_come_in_parts(monkeypatch):
     parts = list(paths.hops_to(np.arange(30)))
     assert [place for place, _ in parts] == list(range(0, 30, 3))
     assert np.concatenate([hops for _, hops in parts]).tolist() == [[abs(i - j) for j in range(30)] for i in range(30)]
-
-
-# --- columns ---
-
-WIDE = st.one_of(st.integers(0, 3), st.integers(-(2**63), 2**63 - 1))
-PAIRS = st.lists(st.tuples(WIDE, WIDE), max_size=8)
-
-
-def as_columns(pairs):
-    return tuple(np.array(pairs, np.int64).reshape(-1, 2).T)
-
-
-@given(PAIRS, PAIRS)
-def test_keys_have_the_order_of_the_rows_whatever_their_numbers(one, other):
-    keys = np.concatenate(columns.row_keys(as_columns(one), as_columns(other))).tolist()
-    rows = one + other
-    for key, row in zip(keys, rows, strict=True):
-        assert [key < k for k in keys] == [row < r for r in rows]
-    assert columns.different_rows(*as_columns(rows)) == len(set(rows))
-
-
-@given(PAIRS, PAIRS)
-def test_positions_and_ranks_are_those_of_lists(rows, among):
-    last = {row: index for index, row in enumerate(among)}
-    assert columns.positions(as_columns(rows), as_columns(among)).tolist() == [last.get(row, -1) for row in rows]
-    assert columns.ranks(*as_columns(rows)).tolist() == [rows[:index].count(row) for index, row in enumerate(rows)]
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=6))
-def test_ranges_are_one_after_the_other(pairs):
-    first, count = as_columns(pairs)
-    wanted = [number for one, length in pairs for number in range(one, one + length)]
-    assert columns.ranges(first, count).tolist() == wanted

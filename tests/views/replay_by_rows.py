@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.views.player.columns import Columns
+from workbench.sim.rows import Columns
 
 Event = tuple[int, int]
 FOREVER_US = 1 << 62

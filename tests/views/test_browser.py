@@ -8,7 +8,7 @@ from PIL import Image
 
 import workbench as wb
 from tests.until import PATIENCE_S
-from workbench.protocols.frame_fields import byte_range
+from workbench.protocols.dissection import byte_range
 from workbench.records import found, record_of
 from workbench.views.player.embed import player_html
 from workbench.views.player.parcel import glimpse, pack, poster_us

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,9 +12,9 @@ from tests.repository import REPOSITORY
 from workbench import views
 from workbench.protocols.flooding import Flooding
 from workbench.protocols.tinymq import wire as tinymq_wire
-from workbench.public_names import PROTOCOLS
+from workbench.public_names import FORMER, PROTOCOLS
 from workbench.views import palette
-from workbench.views.protocols import message_colours, public_views
+from workbench.views.protocols import message_colours
 
 
 class Probing(Flooding):
@@ -22,18 +23,35 @@ class Probing(Flooding):
     message_colours = {"probe": palette.INTEREST}
 
 
-@pytest.mark.parametrize("name", views.__all__)
-def test_public_view_resolves_and_is_listed(name):
-    assert getattr(views, name) is not None
-    assert name in dir(views)
+OWNERS = [wb.views, wb.coded_diffusion.views, wb.dps.views, wb.tinymq.views]
 
 
-def test_no_two_rooms_have_a_public_view_of_one_name():
-    homes = {home.split(".views.")[0] for home in public_views().values()}
-    tables = [sys.modules[f"{home}.views"].VIEWS for home in homes] + [views._HOME]
-    names = [name for table in tables for name in table]
-    assert len(homes) > 1
-    assert sorted(names) == sorted(set(names)) == views.__all__
+@pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.__name__)
+def test_public_views_resolve_and_none_is_hidden_by_a_module(owner):
+    folder = Path(owner.__file__).parent
+    assert dir(owner) == sorted(owner.__all__)
+    for name in owner.__all__:
+        assert getattr(owner, name) is getattr(owner, name)
+        assert not (folder / f"{name}.py").exists()
+
+
+@pytest.mark.parametrize("package", [wb.coded_diffusion, wb.dps, wb.tinymq], ids=lambda package: package.__name__)
+def test_a_protocols_package_lists_its_class_and_its_views(package):
+    assert {"views"} < set(dir(package)) <= {"CodedDiffusion", "DPS", "TinyMQ", "bloom", "topics", "views"}
+    assert all(getattr(package, name) is not None for name in dir(package))
+
+
+FORMER_NAMES = [
+    (owner, home, name) for owner, homes in FORMER.items() for home, names in homes.items() for name in names.split()
+]
+
+
+@pytest.mark.parametrize(("owner", "home", "name"), FORMER_NAMES, ids=[name for *_, name in FORMER_NAMES])
+def test_a_former_name_warns_with_its_new_place_and_works(owner, home, name):
+    with pytest.warns(DeprecationWarning, match=rf"{owner}.{name} is now .*\.{name}$") as caught:
+        assert getattr(sys.modules[owner], name) is not None
+    assert caught[0].filename == __file__
+    assert name not in dir(sys.modules[owner])
 
 
 def test_unknown_view_is_an_attribute_error():

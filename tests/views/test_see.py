@@ -16,9 +16,9 @@ from tests.views.traces import trace_of
 from workbench.protocols.coded_diffusion.views import layers as of_coded_diffusion
 from workbench.protocols.diffusion.views import layers as of_diffusion
 from workbench.protocols.diffusion.views.known import cached, gradients
+from workbench.sim.rows import Columns
 from workbench.views import frames, nodes, ways
 from workbench.views.layers import COLUMNS
-from workbench.views.player.columns import Columns
 from workbench.views.seeing import see
 
 SECOND = 1_000_000

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from workbench.views import spans
 from workbench.views.layers import table
-from workbench.views.sorting import order_of
 
 KEYS = st.integers(0, 3)
 ROWS = st.lists(st.tuples(KEYS, st.booleans(), st.integers(0, 2)), max_size=30)
@@ -42,38 +41,11 @@ def test_rows_open_and_close_what_belongs_to_their_key(rows, reopens):
 
 
 @given(ROWS)
-def test_rows_are_ranked_and_compared_within_their_key(rows):
+def test_rows_are_compared_within_their_key(rows):
     keys, _, flags, values = arrays(rows)
     before = [[k for k in range(i) if keys[k] == keys[i]] for i in range(len(rows))]
-    assert spans.rank_in(keys).tolist() == [len(some) for some in before]
     is_new = [not some or rows[some[-1]][1:] != rows[i][1:] for i, some in enumerate(before)]
     assert spans.changed(keys, flags, values).tolist() == is_new
-
-
-LARGE = st.integers(-(1 << 61), 1 << 61)
-
-
-@given(st.lists(st.tuples(KEYS, st.one_of(st.integers(-5, 5), LARGE), st.integers(0, 1 << 40)), max_size=30))
-def test_a_group_is_a_combination_of_keys(rows):
-    found = spans.groups(*(np.array([row[which] for row in rows], np.int64) for which in range(3)))
-    for one, row in zip(found.tolist(), rows, strict=True):
-        assert [one < other for other in found.tolist()] == [row < other for other in rows]
-    number, count = spans.numbered(found)
-    assert number.tolist() == [sorted(set(rows)).index(row) for row in rows]
-    assert count == len(set(rows))
-    assert spans.first_of_each(found).tolist() == [i for i, row in enumerate(rows) if row not in rows[:i]]
-
-
-def test_keys_beyond_the_signed_integers_are_told_apart_too():
-    keys = np.array([1 << 63, 5, (1 << 63) + 1, 5], np.uint64)
-    assert spans.groups(keys).tolist() == [1, 0, 2, 0]
-    assert order_of(keys).tolist() == [1, 3, 0, 2]
-
-
-@given(st.lists(st.one_of(st.integers(0, 9), st.integers(-(1 << 20), 1 << 40), LARGE), max_size=60))
-def test_rows_are_sorted_as_numpy_sorts_them(keys):
-    some = np.array(keys, np.int64)
-    assert order_of(some).tolist() == np.argsort(some, kind="stable").tolist()
 
 
 INTERVALS = st.lists(st.tuples(KEYS, st.integers(0, 60), st.integers(1, 30)), max_size=12)

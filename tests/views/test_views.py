@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import workbench as wb
+from workbench.sim.rows import Columns
 from workbench.sim.trace import SCHEMA
 from workbench.views import chart, drawing, palette
 from workbench.views.drawing import Drawing, Text
 from workbench.views.figure import network_drawing
-from workbench.views.ground import lay_out
 from workbench.views.inspector import count
+from workbench.views.layout import lay_out
 from workbench.views.player import film
-from workbench.views.player.columns import read
 from workbench.views.player.counters import counted, running
 from workbench.views.rich import bundle
 
@@ -117,7 +117,7 @@ def test_a_frame_is_visible_for_a_moment_of_film_even_if_the_clock_hurries():
 
 
 def test_running_totals_end_where_the_metrics_do(office):
-    totals = running(read(office.trace), office.scenario.radio)
+    totals = running(Columns(office.trace), office.scenario.radio)
     assert totals["transmissions"][-1] == office.metrics["transmissions"]
     assert totals["deliveries"][-1] == office.metrics["delivered"]
     assert totals["energy_mJ"][-1] == pytest.approx(office.metrics["energy_mJ"])
@@ -134,7 +134,7 @@ def test_a_node_counts_what_its_rows_tell_up_to_the_time(office):
 
 def test_counters_of_long_runs_are_sampled_per_node_and_kind():
     rows = [(i, i % 2, "sent", {"message": "interest", "value": 1, "size_B": 20}) for i in range(1000)]
-    columns = read(trace_of(*rows, (1001, 5, "delivered")))
+    columns = Columns(trace_of(*rows, (1001, 5, "delivered")))
     exact, thinned = counted(columns), counted(columns, most=100)
     assert (exact.step, len(exact.node)) == (1, 1001)
     assert thinned.step == 11

@@ -3,9 +3,9 @@
 import pytest
 
 import workbench as wb
+from workbench.analysis.decisions import decisions, told_by_trace
 from workbench.protocols.diffusion.filters import catalogue
-from workbench.protocols.diffusion.filters.registered import registered
-from workbench.sim.decisions import decisions, told_by_trace
+from workbench.protocols.diffusion.filters.built_in import registered
 from workbench.widgets.filters import Filters, _most_telling, setting_of
 
 

@@ -123,7 +123,7 @@ def run_scenario(options: argparse.Namespace) -> int:
 
 def write_results(run: "Run", out: Path) -> None:
     """Print a run's metrics and write all that there is of it into a folder."""
-    from workbench.sim.explain import hint
+    from workbench.analysis.explain import hint
     from workbench.sim.metrics.shown import shown_metrics
 
     print(shown_metrics(run.metrics).to_string(float_format=lambda value: f"{value:.6g}"))

@@ -34,10 +34,7 @@ Live readings (`live`)::
     regions(topology, ...)                which node is in which region
 """
 
-from importlib import import_module
-from typing import Any
-
-from workbench.keywords import answer_for
+from workbench.keywords import hand_out
 
 # Public name -> the module that has it, within this package. A name loads its module the first time it is used.
 _HOME = {
@@ -67,17 +64,4 @@ _HOME = {
     "windows": "live.windows",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return sorted(_HOME)
-    if name not in _HOME:
-        raise AttributeError(f"module 'workbench.pipelines' has no attribute {name!r}")
-    return getattr(import_module(f"workbench.pipelines.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOME)
-
-
-answer_for(__name__)
+__getattr__ = hand_out(__name__, _HOME)

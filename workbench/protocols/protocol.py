@@ -65,10 +65,10 @@ class Protocol:
     # that function asks for. SHOWN, if it has that, says how they are shown (`sim/metrics/shown.py`).
     metrics = ""
     # The module that follows the readings that did not arrive as only this protocol can, and explains why; "" without
-    # one. `sim/explain.py` lists what it may have.
+    # one. `analysis/explain.py` lists what it may have.
     explain = ""
-    # The module that takes this protocol's frames apart, by name; "" without one. `frame_fields.py` says what it has.
-    frame = ""
+    # The module that takes this protocol's frames apart, by name; "" without one. `dissection.py` says what it has.
+    dissector = ""
     # The module of what may stand in the setting whose unit is "Filter", by name; "" without such a setting. It has
     # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; diffusion/filters/catalogue.py says what these are.
     catalogue = ""
@@ -83,6 +83,11 @@ class Protocol:
         super().__init_subclass__(**options)
         said = cls.__dict__.get("__doc__")
         cls.__doc__ = Shown("documentation", lambda cls: (said, cls.parameters))
+        if isinstance(cls.__dict__.get("frame"), str):
+            import warnings
+
+            warnings.warn("%s.frame is now called dissector" % cls.__name__, DeprecationWarning, stacklevel=2)
+            cls.dissector = cls.frame
 
     def __new__(cls, *unnamed, **settings):
         # Here and not in __init__, which subclasses have of their own.

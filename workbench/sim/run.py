@@ -18,8 +18,8 @@ from workbench.sim import trace as trace_module
 if TYPE_CHECKING:
     import pandas as pd
 
+    from workbench.analysis.explain import Explanation
     from workbench.pipelines.live.bridge import Stream
-    from workbench.sim.explain import Explanation
 
 
 @checked
@@ -71,19 +71,19 @@ class Run:
     def frames(
         self, rows: Iterable[int] | None = None, until_s: float | None = None, most: int | None = None
     ) -> pa.Table:
-        """The frames that were sent, with their bytes; the columns are described in `workbench.sim.frames`.
+        """The frames that were sent, with their bytes; the columns are described in `workbench.analysis.frames`.
 
         A trace has no bytes, so the scenario is played once more, as far as is needed. ``rows``: of these rows of the
         trace alone. ``until_s``: those whose airtime has ended by then. ``most``: the first so many. ScenarioError if
         the run cannot be played again, or comes out otherwise.
         """
-        from workbench.sim import frames
+        from workbench.analysis import frames
 
         return frames.frames(self, rows, until_s, most)
 
     def explain(self) -> Explanation:
         """Return why little or nothing was delivered, as text; the scenario or the rows of the run prove each line."""
-        from workbench.sim import explain
+        from workbench.analysis import explain
 
         return explain.explain(self)
 

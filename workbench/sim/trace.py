@@ -40,9 +40,10 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.attributes.text import to_text
+from workbench.columns import count_distinct
 from workbench.protocols import contract
 from workbench.protocols.protocol import Protocol
-from workbench.sim.columns import different_rows
+from workbench.sim.rows import codes
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -257,12 +258,6 @@ def _lines(column: pa.ChunkedArray, is_last: bool) -> memoryview:
     return memoryview(data)[: length - is_last]
 
 
-def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """A column of text as numbers (n,) and the texts that they stand for."""
-    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return whole.indices.to_numpy(), whole.dictionary.to_pylist()
-
-
 def tally(table: pa.Table) -> tuple[Counter, Counter]:
     """(counts by (event, message, reason), bytes by (event, reason)) of a full trace; see MetricsRecorder."""
     events, event_names = codes(table.column("event"))
@@ -286,7 +281,7 @@ def tally(table: pa.Table) -> tuple[Counter, Counter]:
     for event in sorted(_WITH_REASON.intersection(rows)):
         _count_reasons(table, event, rows[event], messages[rows[event]], message_names, (counts, sizes))
     held = rows.get("held", np.zeros(0, np.int64))
-    counts["held", "", ""] = different_rows(
+    counts["held", "", ""] = count_distinct(
         *(table.column(name).to_numpy()[held] for name in ("node", "origin", "sequence"))
     )
     return +counts, +sizes

@@ -30,7 +30,7 @@ _PROTOCOLS = "protocols"
 # What a run of any protocol goes through: the modules beside the rooms, the contract of nodes, and the rooms.
 GENERIC = ("draws", _PROTOCOLS, *ROOMS)
 _PROTOCOLS_NAMED = f"{user_code.PACKAGE}.{_PROTOCOLS}"
-LEFT_OUT = ("views", "cli", "udp", "processes", "frame", "explain")
+LEFT_OUT = ("views", "cli", "udp", "processes", "dissector", "explain")
 _NO_PART_OF_A_RUN = ("__init__", "java", "public_names", "folded_errors")  # of the files beside the rooms
 _COMPILED_HEADER_B = 16
 _NAMED = re.compile(rb"workbench\.protocols\.(\w+)")

@@ -26,23 +26,17 @@ Of many runs, out of the answers of `workbench.pipelines` about their traces::
     load_map(loads, topology, what="sent")      the load of each node: mean over runs, and band
     latency_chart(distributions)                latency at each percent of the deliveries, likewise
 
-A protocol has views of its own in its package ``views``, which lists those that are public. They are handed out here
-too: ``dir(workbench.views)`` lists all public names, the page of ``workbench.protocols.NAME.views`` says what they are.
-
-Bokeh is loaded by the first view that needs it.
+A protocol has views of its own in its package ``views``, such as `workbench.tinymq.views`. A figure that only one
+lesson or paper needs is beside that notebook.
 """
 
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from types import FunctionType
 from typing import Any
 
-from workbench.keywords import answer_for, checked
+from workbench.keywords import former, hand_out
 
 _HOME = {
     "show": "notebook",
-    "show_live": "player.live",
+    "show_live": "notebook",
     "PlayerView": "player.living",
     "see": "seeing",
     "save_html": "export",
@@ -61,38 +55,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return _public()
-    if name in _HOME:
-        return _handed_out(f"workbench.views.{_HOME[name]}", name)
-    # Before protocols are asked, so that they can import modules from here.
-    if find_spec(f"workbench.views.{name}") is not None:
-        return import_module(f"workbench.views.{name}")
-    from workbench.views.protocols import home_of
-
-    home = None if name.startswith("_") else home_of(name)
-    if home is None:
-        raise AttributeError(f"module 'workbench.views' has no attribute {name!r}")
-    return _handed_out(home, name)
+    return former(__name__, name, stacklevel=4)
 
 
-def _handed_out(home: str, name: str) -> Any:
-    """Return a public view; a wrong call of it is answered with what the call looks like."""
-    view = getattr(import_module(home), name)
-    return _checked(view) if isinstance(view, FunctionType) else view
-
-
-_checked = cache(checked)  # A view stays one object.
-
-
-def __dir__() -> list[str]:
-    return _public()
-
-
-def _public() -> list[str]:
-    from workbench.views.protocols import public_views
-
-    return sorted({*_HOME, *public_views()})
-
-
-answer_for(__name__)
+hand_out(__name__, _HOME)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.errors import ParameterError
-from workbench.views.player.columns import Columns
+from workbench.sim.rows import Columns
 
 Event = tuple[int, int]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.sim.columns import distinct
+from workbench.columns import find_last, unique_inverse
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Ways, table
-from workbench.views.player.columns import Columns
 from workbench.views.player.film import Film, shoot
-from workbench.views.spans import groups, numbered, sampled, thinned
+from workbench.views.spans import sampled, thinned
 
 MOST = 60_000
 LOST_AT = 0.6
@@ -105,7 +105,7 @@ def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tupl
     """A look for each kind of message, and for each of these as a broadcast and to one node."""
     columns = recorded.columns
     kind = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
-    kinds, look = distinct(kind)
+    kinds, look = unique_inverse(kind)
     looks = []
     for one in kinds.tolist():
         message = columns.words["message"][one // 2]
@@ -126,29 +126,22 @@ def _fates(columns: Columns, sent: Sent, kept: np.ndarray) -> tuple[np.ndarray, 
     """What became of frames: codes of words, and these."""
     is_unicast = columns["peer"][sent.rows[kept]] >= 0
     received, lost, reason = sent.received[kept], sent.lost[kept], sent.reason[kept]
-    reasons, which = distinct(reason)
+    reasons, which = unique_inverse(reason)
     words = ["received", *(f"lost: {columns.words['detail'][code]}" if code >= 0 else "" for code in reasons.tolist())]
     text = np.where(reason >= 0, which + 1, np.where(received > 0, 0, -1))
     most = int((received + lost).max(initial=0)) + 1
-    pairs, code = distinct(received * most + received + lost)
+    pairs, code = unique_inverse(received * most + received + lost)
     heard = [f"heard by {pair // most} of {pair % most}" for pair in pairs.tolist()]
     return np.where(is_unicast, text, code + len(words)), [*words, *heard]
 
 
 def ways_of(columns: Columns, rows: np.ndarray, ways: Ways) -> np.ndarray:
     """Which of the messages that can be followed each row of the trace is about; -1 none; int32, shape (rows,)."""
-    found = np.full(len(rows), -1, np.int32)
     frames = [(*frame, way) for way, one in enumerate(ways.ways) for frame in one.frames]
     codes = {word: code for code, word in enumerate(columns.words["message"])}
-    known = np.array([(o, s, codes[m], way) for o, s, m, way in frames if m in codes], np.int64).reshape(-1, 4)
-    if not len(known) or not len(rows):
-        return found
-    told = [columns["origin"][rows], columns["sequence"][rows], columns.codes["message"][rows]]
-    columns_of = [np.concatenate([known[:, which], told[which]]) for which in range(3)]
-    key, keys = numbered(groups(*columns_of))
-    way_of = np.full(keys, -1, np.int32)
-    way_of[key[: len(known)]] = known[:, 3]
-    return way_of[key[len(known) :]]
+    known = np.array([(o, s, codes[m], way) for o, s, m, way in frames if m in codes], np.int64).reshape(-1, 4).T
+    about = columns["origin"][rows], columns["sequence"][rows], columns.codes["message"][rows]
+    return np.append(known[3], -1).astype(np.int32)[find_last(about, tuple(known[:3]))]
 
 
 def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, film: Film, duration_us: int) -> Layer:

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.errors import DataError
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.drawing import THEMES
 from workbench.views.figure import time_us_of
 from workbench.views.layers import Layer, Seen
-from workbench.views.player.columns import read
 from workbench.views.player.counters import COUNTED
 from workbench.views.seeing import NODE_LOOK, see
 
@@ -113,7 +113,7 @@ def _role(seen: Seen, node: int, time_us: int) -> str:
 
 def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
     """What a node has counted up to a time: {"sent data": 3, "dropped duplicate": 7, ...}."""
-    columns = read(trace)
+    columns = Columns(trace)
     # A trace is in order of time, so what happened up to a time is its beginning.
     until = int(np.searchsorted(columns["time_us"], time_us, "right"))
     mine = np.flatnonzero(columns["node"][:until] == node)

@@ -50,11 +50,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from workbench.views.sorting import order_of
+from workbench.columns import argsort
 
 if TYPE_CHECKING:
-    from workbench.views.ground import Plan
-    from workbench.views.player.columns import Columns
+    from workbench.sim.rows import Columns
+    from workbench.views.layout import Layout
     from workbench.views.player.film import Film
 
 Table = dict[str, np.ndarray]
@@ -251,7 +251,7 @@ class Recorded:
 
     run: Any
     columns: Columns
-    plan: Plan
+    plan: Layout
     film: Film
     colours: Mapping[str, str] = field(default_factory=dict)
 
@@ -268,7 +268,7 @@ def table(rows: int = 0, /, **columns: Any) -> Table:
         made.setdefault(name, np.zeros(rows, np.int64))
     start = made["from_us"]
     if len(start) > 1 and (start[1:] < start[:-1]).any():
-        order = order_of(start)
+        order = argsort(start)
         made = {name: column[order] for name, column in made.items()}
     return made
 
@@ -276,6 +276,15 @@ def table(rows: int = 0, /, **columns: Any) -> Table:
 def select(some: Table, rows: np.ndarray) -> Table:
     """Some rows of a table; ``rows``: their numbers, or a mask."""
     return {name: column[rows] for name, column in some.items()}
+
+
+def as_spans(kind: Any, some: Table, words: Sequence[str] = (), rows: np.ndarray | slice = slice(None)) -> list[Any]:
+    """Return rows of a table as named tuples; columns ``key`` and ``text`` are indices into ``words``."""
+    listed = []
+    for name in kind._fields:
+        values = some[name][rows].tolist()
+        listed.append([words[code] for code in values] if name in ("key", "text") else values)
+    return list(map(kind._make, zip(*listed, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -287,7 +296,7 @@ class Seen:
     """
 
     run: Any
-    plan: Plan
+    plan: Layout
     film: Film
     duration_us: int
     layers: tuple[Layer, ...]

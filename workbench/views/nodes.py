@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from workbench.columns import row_keys, unique_index
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Section, Table, table
-from workbench.views.player.columns import Columns
-from workbench.views.spans import groups, opened, thinned, within
+from workbench.views.spans import opened, thinned, within
 
 MOST = 60_000
 
@@ -63,7 +64,7 @@ def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     sequence: the subscription's number there; value: when it expires, -1 never; text: what is asked for.
     """
     rows = columns.where(event=("subscribed", "unsubscribed"))
-    keys = groups(columns["node"][rows], columns["sequence"][rows])
+    keys = row_keys(columns["node"][rows], columns["sequence"][rows])
     which, until = opened(keys, columns["time_us"][rows], columns.says("event", rows, "subscribed"))
     rows = rows[which]
     start, value = columns["time_us"][rows], columns["value"][rows]
@@ -86,7 +87,7 @@ def failing(columns: Columns, duration_us: int) -> Table:
 def publishing(columns: Columns, duration_us: int) -> Table:
     """Nodes are sources from their first publication on."""
     rows = columns.where(event="published")
-    nodes, first = np.unique(columns["node"][rows], return_index=True)
+    nodes, first = unique_index(columns["node"][rows])
     made = {"node": nodes, "from_us": columns["time_us"][rows][first], "until_us": np.full(len(nodes), duration_us)}
     return within(table(**made), duration_us)
 

@@ -1,8 +1,7 @@
-"""What protocols bring to the views, found by name: their public views, and how their messages look.
+"""What protocols bring to the views, found by name: their layers, and how their messages look.
 
 A protocol whose class is in the package ``NAME`` has its views in the package ``NAME.views``, with
 
-    VIEWS             public view -> the module of that package that has it (of public protocols)
     MESSAGE_COLOURS   name of a message in the trace -> colour: that of a role in `palette`, or one of its own
     QUIET_MESSAGES    names of messages that are drawn faintly, and have a chip of their own: acknowledgements
     layers.py         ``layers(recorded)``: what the player shows of it, besides what it shows of every run (`layers`)
@@ -13,40 +12,14 @@ A class that is not in a package of its own says these itself: ``message_colours
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from workbench.public_names import PROTOCOLS
-
 if TYPE_CHECKING:
     from workbench.views.layers import Part, Recorded
-
-
-def home_of(view: str) -> str | None:
-    """The module of a public view; None if no public protocol has it.
-
-    Packages that are loaded already are asked first, as the protocol of a run is: so most views load no other protocol.
-    """
-    for home in sorted(PROTOCOLS.values(), key=lambda home: f"workbench.{home}" not in sys.modules):
-        if view in (views := _public_views_of(home)):
-            return views[view]
-    return None
-
-
-def public_views() -> dict[str, str]:
-    """Public view -> its module, of all public protocols."""
-    return {view: module for home in PROTOCOLS.values() for view, module in _public_views_of(home).items()}
-
-
-@cache
-def _public_views_of(home: str) -> dict[str, str]:
-    views = _views_of(f"workbench.{home}")
-    return {view: f"workbench.{home}.views.{module}" for view, module in getattr(views, "VIEWS", {}).items()}
 
 
 def message_colours(protocol: Any) -> dict[str, str]:

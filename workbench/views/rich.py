@@ -1,10 +1,10 @@
-"""A run's rich display: what ran and what came of it, as text that stands without scripts, kernel or trust."""
+"""Rich displays: a run as text that needs no scripts, kernel or trust, and a widget with its first picture."""
 
 import html
 import math
 from typing import Any
 
-from workbench.sim.explain import hint
+from workbench.analysis.explain import hint
 from workbench.sim.metrics.shown import shown_metrics
 from workbench.views import caption
 
@@ -52,3 +52,14 @@ def write(value: float) -> str:
     if value == int(value):
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+class Explorer:
+    """A widget with fields, and ``still``, the HTML of its first picture, for a page or a viewer without a kernel."""
+
+    def __init__(self, widget: Any, still: str) -> None:
+        self.widget = widget
+        self.still = still
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {"text/html": self.still, **self.widget._repr_mimebundle_(include=None, exclude=None)}

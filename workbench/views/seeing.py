@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.event import Event, of_event
 from workbench.views.frames import film_of, frame_layers, sent_frames
-from workbench.views.ground import lay_out
 from workbench.views.layers import NO_WAYS, Curves, Layer, Look, Recorded, Seen, Ways
+from workbench.views.layout import lay_out
 from workbench.views.nodes import node_layers
-from workbench.views.player.columns import read
 from workbench.views.protocols import layers_of, message_colours, quiet_messages
 from workbench.views.ways import followed
 
@@ -40,7 +40,7 @@ class Sight:
 
     def __init__(self, run: Any, event: Event | None = None) -> None:
         self._run = run
-        self._trace = read(run.trace)
+        self._trace = Columns(run.trace)
         columns, protocol = of_event(self._trace, event), run.scenario.protocol
         duration_us = round(run.scenario.duration_s * 1e6)
         self._sent = sent_frames(columns, duration_us)

@@ -1,8 +1,5 @@
 """Intervals out of rows of a trace, with arrays: what layers are computed with.
 
-    groups(*keys)                    a number for each combination of keys; numbered(keys): from 0 on
-    first_of_each(keys)              the first row of each key
-    rank_in(keys)                    how many rows of its key came before each row
     changed(keys, *values)           the rows that differ from the row of their key before them
     until_next(keys, times, end)     each row lasts until the next row of its key
     opened(keys, times, is_opening)  rows open and close what belongs to their key
@@ -11,9 +8,10 @@
     within(table, duration_us)       what lasts, cut at the end of the run
     thinned(table, most, what)       every n-th row, and the sentence that says so
     sampled(is_vital, most)          every n-th row, but more of the vital ones
+    joined(table, *names)            intervals that are alike and meet or overlap, as one
 
 Keys, times and values have an entry for each row, in the order of the trace. Keys are integers; of several columns
-`groups` makes one. No function here has a Python step for each row.
+`row_keys` makes one. No function here has a Python step for each row.
 """
 
 from __future__ import annotations
@@ -22,96 +20,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from workbench.columns import argsort, find_sorted, lexsort, mark_first, ranges, row_keys, unique_inverse
 from workbench.views.layers import Table, select
-from workbench.views.sorting import order_of
 
 FOREVER_US = 1 << 62
 
 
-def groups(*keys: np.ndarray) -> np.ndarray:
-    """For each row a number of its combination of keys, in the order of these; int64, shape (rows,)."""
-    group, groups_before = np.zeros(len(keys[0]), np.int64), 1
-    for key in keys if len(keys[0]) else ():
-        if key.dtype.kind not in "iu" or key.dtype == np.uint64:
-            key = np.unique(key, return_inverse=True)[1]
-        low, high = int(key.min()), int(key.max())
-        code, codes = key - np.int64(low), high - low + 1
-        if groups_before * codes >= 1 << 62:
-            (group, groups_before), (code, codes) = numbered(group), numbered(code)
-        group, groups_before = group * codes + code, groups_before * codes
-    return group
-
-
-def numbered(keys: np.ndarray) -> tuple[np.ndarray, int]:
-    """(for each row the number of its key among all keys, from 0 on in ascending order; how many keys there are)."""
-    low, span = _range(keys)
-    if _is_dense(span, len(keys)):
-        is_there = np.zeros(span, bool)
-        is_there[keys - low] = True
-        number_of = np.cumsum(is_there) - 1
-        return number_of[keys - low], int(number_of[-1]) + 1
-    order = order_of(keys)
-    ordered = keys[order]
-    is_new = np.ones(len(keys), bool)
-    is_new[1:] = ordered[1:] != ordered[:-1]
-    number = np.empty(len(keys), np.int64)
-    number[order] = np.cumsum(is_new) - 1
-    return number, int(is_new.sum())
-
-
-def first_of_each(keys: np.ndarray) -> np.ndarray:
-    """The first row of each key, ascending."""
-    low, span = _range(keys)
-    if _is_dense(span, len(keys)):
-        first = np.full(span, -1)
-        first[keys[::-1] - low] = np.arange(len(keys))[::-1]  # of several rows of a key the last one written stays
-        return np.sort(first[first >= 0])
-    order = order_of(keys)
-    is_first = np.ones(len(keys), bool)
-    is_first[1:] = keys[order[1:]] != keys[order[:-1]]
-    return np.sort(order[is_first])
-
-
-def _range(keys: np.ndarray) -> tuple[int, int]:
-    """(the lowest key, how many numbers there are from it to the highest)."""
-    return (int(keys.min()), int(keys.max()) - int(keys.min()) + 1) if len(keys) else (0, 0)
-
-
-def _is_dense(span: int, rows: int) -> bool:
-    """Whether an array with a place for each number of a range is quicker than a sort."""
-    return 0 < span <= 2 * rows + 1024
-
-
-def rank_in(keys: np.ndarray) -> np.ndarray:
-    """How many rows of the same key came before each row; int64, shape (rows,)."""
-    order = order_of(keys)
-    place = np.arange(len(keys))
-    is_first = np.ones(len(keys), bool)
-    is_first[1:] = keys[order[1:]] != keys[order[:-1]]
-    rank = np.empty(len(keys), np.int64)
-    rank[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
-    return rank
-
-
 def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
     """Whether each row is the first of its key, or differs in one of the values from the one before; bool, (rows,)."""
-    is_new = np.ones(len(keys), bool)
-    order = order_of(keys)
-    first, second = order[:-1], order[1:]
-    same = keys[first] == keys[second]
-    for value in values:
-        same &= value[first] == value[second]
-    is_new[second] = ~same
+    is_new = np.empty(len(keys), bool)
+    order = argsort(keys)
+    is_new[order] = mark_first(keys[order], *(value[order] for value in values))
     return is_new
 
 
 def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.ndarray | None = None) -> np.ndarray:
     """When the next row of the same key comes, ``end_us`` for the last one of a key; int64, shape (rows,).
 
-    order: `order_of` the keys, where that is known.
+    order: `argsort` of the keys, where that is known.
     """
     until = np.full(len(keys), end_us, np.int64)
-    order = order_of(keys) if order is None else order
+    order = argsort(keys) if order is None else order
     is_followed = keys[order[1:]] == keys[order[:-1]]
     until[order[:-1][is_followed]] = times_us[order[1:][is_followed]]
     return until
@@ -154,14 +83,10 @@ def overlaps(
     Intervals of one key may not overlap each other; rows may. The product of the number of keys and the time from the
     first row to the last, in µs, has to be below 2^62.
     """
-    order = order_of(other_from_us)
-    order = order[order_of(other_keys[order])]
-    ordered = other_keys[order]
-    is_new = np.ones(len(order), bool)
-    is_new[1:] = ordered[1:] != ordered[:-1]
-    keys_of = np.append(ordered[is_new], 0)
-    mine = np.searchsorted(keys_of[:-1], keys)
-    rows = np.flatnonzero((keys_of[mine] == keys) & (mine < len(keys_of) - 1))
+    order = lexsort((other_from_us, other_keys))
+    keys_of, number = unique_inverse(other_keys[order])
+    mine = find_sorted(keys, keys_of)
+    rows = np.flatnonzero(mine >= 0)
     low, high = int(from_us[rows].min(initial=FOREVER_US)), int(until_us[rows].max(initial=-FOREVER_US))
     scale = max(high - low, 0) + 3
 
@@ -169,12 +94,10 @@ def overlaps(
         return numbers * scale + (np.clip(times_us, low - 1, high + 1) - (low - 1))
 
     # Those that end after a row begins, up to those that begin before it ends.
-    number = np.cumsum(is_new) - 1
     first = np.searchsorted(place(number, other_until_us[order]), place(mine[rows], from_us[rows]), "right")
     last = np.searchsorted(place(number, other_from_us[order]), place(mine[rows], until_us[rows]), "left")
     count = np.maximum(last - first, 0)
-    row = np.repeat(rows, count)
-    other = order[np.arange(len(row)) - np.repeat(np.cumsum(count) - count - first, count)]
+    row, other = np.repeat(rows, count), order[ranges(first, count)]
     start, end = np.maximum(from_us[row], other_from_us[other]), np.minimum(until_us[row], other_until_us[other])
     lasting = start < end
     return Overlaps(row[lasting], other[lasting], start[lasting], end[lasting])
@@ -185,13 +108,11 @@ def without(table: Table, outages: Table) -> Table:
 
     An outage within a row makes two of it.
     """
-    order = order_of(outages["from_us"])
-    order = order[order_of(outages["node"][order])]
+    order = lexsort((outages["from_us"], outages["node"]))
     node, down_us, up_us = (outages[name][order] for name in ("node", "from_us", "until_us"))
     # A node is up before its first outage, between its outages, and after the last one.
     is_down = np.isin(table["node"], node)
-    is_first = np.ones(len(node), bool)
-    is_first[1:] = node[1:] != node[:-1]
+    is_first = mark_first(node)
     firsts = np.flatnonzero(is_first)
     until = np.full(len(node), FOREVER_US)
     until[:-1] = np.where(is_first[1:], FOREVER_US, down_us[1:])
@@ -203,7 +124,7 @@ def without(table: Table, outages: Table) -> Table:
     found = overlaps(rows["node"], rows["from_us"], rows["until_us"], keys, begins, ends)
     cut = select(table, some[found.row]) | {"from_us": found.from_us, "until_us": found.until_us}
     both = {name: np.concatenate([table[name][~is_down], cut[name]]) for name in table}
-    return select(both, order_of(both["from_us"]))
+    return select(both, argsort(both["from_us"]))
 
 
 def within(table: Table, duration_us: int) -> Table:
@@ -233,3 +154,19 @@ def thinned(table: Table, most: int, what: str) -> tuple[Table, tuple[str, ...]]
     step = -(-rows // most)
     note = f"Of {rows:,} {what} one in {step} is drawn; all of them are counted."
     return select(table, np.arange(0, rows, step)), (note,)
+
+
+def joined(some: Table, *names: str) -> Table:
+    """Return intervals that meet or overlap and are alike in the named columns as one, by these and by time.
+
+    The other columns are those of the first of them.
+    """
+    key = unique_inverse(row_keys(*(some[name] for name in names)))[1]
+    order = lexsort((some["from_us"], key))
+    some, key = select(some, order), key[order]
+    scale = int(some["until_us"].max(initial=0)) + 1
+    reach = np.maximum.accumulate(key * scale + some["until_us"])
+    is_first = mark_first(key)
+    is_first[1:] = (key * scale + some["from_us"])[1:] > reach[:-1]
+    last = np.flatnonzero(np.append(is_first[1:], True))[: len(key)]
+    return select(some, is_first) | {"until_us": (reach - key * scale)[last]}

@@ -1,18 +1,18 @@
 // Steppers of a page: each shows the groups of its drawing that are shown at its step (`data-steps`, as "0-3 7").
-for (const root of document.querySelectorAll(".wb-stepper:not([data-ready])")) {
+for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".wb-stepper:not([data-ready])"))) {
   root.dataset.ready = ""
   const [slider, name] = [root.querySelector("input"), root.querySelector("output")]
   const names = JSON.parse(root.dataset.names)
-  const groups = Array.from(root.querySelectorAll("[data-steps]"), (group) => [
+  const groups = Array.from(root.querySelectorAll("[data-steps]"), (group) => ({
     group,
-    group.dataset.steps.split(" ").map((span) => span.split("-").map(Number)),
-  ])
+    spans: group.getAttribute("data-steps").split(" ").map((span) => span.split("-").map(Number)),
+  }))
   const show = (step) => {
     slider.value = step
     step = Number(slider.value)
     name.textContent = names[step]
     slider.setAttribute("aria-valuetext", names[step])
-    for (const [group, spans] of groups)
+    for (const { group, spans } of groups)
       group.toggleAttribute("hidden", !spans.some(([first, last = first]) => first <= step && step <= last))
   }
   const move = (by) => show(Number(slider.value) + by)

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.columns import find_last, first_rows, row_keys, unique_inverse
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.frames import Sent
 from workbench.views.layers import NO_WAYS, Layer, Look, Recorded, Table, Way, Ways, table
-from workbench.views.player.columns import Columns
-from workbench.views.spans import FOREVER_US, first_of_each, groups, numbered
+from workbench.views.spans import FOREVER_US
 
 MOST_WAYS = 1_000
 MOST_ROWS = 60_000
@@ -34,7 +35,7 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[Ways, list[Layer]]:
     """The publications of a run, and the layer of their ways."""
     columns = recorded.columns
     made = columns.where(event="originated")
-    made = made[first_of_each(groups(columns["origin"][made], columns["sequence"][made]))]
+    made = made[first_rows(row_keys(columns["origin"][made], columns["sequence"][made]))]
     if not len(made):
         return NO_WAYS, []
     carriers = _carriers(columns)
@@ -89,29 +90,24 @@ def _hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
     rows = np.concatenate([held[columns["peer"][held] >= 0], received[is_unicast[sent.of[received]]]])
     # A node holds what it receives for the first time right away: that hop counts once.
     told = [columns[name][rows] for name in ("node", "peer", "origin", "sequence", "time_us")]
-    return rows[first_of_each(groups(*told))]
+    return rows[first_rows(row_keys(*told))]
 
 
 def _ends(columns: Columns, made: np.ndarray) -> np.ndarray:
     """Rows at which a node dropped a publication that it did not hold before, one for each node and publication."""
     had, drops = np.concatenate([made, columns.where(event="held")]), columns.where(event="dropped")
     both = np.concatenate([had, drops])
-    event, events = numbered(groups(columns["origin"][both], columns["sequence"][both]))
-    key, keys = numbered(columns["node"][both] * np.int64(events) + event)
-    since_us = np.full(keys, FOREVER_US)
+    keys, key = unique_inverse(row_keys(*(columns[name][both] for name in ("origin", "sequence", "node"))))
+    since_us = np.full(len(keys), FOREVER_US)
     np.minimum.at(since_us, key[: len(had)], columns["time_us"][had])
     dropped = key[len(had) :]
     fresh = np.flatnonzero(since_us[dropped] >= columns["time_us"][drops])
-    return drops[fresh[first_of_each(dropped[fresh])]]
+    return drops[fresh[first_rows(dropped[fresh])]]
 
 
 def _numbers(columns: Columns, made: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Which publication (a row of ``made``) each row of the trace is about; -1 none."""
-    both = np.concatenate([made, rows])
-    key, keys = numbered(groups(columns["origin"][both], columns["sequence"][both]))
-    number = np.full(keys, -1)
-    number[key[: len(made)]] = np.arange(len(made))
-    return number[key[len(made) :]]
+    return find_last(*((columns["origin"][some], columns["sequence"][some]) for some in (rows, made)))
 
 
 def _drawn(

@@ -12,6 +12,7 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
+from workbench.analysis.explain import mismatch
 from workbench.attributes import (
     APP,
     APPLICATION_TYPES,
@@ -30,7 +31,6 @@ from workbench.attributes import (
 )
 from workbench.errors import AttributeFormatError, WorkbenchError
 from workbench.protocols.protocol import Protocol
-from workbench.sim.explain import mismatch
 from workbench.sim.metrics.matching import matching_of
 from workbench.widgets.controls import button, error_html, quiet, refresh_after_cells, words
 from workbench.widgets.part import Part

@@ -16,10 +16,10 @@ import ipywidgets as widgets
 import traitlets
 
 from workbench import public_names
+from workbench.analysis.decisions import Decision, decisions, told_by_trace
 from workbench.attributes import FIRST_FILTER_KEY, LAST_FILTER_KEY
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.protocol import Protocol
-from workbench.sim.decisions import Decision, decisions, told_by_trace
 from workbench.sim.scenario import protocol_from_dict
 from workbench.widgets.attributes import CHOICE, Attributes
 from workbench.widgets.controls import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from workbench.analysis import accounts, explain
 from workbench.errors import WorkbenchError
-from workbench.sim import accounts, explain
 from workbench.widgets.controls import said_html, words
 from workbench.widgets.later import Later
 

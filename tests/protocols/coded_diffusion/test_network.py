@@ -18,8 +18,9 @@ import workbench as wb
 from tests.families import examples
 from tests.network import Network
 from tests.talker import rows
+from workbench.coding.fields import field as field_of
 from workbench.protocols.coded_diffusion import CodedDiffusion, rules, wire
-from workbench.protocols.coded_diffusion.events import Decoded, Innovative
+from workbench.protocols.coded_diffusion.node import Decoded, Innovative
 from workbench.protocols.contract import Delivered, Dropped, Held, Originated
 
 IDEAL = wb.Radio(loss="none")
@@ -91,7 +92,7 @@ def protocols(draw, **fixed):
     generation_size = draw(st.integers(1, 5))
     drawn = {
         "generation_size": generation_size,
-        "field": draw(st.sampled_from(wire.FIELDS)),
+        "field": draw(st.sampled_from(wire.FIELD_ORDERS)),
         "bootstrap_factor": draw(st.integers(1, generation_size + 1)),
         "forwarding_probability": draw(st.sampled_from([0.5, 0.9, 1.0])),
         "forwarding_factor": draw(st.sampled_from([0.1, 0.5, 1.0])),
@@ -159,7 +160,7 @@ def test_rank_grows_if_and_only_if_a_packet_is_innovative(network):
 
 def rank(vectors, order):
     """The rank of some encoding vectors, by plain elimination."""
-    field, left, rank = wb.fields.field(order), [list(vector) for vector in vectors], 0
+    field, left, rank = field_of(order), [list(vector) for vector in vectors], 0
     for column in range(len(left[0]) if left else 0):
         pivot = next((row for row in left if row[column]), None)
         if pivot is None:

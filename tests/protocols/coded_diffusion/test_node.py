@@ -10,13 +10,13 @@ from workbench.attributes.text import parse
 from workbench.coding import rlnc
 from workbench.errors import AttributeFormatError, EncodeError, ParameterError
 from workbench.protocols.coded_diffusion import CodedDiffusion, wire
-from workbench.protocols.coded_diffusion.events import Decoded, GenerationBegun, Innovative
+from workbench.protocols.coded_diffusion.node import Decoded, GenerationBegun, Innovative
 from workbench.protocols.contract import NOBODY, Delivered, Dropped, Forwarded, Held, Originated
 
 SECOND = 1000000
 COLLECTING_US = 50000
 HOT = parse("TEMP IS 26")
-FIELDS = wire.FIELDS
+FIELDS = wire.FIELD_ORDERS
 
 
 class Chances(draws.Stream):

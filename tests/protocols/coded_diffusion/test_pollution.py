@@ -3,7 +3,8 @@
 import pytest
 
 import workbench as wb
-from workbench.protocols.coded_diffusion.views.pollution import PollutedDiffusion, pollution_chart, spoiled_by_distance
+from lessons.figures.pollution import pollution_chart, spoiled_by_distance
+from workbench.protocols.coded_diffusion.views.pollution import PollutedDiffusion
 from workbench.views.drawing import Polyline
 
 SOURCE, HOSTILE = 12, 14  # in the middle of a grid of 5 x 5, and at its edge

@@ -11,24 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
+from lessons.figures import chances as decoding_chances
+from lessons.figures import decoding as decoding_steps
 from workbench.coding.rlnc import Decoder, Encoder
-from workbench.protocols.coded_diffusion.views import (
-    chances as decoding_chances,
-)
 from workbench.protocols.coded_diffusion.views import (
     figures as decoding_figures,
 )
-from workbench.protocols.coded_diffusion.views import layers, matrix, ranks
-from workbench.protocols.coded_diffusion.views import (
-    steps as decoding_steps,
-)
+from workbench.protocols.coded_diffusion.views import layers, ranks
+from workbench.sim.rows import Columns
 from workbench.sim.trace import SCHEMA
 from workbench.views import drawing, palette
 from workbench.views import event as events
 from workbench.views.drawing import Circle, Polygon, Polyline, Text
 from workbench.views.figure import network_drawing
 from workbench.views.inspector import inspect_node
-from workbench.views.player.columns import read
 from workbench.views.seeing import see
 
 SECOND = 1_000_000
@@ -52,7 +48,8 @@ def trace_of(*rows):
 
 def seen_of(trace, duration_us=100):
     return [
-        (one.node, one.value, one.text, one.from_us, min(one.until_us, duration_us)) for one in ranks.ranks(read(trace))
+        (one.node, one.value, one.text, one.from_us, min(one.until_us, duration_us))
+        for one in ranks.ranks(Columns(trace))
     ]
 
 
@@ -107,7 +104,7 @@ def test_a_run_that_gives_a_generation_up_shows_no_rank_of_it_any_more():
     ).run(engine="reference")
     rows = run.trace.to_pylist()
     given_up = {(row["node"], row["sequence"]): row["time_us"] for row in rows if row["detail"] == "expired"}
-    spans = ranks.ranks(read(run.trace))
+    spans = ranks.ranks(Columns(run.trace))
     ends = {(span.node, span.sequence): span.until_us for span in spans if (span.node, span.sequence) in given_up}
     assert given_up
     assert ends == given_up
@@ -134,7 +131,7 @@ def test_the_generation_size_is_that_with_which_the_node_began_its_matrix():
         (50, 1, "generation_begun", 2, ""),
         (50, 1, "innovative", 1, "1"),
     )
-    lasting = ranks.lasting(read(begun))
+    lasting = ranks.lasting(Columns(begun))
     assert lasting.size.tolist() == [5, 3, 5, 2] and lasting.follows.tolist() == [False, False, True, False]
     assert seen_of(begun) == [(1, 1, "0", 10, 40), (2, 1, "2", 20, 100), (1, 2, "0 4", 40, 50), (1, 1, "1", 50, 100)]
 
@@ -195,12 +192,12 @@ def test_coverage_grows_from_the_source_to_what_the_metrics_say(run):
     shares = ranks.progress(run.trace).coverage(25, ages_s)
     assert shares[0] == 1 / 25
     assert (np.diff(shares) >= 0).all()
-    last = [ranks.progress(run.trace, one).coverage(25, [4])[0] for one in events.events_of(read(run.trace))]
+    last = [ranks.progress(run.trace, one).coverage(25, [4])[0] for one in events.events_of(Columns(run.trace))]
     assert np.mean(last) == pytest.approx(run.metrics["coverage"])
 
 
 def test_the_part_of_a_trace_about_one_event_leaves_out_the_others(run):
-    columns = read(run.trace)
+    columns = Columns(run.trace)
     assert events.events_of(columns) == [(12, 0), (12, 1)]
     part = events.of_event(columns, (12, 1))
     assert events.events_of(part) == [(12, 1)]
@@ -230,7 +227,7 @@ def test_what_pivots_tell_of_a_matrix_holds_for_the_decoder_that_has_them(size, 
     decoder = Decoder(size, 256)
     for _ in range(data.draw(st.integers(0, size + 2))):
         decoder.add(data.draw(st.lists(st.integers(0, 255), min_size=size, max_size=size)), bytes(4))
-    cells = matrix.matrix_cells(size, decoder.pivots)
+    cells = decoding_steps.matrix_cells(size, decoder.pivots)
     assert len(cells) == decoder.rank
     for row, pivot in zip(cells, decoder.pivots, strict=True):
         for cell, coefficient in zip(row, decoder.vector(pivot), strict=True):
@@ -291,12 +288,12 @@ def test_maps_show_the_network_at_times_with_the_share_that_holds_the_event(run)
 def test_matrices_have_a_pivot_for_each_innovative_packet_so_far(run):
     spread = ranks.progress(run.trace)
     node = next(iter({span.node for span in spread.ranks}))
-    page = decoding_figures.decoding_matrices(run, [node, 11])
+    page = decoding_steps.decoding_matrices(run, [node, 11])
     pivots = [item for item in page.items if isinstance(item, Polygon) and item.fill == palette.RANK_HIGH]
     assert len(pivots) == sum(range(1, M + 1))
     assert "heard the event itself" in texts_of(page)
     with pytest.raises(wb.ParameterError, match=r"nodes is \[99\]"):
-        decoding_figures.decoding_matrices(run, [99])
+        decoding_steps.decoding_matrices(run, [99])
 
 
 def test_matrices_of_an_event_that_is_not_coded_are_refused():
@@ -304,7 +301,7 @@ def test_matrices_of_an_event_that_is_not_coded_are_refused():
         wb.topology.grid(2, 2), wb.Flooding(), [wb.publish(at=0, what="TEMP IS 20")], duration_s=2
     ).run()
     with pytest.raises(wb.ParameterError, match=r"event \(0, 0\) of this run was not coded"):
-        decoding_figures.decoding_matrices(flood, [1])
+        decoding_steps.decoding_matrices(flood, [1])
 
 
 def test_coverage_charts_have_a_line_per_name_and_a_band_for_several_runs(run):
@@ -339,7 +336,7 @@ def test_steps_of_a_complete_decoder_say_why_a_packet_is_dropped():
     steps = decoding_steps.decoding_steps(1, 2, {"a": ([1], [1]), "b": ([1], [1])})
     assert "the event is decoded already" in steps[1].verdict()
     packet = Encoder([b"a", b"b"], 256).encode()
-    assert wb.views.decoding_steps(2, 256, {"P": packet})[0].packet == (packet[0], tuple(packet[1]))
+    assert decoding_steps.decoding_steps(2, 256, {"P": packet})[0].packet == (packet[0], tuple(packet[1]))
     with pytest.raises(wb.ParameterError, match="no packets"):
         decoding_steps.decoding_steps(1, 2, {})
 

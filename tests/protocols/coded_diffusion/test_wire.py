@@ -15,7 +15,7 @@ from workbench.coding import rlnc
 from workbench.coding.fields import field as field_of
 from workbench.errors import DecodeError, EncodeError
 from workbench.protocols.coded_diffusion.wire import (
-    FIELDS,
+    FIELD_ORDERS,
     LONGEST_EVENT_B,
     Coded,
     Event,
@@ -216,7 +216,7 @@ def payload_event(size_B):
     return (TEMP,) + tuple(blobs)
 
 
-@pytest.mark.parametrize("order", FIELDS)
+@pytest.mark.parametrize("order", FIELD_ORDERS)
 @pytest.mark.parametrize(("generation_size", "size_B"), [(1, 0), (2, 1024), (5, 3), (64, 130), (255, 300)])
 def test_coded_packets_of_an_event_decode_to_it(order, generation_size, size_B):
     attributes = payload_event(size_B)
@@ -235,7 +235,7 @@ def test_coded_packets_of_an_event_decode_to_it(order, generation_size, size_B):
     assert coded_attributes(1, 2, rlnc.join(decoder.decode(), packet.length_B + CHECKSUM_B)) == attributes
 
 
-@given(st.integers(1, 3000), st.integers(1, 255), st.sampled_from(FIELDS))
+@given(st.integers(1, 3000), st.integers(1, 255), st.sampled_from(FIELD_ORDERS))
 def test_information_vectors_are_as_long_as_the_rows_of_the_chunks(length_B, generation_size, order):
     chunk = rlnc.split(bytes(length_B + CHECKSUM_B), generation_size, order)[0]
     assert information_B(length_B, generation_size, order) == len(field_of(order).from_data(chunk))

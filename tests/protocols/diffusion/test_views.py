@@ -9,8 +9,8 @@ from tests.views.traces import trace_of
 from workbench.attributes.text import to_text
 from workbench.protocols.diffusion.views.known import HEAD, REINFORCED, RESERVE, cached, gradients
 from workbench.protocols.diffusion.wire import Data, encode_data, encode_interest
+from workbench.sim.rows import Columns
 from workbench.sim.trace import EVENT_NAMES
-from workbench.views.player.columns import Columns
 
 SECOND = 1_000_000
 NODE = 5

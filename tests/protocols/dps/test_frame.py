@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from figures.messages import conversation
+from workbench.protocols.dissection import NOT_READ, REFUSED
 from workbench.protocols.dps.views.frame import take_apart
-from workbench.protocols.dps.views.message import conversation, inspect_message
+from workbench.protocols.dps.views.message import inspect_message
 from workbench.protocols.dps.wire import coap
-from workbench.protocols.frame_fields import NOT_READ, REFUSED
 
 MESSAGES = conversation(filter_bits=256)
 PUBLICATION = MESSAGES["3: publication of the publisher"]

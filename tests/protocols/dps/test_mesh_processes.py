@@ -9,8 +9,8 @@ import networkx as nx
 import pytest
 
 import workbench as wb
+from figures import processes
 from tests.until import PATIENCE_S, wait_until
-from workbench import views
 from workbench.errors import LinkError, ParameterError
 from workbench.protocols.dps.processes import DPSMesh, links_of
 from workbench.views.drawing import Text
@@ -39,7 +39,7 @@ def test_a_small_mesh_publishes_heals_and_ends():
         assert mesh.alive == [node for node in range(4) if node != way]
         mesh.settle()
         assert mesh.publish(0, "a/b", within_s=PATIENCE_S).missing == ()
-        picture = [item.text for item in views.processes_drawing(mesh, outcome).items if isinstance(item, Text)]
+        picture = [item.text for item in processes.processes_drawing(mesh, outcome).items if isinstance(item, Text)]
         assert "4 processes on this machine, 3 of them alive" in picture and "killed" in picture
         with pytest.raises(ParameterError, match=f"node {way} is not alive"):
             mesh.subscribe(way, "a")
@@ -124,6 +124,6 @@ def test_a_link_is_what_both_of_its_ends_say():
 def test_a_table_of_outcomes_says_who_is_missing():
     from workbench.protocols.dps.processes import Outcome
 
-    table = views.outcome_table({"one": Outcome(0, "a", (1, 2), {1: 3.0}), "none": Outcome(0, "a", (), {})})
+    table = processes.outcome_table({"one": Outcome(0, "a", (1, 2), {1: 3.0}), "none": Outcome(0, "a", (), {})})
     assert table.loc["one", "missing"] == "2" and table.loc["one", "slowest_ms"] == 3.0
     assert table.loc["none", "missing"] == "nobody" and isinstance(wb.dps_mesh(1), DPSMesh)

@@ -7,30 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench import views
+from figures import beside, messages
+from figures import false_positives as dps_false_positives
+from lessons.figures import topics as dps_steps
 from workbench.errors import AttributeFormatError, DecodeError, ParameterError
 from workbench.protocols.dps import DPS, topics, wire
 from workbench.protocols.dps.bloom import BitVector
-from workbench.protocols.dps.views import (
-    false_positives as dps_false_positives,
-)
 from workbench.protocols.dps.views import (
     message as dps_message,
 )
 from workbench.protocols.dps.views import (
     page as dps_message_page,
 )
-from workbench.protocols.dps.views import (
-    steps as dps_steps,
-)
-from workbench.protocols.dps.views import (
-    topic_bits as dps_topic_bits,
-)
 from workbench.protocols.dps.wire import coap
 from workbench.views import palette
 from workbench.views.drawing import Circle, Text
 
-MESSAGES = dps_message.conversation(filter_bits=256)
+MESSAGES = messages.conversation(filter_bits=256)
 PUBLICATION = MESSAGES["3: publication of the publisher"]
 SUBSCRIPTION = MESSAGES["1: subscription of the subscriber"]
 LEVEL = st.text("abc", min_size=1, max_size=2)
@@ -183,7 +176,7 @@ def test_hex_with_a_wrong_digit_is_refused():
 
 
 def test_what_comes_from_a_message_is_no_html():
-    frame = dps_message.conversation("<b>&/x", "<b>&/+", b"<script>")["3: publication of the publisher"]
+    frame = messages.conversation("<b>&/x", "<b>&/+", b"<script>")["3: publication of the publisher"]
     page = dps_message.inspect_message(frame, ["<i>/+"]).to_html()
     assert "<script>" not in page and "<b>&" not in page and "<i>" not in page
     assert "&lt;script&gt;" in page
@@ -194,14 +187,8 @@ def test_a_topic_that_is_none_is_said_beside_the_others():
     assert "a topic neither begins nor ends with one" in page and "house/#" in page
 
 
-def test_a_page_of_a_message_stands_by_itself(tmp_path):
-    path = dps_message_page.save_message(PUBLICATION, tmp_path / "message.html", ["house/#"])
-    text = path.read_text(encoding="utf-8")
-    assert text.startswith("<!doctype html>") and "<title>publication</title>" in text and "http" not in text
-
-
 def test_a_widget_shows_what_is_chosen_or_written_and_says_what_is_wrong():
-    explorer = dps_message_page.message_explorer(MESSAGES, ["house/#"])
+    explorer = messages.message_explorer(MESSAGES, ["house/#"])
     choice, digits, given_topics, picture = explorer.widget.children
     assert "subscription" in picture.value and explorer.still == picture.value
     choice.value = "3: publication of the publisher"
@@ -222,7 +209,7 @@ def test_a_widget_shows_what_is_chosen_or_written_and_says_what_is_wrong():
 @given(TOPIC, ASKED)
 def test_a_topic_that_matches_is_always_found_in_the_filter(topic, asked):
     vector = BitVector.of(topics.publication_items(topic), 256)
-    (told,) = dps_topic_bits.explained(vector, [asked], as_publication=True)
+    (told,) = dps_message_page.explained(vector, [asked], as_publication=True)
     if topics.matches([topic], [asked]) and told.wanted:
         assert told.is_there and told.found == told.wanted
 
@@ -233,33 +220,33 @@ def test_the_topics_of_a_filter_explain_all_of_its_bits(named):
     vector = BitVector(512)
     for topic in named:
         vector |= BitVector.of(topics.publication_items(topic), 512)
-    by_place = dps_topic_bits.positions(vector, dps_topic_bits.explained(vector, named, as_publication=True))
+    by_place = dps_message_page.positions(vector, dps_message_page.explained(vector, named, as_publication=True))
     assert list(by_place) == vector.positions() and all(by_place.values())
 
 
 def test_a_table_of_a_topic_has_its_items_and_their_bits():
-    table = views.topic_bits("a/b", True, 128, 2)
+    table = dps_steps.topic_bits("a/b", True, 128, 2)
     assert table["item"].tolist() == topics.publication_items("a/b")
     every = {place for bits in table["bits"] for place in bits}
     assert sorted(every) == BitVector.of(topics.publication_items("a/b"), 128, 2).positions()
-    assert len(views.topic_bits("#", False)) == 0
+    assert len(dps_steps.topic_bits("#", False)) == 0
     with pytest.raises(ParameterError, match="multiple of 64"):
-        views.topic_bits("a", True, 100)
+        dps_steps.topic_bits("a", True, 100)
     with pytest.raises(AttributeFormatError, match="is a wildcard"):
-        views.topic_bits("a/+", True)
+        dps_steps.topic_bits("a/+", True)
 
 
 def test_bits_are_drawn_where_they_are():
     vector = BitVector.at([0, 63, 64], 128)
-    drawing = views.bits_drawing({"v": vector}, BitVector.at([63], 128))
+    drawing = dps_steps.bits_drawing({"v": vector}, BitVector.at([63], 128))
     filled = [item for item in drawing.items if getattr(item, "fill", None) in ("#0072B2", "#E69F00")]
     assert [item.fill for item in filled] == ["#0072B2", "#E69F00", "#0072B2"]
     (x0, y0), (x63, y63), (x64, y64) = (item.points[0] for item in filled)
     assert x0 == x64 and y0 == y63 and x63 > x0 and y64 > y0
     with pytest.raises(ParameterError, match="one length"):
-        views.bits_drawing({"a": BitVector(64), "b": BitVector(128)})
+        dps_steps.bits_drawing({"a": BitVector(64), "b": BitVector(128)})
     with pytest.raises(ParameterError, match="1024 can be drawn"):
-        views.bits_drawing({"a": BitVector(8192)})
+        dps_steps.bits_drawing({"a": BitVector(8192)})
 
 
 # Decisions
@@ -289,19 +276,21 @@ def test_a_decision_is_what_a_node_would_do(topic, asked, filter_bits):
 
 
 def test_a_decision_is_drawn_with_its_sentence():
-    decision = views.routing_steps("house/kitchen/temp", ["house/+/temp", "garden/#"], 256)
+    decision = dps_steps.routing_steps("house/kitchen/temp", ["house/+/temp", "garden/#"], 256)
     assert decision.verdict() == "It goes over the link: all needs are met; wanted by house/+/temp."
     assert decision.verdict() in [item.text for item in decision.drawing().items if isinstance(item, Text)]
-    apart = views.routing_steps("x", "y", 8192)
+    apart = dps_steps.routing_steps("x", "y", 8192)
     assert apart.verdict().startswith("It does not go over the link: filter and interests have no bit in common")
-    wrong = views.routing_steps("cellar/pump/flow", ["house/+/temp", "garden/#", "house/attic/+", "shed/+/light"], 64)
+    wrong = dps_steps.routing_steps(
+        "cellar/pump/flow", ["house/+/temp", "garden/#", "house/attic/+", "shed/+/light"], 64
+    )
     assert wrong.is_false_positive and wrong.verdict().endswith("a false positive.")
     with pytest.raises(ParameterError, match="there are no subscriptions"):
-        views.routing_steps("a", [])
+        dps_steps.routing_steps("a", [])
 
 
 def test_the_widget_for_topics_decides_anew_with_each_field():
-    explorer = views.topic_explorer("a/b", ["a/+"], 64)
+    explorer = dps_steps.topic_explorer("a/b", ["a/+"], 64)
     published, asked, numbers, picture = explorer.widget.children
     assert "wanted by a/+" in picture.value
     published.value = "c/d"
@@ -318,7 +307,9 @@ def test_the_widget_for_topics_decides_anew_with_each_field():
 
 
 def test_measured_false_positives_are_those_of_theory():
-    table = views.false_positive_table((64, 128, 256), hashes=(1, 2), subscriptions=(1, 10), publications=200)
+    table = dps_false_positives.false_positive_table(
+        (64, 128, 256), hashes=(1, 2), subscriptions=(1, 10), publications=200
+    )
     assert len(table) == 12
     alone = table[table["subscriptions"] == 1]
     for row in alone[alone["theory"] > 1e-3].itertuples():
@@ -329,7 +320,9 @@ def test_measured_false_positives_are_those_of_theory():
 
 def test_standard_error_is_about_how_much_the_measured_shares_differ_between_seeds():
     tables = [
-        views.false_positive_table((256,), hashes=(1,), subscriptions=(5,), publications=100, links=40, seed=seed)
+        dps_false_positives.false_positive_table(
+            (256,), hashes=(1,), subscriptions=(5,), publications=100, links=40, seed=seed
+        )
         for seed in range(8)
     ]
     rows = [table.iloc[0] for table in tables]
@@ -344,14 +337,16 @@ def test_theory_says_less_for_longer_filters():
 
 
 def test_charts_of_false_positives_show_what_was_never_seen_hollow():
-    table = views.false_positive_table((64, 8192), hashes=(1,), subscriptions=(1,), publications=50, links=20)
+    table = dps_false_positives.false_positive_table(
+        (64, 8192), hashes=(1,), subscriptions=(1,), publications=50, links=20
+    )
     assert list(table["measured"] == 0) == [False, True]
-    drawing = views.false_positive_chart(table)
+    drawing = dps_false_positives.false_positive_chart(table)
     shown = [item for item in drawing.items if isinstance(item, Circle)]
     assert [item.fill == palette.BACKGROUND for item in shown] == [False, True, False]
     assert "filter length (bits)" in [item.text for item in drawing.items if isinstance(item, Text)]
     with pytest.raises(ParameterError, match="some lengths"):
-        views.false_positive_table(())
+        dps_false_positives.false_positive_table(())
 
 
 def test_frames_in_vain_become_fewer_with_longer_filters():
@@ -362,31 +357,31 @@ def test_frames_in_vain_become_fewer_with_longer_filters():
     ]
     line = wb.topology.line(7)
     scenario = wb.Scenario(line, wb.DPS(update_s=0.2), workload, wb.Radio(loss="none"), duration_s=20)
-    table = views.vain_table(scenario, (64, 8192))
+    table = dps_false_positives.vain_table(scenario, (64, 8192))
     short, long = table.to_dict("records")
     assert short["delivery_ratio"] == long["delivery_ratio"] == 1
     assert short["needed"] == long["needed"] == 6
     assert short["in_vain"] > 0 == long["in_vain"] and short["fill"] > long["fill"]
     assert short["repeated"] == long["repeated"] == 0
-    assert "64" in [item.text for item in views.vain_chart(table).items if isinstance(item, Text)]
+    assert "64" in [item.text for item in dps_false_positives.vain_chart(table).items if isinstance(item, Text)]
     with pytest.raises(ParameterError, match="run of Flooding"):
-        views.vain_table(scenario.replace(protocol=wb.Flooding()))
+        dps_false_positives.vain_table(scenario.replace(protocol=wb.Flooding()))
 
 
 def test_protocols_stand_beside_each_other_with_all_their_bytes():
     workload = [wb.subscribe(2, "TEMP EQ 26", start_s=2), wb.publish(0, "TEMP IS 26", start_s=8)]
     scenario = wb.Scenario(wb.topology.line(3), wb.DPS(), workload, wb.Radio(loss="none"), duration_s=10)
     runs = {"DPS": scenario.run(), "Flooding": scenario.replace(protocol=wb.Flooding()).run()}
-    table = views.beside_table(runs)
+    table = beside.beside_table(runs)
     for name, run in runs.items():
         row = table.loc[name]
         trace = run.trace.to_pandas()
         assert row["data_bytes"] + row["other_bytes"] == trace[trace["event"] == "sent"]["size_B"].sum()
         assert row["delivery_ratio"] == 1
     assert table.loc["Flooding", "other_bytes"] == 0 < table.loc["DPS", "other_bytes"]
-    drawing = views.beside_chart(runs)
+    drawing = beside.beside_chart(runs)
     assert "Flooding" in [item.text for item in drawing.items if isinstance(item, Text)]
-    assert drawing == views.beside_chart(table)
+    assert drawing == beside.beside_chart(table)
     assert [told["name"] for told in drawing.record()["runs"]] == ["DPS", "Flooding"]
     with pytest.raises(ParameterError, match="no rows"):
-        views.beside_chart(table.iloc[:0])
+        beside.beside_chart(table.iloc[:0])

@@ -351,7 +351,7 @@ def test_link_that_is_not_kept_is_not_asked_for_again():
             with Peer() as other:
                 await node.keep_linked(other.address)
                 await other.receive()
-            assert not node._keeper._relinks
+            assert not node.keeper._relinks
 
     run(test())
 
@@ -475,7 +475,7 @@ def test_neighbor_that_does_not_answer_is_an_error_of_link_and_is_asked_no_more(
                 with pytest.raises(wb.LinkError, match="does not answer"):
                     await node.link(silent.address, timeout_s=0.01)
                 await until(lambda: not node.links)
-                assert not node._keeper._kept and not node._keeper._relinks
+                assert not node.keeper._kept and not node.keeper._relinks
 
     run(test())
 

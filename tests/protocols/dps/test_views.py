@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from lessons.figures import publications as dps_publications
 from tests.protocols.dps import replay
-from workbench import views
 from workbench.errors import DataError, ParameterError
 from workbench.protocols.dps import automaton
 from workbench.protocols.dps.views import filters as dps_filters
 from workbench.protocols.dps.views import layers as dps_layers
 from workbench.protocols.dps.views import looks, paths
 from workbench.protocols.dps.views import mesh as dps
-from workbench.protocols.dps.views import publications as dps_publications
+from workbench.sim.rows import Columns
 from workbench.views.drawing import Text
 from workbench.views.layers import Curves, Layer, Ways
-from workbench.views.player.columns import read
 from workbench.views.seeing import see
 
 SECOND = 1_000_000
@@ -155,7 +154,7 @@ def wild(request):
 
 def replayed(run):
     one = replay.Replay(round(run.scenario.duration_s * 1e6))
-    one.run(read(run.trace))
+    one.run(Columns(run.trace))
     return one
 
 
@@ -194,7 +193,7 @@ def test_arrays_count_the_same_over_time_as_rows_one_by_one(wild):
 
 
 def test_arrays_tell_the_same_of_publications_as_rows_one_by_one(wild):
-    columns = read(wild.trace)
+    columns = Columns(wild.trace)
     every = np.ones(columns.rows, bool)
     frames, marks = replay.frames(columns, every), replay.marks(columns, every)
     ways = paths.paths(wild)
@@ -214,10 +213,10 @@ def parts(run, kind):
 
 
 def recorded(run):
-    from workbench.views.ground import lay_out
     from workbench.views.layers import Recorded
+    from workbench.views.layout import lay_out
 
-    return Recorded(run, read(run.trace), lay_out(run.scenario.topology), None)
+    return Recorded(run, Columns(run.trace), lay_out(run.scenario.topology), None)
 
 
 def ends_at(layer, time_us):
@@ -369,11 +368,11 @@ def test_runs_with_little_in_them_have_layers_and_figures(graph, workload):
     shown = see(quiet)
     for layer in shown.layers:
         assert (layer.table["from_us"] < layer.table["until_us"]).all()
-    views.filters_drawing(quiet, 0)
-    views.filters_drawing(quiet)
-    views.fill_chart(quiet)
+    dps_filters.filters_drawing(quiet, 0)
+    dps_filters.filters_drawing(quiet)
+    dps_filters.fill_chart(quiet)
     if len(shown.ways.ways):
-        views.publication_drawing(quiet)
+        dps_publications.publication_drawing(quiet)
     else:
         with pytest.raises(ParameterError, match="this run has 0 publications"):
             paths.publication_path(quiet)

@@ -14,7 +14,7 @@ from workbench.protocols.tinymq.views.overlay import OrphanSpan, PlaceSpan, Stor
 from workbench.protocols.tinymq.views.routes import Hop, Mark
 from workbench.protocols.tinymq.views.zones import strings_of
 from workbench.protocols.tinymq.zones import intersect
-from workbench.views.player.columns import read
+from workbench.sim.rows import Columns
 
 KINDS = {"query": ("query",), "event": ("event", "notification")}
 KIND_OF = {message: kind for kind, messages in KINDS.items() for message in messages}
@@ -24,7 +24,7 @@ QUIET = ("repeated", "duplicate")
 
 def replayed(trace, roots, duration_us, nodes=(), every_tree=False):
     replay = Replay(duration_us)
-    replay.run(read(trace))
+    replay.run(Columns(trace))
     failures_us = sorted({from_us for _, from_us, _ in replay.failed})
     places = marked(replay.places, failures_us, every_tree)
     everybody = sorted({*nodes, *(place.node for place in places)})

@@ -1,30 +1,20 @@
 """What is drawn of TinyMQ's overlay: figures, and the steps of a class."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 import workbench as wb
+from figures.facts import paper_facts
+from lessons.figures import mapping as overlay_mapping
+from lessons.figures import repair as overlay_repair
+from lessons.figures import zones as overlay_zone_drawing
 from tests.protocols.tinymq.overlay_run import failing_grid
-from workbench import views
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views import (
     example as overlay_example,
 )
-from workbench.protocols.tinymq.views import (
-    load as overlay_load,
-)
-from workbench.protocols.tinymq.views import (
-    mapping as overlay_mapping,
-)
 from workbench.protocols.tinymq.views import overlay as overlays
-from workbench.protocols.tinymq.views import (
-    plane as overlay_zone_drawing,
-)
-from workbench.protocols.tinymq.views import (
-    repair as overlay_repair,
-)
 from workbench.protocols.tinymq.views import (
     routes as overlay_routes,
 )
@@ -32,8 +22,8 @@ from workbench.protocols.tinymq.views import stills
 from workbench.protocols.tinymq.views import (
     zones as overlay_zones,
 )
-from workbench.protocols.tinymq.views.told import as_spans
 from workbench.views.drawing import Polygon, Text
+from workbench.views.layers import as_spans
 
 SECOND = 1_000_000
 
@@ -152,17 +142,6 @@ def test_routes_are_drawn_with_their_order_and_what_happened_where(run):
     assert {"sink", "query", "query stored"} <= set(asked) and "notification" not in asked
 
 
-def test_load_maps_share_a_scale_and_name_the_busiest_node(run):
-    own = run.scenario.replace(protocol=wb.TinyMQ(**{**run.scenario.protocol.settings, "publish": "own"})).run()
-    drawing = overlay_load.load_maps({"all": run, "own": own})
-    written = texts(drawing)
-    for one in (run, own):
-        node, load = overlay_load.busiest(overlay_load.node_load(one))
-        assert any(text.startswith(f"busiest: node {node}, {load:.3g}") for text in written)
-    with pytest.raises(ParameterError, match="there are no runs"):
-        overlay_load.load_maps({})
-
-
 def test_repair_is_drawn_over_one_time_axis(run):
     written = texts(overlay_repair.repair_chart(run, 4, 20))
     assert {"down", "without a key", "with another key", "delivered"} <= set(written)
@@ -179,13 +158,6 @@ def test_times_outside_of_the_run_and_runs_without_an_overlay_are_refused(run, d
         draw(run, 21)
     with pytest.raises(ParameterError, match="a run of Flooding, which builds no overlay"):
         draw(wb.Scenario(wb.topology.grid(2, 2), wb.Flooding(), duration_s=1).run())
-
-
-def test_no_public_name_is_a_modules_name_which_would_hide_it_once_loaded():
-    folder = Path(views.__file__).parent
-    assert not {path.stem for path in folder.glob("*.py")} & set(views.__all__)
-    for name in views.__all__:
-        assert getattr(views, name) is not None
 
 
 # Steps and examples
@@ -253,9 +225,9 @@ def test_the_papers_example_has_its_keys_and_the_routes_of_its_figure():
     asked = wb.subscribe(at=13, what="TEMP GE 0.3, TEMP LE 0.4, HUMIDITY LE 20", start_s=3)
     said = wb.publish(at=[21, 18], what="TEMP IS 0.35, HUMIDITY IS 10", start_s=5)
     run = paper_run([asked, said], 6, publish="own")
-    facts = overlay_example.paper_facts(run, 2)
+    facts = paper_facts(run, 2)
     assert len(facts) == 7 and all(facts.values())
-    assert not any(overlay_example.paper_facts(run, 0)[f"node {node} has the key 01"] for node in (4, 7))
+    assert not any(paper_facts(run, 0)[f"node {node} has the key 01"] for node in (4, 7))
     query = overlay_routes.route(run, ("query", 13, 0))
     assert query.path("query", 13, 7) == [13, 6, 7] and query.path("query", 13, 4) == [13, 6, 2, 1, 4]
     for publisher, there, back in ((21, [21, 14, 7], [7, 6, 13]), (18, [18, 9, 4], [4, 1, 2, 6, 13])):
@@ -267,7 +239,7 @@ def test_the_papers_example_has_its_keys_and_the_routes_of_its_figure():
 def test_printed_algorithms_store_the_cold_chain_nowhere_and_send_its_event_in_a_circle():
     workload = [wb.subscribe(13, COLD, start_s=3), wb.publish(18, "TEMP IS 0.25, HUMIDITY IS 88", start_s=5)]
     run = paper_run(workload, 6, literal=True, refresh_s=0.0)
-    assert all(overlay_example.paper_facts(run, 2).values())
+    assert all(paper_facts(run, 2).values())
     assert overlay_routes.route(run, ("query", 13, 0)).nodes("stored") == []
     way = overlay_routes.route(run)
     assert ("loop" in {mark.text for mark in way.marks}) and {(1, 2), (2, 1)} <= set(way.links("event"))

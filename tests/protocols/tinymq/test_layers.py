@@ -14,12 +14,11 @@ from tests.protocols.tinymq.overlay_run import failing_grid, troubled
 from workbench.protocols.tinymq.views import layers as overlay_layers
 from workbench.protocols.tinymq.views import routes
 from workbench.protocols.tinymq.views.overlay import overlay_of
-from workbench.protocols.tinymq.views.told import as_spans
 from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, stored_boxes, zone_table
+from workbench.sim.rows import Columns
 from workbench.views.event import of_event
-from workbench.views.ground import lay_out
-from workbench.views.layers import Curves, Layer, Recorded, Ways
-from workbench.views.player.columns import read
+from workbench.views.layers import Curves, Layer, Recorded, Ways, as_spans
+from workbench.views.layout import lay_out
 from workbench.views.player.film import shoot
 from workbench.views.protocols import layers_of, message_colours, quiet_messages
 
@@ -28,7 +27,7 @@ SECOND = 1_000_000
 
 def recorded(run, columns=None):
     film = shoot(np.zeros(0), np.zeros(0), round(run.scenario.duration_s * 1e6))
-    plan, columns = lay_out(run.scenario.topology), read(run.trace) if columns is None else columns
+    plan, columns = lay_out(run.scenario.topology), Columns(run.trace) if columns is None else columns
     return Recorded(run, columns, plan, film, message_colours(run.scenario.protocol))
 
 
@@ -293,7 +292,7 @@ LINE, ASKED = wb.topology.line, [wb.subscribe(1, "TEMP GE 1")]
 def test_layers_are_made_of_runs_in_which_little_happens(graph, protocol, workload):
     run = wb.Scenario(graph, protocol, workload, duration_s=2).run(engine="reference")
     for trace in (run.trace, run.trace.slice(0, 0)):
-        for part in seen_of(run, read(trace)):
+        for part in seen_of(run, Columns(trace)):
             if isinstance(part, Layer):
                 assert len(part) and (part.column("from_us") < part.column("until_us")).all()
                 assert (np.diff(part.column("from_us")) >= 0).all()
@@ -302,7 +301,7 @@ def test_layers_are_made_of_runs_in_which_little_happens(graph, protocol, worklo
 
 
 def test_layers_of_one_event_and_of_the_printed_algorithms_are_made_too(run):
-    event = seen_of(run, of_event(read(run.trace), (9, 0)))
+    event = seen_of(run, of_event(Columns(run.trace), (9, 0)))
     assert len(layer(event, "route", "arrow"))
     printed = troubled(wb.topology.grid(3, 3), (0, 8), 3, literal=True)
     assert len(layer(seen_of(printed), "trees", "line")) and len(layer(seen_of(printed), "route", "arrow"))

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import workbench as wb
+from figures import trends as tinymq_figures
 from workbench.protocols.tinymq.metrics import load_metrics, query_metrics, repair_metrics
-from workbench.protocols.tinymq.views import trends as tinymq_figures
 from workbench.views.drawing import Polygon, Text
 
 ONCE = {"info_s": 0.0, "refresh_s": 0.0, "retries": 0}

@@ -9,28 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from lessons.figures import repair as overlay_repair
 from tests.families import examples
 from tests.protocols.tinymq.checks import graphs_with_roots
 from tests.protocols.tinymq.overlay_run import failing_grid
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Mapping
-from workbench.protocols.tinymq.metrics import load_metrics
-from workbench.protocols.tinymq.views import (
-    load as overlay_load,
-)
+from workbench.protocols.tinymq.views import layers as overlay_layers
 from workbench.protocols.tinymq.views import overlay as overlays
-from workbench.protocols.tinymq.views import (
-    repair as overlay_repair,
-)
 from workbench.protocols.tinymq.views import (
     routes as overlay_routes,
 )
 from workbench.protocols.tinymq.views import (
     zones as overlay_zones,
 )
-from workbench.protocols.tinymq.views.told import as_spans
 from workbench.sim.engine import play
 from workbench.sim.trace import SCHEMA, Recorder
+from workbench.views.layers import as_spans
 
 SECOND = 1_000_000
 NEUTRAL = {"peer": -1, "message": "", "origin": -1, "sequence": 0, "size_B": 0, "value": 0, "detail": ""}
@@ -353,33 +348,9 @@ def test_what_is_not_in_the_run_has_no_route():
 # Load and repair
 
 
-def test_load_counts_relays_for_others_frames_by_second_and_stored_queries_by_time():
-    run = routed_run(
-        (0, 9, "published", {}),
-        (0, 9, "published", {}),
-        (10, 9, "sent", {**SENT, "peer": 8}),
-        (20, 8, "sent", {**SENT, "peer": 7}),
-        (30, 8, "sent", {**SENT, "peer": 7}),
-        (40, 8, "sent", {**SENT, "message": "query", "peer": 7}),
-        (250_000, 5, "query_stored", {"origin": 1, "value": 1, "detail": "TEMP GE 1"}),
-    )
-    relays = overlay_load.node_load(run)
-    assert (relays[9], relays[8], relays[0]) == (0, 1.0, 0)
-    assert overlay_load.busiest(relays) == (8, 1.0)
-    assert overlay_load.node_load(run, "frames")[8] == 3.0
-    assert overlay_load.node_load(run, "queries")[5] == 0.75
-    with pytest.raises(ParameterError, match="what is 'bytes'; it must be one of relays, frames, queries"):
-        overlay_load.node_load(run, "bytes")
-
-
-def test_relays_are_those_of_the_metrics(run):
-    load = overlay_load.node_load(run)
-    assert overlay_load.busiest(load)[1] == pytest.approx(load_metrics(run)["relays_busiest"])
-
-
 def test_counts_of_repair_are_what_the_spans_say_at_any_time(run):
     seen = overlays.overlay_of(run)
-    steps = overlay_repair.repair_steps(seen)
+    steps = overlay_layers.repair_steps(seen)
     for time_us in range(0, 20 * SECOND, SECOND // 4):
         step = steps["time_us"].searchsorted(time_us, "right") - 1
         assert steps["down"][step] == len(seen.down_at(time_us))

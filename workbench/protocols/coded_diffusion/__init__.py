@@ -81,13 +81,16 @@ Reference
 The node runs on a mote too (`node.py`); this file, which says what the protocol is, stays with the host.
 """
 
+from workbench.keywords import hand_out
 from workbench.protocols.coded_diffusion import wire
 from workbench.protocols.coded_diffusion.node import CodedDiffusionNode
 from workbench.protocols.protocol import Parameter, Protocol
 
+__all__ = ["CodedDiffusion"]
+
 PARAMETERS = (
     Parameter("generation_size", 2, 1, wire.LARGEST_GENERATION, "chunks", "the paper's evaluation; m, and its S"),
-    Parameter("field", 256, wire.FIELDS, None, "order", "GF(2^8): random vectors are independent with p = .996"),
+    Parameter("field", 256, wire.FIELD_ORDERS, None, "order", "GF(2^8): random vectors are independent with p = .996"),
     Parameter("bootstrap_factor", 2, 1, 255, "packets", "BF = m: a lone bootstrap node can start the diffusion"),
     Parameter("forwarding_probability", 1.0, 0.0, 1.0, "share", "FP: below about .7 a grid is not covered"),
     Parameter("forwarding_factor", 0.5, 0.001, 1.0, "per packet", "FF: half of what was innovative; more costs more"),
@@ -117,10 +120,13 @@ class CodedDiffusion(Protocol):
     parameters = PARAMETERS
     disseminates = True
     fast = "workbench.protocols.coded_diffusion.fast"
-    frame = "workbench.protocols.coded_diffusion.frame"
+    dissector = "workbench.protocols.coded_diffusion.dissector"
     explain = "workbench.protocols.coded_diffusion.explain"
     presets = PRESETS
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """A packet's algebra costs what twenty receptions of a flood do."""
         return 20 * readings
+
+
+hand_out(__name__, {"views": "views"})

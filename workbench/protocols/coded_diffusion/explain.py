@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.sim.expected import Pairs
-from workbench.sim.sentences import counted, more
-from workbench.sim.steps import broadcast_step as last_step
+from workbench.analysis.expected import Pairs
+from workbench.analysis.sentences import counted, more
+from workbench.analysis.steps import broadcast_step as last_step
 
 __all__ = ["CARRIERS", "last_step", "sentences"]
 CARRIERS = ("event", "coded")

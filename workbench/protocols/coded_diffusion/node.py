@@ -3,12 +3,20 @@
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
+from collections import namedtuple
+
 from workbench.attributes.model import check_publication, with_payload
 from workbench.coding.rlnc import Decoder, Recoder, join, split
 from workbench.errors import DecodeError
-from workbench.protocols.coded_diffusion import events, rules, wire
-from workbench.protocols.coded_diffusion.events import Decoded, GenerationBegun, Innovative
-from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
+from workbench.protocols.coded_diffusion import rules, wire
+from workbench.protocols.contract import FIELDS, NOBODY, Forwarded, Held, Node, Originated
+
+# A coded packet from ``peer`` raised the rank of its decoding matrix. value: the rank; detail: the column of its pivot.
+Innovative = namedtuple("Innovative", FIELDS)
+# The event ``origin``, ``sequence`` was decoded. value: its generation size.
+Decoded = namedtuple("Decoded", FIELDS)
+# This node has a matrix without rows for the event ``origin``, ``sequence``, or has emptied it. value: generation size.
+GenerationBegun = namedtuple("GenerationBegun", FIELDS)
 
 
 class Generation:
@@ -40,7 +48,7 @@ def _header(coded):
 class CodedDiffusionNode(Node):
     """One node: source, bootstrap node or intermediate node, as it comes."""
 
-    EVENTS = events.EVENTS
+    EVENTS = (Innovative, Decoded, GenerationBegun)
     describe = staticmethod(wire.describe)
 
     def __init__(self, address, settings, random):

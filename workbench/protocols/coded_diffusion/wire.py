@@ -41,7 +41,7 @@ from workbench.errors import DecodeError, EncodeError
 EVENT = 0x45
 CODED = 0x43
 REQUEST = 0x52
-FIELDS = (2, 16, 256, 65536, 257)  # orders, by number
+FIELD_ORDERS = (2, 16, 256, 65536, 257)  # orders, by number
 
 Event = namedtuple("Event", ("origin", "sequence", "attributes"))
 # vectors: of the encoding, symbols as a tuple; of the information, a packed row (`fields.Field`).
@@ -94,8 +94,8 @@ def encode_coded(coded):
     """The frame of a Coded packet; EncodeError if a field is out of range."""
     origin, sequence, hops, generation_size, order, length_B, vector, information = coded
     check_id(origin, sequence)
-    if order not in FIELDS:
-        raise EncodeError("a coded packet's field is of order %r; it must be one of %r" % (order, FIELDS))
+    if order not in FIELD_ORDERS:
+        raise EncodeError("a coded packet's field is of order %r; it must be one of %r" % (order, FIELD_ORDERS))
     if not 1 <= generation_size <= LARGEST_GENERATION or len(vector) != generation_size:
         raise EncodeError("%d coefficients do not fit a generation of %d" % (len(vector), generation_size))
     if not (0 <= hops <= U16 and 1 <= length_B <= LONGEST_EVENT_B):
@@ -105,7 +105,7 @@ def encode_coded(coded):
     expected_B = information_B(length_B, generation_size, order)
     if len(information) != expected_B:
         raise EncodeError("an information vector has %d bytes; it must have %d" % (len(information), expected_B))
-    number = FIELDS.index(order)
+    number = FIELD_ORDERS.index(order)
     head = struct.pack(CODED_LAYOUT, CODED, origin, sequence, hops, generation_size, number, length_B)
     return sealed(head + bytes(field_of(order).pack(vector)) + bytes(information))
 
@@ -146,14 +146,14 @@ def _decode_request(frame, end):
 def _decode_coded(frame, end):
     header_B = _HEADERS_B[CODED]
     _, origin, sequence, hops, generation_size, number, length_B = struct.unpack_from(CODED_LAYOUT, frame, 0)
-    if generation_size < 1 or number >= len(FIELDS) or length_B < 1:
+    if generation_size < 1 or number >= len(FIELD_ORDERS) or length_B < 1:
         raise DecodeError(
             "a coded packet of generation size %d, field %d and event length %d is none"
             % (generation_size, number, length_B)
         )
-    field = field_of(FIELDS[number])
+    field = field_of(FIELD_ORDERS[number])
     vector_B = field.size_B(generation_size)
-    expected_B = header_B + vector_B + information_B(length_B, generation_size, FIELDS[number])
+    expected_B = header_B + vector_B + information_B(length_B, generation_size, FIELD_ORDERS[number])
     if end != expected_B:
         raise DecodeError("a coded packet of %d bytes before its checksum should have %d" % (end, expected_B))
     packed = frame[header_B : header_B + vector_B]
@@ -165,7 +165,7 @@ def _decode_coded(frame, end):
         raise DecodeError("an encoding vector of zeros says nothing")
     information = bytes(frame[header_B + vector_B : end])
     field.check_row(information)
-    return Coded(origin, sequence, hops, generation_size, FIELDS[number], length_B, vector, information)
+    return Coded(origin, sequence, hops, generation_size, FIELD_ORDERS[number], length_B, vector, information)
 
 
 def describe(frame, broadcast=True):

@@ -157,7 +157,7 @@ class Diffusion(Protocol):
     largest_address = 0xFFFE
     fast = "workbench.protocols.diffusion.fast"
     metrics = "workbench.protocols.diffusion.metrics"
-    frame = "workbench.protocols.diffusion.frame"
+    dissector = "workbench.protocols.diffusion.dissector"
     explain = "workbench.protocols.diffusion.explain"
     catalogue = "workbench.protocols.diffusion.filters.catalogue"
     presets = PRESETS

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from workbench.sim.columns import ranks, row_keys
-from workbench.sim.metrics import NOT_A_NUMBER, Rows
+from workbench.columns import first_rows, row_keys, unique_all, unique_inverse
+from workbench.sim.metrics import NOT_A_NUMBER
 from workbench.sim.metrics.paths import paths_of
 from workbench.sim.metrics.shown import Shown
+from workbench.sim.rows import Columns
 
 LOOKS_AT = ("interest_cached",)
 SHOWN = {
@@ -20,22 +21,21 @@ SHOWN = {
 }
 
 
-def measure(scenario: Any, rows: Rows) -> dict[str, float]:
+def measure(scenario: Any, rows: Columns) -> dict[str, float]:
     """Interest coverage; NaN if no interest was cached."""
     origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
     if not len(nodes):
         return {"interest_coverage": NOT_A_NUMBER}
     # Interests in the order in which they came: sums of shares are rounded in that order.
-    (keys,) = row_keys((origins, sequences))
-    _, came, interest = np.unique(keys, return_index=True, return_inverse=True)
+    _, came, interest = unique_all(row_keys(origins, sequences))
     order = np.argsort(came)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     sink_of = origins[came[order]]
-    is_first = ranks(interest, nodes) == 0
-    interest, nodes = place[interest[is_first]], nodes[is_first]
+    first = first_rows(row_keys(interest, nodes))
+    interest, nodes = place[interest[first]], nodes[first]
     paths = paths_of(scenario.topology)
-    sinks, row_of = np.unique(sink_of, return_inverse=True)
+    sinks, row_of = unique_inverse(sink_of)
     holders, reachable = np.zeros(len(sink_of), np.int64), np.zeros(len(sink_of), np.int64)
     for first, hops in paths.hops_from(paths.indices(sinks)):
         row = row_of - first

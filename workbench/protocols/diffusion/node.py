@@ -23,6 +23,7 @@ from workbench.protocols.diffusion.events import (
     HeadSet,
     InterestCached,
     InterestRemoved,
+    Reinforced,
 )
 from workbench.protocols.diffusion.interest_cache import (
     Gradient,
@@ -32,7 +33,7 @@ from workbench.protocols.diffusion.interest_cache import (
     SeenInterests,
     ServedSinks,
 )
-from workbench.protocols.diffusion.reinforcement import Reinforcement
+from workbench.protocols.diffusion.reinforcement import choose_paths, interests_around, reason_to_refuse
 from workbench.protocols.diffusion.rules import FOREVER_US
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.subscriptions import SECOND_US, Subscription
@@ -70,7 +71,6 @@ class DiffusionNode(Node):
 
             filters = FiltersOnNode(self, settings.filters)
             self.filters = filters if len(filters) else None
-        self.reinforcement = Reinforcement(self)
         self._messages = 0
         self._readings = 0
         self._tick_us = None
@@ -96,7 +96,7 @@ class DiffusionNode(Node):
                     "node %d already has %d different subscriptions, which is max_interests"
                     % (self.address, len(self.own_interests))
                 )
-            own = OwnInterest(self.take_sequence(), attributes, self.settings.max_reinforcements)
+            own = OwnInterest(self._take_sequence(), attributes, self.settings.max_reinforcements)
             # Encoded before anything is kept: an interest that does not fit its frame leaves no trace behind.
             self._encode_interest(own, 0, own.sequence, self.settings.ttl)
             self.own_interests.append(own)
@@ -106,7 +106,7 @@ class DiffusionNode(Node):
         subscription.request = own
         self.subscriptions.add(subscription)
         self._send_interest(own, now)
-        self.plan_tick(now)
+        self._plan_tick(now)
         return subscription
 
     def unsubscribe(self, subscription, now):
@@ -159,7 +159,7 @@ class DiffusionNode(Node):
         # Before anything is noted: a reinforcement that does not fit its frame leaves no trace behind.
         wire.encode_interest(wire.Interest(0, self.address, 0, self.address, 1, 0, wanted), self.settings.profile)
         own.data_gradients.forget_reinforcements(self.address)
-        return self.reinforcement.start(own, wanted, own.data_gradients.list, now)
+        return self._start_reinforcement(own, wanted, own.data_gradients.list, now)
 
     def link_quality(self, neighbor, inbound, outbound, now):
         """The link layer's estimate of the delivery ratios from and to a neighbor: keeps the black list (A27)."""
@@ -186,7 +186,7 @@ class DiffusionNode(Node):
                 "%d attributes are more than max_attributes=%d" % (len(attributes), self.settings.max_attributes)
             )
 
-    def take_sequence(self):
+    def _take_sequence(self):
         """The next sequence number of this node's messages."""
         self._messages += 1
         return (self.first_number + self._messages - 1) & wire.U32
@@ -248,7 +248,7 @@ class DiffusionNode(Node):
 
     def _flood(self, own, now):
         """Send the present round of an interest of our own, and listen whether a neighbor passes it on."""
-        expiration_s = self.expiration_s(own, now)
+        expiration_s = self._expiration_s(own, now)
         self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
         own.repeat_us = None
         if own.repeats < self.settings.max_repeats:
@@ -261,7 +261,7 @@ class DiffusionNode(Node):
                 own.repeat_us = None
                 self._plan_wake()
 
-    def expiration_s(self, own, now):
+    def _expiration_s(self, own, now):
         """What a gradient may live: to the end of the subscription, or as long as one that is refreshed should."""
         longest_s = rules.lifetime_s(self.settings.refresh_s, self.settings.gradient_lifetime_s)
         times = [one.expires_us for one in self.subscriptions.of(own)]
@@ -304,9 +304,9 @@ class DiffusionNode(Node):
         elif broadcast:
             self._receive_interest(message, now)
         else:
-            self.reinforcement.receive(message, now)
+            self._receive_reinforcement(message, now)
 
-    def drop_message(self, message, name, reason):
+    def _drop_message(self, message, name, reason):
         """`drop` for a message that was decoded."""
         origin = message.source if name == "data" else message.sink
         self.drop(message.previous_hop, name, origin, message.sequence, reason)
@@ -330,10 +330,10 @@ class DiffusionNode(Node):
                 self._hear_own(interest)
             elif entry is not None and interest.expiration_s:
                 self.set_gradient(entry, interest, now)
-            self.drop_message(interest, "interest", "duplicate")
+            self._drop_message(interest, "interest", "duplicate")
             return
         if known_round is not None and rules.is_stale(interest.round, known_round):
-            self.drop_message(interest, "interest", "stale")
+            self._drop_message(interest, "interest", "stale")
             return
         attributes = interest.attributes
         if self.filters is not None:
@@ -341,7 +341,7 @@ class DiffusionNode(Node):
         self.seen_interests.put(key, interest.round, now)
         reason = self._why_filtered(attributes, wire.INTEREST_HEADER_B)
         if reason is not None:
-            self.drop_message(interest, "interest", reason)
+            self._drop_message(interest, "interest", reason)
             return
         if attributes is not interest.attributes:
             interest = _with_attributes(interest, attributes)
@@ -355,7 +355,7 @@ class DiffusionNode(Node):
         """Keep a new interest, or a known one's new round."""
         entry = self.cache.find(interest.attributes)
         if entry is None:
-            entry = self.new_entry(interest)
+            entry = self._new_entry(interest)
         entry.sink, entry.sequence = interest.sink, interest.sequence
         before = entry.head(interest.sink)
         self._tell_removed(entry.begin_round(interest.sink, interest.sequence, interest.round), "round")
@@ -369,15 +369,15 @@ class DiffusionNode(Node):
         )
         self._set_gradient(entry, interest, now)
         self._tell_head(entry, interest.sink, before)
-        self.plan_tick(now)
+        self._plan_tick(now)
 
-    def plan_tick(self, now):
+    def _plan_tick(self, now):
         """The cache has changed: samples that wait are matched again at the next tick (A25)."""
         if self.samples and self._tick_us is None:
             self._tick_us = now + int(self.settings.tick_s * SECOND_US)
             self._plan_wake()
 
-    def new_entry(self, interest):
+    def _new_entry(self, interest):
         """A new entry in the cache, in place of the oldest if it is full."""
         entry, evicted = self.cache.add(interest)
         if evicted is not None:
@@ -453,12 +453,12 @@ class DiffusionNode(Node):
 
     def _pass_on_interest(self, interest):
         if interest.ttl <= 1:
-            self.drop_message(interest, "interest", "ttl")
+            self._drop_message(interest, "interest", "ttl")
             return
-        self.outbox.append((None, self.next_frame(interest)))
+        self.outbox.append((None, self._next_frame(interest)))
         self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
-    def next_frame(self, interest):
+    def _next_frame(self, interest):
         """The frame of an interest or reinforcement as this node sends it on."""
         sequence, sink, round_, _, ttl, expiration_s, attributes = interest
         return wire.encode_interest(
@@ -505,6 +505,54 @@ class DiffusionNode(Node):
             neighbor, number, is_reinforced = head
             self.events.append(HeadSet(neighbor, "interest", sink, number, is_reinforced, ""))
 
+    # Reinforcements
+
+    def _start_reinforcement(self, own, attributes, data_gradients, now):
+        """Send a reinforcement to the neighbors of these data gradients of an own interest; return how many."""
+        reinforcement = wire.Interest(
+            self._take_sequence(),
+            self.address,
+            own.round,
+            self.address,
+            # One hop more than allowed to a message on its way: `_next_frame` takes it off again.
+            self.settings.ttl + 1,
+            self._expiration_s(own, now),
+            attributes,
+        )
+        interests = [(own.attributes, data_gradients)]
+        paths = choose_paths(reinforcement, interests, self.settings, self.black_list, self.drop)
+        return self._send_reinforcement(reinforcement, paths)
+
+    def _receive_reinforcement(self, reinforcement, now):
+        """Prefer the sender for its sink's data, and send the reinforcement on to the sources."""
+        self.clean(now)
+        entry = self.cache.find(reinforcement.attributes)
+        entries = [entry] if entry is not None else interests_around(reinforcement, self.cache.entries)
+        reason = reason_to_refuse(reinforcement, entry, entries, self.address)
+        if reason is not None:
+            self._drop_message(reinforcement, "reinforcement", reason)
+            return
+        # Before the new entry takes the place of one of these entries.
+        interests = [(other.attributes, other.data_gradients.list) for other in entries]
+        paths = choose_paths(reinforcement, interests, self.settings, self.black_list, self.drop)
+        if entry is None:
+            entry = self._new_entry(reinforcement)
+        self.set_gradient(entry, reinforcement, now, wave=reinforcement.sequence)
+        self._send_reinforcement(reinforcement, paths)
+        self._plan_tick(now)
+
+    def _send_reinforcement(self, reinforcement, paths):
+        """Send a reinforcement along these data gradients, each of another neighbor; return how many there are."""
+        if paths and reinforcement.ttl <= 1:
+            self._drop_message(reinforcement, "reinforcement", "ttl")
+            return 0
+        for path in paths:
+            self.outbox.append((path.neighbor, self._next_frame(reinforcement)))
+            self.events.append(
+                Reinforced(path.neighbor, "reinforcement", reinforcement.sink, reinforcement.sequence, path.source, "")
+            )
+        return len(paths)
+
     # Data
 
     def _send_samples(self, now):
@@ -518,7 +566,7 @@ class DiffusionNode(Node):
         self.samples = waiting
         while wanted:
             numbers, attributes, wanted = self._aggregate(wanted)
-            sequence = self.take_sequence()
+            sequence = self._take_sequence()
             for number in numbers:
                 self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
             # One hop more than it may go: `_send_data` takes it off again.
@@ -571,7 +619,7 @@ class DiffusionNode(Node):
                 return
             # It has come back to its source, which has forgotten it.
         if seen.is_settled or not self._send_on(data, self._matching(data.attributes), seen, now):
-            self.drop_message(data, "data", "duplicate")
+            self._drop_message(data, "data", "duplicate")
 
     def _note_data(self, data, now):
         seen = SeenData(data.previous_hop, data.ttl, now)
@@ -592,7 +640,7 @@ class DiffusionNode(Node):
         reason = self._why_filtered(attributes, wire.DATA_HEADER_B)
         if reason is not None:
             seen.is_settled = True
-            self.drop_message(data, "data", reason)
+            self._drop_message(data, "data", reason)
             return
         if seen.is_settled:
             data = _with_attributes(data, attributes, ())
@@ -614,7 +662,7 @@ class DiffusionNode(Node):
                 # Who sent it here knows an interest that this node does not.
                 is_evicted = self.cache.is_evicting and data.previous_hop != NOBODY
                 reason = "evicted" if is_evicted else "no_interest"
-            self.drop_message(data, "data", reason)
+            self._drop_message(data, "data", reason)
 
     def _exploratory_gradients(self, now):
         """How many gradients of a sink carry new data: one alone if its copies might be back when it is forgotten."""
@@ -647,12 +695,12 @@ class DiffusionNode(Node):
         if not paths:
             return False
         if data.ttl <= 1:
-            self.drop_message(data, "data", "ttl")
+            self._drop_message(data, "data", "ttl")
             return True
         ways, left = self._shared(paths)
         if left:
             # Once for all neighbors that are left out.
-            self.drop_message(data, "data", "full")
+            self._drop_message(data, "data", "full")
         self._send_data(data, ways, others)
         self.events.append(Forwarded(data.previous_hop, "data", data.source, data.sequence, len(ways), ""))
         for _, sinks in ways:
@@ -779,7 +827,7 @@ class DiffusionNode(Node):
             data_gradient.messages, settings.reinforce_after, own.reinforcements, settings.max_reinforcements
         ):
             own.reinforcements += 1
-            self.reinforcement.start(own, own.attributes, [data_gradient], now)
+            self._start_reinforcement(own, own.attributes, [data_gradient], now)
 
 
 def _begins_once(attributes):

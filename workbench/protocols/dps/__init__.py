@@ -142,11 +142,14 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.errors import ParameterError
+from workbench.keywords import hand_out
 from workbench.protocols.dps import mapping, wire
 from workbench.protocols.dps.bloom import HASHES, LENGTH, LONGEST, MOST_HASHES, BitVector
 from workbench.protocols.dps.node import DPSNode
 from workbench.protocols.dps.topics import SEPARATORS, separator_bytes
 from workbench.protocols.protocol import Parameter, Protocol
+
+__all__ = ["DPS"]
 
 PARAMETERS = (
     Parameter("filter_bits", LENGTH, 64, LONGEST, "bits", "the reference's; a multiple of 64, the same in all nodes"),
@@ -198,7 +201,7 @@ class DPS(Protocol):
     parameters = PARAMETERS
     largest_address = 0x7FFFFFFF
     fast = "workbench.protocols.dps.fast"
-    frame = "workbench.protocols.dps.views.frame"
+    dissector = "workbench.protocols.dps.views.frame"
     explain = "workbench.protocols.dps.explain"
     presets = PRESETS
     why_not_on_motes = (
@@ -220,3 +223,6 @@ class DPS(Protocol):
     def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:
         """As `attributes.matching_samples`, but TOPIC is matched as topics are, with wildcards."""
         return mapping.samples(subscription, publication, self.separators)
+
+
+hand_out(__name__, {"views": "views", "bloom": "bloom", "topics": "topics"})

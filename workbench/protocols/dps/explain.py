@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
+from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.analysis.expected import Pairs
+from workbench.analysis.sentences import seconds, unheard
 from workbench.protocols.dps.publications import NAME
 from workbench.protocols.dps.rules import takes_publications
-from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
-from workbench.sim.expected import Pairs
-from workbench.sim.sentences import seconds, unheard
 
 CARRIERS = (NAME,)
 HARMLESS = ("duplicate", "stale", "full")

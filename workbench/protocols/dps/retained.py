@@ -25,11 +25,11 @@ from workbench.protocols.dps import rules
 from workbench.protocols.dps.remotes import Neighbor, Remote
 from workbench.protocols.dps.wire import Publication
 
-End: TypeAlias = tuple[int, int, bytes]  # expires_us, counter, publication id
+End: TypeAlias = tuple[int, bytes]  # expires_us, publication id
 
 
 @dataclass(slots=True, eq=False)
-class Kept:
+class RetainedPublication:
     """A retained publication. ``neighbor``: where it came from, None: it is this node's own."""
 
     message: Publication
@@ -51,96 +51,59 @@ class Retained:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._kept: dict[bytes, Kept] = {}
-        # Heaps of others' and of this node's own; an entry that was replaced stays until its time.
-        self._ends: tuple[list[End], list[End]] = ([], [])
-        self._counter = 0
+        self._kept: dict[bytes, RetainedPublication] = {}
+        self._ends: list[End] = []  # a heap; the entry of a publication that was replaced stays until its time
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def get(self, publication_id: bytes) -> Kept | None:
-        """The publication kept under an id, or None."""
+    def get(self, publication_id: bytes) -> RetainedPublication | None:
+        """Return the publication kept under an id, or None."""
         return self._kept.get(publication_id)
 
-    def values(self) -> list[Kept]:
-        """All of them, oldest first."""
+    def values(self) -> list[RetainedPublication]:
+        """Return all of them, oldest first."""
         return list(self._kept.values())
 
-    def put(self, message: Publication, neighbor: Neighbor | None, expires_us: int) -> Kept | None:
+    def put(self, message: Publication, neighbor: Neighbor | None, expires_us: int) -> RetainedPublication | None:
         """Keep one, in place of an older one of its series; returns what had to go for it, or None.
 
         Of others' the one that ends first goes. If all are this node's own, one of theirs is not kept, and returned.
         """
         evicted = None
         self._kept.pop(message.publication_id, None)
-        kept = Kept(message, neighbor, expires_us)
+        retained = RetainedPublication(message, neighbor, expires_us)
         if len(self._kept) >= self.size:
-            evicted = self._pop_next_to_end(False)
-            if evicted is None and not kept.is_own:
-                return kept
-            evicted = evicted or self._pop_next_to_end(True)
-        self._kept[message.publication_id] = kept
-        self._push(kept)
-        if sum(map(len, self._ends)) > 2 * len(self._kept) + 64:
-            self._rebuild()
+            evicted = min(self._kept.values(), key=lambda other: (other.is_own, other.expires_us))
+            if evicted.is_own and not retained.is_own:
+                return retained
+            del self._kept[evicted.message.publication_id]
+        self._kept[message.publication_id] = retained
+        heappush(self._ends, (expires_us, message.publication_id))
+        if len(self._ends) > 2 * len(self._kept) + 64:
+            self._ends = sorted((other.expires_us, name) for name, other in self._kept.items())
         return evicted
 
-    def remove(self, publication_id: bytes) -> Kept | None:
-        """Keep it no longer; returns it, or None."""
-        return self._kept.pop(publication_id, None)
+    def remove(self, publication_id: bytes) -> None:
+        """Keep a publication no longer; nothing if it is not kept."""
+        self._kept.pop(publication_id, None)
 
-    def pop_over(self, now: int) -> list[Kept]:
+    def pop_over(self, now: int) -> list[RetainedPublication]:
         """Take out those whose time is over."""
         over = []
-        for is_own in (False, True):
-            ends = self._ends[is_own]
-            while ends and ends[0][0] <= now:
-                kept = self._pop_current(is_own)
-                if kept is not None:
-                    over.append(kept)
+        while (end_us := self.next_end_us()) is not None and end_us <= now:
+            over.append(self._kept.pop(heappop(self._ends)[1]))
         return over
 
     def next_end_us(self) -> int | None:
-        """When the next one is over, None if nothing is kept."""
-        if not self._kept:
-            return None
-        times = []
-        for is_own in (False, True):
-            ends = self._ends[is_own]
-            while ends and self._current(ends[0], is_own) is None:
-                heappop(ends)
-            if ends:
-                times.append(ends[0][0])
-        return min(times)
-
-    def _pop_next_to_end(self, is_own: bool) -> Kept | None:
-        while self._ends[is_own]:
-            kept = self._pop_current(is_own)
-            if kept is not None:
-                return kept
+        """Return when the next one is over, None if nothing is kept."""
+        while self._ends:
+            expires_us, publication_id = self._ends[0]
+            retained = self._kept.get(publication_id)
+            if retained is not None and retained.expires_us == expires_us:
+                return expires_us
+            heappop(self._ends)
         return None
-
-    def _pop_current(self, is_own: bool) -> Kept | None:
-        """Take the first of a heap; what it stands for, None if that has been replaced since."""
-        kept = self._current(heappop(self._ends[is_own]), is_own)
-        return None if kept is None else self._kept.pop(kept.message.publication_id)
-
-    def _current(self, end: End, is_own: bool) -> Kept | None:
-        """What an entry of a heap stands for, None if that has been replaced since."""
-        expires_us, _, publication_id = end
-        kept = self._kept.get(publication_id)
-        is_current = kept is not None and kept.expires_us == expires_us and kept.is_own == is_own
-        return kept if is_current else None
-
-    def _push(self, kept: Kept) -> None:
-        self._counter += 1
-        heappush(self._ends[kept.is_own], (kept.expires_us, self._counter, kept.message.publication_id))
-
-    def _rebuild(self) -> None:
-        self._ends = ([], [])
-        for kept in self._kept.values():
-            self._push(kept)
 
 
 class Resending:

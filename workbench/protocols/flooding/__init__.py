@@ -39,7 +39,7 @@ class Flooding(Protocol):
     parameters = PARAMETERS
     disseminates = True
     fast = "workbench.protocols.flooding.fast"
-    frame = "workbench.protocols.flooding.frame"
+    dissector = "workbench.protocols.flooding.dissector"
     explain = "workbench.protocols.flooding.explain"
 
     def sizes_in_c(self):

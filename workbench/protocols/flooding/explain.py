@@ -1,12 +1,12 @@
-"""Why readings were not delivered, as far as only flooding can show; `workbench.sim.explain` loads it by its name."""
+"""Why readings were not delivered, as far as only flooding can show; `analysis/explain.py` loads it by its name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.sim.expected import Pairs
-from workbench.sim.sentences import beyond
+from workbench.analysis.expected import Pairs
+from workbench.analysis.sentences import beyond
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:

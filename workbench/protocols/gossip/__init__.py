@@ -53,7 +53,7 @@ class Gossip(Protocol):
     node = GossipNode
     parameters = PARAMETERS
     disseminates = True
-    frame = "workbench.protocols.gossip.frame"
+    dissector = "workbench.protocols.gossip.dissector"
     explain = "workbench.protocols.gossip.explain"
     presets = PRESETS
 

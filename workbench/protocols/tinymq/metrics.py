@@ -48,12 +48,10 @@ from collections.abc import Iterator
 
 import networkx as nx
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
-from workbench.sim import trace
+from workbench.sim.rows import Columns
 from workbench.sim.run import Run
 
 NOT_A_NUMBER = float("nan")
@@ -62,22 +60,20 @@ Places = dict[int, dict[int, str]]  # node -> tree -> key
 
 def query_metrics(run: Run) -> dict[str, float]:
     """What queries cost: where they are stored, and how far that is. ParameterError if hops cannot be followed."""
-    rows = run.trace
-    places = _places(_some(rows, ("key_set",)))
+    columns = Columns(run.trace)
+    places = _places(columns, columns.where(event="key_set"))
     trees = {tree for held in places.values() for tree in held}
-    subscribed, failed = _some(rows, ("subscribed",)), _some(rows, ("failed",))
-    if len(subscribed) and len(failed) and pc.max(failed["time_us"]).as_py() >= pc.min(subscribed["time_us"]).as_py():
+    subscribed, failed = columns.where(event="subscribed"), columns.where(event="failed")
+    if len(subscribed) and len(failed) and columns["time_us"][failed[-1]] >= columns["time_us"][subscribed[0]]:
         raise _lost_track()
-    asked = list(_rows(subscribed, "node", "sequence"))
+    asked = list(columns.tuples(subscribed, "node", "sequence"))
     everywhere: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
     near: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
-    for node, query, hops in _stores(
-        _some(rows, ("sent", "received", "lost", "forwarded", "query_stored"), ("query",))
-    ):
+    for node, query, hops in _stores(columns):
         everywhere[query].append(hops)
         if places[node].keys() & places[query[0]].keys():
             near[query].append(hops)
-    stored = _mean([len(found) for found in everywhere.values()])
+    stored = _mean([len(hops) for hops in everywhere.values()])
     shortest = [min(map(len, held.values())) for held in places.values() if held]
     with_zone = sum(bits <= run.scenario.protocol.key_bits for bits in shortest)
     return {
@@ -85,19 +81,19 @@ def query_metrics(run: Run) -> dict[str, float]:
         "queries_asked": len(asked),
         "stored_per_query": stored,
         "stored_per_tree": stored / len(trees) if trees else NOT_A_NUMBER,
-        "hops_own_tree": _mean([_mean(found) for found in near.values() if found]),
-        "hops_all_trees": _mean([_mean(found) for found in everywhere.values() if found]),
+        "hops_own_tree": _mean([_mean(hops) for hops in near.values() if hops]),
+        "hops_all_trees": _mean([_mean(hops) for hops in everywhere.values() if hops]),
     }
 
 
 def load_metrics(run: Run) -> dict[str, float]:
     """What events cost, in all and at the busiest node."""
-    rows = run.trace
-    events = len(_some(rows, ("originated",), ("event",)))
-    sent = _some(rows, ("sent",), ("event",))
-    nodes, origins = (sent.column(name).to_numpy() for name in ("node", "origin"))
+    columns = Columns(run.trace)
+    events = len(columns.where(event="originated", message="event"))
+    sent = columns.where(event="sent", message="event")
+    nodes, origins = columns["node"][sent], columns["origin"][sent]
     relays = Counter(nodes[nodes != origins].tolist())
-    traffic = _some(rows, ("sent",), ("event", "notification")).column("node").to_numpy()
+    traffic = columns["node"][columns.where(event="sent", message=("event", "notification"))]
     share = 1 / events if events else NOT_A_NUMBER
     return {
         "events_published": events,
@@ -111,16 +107,16 @@ def load_metrics(run: Run) -> dict[str, float]:
 
 def repair_metrics(run: Run) -> dict[str, float]:
     """What failures cost: the nodes whose place or distances have changed. ParameterError if nothing fails."""
-    rows = run.trace
-    failures = list(_rows(_some(rows, ("failed", "recovered")), "time_us", "node", "event"))
+    columns = Columns(run.trace)
+    failures = columns.of("failed", "recovered")
     if not failures:
         raise ParameterError("nothing fails in this run; its workload needs an outage(...) for a repair to be measured")
-    last = {node: event for _, node, event in failures}
+    last = {row.node: row.event for row in failures}
     down = {node for node, event in last.items() if event == "failed"}
-    first_us = failures[0][0]
-    key_sets = _some(rows, ("key_set",))
-    times_us = key_sets.column("time_us").to_numpy()
-    before, after = _places(key_sets.take(np.flatnonzero(times_us < first_us))), _places(key_sets)
+    first_us = failures[0].time_us
+    key_sets = columns.where(event="key_set")
+    times_us = columns["time_us"][key_sets]
+    before, after = _places(columns, key_sets[times_us < first_us]), _places(columns, key_sets)
     topology = run.scenario.topology
     live = [node for node in topology if node not in down]
     roots = {tree: node for node, held in before.items() for tree, key in held.items() if not key}
@@ -135,44 +131,15 @@ def repair_metrics(run: Run) -> dict[str, float]:
         "moved_nodes": len(moved),
         "affected_nodes": len(rekeyed | moved | unplaced),
         "unplaced_nodes": len(unplaced),
-        "cut_off_nodes": sum(all(node not in one for one in vectors[1]) for node in live),
+        "cut_off_nodes": sum(all(node not in distances for distances in vectors[1]) for node in live),
         "repair_s": max(0, int(times_us.max(initial=0)) - first_us) / 1e6,
     }
 
 
-# Rows
-
-
-def _are(table: pa.Table, column: str, names: tuple[str, ...]) -> np.ndarray:
-    """Where a column of text has one of these names: by its codes, which are far fewer than its rows."""
-    codes, texts = trace.codes(table.column(column))
-    wanted = np.array([text in names for text in texts], np.bool_)
-    return wanted[codes] if len(texts) else np.zeros(len(table), np.bool_)
-
-
-def _some(table: pa.Table, events: tuple[str, ...], messages: tuple[str, ...] = ()) -> pa.Table:
-    """The rows of some events, and of some messages if they are named."""
-    found = _are(table, "event", events)
-    return table.take(np.flatnonzero(found & _are(table, "message", messages) if messages else found))
-
-
-def _rows(table: pa.Table, *columns: str) -> Iterator[tuple]:
-    """Some columns as tuples."""
-    cells = []
-    for name in columns:
-        column = table.column(name)
-        if pa.types.is_dictionary(column.type):
-            codes, texts = trace.codes(column)
-            cells.append([texts[code] for code in codes.tolist()])
-        else:
-            cells.append(column.to_numpy().tolist())
-    return zip(*cells, strict=True)
-
-
-def _places(key_sets: pa.Table) -> Places:
+def _places(columns: Columns, key_sets: np.ndarray) -> Places:
     """Which key each node has in which tree after these rows."""
     places: Places = defaultdict(dict)
-    for node, tree, length, key in _rows(key_sets, "node", "origin", "value", "detail"):
+    for node, tree, length, key in columns.tuples(key_sets, "node", "origin", "value", "detail"):
         if length == NOBODY:
             places[node].pop(tree, None)
         else:
@@ -183,12 +150,14 @@ def _places(key_sets: pa.Table) -> Places:
 # Hops
 
 
-def _stores(rows: pa.Table) -> Iterator[tuple[int, tuple[int, int], int]]:
+def _stores(columns: Columns) -> Iterator[tuple[int, tuple[int, int], int]]:
     """(node, (sink, number of the query), hops from the sink) each time that a node comes to store a query."""
     waiting: defaultdict[tuple, deque[int]] = defaultdict(deque)  # at a node, to be sent
     flying: defaultdict[tuple, deque[int]] = defaultdict(deque)  # from a node to another
     arrived: dict[tuple, int] = {}  # at a node from another, the last one
-    for event, node, peer, sink, number, value in _rows(rows, "event", "node", "peer", "origin", "sequence", "value"):
+    rows = columns.where(event=("sent", "received", "lost", "forwarded", "query_stored"), message="query")
+    names = "event", "node", "peer", "origin", "sequence", "value"
+    for event, node, peer, sink, number, value in columns.tuples(rows, *names):
         query = sink, number
         if event == "forwarded":
             waiting[node, query].extend([_hops(arrived, node, peer, query)] * value)

@@ -8,12 +8,13 @@ from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.contract import NOBODY, Forwarded, Held, Node, Originated
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.subscriptions import Subscription
-from workbench.protocols.tinymq import events, wire
+from workbench.protocols.tinymq import wire
+from workbench.protocols.tinymq.events import EVENTS, KeySet
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
-from workbench.protocols.tinymq.routing import fragments, hop_to_key, is_astray, leads_to, tree_of, way_to
+from workbench.protocols.tinymq.routing import fragments, hop_to_key, is_astray, leads_to, tree_of
 from workbench.protocols.tinymq.rules import is_too_old, may_take_more, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
@@ -21,22 +22,22 @@ from workbench.protocols.tinymq.unicast import Unicast
 class TinyMQNode(Node):
     """One node: subscriber, publisher, relay and rendezvous node at once."""
 
-    EVENTS = events.EVENTS
+    EVENTS = EVENTS
+    every_tree = False  # whether a node has a place in each tree, not in one
     describe = staticmethod(wire.describe)
 
-    @staticmethod
-    def prepare(settings):
+    @classmethod
+    def prepare(cls, settings):
         """Mapping and times are those of all nodes; ``spans`` has (key, lowest, highest value) of each dimension."""
         settings.mapping = Mapping(settings.spans, settings.key_bits)
         settings.times = times(settings)
-
-    every_tree = False
+        settings.every_tree = cls.every_tree
 
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.mapping = settings.mapping
         self.unicast = Unicast(self)
-        self.overlay = Overlay(self, self.every_tree)
+        self.overlay = Overlay(address, settings, random, self.unicast, self)
         self.queries = QueryStore(self)
         self.rendezvous = Rendezvous(self)
         # (message, previous hop, since when) until the node has a place and a way; a tree of None: not chosen yet.
@@ -49,7 +50,9 @@ class TinyMQNode(Node):
         """Begin; a root takes its place."""
         Node.start(self, now, boot)
         self.unicast.begin(now)
-        self.overlay.start(now)
+        self.overlay.start(self.first_number + 1, now)
+        for place in self.overlay.places.values():
+            self._log_key(place)
         self._plan_wake()
 
     # The application's side
@@ -230,7 +233,11 @@ class TinyMQNode(Node):
         elif message.hops >= self.settings.max_hops:
             self.drop_message(message, previous_hop, "ttl")
         else:
-            self.route(wire.with_hops(message, message.hops + 1), previous_hop, now)
+            self.take_routed(wire.with_hops(message, message.hops + 1), previous_hop, now)
+
+    def take_routed(self, message, previous_hop, now):
+        """Route a query, event or notification of a neighbor."""
+        self.route(message, previous_hop, now)
 
     # Routing
 
@@ -249,16 +256,12 @@ class TinyMQNode(Node):
             else:
                 self._route_in_tree(place, message, previous_hop, now)
 
-    def route_again(self, message, previous_hop, now):
-        """Route a message that did not come back: it had to wait here, or its next hop does not answer."""
-        self.route(message, previous_hop, now)
-
     def _route_in_tree(self, place, message, previous_hop, now):
         parts = self.split(place, message)
         if not parts:
             self.drop_message(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
             return
-        self._tell_forwarded(message, previous_hop, len([one for one in parts if one[0] != NOBODY]))
+        self._log_forwarded(message, previous_hop, len([hop for hop, _ in parts if hop != NOBODY]))
         for neighbor, region in parts:
             part = wire.with_region(message, region)
             if neighbor == NOBODY:
@@ -267,13 +270,13 @@ class TinyMQNode(Node):
                 self.unicast.send(neighbor, part, now, self.way_to(place, neighbor))
 
     def way_to(self, place, neighbor):
-        """What a neighbor is taken for that gets a message within the tree."""
-        return way_to(place, neighbor)
+        """Return what a message within the tree takes its receiver for: UP or DOWN."""
+        return wire.UP if neighbor == place.parent else wire.DOWN
 
     def _send_elsewhere(self, now):
         """What still waits for an answer of a neighbor to which it would no longer be sent goes another way."""
         for message in self.unicast.take_back(self._is_wrong):
-            self.route_again(message, NOBODY, now)
+            self.route(message, NOBODY, now)
 
     def _is_wrong(self, pending):
         if pending.way == wire.OPEN:
@@ -300,7 +303,7 @@ class TinyMQNode(Node):
         if neighbor is None:
             self._wait(message, previous_hop, now)
             return
-        self._tell_forwarded(message, previous_hop, 1)
+        self._log_forwarded(message, previous_hop, 1)
         self.unicast.send(neighbor, message, now, way)
 
     def _route_notification(self, message, previous_hop, now):
@@ -339,7 +342,7 @@ class TinyMQNode(Node):
             elif message.tree is None:
                 self._send_to_trees(message, now)
             else:
-                self.route_again(message, previous_hop, now)
+                self.route(message, previous_hop, now)
             # What has to wait on goes on with its time.
             if self._waiting and self._waiting[-1][0] is message:
                 self._waiting[-1] = message, previous_hop, since_us
@@ -365,21 +368,23 @@ class TinyMQNode(Node):
             self._events.put(event_id, False)
             self.events.append(Held(previous_hop, name, message.publisher, message.sequence, message.hops, ""))
 
-    # What the overlay tells
+    # Changes of the overlay
 
     def tree_found(self, now):
-        """The overlay knows the way to one more tree."""
+        """Send what waits for a way to a tree."""
         self._send_what_waits(now)
         self._ask_again(now)
 
     def key_changed(self, place, now):
-        """This node has a key, or another one."""
-        self._send_what_waits(now)
-        self.rendezvous.key_changed(place, now)
-        self._ask_again(now)
+        """Log a key that this node has got or lost, and send messages where they belong with a new one."""
+        self._log_key(place)
+        if place.key is not None:
+            self._send_what_waits(now)
+            self.rendezvous.key_changed(place, now)
+            self._ask_again(now)
 
     def child_added(self, place, child, reach, now):
-        """A child has a key, and with it a part of this node's zone."""
+        """Hand a child the stored queries in its universe ``reach``."""
         self.rendezvous.child_added(place, child, reach, now)
 
     # Time
@@ -391,8 +396,10 @@ class TinyMQNode(Node):
             self.overlay.lose(neighbor, now)
             for message in messages:
                 if isinstance(message, (wire.Query, wire.Event, wire.Notification)):
-                    self.route_again(message, NOBODY, now)
-        self.overlay.wake(now)
+                    self.route(message, NOBODY, now)
+        info = self.overlay.wake(now)
+        if info is not None:
+            self.outbox.append((None, wire.encode_info(info)))
         self._send_elsewhere(now)
         self.queries.wake(now)
         if self._waiting and is_too_old(self._waiting[0][2], now, self.settings.times.lost_after_us):
@@ -414,7 +421,8 @@ class TinyMQNode(Node):
 
     def _plan_wake(self):
         """Do what every call ends with: log zones that it changed, and find out when something is due."""
-        self.overlay.log_zones()
+        if self.tells_all:
+            self.events += self.overlay.changed_zones()
         times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         if self.overlay.is_attached():
@@ -423,9 +431,13 @@ class TinyMQNode(Node):
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
 
-    # What is told
+    # Logging
 
-    def _tell_forwarded(self, message, previous_hop, count):
+    def _log_key(self, place):
+        message, length = ("", NOBODY) if place.key is None else ("grant", len(place.key))
+        self.events.append(KeySet(place.parent, message, place.tree, place.epoch, length, place.key or ""))
+
+    def _log_forwarded(self, message, previous_hop, count):
         if self.tells_all and count:
             name, origin, sequence = _label(message)
             self.events.append(Forwarded(previous_hop, name, origin, sequence, count, ""))
@@ -437,16 +449,13 @@ class TinyMQNode(Node):
 
 
 def _label(message):
-    """(message name, origin, sequence), as in the trace."""
-    if isinstance(message, wire.Query):
-        return "query", message.sink, message.query
-    if isinstance(message, wire.Event):
-        return "event", message.publisher, message.sequence
-    if isinstance(message, wire.Notification):
-        return "notification", message.publisher, message.sequence
-    if isinstance(message, wire.Probe):
-        return "probe", NOBODY, 0
-    return ("join" if isinstance(message, wire.Join) else "grant"), NOBODY, 0
+    """Return (message name, origin, sequence), as in the trace."""
+    name = wire.NAMES[wire.ENCODERS[type(message)][0]]
+    if name == "query":
+        return name, message.sink, message.query
+    if name in ("event", "notification"):
+        return name, message.publisher, message.sequence
+    return name, NOBODY, 0
 
 
 class Pub2SubNode(TinyMQNode):

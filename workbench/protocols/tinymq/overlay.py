@@ -35,8 +35,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
-from workbench.protocols.tinymq.events import KeySet, ZoneSet
-from workbench.protocols.tinymq.place import Place
+from workbench.protocols.tinymq.events import ZoneSet
 from workbench.protocols.tinymq.rules import (
     FIRST_REPEAT_US,
     WIDEST_LOGGED,
@@ -56,7 +55,7 @@ from workbench.protocols.tinymq.rules import (
     namings_owed,
 )
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
-from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe
+from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe, zone
 
 
 class Neighbor:
@@ -99,13 +98,61 @@ class Joining:
         self.give_up_us = None
 
 
-class Overlay:
-    """The overlay as one node sees it. ``every_tree``: it has a place in each tree (PUB-2-SUB+), not in one."""
+class Place:
+    """A node's position in a tree: its parent, its key and its children.
 
-    def __init__(self, node, every_tree):
-        self.node = node
-        self.times = node.settings.times
-        self.every_tree = every_tree
+    A place without a key is lost. It keeps the epoch, and the children's slots.
+    """
+
+    def __init__(self, tree, parent, epoch, key, now):
+        self.tree = tree
+        self.parent = parent
+        self.epoch = epoch
+        self.epoch_us = now
+        self.key = key
+        self.children = {}  # address -> slot
+        self.logged_zone = ()
+        self.is_changed = True  # since its zone was compared with the logged one
+        self._regions = None
+
+    def changed(self):
+        """Forget the regions: the key, or the set of children, has changed."""
+        self.is_changed = True
+        self._regions = None
+
+    def child_keys(self):
+        """Return [(address, key)] of the children in the order of their slots."""
+        ordered = sorted([(slot, address) for address, slot in self.children.items()])
+        return [(address, child_key(self.key, slot)) for slot, address in ordered]
+
+    def regions(self, key_bits):
+        """Return (universe, zone, [(child, its universe)]) of a node with a key."""
+        if self._regions is None:
+            children = self.child_keys()
+            own_zone = zone(self.key, [key for _, key in children], key_bits)
+            below = [(address, universe(key, key_bits)) for address, key in children]
+            self._regions = universe(self.key, key_bits), own_zone, below
+        return self._regions
+
+
+class Overlay:
+    """The overlay as one node sees it.
+
+    The node hands it infos, joins, grants and the time, and broadcasts the infos that `wake` returns. The overlay sends
+    grants, joins and probes with ``unicast``. It reports these changes to ``listener`` at once:
+
+        tree_found(now)                         a way to one more tree
+        key_changed(place, now)                 a new key; None: the node has lost its place
+        child_added(place, child, reach, now)   a key for a child, whose universe is ``reach``
+    """
+
+    def __init__(self, address, settings, random, unicast, listener):
+        self.address = address
+        self.settings = settings
+        self.times = settings.times
+        self.random = random
+        self.unicast = unicast
+        self.listener = listener
         self.places = {}  # tree -> Place
         self.neighbors = {}
         self.distances = {}  # tree -> Distance
@@ -118,19 +165,16 @@ class Overlay:
         self._repeat_after_us = 0  # how long after it; 0: it told of no change
         self._info_sent_us = 0
 
-    def start(self, now):
-        """A root takes its place; nodes that tick do so out of step."""
-        roots = self.node.settings.roots
-        if self.node.address in roots:
-            tree = roots.index(self.node.address)
-            epoch = self.node.first_number + 1
+    def start(self, epoch, now):
+        """Take the root's place with its first epoch, if this node is a root; nodes begin to tick out of step."""
+        if self.address in self.settings.roots:
+            tree = self.settings.roots.index(self.address)
             self.places[tree] = Place(tree, NOBODY, epoch, ROOT_KEY, now)
             self.distances[tree] = Distance(epoch, 0, NOBODY)
-            self._tell_key(self.places[tree])
-            self._tell_change(now)
+            self._announce_change(now)
         info_us = self.times.info_us
         if info_us:
-            self.tick_us = now + info_us // 2 + self.node.random.below(info_us)
+            self.tick_us = now + info_us // 2 + self.random.below(info_us)
 
     # What others ask
 
@@ -168,12 +212,11 @@ class Overlay:
 
     def neighbors_in(self, tree):
         """[(address, key)] of the neighbors that are in a tree and hear this node, by address."""
-        found = []
-        for address in sorted(self.neighbors):
-            place = self.neighbors[address].places.get(tree)
-            if place is not None and self.is_two_way(self.neighbors[address]):
-                found.append((address, place.key))
-        return found
+        return [
+            (address, self.neighbors[address].places[tree].key)
+            for address in sorted(self.neighbors)
+            if tree in self.neighbors[address].places and self.is_two_way(self.neighbors[address])
+        ]
 
     def key_of(self, neighbor, tree):
         """A neighbor's key in a tree as its last info said, or None."""
@@ -206,7 +249,7 @@ class Overlay:
         places = {place.tree: place for place in info.places}
         known.since_us = {tree: known.since_us.get(tree, now) for tree in places}
         known.places = places
-        own = self.node.address
+        own = self.address
         if own in info.heard:
             known.owed = namings_owed(known.owed, known.named_us, now, self.times.lost_after_us)
         if own in info.heard or any([place.parent == own for place in info.places]):
@@ -225,18 +268,18 @@ class Overlay:
         return known.hears_us or not self.times.info_us
 
     def _take_distances(self, distances, neighbor, now):
-        told = set()
+        trees = set()
         for tree, epoch, hops in distances:
-            if tree >= len(self.node.settings.roots) or hops >= wire.U16:
+            if tree >= len(self.settings.roots) or hops >= wire.U16:
                 continue
-            told.add(tree)
+            trees.add(tree)
             known = self.distances.get(tree)
             if known is None or self._is_better(known, epoch, hops + 1, neighbor, now):
                 self._set_distance(tree, epoch, hops + 1, neighbor, now)
             elif is_late(known, epoch, hops + 1):
                 known.late_us = now
         for tree in sorted(self.distances):
-            if tree not in told and self.distances[tree].next_hop == neighbor:
+            if tree not in trees and self.distances[tree].next_hop == neighbor:
                 self._break(tree, now)
 
     def _is_better(self, known, epoch, hops, neighbor, now):
@@ -245,23 +288,23 @@ class Overlay:
 
     def _set_distance(self, tree, epoch, hops, neighbor, now):
         known = self.distances.get(tree)
-        found = self.distances[tree] = Distance(epoch, hops, neighbor)
+        distance = self.distances[tree] = Distance(epoch, hops, neighbor)
         if known is not None and hops <= known.hops:
-            found.risen_epoch = known.risen_epoch
+            distance.risen_epoch = known.risen_epoch
         if known is not None and hops == known.hops:
-            found.late_us = known.late_us
+            distance.late_us = known.late_us
         if known is None or known.next_hop is None:
-            self.node.tree_found(now)
+            self.listener.tree_found(now)
         if known is None or known.next_hop is None or known.hops != hops:
-            self._tell_change(now)
+            self._announce_change(now)
 
     def _break(self, tree, now):
         self.distances[tree].next_hop = None
-        self._tell_change(now)
+        self._announce_change(now)
 
     def _take_claim(self, place, claimed, neighbor, now):
         """Compare what a neighbor's info says of its parent and its key with the children that this node has."""
-        if claimed is None or claimed.parent != self.node.address or not claimed.key:
+        if claimed is None or claimed.parent != self.address or not claimed.key:
             # It sent this before it had its key.
             if neighbor in place.children and not self.has_no_key_yet(place, neighbor):
                 self._remove_child(place, neighbor)
@@ -271,23 +314,21 @@ class Overlay:
 
     def has_no_key_yet(self, place, child):
         """Whether a child that says nothing of its key may still be without it."""
-        return self.node.unicast.is_granting(child, place.tree)
+        return self.unicast.is_granting(child, place.tree)
 
-    def _follow_parent(self, place, told, now):
-        if told is None:
-            self._lose_place(place, now)
-            return
-        if told.epoch > place.epoch:
-            place.epoch, place.epoch_us = told.epoch, now
+    def _follow_parent(self, place, above, now):
+        """Derive the key anew from the parent's place ``above``; None: the parent has left the tree."""
+        if above is not None and above.epoch > place.epoch:
+            place.epoch, place.epoch_us = above.epoch, now
             self.info_soon(now)
         slot = slot_of(place.key)
-        if slot > longest_slot(len(told.key)):
+        if above is None or slot > longest_slot(len(above.key)):
             self._lose_place(place, now)
-            return
-        self._set_key(place, child_key(told.key, slot), now)
+        else:
+            self._set_key(place, child_key(above.key, slot), now)
 
-    def _tell_change(self, now):
-        """What the next info says is new, so it is to be repeated."""
+    def _announce_change(self, now):
+        """Send an info soon, and repeat it: it has news."""
         self._repeat_after_us = FIRST_REPEAT_US
         self.info_soon(now)
 
@@ -295,12 +336,12 @@ class Overlay:
         """Send an info after a moment: by then more may have changed, and neighbors have sent theirs."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
-            self.info_due_us = now + half_us + self.node.random.below(half_us + 1)
+            self.info_due_us = now + half_us + self.random.below(half_us + 1)
 
-    def _send_info(self, now):
+    def _make_info(self, now):
         self.info_due_us = self._repeat_us = None
         if not self.is_attached():
-            return
+            return None
         heard = self.named(now)
         self._plan_repetition(now)
         self._info_sent_us = now
@@ -313,7 +354,7 @@ class Overlay:
             wire.InfoDistance(tree, self.distances[tree].epoch, self.distances[tree].hops)
             for tree in self.known_trees()
         ]
-        self.node.outbox.append((None, wire.encode_info(wire.Info(tuple(places), tuple(distances), heard))))
+        return wire.Info(tuple(places), tuple(distances), heard)
 
     def named(self, now):
         """The neighbors that this info names: those that may not know yet that they are heard.
@@ -327,16 +368,16 @@ class Overlay:
             for address, known in self.neighbors.items()
             if known.owed or not self.is_two_way(known)
         ]
-        found = sorted([address for _, address in sorted(unsure)[:count]])
-        for address in found:
+        named = sorted([address for _, address in sorted(unsure)[:count]])
+        for address in named:
             known = self.neighbors[address]
             known.named_us, known.owed = now, max(0, known.owed - 1)
-        return tuple(found)
+        return tuple(named)
 
     def _plan_repetition(self, now):
         if is_repeated(self._repeat_after_us, self.times.info_us):
             half_us = self._repeat_after_us // 2
-            self._repeat_us = now + half_us + self.node.random.below(half_us)
+            self._repeat_us = now + half_us + self.random.below(half_us)
             self._repeat_after_us *= 2
         else:
             self._repeat_after_us = 0
@@ -345,17 +386,17 @@ class Overlay:
 
     def look_for_parent(self, now):
         """Join where a place is missing and a neighbor could be the parent."""
-        trees = range(len(self.node.settings.roots))
-        if self.every_tree:
+        trees = range(len(self.settings.roots))
+        if self.settings.every_tree:
             for tree in trees:
                 if tree not in self.joining and self.place(tree) is None:
-                    self._join_first_heard((tree,), now)
+                    self._join_best((tree,), now)
         elif not self.joining and not self.is_attached():
-            self._join_first_heard(trees, now)
+            self._join_best(trees, now)
 
-    def _join_first_heard(self, trees, now):
-        """Join at the best of the neighbors in these trees that may be the parent, if there is one."""
-        first = None
+    def _join_best(self, trees, now):
+        """Join at the best neighbor in these trees that may be the parent, if any."""
+        best = None
         for address, neighbor in self.neighbors.items():
             if address in self._unanswered and now < self._unanswered.get(address)[1]:
                 continue
@@ -364,19 +405,19 @@ class Overlay:
                 if place is None or not self._may_join(tree, place):
                     continue
                 since_us = neighbor.since_us[tree]
-                if first is None or is_better_parent(since_us, address, first[0], first[1]):
-                    first = since_us, address, tree
-        if first is not None:
-            _, address, tree = first
+                if best is None or is_better_parent(since_us, address, best[0], best[1]):
+                    best = since_us, address, tree
+        if best is not None:
+            _, address, tree = best
             # Never now: with gather_ms=0 a node that is being woken would ask to be woken at once.
-            send_us = now + max(1, self.node.random.below(self.times.gather_us + 1))
+            send_us = now + max(1, self.random.below(self.times.gather_us + 1))
             self.joining[tree] = Joining(address, send_us)
 
     def _may_join(self, tree, place):
         newest = self.left.get(tree, -1)
         if tree in self.places:
             newest = max(newest, self.places[tree].epoch)
-        return may_be_parent(place.epoch, newest, place.parent == self.node.address, len(place.key))
+        return may_be_parent(place.epoch, newest, place.parent == self.address, len(place.key))
 
     def take_join(self, join, child, now):
         """A neighbor wants to be a child; returns whether it gets a key."""
@@ -396,8 +437,8 @@ class Overlay:
         place.children[child] = slot
         place.changed()
         key = child_key(place.key, slot)
-        self.node.unicast.send(child, wire.Grant(place.tree, place.epoch, key), now)
-        self.node.child_added(place, child, universe(key, self.node.settings.key_bits), now)
+        self.unicast.send(child, wire.Grant(place.tree, place.epoch, key), now)
+        self.listener.child_added(place, child, universe(key, self.settings.key_bits), now)
         return True
 
     def _remove_child(self, place, child):
@@ -411,7 +452,7 @@ class Overlay:
         joining = self.joining.get(tree)
         is_correction = place is not None and place.key is not None and place.parent == parent
         if not key or not (is_correction or (joining is not None and joining.neighbor == parent)):
-            self._tell_change(now)  # So that it hears whose child this node is.
+            self._announce_change(now)  # So that it hears whose child this node is.
             return False
         if joining is not None:
             del self.joining[tree]
@@ -422,7 +463,7 @@ class Overlay:
             return True
         if place is None:
             place = self.places[tree] = Place(tree, parent, epoch, None, now)
-        if not self.every_tree:
+        if not self.settings.every_tree:
             self._forget_other_places(tree)
         if not self.is_attached():
             self._forget_one_way_distances()
@@ -440,7 +481,7 @@ class Overlay:
                 del self.distances[tree]
 
     def _forget_other_places(self, tree):
-        for other in [one for one in self.places if one != tree]:
+        for other in [known for known in self.places if known != tree]:
             self.left[other] = max(self.left.get(other, -1), self.places.pop(other).epoch)
 
     def _set_key(self, place, key, now):
@@ -448,31 +489,26 @@ class Overlay:
             return
         place.key = key
         place.changed()
-        self._tell_key(place)
-        self._tell_change(now)
-        self.node.key_changed(place, now)
+        self._announce_change(now)
+        self.listener.key_changed(place, now)
 
-    def _tell_key(self, place):
-        self.node.events.append(KeySet(place.parent, "grant", place.tree, place.epoch, len(place.key), place.key))
-
-    def log_zones(self):
-        """Log the zones that have changed since the last call."""
-        key_bits = self.node.settings.key_bits
-        if not self.node.tells_all or key_bits > WIDEST_LOGGED:
-            return
-        for tree in sorted(self.places):
+    def changed_zones(self):
+        """Return the events that log the zones which have changed since the last call."""
+        events = []
+        key_bits = self.settings.key_bits
+        for tree in sorted(self.places) if key_bits <= WIDEST_LOGGED else ():
             place = self.places[tree]
             if not place.is_changed:
                 continue
             place.is_changed = False
-            zone = () if place.key is None else place.regions(key_bits)[1]
-            if zone == place.logged_zone:
+            own_zone = () if place.key is None else place.regions(key_bits)[1]
+            if own_zone == place.logged_zone:
                 continue
             if place.logged_zone:
-                self.node.events.append(ZoneSet(NOBODY, "", tree, 0, NOBODY, ""))
-            for low, high in zone:
-                self.node.events.append(ZoneSet(NOBODY, "", tree, low, high, ""))
-            place.logged_zone = zone
+                events.append(ZoneSet(NOBODY, "", tree, 0, NOBODY, ""))
+            events += [ZoneSet(NOBODY, "", tree, low, high, "") for low, high in own_zone]
+            place.logged_zone = own_zone
+        return events
 
     # Repair
 
@@ -502,9 +538,9 @@ class Overlay:
         self._unanswered.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
 
     def _lose_place(self, place, now):
-        self.node.events.append(KeySet(place.parent, "", place.tree, place.epoch, NOBODY, ""))
         place.key = None
         place.changed()
+        self.listener.key_changed(place, now)
         self.look_for_parent(now)
 
     # Time
@@ -518,14 +554,17 @@ class Overlay:
         return min(times) if times else None
 
     def wake(self, now):
-        """Ask to join, send an info, and once every ``info_s`` look at who has fallen silent."""
+        """Send joins that are due, look for silent neighbors once every ``info_s``, and return an info to broadcast.
+
+        Returns None if no info is due.
+        """
         for tree in sorted(self.joining):
             joining = self.joining[tree]
             if joining.send_us is not None and joining.send_us <= now:
                 joining.send_us = None
                 # From now on, which after an outage is later than was planned.
                 joining.give_up_us = now + self.times.grant_wait_us
-                self.node.unicast.send(joining.neighbor, wire.Join(tree), now)
+                self.unicast.send(joining.neighbor, wire.Join(tree), now)
             elif joining.send_us is None and joining.give_up_us <= now:
                 # It acknowledges and grants nothing: it has lost its own place. Its next info counts again.
                 del self.joining[tree]
@@ -535,9 +574,9 @@ class Overlay:
         if self.tick_us is not None and self.tick_us <= now:
             self._tick(now)
         due_us = [time for time in (self.info_due_us, self._repeat_us) if time is not None]
-        if due_us and min(due_us) <= now:
-            self._send_info(now)
+        info = self._make_info(now) if due_us and min(due_us) <= now else None
         self.look_for_parent(now)
+        return info
 
     def _tick(self, now):
         info_us, lost_after_us = self.times.info_us, self.times.lost_after_us
@@ -552,9 +591,9 @@ class Overlay:
             self.lose(neighbor, now)
         for tree in sorted(self.places):
             place = self.places[tree]
-            for child in [one for one in sorted(place.children) if one not in self.neighbors]:
+            for child in [child for child in sorted(place.children) if child not in self.neighbors]:
                 # A child that was granted a key and has not been heard since has never got it.
-                if place.key is not None and not self.node.unicast.is_waiting_for(child):
+                if place.key is not None and not self.unicast.is_waiting_for(child):
                     self._remove_child(place, child)
             if place.key is not None and place.parent != NOBODY and is_cut_off(place.epoch_us, now, lost_after_us):
                 self._lose_place(place, now)
@@ -564,13 +603,13 @@ class Overlay:
 
     def ask_silent(self, now):
         """Ask parents, children and next hops that hear this node and have long been silent: infos may be lost."""
-        if not self.node.settings.retries:
+        if not self.settings.retries:
             return  # Nobody would answer.
         for neighbor in sorted(self.neighbors):
             known = self.neighbors[neighbor]
             is_doubted = is_in_doubt(known.heard_us, now, self.times.lost_after_us) and self.is_two_way(known)
-            if is_doubted and self._is_needed(neighbor) and not self.node.unicast.is_waiting_for(neighbor):
-                self.node.unicast.send(neighbor, wire.Probe(), now)
+            if is_doubted and self._is_needed(neighbor) and not self.unicast.is_waiting_for(neighbor):
+                self.unicast.send(neighbor, wire.Probe(), now)
 
     def _is_needed(self, neighbor):
         is_relative = any([neighbor == place.parent or neighbor in place.children for place in self.places.values()])

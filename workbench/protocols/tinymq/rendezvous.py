@@ -35,10 +35,10 @@ class Rendezvous:
         self.node.events.append(
             EventMatched(previous_hop, "event", message.publisher, message.sequence, message.tree, "")
         )
-        told = set()
+        notified = set()
         for query in self.queries.in_tree(message.tree, now):
-            if query.sink not in told and matching_samples(query.attributes, message.attributes):
-                told.add(query.sink)
+            if query.sink not in notified and matching_samples(query.attributes, message.attributes):
+                notified.add(query.sink)
                 self._notify(query, message, previous_hop, now)
 
     def _notify(self, query, event, previous_hop, now):

@@ -24,7 +24,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.tinymq.wire import DOWN, UP, Notification
+from workbench.protocols.tinymq.wire import UP, Notification
 from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, subtract, universe
 
 
@@ -58,12 +58,12 @@ def _part(parts, mapping, box, neighbor, region):
 def _shortcuts(overlay, place):
     """[(neighbor, key)] that may be nearer to what is outside than the parent, the longest keys first."""
     longer_than = len(parent_key(place.key))
-    found = [
+    shortcuts = [
         (-len(key), address, key)
         for address, key in overlay.neighbors_in(place.tree)
         if len(key) > longer_than and address not in place.children and not key.startswith(place.key)
     ]
-    return [(address, key) for _, address, key in sorted(found)]
+    return [(address, key) for _, address, key in sorted(shortcuts)]
 
 
 def hop_to_key(overlay, place, key, shortcuts):
@@ -85,11 +85,6 @@ def hop_to_key(overlay, place, key, shortcuts):
 def tree_of(message):
     """The tree in which a query, an event or a notification is routed."""
     return message.sink_tree if isinstance(message, Notification) else message.tree
-
-
-def way_to(place, neighbor):
-    """What a node takes a neighbor for to which it sends a message within the tree."""
-    return UP if neighbor == place.parent else DOWN
 
 
 def is_astray(overlay, message, way, sender, key_bits):

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from workbench.sim.columns import different_rows, distinct
+from workbench.columns import count_distinct, unique_inverse
 from workbench.sim.fast.layout import HELD, HELD_EVENT, ROW, Core
 from workbench.sim.fast.names import Names
 from workbench.sim.trace import SCHEMA, tally
@@ -74,7 +74,7 @@ class Outcome:
         codes = {text: code for code, text in enumerate(known)}
         details = self._column("detail")
         made = np.flatnonzero(details >= len(known))
-        numbers, index = distinct(details[made])
+        numbers, index = unique_inverse(details[made])
         texts = [text_of(number - len(known)) for number in numbers.tolist()]
         details[made] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[index]
         self._texts["detail"] = tuple(codes)
@@ -107,7 +107,7 @@ class Outcome:
     def _holders(self) -> int:
         """Pairs of a node and a message that it came to hold: of a protocol that keeps all of these rows."""
         held = np.flatnonzero(self._column("event") == HELD_EVENT)
-        return different_rows(*(self._column(name)[held] for name in ("node", "origin", "sequence")))
+        return count_distinct(*(self._column(name)[held] for name in ("node", "origin", "sequence")))
 
     def table(self) -> pa.Table:
         """All rows kept, in order."""

@@ -27,7 +27,7 @@ sample is known by its text among those its message carries. A protocol with fil
 tells in which messages its nodes did so (``changes`` of its class), and there a sample with another text stands for the
 first that has not arrived. Which sample was changed, and to what, is not told, so it is not checked.
 
-Why a delivery ratio is low, or not a number, ``run.explain()`` says (`workbench.sim.explain`).
+Why a delivery ratio is low, or not a number, ``run.explain()`` says (`workbench.analysis.explain`).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench import public_names
+from workbench.columns import count_distinct
 from workbench.errors import ScenarioError
-from workbench.sim.columns import different_rows
 from workbench.sim.metrics.deliveries import NOT_A_NUMBER, deliveries
-from workbench.sim.metrics.rows import Rows
+from workbench.sim.rows import Columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COMMON", "NOT_A_NUMBER", "Rows", "compute"]
+__all__ = ["COMMON", "NOT_A_NUMBER", "compute"]
 # The metrics that every run has, in their order.
 COMMON = (
     "delivery_ratio",
@@ -75,7 +75,7 @@ def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> p
     """All metrics, from the rows that matter and the numbers of all rows (see trace.tally)."""
     from workbench.sim.metrics.series import Metrics  # Not before: it loads pandas.
 
-    looked_at = Rows(rows)
+    looked_at = Columns(rows)
     values = deliveries(scenario, looked_at)
     values["coverage"] = _coverage(scenario, looked_at, counts)
     values.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
@@ -84,14 +84,14 @@ def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> p
     return Metrics([float(value) for value in values.values()], list(values), name="metrics")
 
 
-def _coverage(scenario: Any, rows: Rows, counts: Counter) -> float:
+def _coverage(scenario: Any, rows: Columns, counts: Counter) -> float:
     if not scenario.protocol.disseminates:
         return NOT_A_NUMBER
-    originated = different_rows(*rows.columns("originated", "origin", "sequence"))
+    originated = count_distinct(*rows.columns("originated", "origin", "sequence"))
     return counts["held", "", ""] / (len(scenario.topology) * originated) if originated else NOT_A_NUMBER
 
 
-def _own(scenario: Any, rows: Rows) -> dict[str, float]:
+def _own(scenario: Any, rows: Columns) -> dict[str, float]:
     """The metrics of the protocol alone; ScenarioError if one has the name of another metric."""
     module = scenario.protocol.metrics
     found = importlib.import_module(module).measure(scenario, rows) if module else {}

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.sim.columns import Table, positions, ranges, ranks, row_keys
+from workbench import columns
+from workbench.columns import Table, find_last, ranges, row_keys
 from workbench.sim.metrics.matching import Matching
-from workbench.sim.metrics.rows import Rows
 from workbench.sim.metrics.workload import Asked, Published
+from workbench.sim.rows import Columns
 
 _MESSAGE = "message", "origin", "sequence"  # the columns that name one
 
@@ -65,48 +66,49 @@ class _Items(NamedTuple):
     text: np.ndarray
 
 
-def arrivals(rows: Rows, asked: Asked, published: Published, matching: Matching, changes: tuple[str, ...]) -> Arrived:
+def arrivals(
+    rows: Columns, asked: Asked, published: Published, matching: Matching, changes: tuple[str, ...]
+) -> Arrived:
     """What became of all deliveries; ``changes`` of the protocol's class."""
     name, origin, sequence = rows.columns("delivered", *_MESSAGE)
     node, number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
     carried, message = _carried(rows, published, (origin, sequence))
-    codes, text = np.unique(detail, return_inverse=True)
-    texts = [rows.texts("detail")[code] for code in codes.tolist()]
-    subscription = positions((node, number), (asked.node, asked.number))
-    may_differ = positions((name, origin, sequence), _changed(rows, changes)) >= 0
+    codes, text = columns.unique_inverse(detail)
+    texts = [rows.words["detail"][code] for code in codes.tolist()]
+    subscription = find_last((node, number), (asked.node, asked.number))
+    may_differ = find_last((name, origin, sequence), _changed(rows, changes)) >= 0
     every = _Deliveries(subscription, message, time_us, text, may_differ, np.arange(len(node)))
     right = every.those(_in_time(every, asked))
     right = right.those(_matches(right, asked, texts, matching))
-    (keys,) = row_keys((right.message, asked.what[right.subscription]))
-    _, first, pair = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, pair = columns.unique_all(row_keys(right.message, asked.what[right.subscription]))
     pairs = right.message[first], asked.what[right.subscription[first]]
     items = _items(*pairs, carried, asked, published, texts, matching)
     publication, is_again, is_wrong = _credited(right, pair, items)
     stands = publication >= 0
-    columns = right.subscription[stands], publication[stands], right.time_us[stands], right.row[stands]
+    credited = right.subscription[stands], publication[stands], right.time_us[stands], right.row[stands]
     wrong = len(node) - len(right.text) + int(np.count_nonzero(is_wrong))
-    return Arrived(*columns, wrong, int(np.count_nonzero(is_again)))
+    return Arrived(*credited, wrong, int(np.count_nonzero(is_again)))
 
 
-def _carried(rows: Rows, published: Published, messages: Table) -> tuple[_Carried, np.ndarray]:
+def _carried(rows: Columns, published: Published, messages: Table) -> tuple[_Carried, np.ndarray]:
     """What messages carry, and the indices of ``messages`` (origin, sequence), -1 for one that nobody originated."""
     node, number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
-    publication = positions((node, number), (published.node, published.number))
+    publication = find_last((node, number), (published.node, published.number))
     is_known = publication >= 0
-    keys, wanted = row_keys((origin[is_known], sequence[is_known]), messages)
-    order = np.argsort(keys, kind="stable")
+    keys, wanted = columns.shared_keys((origin[is_known], sequence[is_known]), messages)
+    order = columns.argsort(keys)
     keys = keys[order]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    index = positions((wanted,), (keys[first],))
+    first = np.flatnonzero(columns.mark_first(keys))
+    index = columns.find_sorted(wanted, keys[first])
     return _Carried(np.append(first, len(keys)), publication[is_known][order]), index
 
 
-def _changed(rows: Rows, changes: tuple[str, ...]) -> Table:
+def _changed(rows: Columns, changes: tuple[str, ...]) -> Table:
     """The messages (name, origin, sequence) that nodes tell they have changed."""
     event, detail = changes or ("", "")
     details, *messages = rows.columns(event, "detail", *_MESSAGE)
-    code = {text: code for code, text in enumerate(rows.texts("detail"))}.get(detail, -1)
-    return tuple(column[details == code] for column in messages)
+    is_change = details == rows.code("detail", detail)
+    return tuple(column[is_change] for column in messages)
 
 
 def _in_time(every: _Deliveries, asked: Asked) -> np.ndarray:
@@ -119,8 +121,7 @@ def _in_time(every: _Deliveries, asked: Asked) -> np.ndarray:
 def _matches(some: _Deliveries, asked: Asked, texts: list[str], matching: Matching) -> np.ndarray:
     """Whether the sample is one that the subscription asks for."""
     what = asked.what[some.subscription]
-    (keys,) = row_keys((what, some.text))
-    _, first, pair = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, pair = columns.unique_all(row_keys(what, some.text))
     found = [
         matching.is_match(asked.texts[one], texts[other])
         for one, other in zip(what[first].tolist(), some.text[first].tolist(), strict=True)
@@ -141,8 +142,7 @@ def _items(
     count = carried.first[message + 1] - carried.first[message]
     pair = np.repeat(np.arange(len(message)), count)
     publication = carried.publication[ranges(carried.first[message], count)]
-    (keys,) = row_keys((what[pair], published.what[publication]))
-    _, first, same = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, same = columns.unique_all(row_keys(what[pair], published.what[publication]))
     codes = {text: code for code, text in enumerate(texts)}
     found = [
         [codes.setdefault(sample, len(codes)) for sample in matching.samples(asked.texts[one], published.texts[other])]
@@ -157,10 +157,10 @@ def _items(
 def _credited(right: _Deliveries, pair: np.ndarray, items: _Items) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(the publication that each delivery (d,) stands for, or -1; whether it comes again; whether it is wrong)."""
     of_items = items.pair, items.text
-    rank = ranks(right.subscription, pair, right.text)
-    item = positions((pair, right.text, rank), (*of_items, ranks(*of_items)))
+    rank = columns.cumcount(row_keys(right.subscription, pair, right.text))
+    item = find_last((pair, right.text, rank), (*of_items, columns.cumcount(row_keys(*of_items))))
     publication = np.append(items.publication, -1)[item]
-    is_other = positions((pair, right.text), of_items) < 0
+    is_other = find_last((pair, right.text), of_items) < 0
     is_again = ~is_other & (item < 0)
     is_changed = is_other & right.may_differ
     if is_changed.any():
@@ -177,7 +177,7 @@ def _go_through(
     is_again: np.ndarray,
 ) -> None:
     """Credit the deliveries of those messages to those subscriptions of which some are changed, in their order."""
-    (group,) = row_keys((right.subscription, pair))
+    group = row_keys(right.subscription, pair)
     ends = np.searchsorted(items.pair, np.arange(1 + pair.max()), side="right").tolist()
     waiting: dict[int, list[tuple[int, int]]] = {}  # (text, publication) of what has not arrived
     seen: set[tuple[int, int]] = set()

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.sim.columns import positions, row_keys
+from workbench.columns import find_last, row_keys, split_rows, unique_inverse
 from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import Paths, paths_of
-from workbench.sim.metrics.rows import Rows
 from workbench.sim.metrics.workload import Asked, Published, Spells, publications, spells, subscriptions
+from workbench.sim.rows import Columns
 
 NOT_A_NUMBER = float("nan")
 _NO_TIMES = np.zeros(0, np.int64)
@@ -44,7 +44,7 @@ class _Held(NamedTuple):
     hops: np.ndarray
 
 
-def deliveries(scenario: Any, rows: Rows) -> dict[str, float]:
+def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     """The metrics of what was delivered."""
     asked = subscriptions(rows)
     if not len(asked.node):
@@ -114,12 +114,11 @@ def _expected(owed: _Owed, has_path: np.ndarray, row_of: np.ndarray) -> int:
     kind = np.where(row_of >= 0, kinds.reshape(-1)[row_of], -1)[lasting.subscription]
     what = asked.what[lasting.subscription]
     here = np.flatnonzero(kind >= 0)
-    here = here[np.lexsort((what[here], kind[here]))]
-    (keys,) = row_keys((kind[here], what[here]))
+    values, group = unique_inverse(row_keys(kind[here], what[here]))
     begins = np.searchsorted(published.time_us, lasting.first_us)
     ends = np.searchsorted(published.time_us, lasting.last_us)
     total = 0
-    for alike in np.split(here, np.flatnonzero(np.diff(keys)) + 1) if len(here) else ():
+    for alike in (here[rows] for rows in split_rows(group, len(values))):
         reaches = has_path[first[kind[alike[0]]]]
         counted = np.where((publisher >= 0) & reaches[publisher], samples[what[alike[0]]][published.what], 0)
         sums = np.concatenate(([0], np.cumsum(counted)))
@@ -136,12 +135,12 @@ def _looked_up(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.
 # Paths
 
 
-def _held(rows: Rows, paths: Paths, sinks: np.ndarray) -> _Held:
+def _held(rows: Columns, paths: Paths, sinks: np.ndarray) -> _Held:
     node, origin, sequence, hops = rows.columns("held", "node", "origin", "sequence", "value")
     at_sinks = np.flatnonzero(np.isin(node, sinks))
     node, origin, sequence, hops = (column[at_sinks] for column in (node, origin, sequence, hops))
-    delivered = rows.columns("delivered", "node", "origin", "sequence")
-    is_delivered = positions((node, origin, sequence), tuple(delivered)) >= 0
+    delivered = tuple(rows.columns("delivered", "node", "origin", "sequence"))
+    is_delivered = find_last((node, origin, sequence), delivered) >= 0
     return _Held(*(column[is_delivered] for column in (paths.indices(node), paths.indices(origin), hops)))
 
 

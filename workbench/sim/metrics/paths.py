@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import networkx as nx
 import numpy as np
 
-from workbench.sim.columns import ranges
+from workbench.columns import argsort, find_sorted, ranges
 from workbench.sim.fast.network import from_graph
 
 NO_PATH = -1
@@ -29,7 +29,7 @@ class Paths:
         network = from_graph(graph)
         self.addresses = network.addresses
         senders = np.repeat(np.arange(len(network.addresses)), np.diff(network.first))
-        order = np.argsort(network.receivers, kind="stable")
+        order = argsort(network.receivers)
         first = np.zeros(len(network.addresses) + 1, np.int64)
         np.cumsum(np.bincount(network.receivers, minlength=len(network.addresses)), out=first[1:])
         self._forwards = network.first, network.receivers.astype(np.int64)
@@ -37,8 +37,7 @@ class Paths:
 
     def indices(self, nodes: np.ndarray) -> np.ndarray:
         """The indices (k,) of nodes (k,) by address; -1 for one that the network does not have."""
-        found = np.minimum(np.searchsorted(self.addresses, nodes), len(self.addresses) - 1)
-        return np.where(self.addresses[found] == nodes, found, -1)
+        return find_sorted(nodes, self.addresses)
 
     def hops_to(self, sinks: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """As `hops_from`, of the paths from each node of the network to ``sinks`` (k,)."""

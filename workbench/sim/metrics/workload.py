@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.sim.columns import positions, row_keys
-from workbench.sim.metrics.rows import Rows
+from workbench.columns import find_last, shared_keys, unique_inverse
+from workbench.sim.rows import Columns
 
 _NEVER_US = int(np.iinfo(np.int64).max)
 
@@ -45,38 +45,38 @@ class Spells(NamedTuple):
         """Whether each time (n,) is in a spell of the subscription (n,)."""
         if not len(self.subscription):
             return np.zeros(len(subscription), np.bool_)
-        began, asked = row_keys((self.subscription, self.first_us), (subscription, time_us))
+        began, asked = shared_keys((self.subscription, self.first_us), (subscription, time_us))
         last = np.searchsorted(began, asked, side="right") - 1
         return (last >= 0) & (self.subscription[last] == subscription) & (time_us < self.last_us[last])
 
 
-def subscriptions(rows: Rows) -> Asked:
+def subscriptions(rows: Columns) -> Asked:
     """All subscriptions that were made."""
     found: dict[tuple[int, int], list[int]] = {}
     texts: dict[str, int] = {}
     for row in rows.of("subscribed", "unsubscribed"):
-        key = row["node"], row["sequence"]
-        if row["event"] == "subscribed":
-            place = texts.setdefault(row["detail"], len(texts))
-            found[key] = [*key, place, row["time_us"], _NEVER_US if row["value"] < 0 else row["value"]]
+        key = row.node, row.sequence
+        if row.event == "subscribed":
+            place = texts.setdefault(row.detail, len(texts))
+            found[key] = [*key, place, row.time_us, _NEVER_US if row.value < 0 else row.value]
         elif key in found:
-            found[key][4] = min(found[key][4], row["time_us"])
+            found[key][4] = min(found[key][4], row.time_us)
     node, number, what, first_us, last_us = np.array(list(found.values()), np.int64).reshape(-1, 5).T
     return Asked(node, number, what, first_us, last_us, list(texts))
 
 
-def publications(rows: Rows) -> Published:
+def publications(rows: Columns) -> Published:
     """All publications; of those of a node with the same number, the last."""
     columns = rows.columns("published", "node", "sequence", "time_us", "detail")
-    is_last = positions(tuple(columns[:2]), tuple(columns[:2])) == np.arange(len(columns[0]))
+    is_last = find_last(tuple(columns[:2]), tuple(columns[:2])) == np.arange(len(columns[0]))
     node, number, time_us, detail = (column[is_last] for column in columns)
     order = np.argsort(time_us, kind="stable")
-    codes, what = np.unique(detail[order], return_inverse=True)
-    texts = rows.texts("detail")
+    codes, what = unique_inverse(detail[order])
+    texts = rows.words["detail"]
     return Published(node[order], number[order], time_us[order], what, [texts[code] for code in codes.tolist()])
 
 
-def spells(asked: Asked, rows: Rows) -> Spells:
+def spells(asked: Asked, rows: Columns) -> Spells:
     """The spells of all subscriptions."""
     down = down_times(rows)
     lasting = Spells(np.arange(len(asked.node)), asked.first_us, asked.last_us)
@@ -97,13 +97,13 @@ def _cut(lasting: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int,
     yield subscription, first_us, last_us
 
 
-def down_times(rows: Rows) -> dict[int, list[tuple[int, int]]]:
+def down_times(rows: Columns) -> dict[int, list[tuple[int, int]]]:
     """node -> [(failed at, recovered at)] in order of time."""
     times: dict[int, list[tuple[int, int]]] = {}
     for row in rows.of("failed", "recovered"):
-        of_node = times.setdefault(row["node"], [])
-        if row["event"] == "failed":
-            of_node.append((row["time_us"], _NEVER_US))
+        of_node = times.setdefault(row.node, [])
+        if row.event == "failed":
+            of_node.append((row.time_us, _NEVER_US))
         elif of_node:
-            of_node[-1] = (of_node[-1][0], row["time_us"])
+            of_node[-1] = (of_node[-1][0], row.time_us)
     return {node: sorted(of_node) for node, of_node in times.items()}

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.views.player.columns import Columns
-from workbench.views.sorting import order_of
-from workbench.views.spans import numbered
+from workbench.columns import argsort, ranges, unique_inverse
+from workbench.sim.rows import Columns
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 150_000
@@ -95,16 +94,16 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
     if step > 1:
         node = columns["node"][rows]
         rows = _every(step, np.multiply(node - node.min(), len(words), dtype=np.int64) + kind_of[rows], rows)
-    rows = rows[order_of(columns["node"][rows])]
+    rows = rows[argsort(columns["node"][rows])]
     return Counted(columns["node"][rows], columns["time_us"][rows], kind_of[rows], words, step)
 
 
 def _every(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Every step-th row of each group, ascending; ``rows`` are, too."""
     if group.max() > MOST_GROUPS:
-        group = numbered(group)[0]
+        group = unique_inverse(group)[1]
     sizes = np.bincount(group)
     kept = sizes // step
     first = np.cumsum(sizes) - sizes + step - 1  # in the order of groups, of those that are kept
-    places = np.repeat(first - (np.cumsum(kept) - kept) * step, kept) + np.arange(kept.sum()) * step
-    return rows[np.sort(order_of(group)[places])]
+    places = np.repeat(first, kept) + ranges(np.zeros_like(kept), kept) * step
+    return rows[np.sort(argsort(group)[places])]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from workbench.analysis.frames import frames as frames_of
 from workbench.errors import WorkbenchError
-from workbench.protocols.frame_fields import Field, take_apart
-from workbench.sim.frames import frames as frames_of
-from workbench.sim.trace import codes
+from workbench.protocols.dissection import Field, take_apart
+from workbench.sim.rows import Columns
 
 MOST_FRAMES = 2_000
 # In a notebook a picture must not wait for it: the run is played once more.
@@ -40,8 +40,7 @@ def told_around(run: Any, row: int, look: Callable[[], None] = lambda: None) -> 
 
     ``look`` is called now and then while the run is played once more; what it raises ends it.
     """
-    events, names = codes(run.trace["event"])
-    sent = np.flatnonzero(events == (names.index("sent") if "sent" in names else -1))
+    sent = Columns(run.trace).where(event="sent")
     place = int(np.searchsorted(sent, row))
     rows = sorted({row, *sent[max(place - AROUND, 0) : place + AROUND].tolist()})
     try:

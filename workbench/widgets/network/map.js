@@ -108,7 +108,7 @@ class EditMap extends NetworkMap {
 
   // Put down what is held; true: it was moved.
   letGo(isPutDown) {
-    const { held, plan } = this
+    const { held } = this
     this.held = null
     this.isStill = false
     this.shown = null
@@ -327,6 +327,8 @@ class EditMap extends NetworkMap {
 }
 
 class NetworkEditor {
+  isDark // 1 or 0; undefined until takeTheme() has set it
+
   constructor(root, model) {
     this.root = root
     this.model = model

@@ -1,7 +1,6 @@
-"""How an event spread, as static figures: small maps at several times, decoding matrices of some nodes, coverage.
+"""How an event spread, as static figures: small maps at several times, coverage.
 
     decoding_maps(run)                     the network colored by rank, at several times side by side
-    decoding_matrices(run, nodes)          the matrix of each node, after each of its innovative packets
     coverage_chart({"name": run, ...})     share of nodes that hold the event, against its age
 
 All are drawn from `ranks.progress`, and take an ``event``, (origin, sequence); None is the first of the run.
@@ -14,25 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import ParameterError
-from workbench.protocols.coded_diffusion.views.matrix import (
-    OTHER,
-    PIVOT,
-    ZERO,
-    Cell,
-    Sizes,
-    draw_matrix,
-    empty_rows,
-    matrix_cells,
-)
 from workbench.protocols.coded_diffusion.views.ranks import Progress, progress
 from workbench.views import palette
 from workbench.views.carried import carries_record
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing, text_width
-from workbench.views.event import Event, of_event
-from workbench.views.ground import Plan, lay_out
-from workbench.views.player.columns import read
+from workbench.views.event import Event
+from workbench.views.layout import Layout, lay_out
 
 WIDTH = 900
 MARGIN = 12.0
@@ -76,7 +63,7 @@ def decoding_maps(
     return drawing
 
 
-def _map(drawing: Drawing, plan: Plan, spread: Progress, time_us: int, left: float, top: float, scale: float) -> None:
+def _map(drawing: Drawing, plan: Layout, spread: Progress, time_us: int, left: float, top: float, scale: float) -> None:
     x0, _, _, y1 = plan.box_m
     radius = float(np.clip(0.36 * plan.spacing_m * scale, 1.5, 7))
     ranks, held = spread.at(time_us), spread.holders(time_us)
@@ -110,62 +97,6 @@ def _legend(drawing: Drawing, spread: Progress, y: float) -> None:
         drawing.circle(x, y - 4, 5, fill=fill, stroke=palette.OUTLINE, width=0.6)
         drawing.text(x + 11, y, name, size=SMALL)
         x += 30 + 1.06 * text_width(name, SMALL)
-
-
-@carries_record
-def decoding_matrices(run: Any, nodes: Sequence[int], event: Event | None = None) -> Drawing:
-    """For each node its decoding matrix after each innovative packet, as far as the trace tells it.
-
-    Dark cells are pivots, light ones coefficients that a trace does not tell, others are 0. A node that heard the event
-    itself has no matrix. Raises ParameterError for an event that is not in the run or was not coded, or a node that is
-    not in the network.
-    """
-    spread = progress(run.trace, event)
-    size = spread.generation_size
-    unknown = [node for node in nodes if node not in run.scenario.topology]
-    if unknown or not nodes:
-        raise ParameterError(f"decoding_matrices: nodes is {list(nodes)!r}; some nodes of this network are wanted")
-    if not size:
-        raise ParameterError(f"decoding_matrices: event {spread.event} of this run was not coded")
-    side = float(np.clip(150 / size, 7, 20))
-    sizes = Sizes(side, side, 0.62 * side)
-    wide, high = sizes.block(size, size, 0)
-    label = max(text_width(f"node {node}", SMALL + 1) for node in nodes) + 26
-    drawing = Drawing(label + size * (wide + GUTTER) + MARGIN, 8, title=f"decoding of event {spread.event}")
-    for node in nodes:
-        top, found = drawing.height, _packets(run.trace, spread, node)
-        drawing.height += high + 40 if found else 36
-        middle = top + (26 + high / 2 if found else 22)
-        drawing.text(MARGIN, middle, f"node {node}", size=SMALL + 1, bold=True)
-        if not found:
-            note = "heard the event itself" if node in spread.held_us else "got no packet"
-            drawing.text(label, middle, note, size=SMALL, colour=palette.FAINT_TEXT)
-        for place, (time_us, pivots) in enumerate(found):
-            x, age_ms = label + place * (wide + GUTTER), (time_us - spread.made_us) / 1e3
-            drawing.text(x, top + 16, f"{age_ms:,.0f} ms", size=SMALL, colour=palette.FAINT_TEXT)
-            _matrix(drawing, x, top + 22, size, pivots, sizes)
-    return drawing
-
-
-def _matrix(drawing: Drawing, x: float, y: float, size: int, pivots: Sequence[int], sizes: Sizes) -> None:
-    looks = {"1": PIVOT, "0": ZERO, "": OTHER}
-    rows = [[Cell(cell, looks[cell]) for cell in row] for row in matrix_cells(size, pivots)]
-    fresh = sorted(pivots).index(pivots[-1])
-    draw_matrix(drawing, x, y, rows + empty_rows(size - len(rows), size), sizes, size, fresh)
-
-
-def _packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[int, ...]]]:
-    """(time, pivots in the order in which they came) after each innovative packet of a node."""
-    columns = of_event(read(trace), spread.event)
-    rows = columns.where(event="innovative")
-    rows = rows[columns["node"][rows] == node]
-    found: list[tuple[int, tuple[int, ...]]] = []
-    told = columns["time_us"][rows].tolist(), columns["value"][rows].tolist(), columns.text("detail", rows).tolist()
-    for time_us, rank, pivot in zip(*told, strict=True):
-        before = found[-1][1] if found and rank > 1 else ()
-        found = found if before else []
-        found.append((time_us, (*before, int(pivot))))
-    return found
 
 
 @carries_record

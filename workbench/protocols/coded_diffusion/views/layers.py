@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from workbench.columns import argsort, row_keys
 from workbench.protocols.coded_diffusion.views.ranks import lasting, pivots
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Scale, Section, table
-from workbench.views.player.columns import Columns
-from workbench.views.sorting import order_of
-from workbench.views.spans import FOREVER_US, groups, within
+from workbench.views.spans import FOREVER_US, within
 
 SHADES = 33
 
@@ -67,8 +67,8 @@ def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:
     made = columns.where(event="originated")
     both = np.concatenate([made, rows])
     origin = columns["origin"][both]
-    event = groups(origin, columns["sequence"][both])
-    order = order_of(event[: len(made)])
+    event = row_keys(origin, columns["sequence"][both])
+    order = argsort(event[: len(made)])
     after = np.searchsorted(event[order], event[len(made) :], "right")
     following = np.append(order, -1)[after]
     is_same = (following >= 0) & (origin[following] == origin[len(made) :])

@@ -11,23 +11,13 @@ Theory of operation
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import Any
-
-import networkx as nx
-import numpy as np
 
 from workbench.coding.fields import field as field_of
 from workbench.coding.rlnc import CodedPacket, draw_coefficients
-from workbench.errors import ParameterError
 from workbench.protocols.coded_diffusion import PARAMETERS, CodedDiffusion
 from workbench.protocols.coded_diffusion.node import CodedDiffusionNode
 from workbench.protocols.protocol import Parameter
-from workbench.views.carried import carries_record
-from workbench.views.chart import Series, line_chart
-from workbench.views.drawing import Drawing
-from workbench.views.player.columns import read
 
 HOSTILE = Parameter("hostile", 0, 0, 0xFFFFFFFF, "node", "there is no better one than another")
 
@@ -58,41 +48,3 @@ class PollutedDiffusion(CodedDiffusion):
     def named_nodes(self) -> dict[str, tuple[int, ...]]:
         """The hostile node: the network has to have it."""
         return {"hostile": (self.hostile,)}
-
-
-def spoiled_by_distance(run: Any, hostile: int) -> dict[int, float]:
-    """{hops from the hostile node: share of the nodes there that dropped a generation as corrupt}, from 1 hop on.
-
-    Shares are means over the events of a run with a trace.
-    """
-    columns = read(run.trace)
-    rows = columns.where(event="dropped", detail="corrupt")
-    events = len(columns.where(event="originated"))
-    spoiled = {*zip(*(columns[name][rows].tolist() for name in ("node", "origin", "sequence")), strict=True)}
-    hops = nx.single_source_shortest_path_length(run.scenario.topology, hostile)
-    dropped = Counter(hops[node] for node, _, _ in spoiled if node in hops)
-    nodes = Counter(hops.values())
-    return {distance: dropped[distance] / max(1, events * nodes[distance]) for distance in sorted(nodes) if distance}
-
-
-@carries_record
-def pollution_chart(runs: Mapping[str, Sequence[Any]], hostile: int) -> Drawing:
-    """The shares of nodes whose packets were spoiled, by distance from the hostile node, a line for each name.
-
-    Of several runs a line has the means. ParameterError for a name without runs.
-    """
-    series = []
-    for name, some in runs.items():
-        if not some:
-            raise ParameterError(f"pollution_chart: {name!r} has no runs; each name takes one at least")
-        shares = [spoiled_by_distance(run, hostile) for run in some]
-        x = sorted({distance for share in shares for distance in share})
-        y = [float(np.mean([share.get(distance, 0.0) for share in shares])) for distance in x]
-        series.append(Series(name, x, y))
-    return line_chart(
-        series,
-        title="How far pollution spreads",
-        x_label="hops from the hostile node",
-        y_label="share of nodes that dropped packets",
-        y_range=(0.0, 1.0),
-    )

@@ -28,10 +28,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from workbench.columns import argsort, last_marked, row_keys, unique_index
+from workbench.sim.rows import Columns
 from workbench.views.event import Event, chosen_event, of_event
-from workbench.views.player.columns import Columns, read
-from workbench.views.sorting import order_of
-from workbench.views.spans import FOREVER_US, groups, until_next
+from workbench.views.spans import FOREVER_US, until_next
 
 MOST_CELLS = 6_000_000  # of all matrices after all packets
 MOST_WORDS = 20_000
@@ -53,15 +53,15 @@ def lasting(columns: Columns) -> Lasting:
     of_matrices = columns.where(event=("generation_begun", "innovative", "held"))
     # A stable sort of ascending pieces merges them.
     rows = np.sort(np.concatenate([of_matrices, given_up]), kind="stable")
-    key = groups(*(columns[name][rows] for name in ("node", "origin", "sequence")))
-    order = order_of(key)
+    key = row_keys(*(columns[name][rows] for name in ("node", "origin", "sequence")))
+    order = argsort(key)
     until = until_next(key, columns["time_us"][rows], FOREVER_US, order)
     is_innovative = columns.says("event", rows, "innovative")
     follows = np.zeros(len(rows), bool)
     follows[order[1:]] = (key[order[1:]] == key[order[:-1]]) & is_innovative[order[:-1]]
     # Each matrix begins with a row that has its size.
     begins = columns.says("event", rows, "generation_begun")[order]
-    begun = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))
+    begun = np.maximum(last_marked(begins), 0)
     size = np.ones(len(rows), np.int64)
     size[order] = columns["value"][rows[order[begun]]] if len(rows) else 1
     return Lasting(*(one[is_innovative] for one in (rows, until, follows, size)))
@@ -79,11 +79,11 @@ def pivots(
     size = int(pivot.max(initial=0)) + 1
     if len(rows) * size > most_cells:
         return np.full(len(rows), -1), []
-    order = order_of(groups(*(columns[name][rows] for name in ("node", "origin", "sequence"))))
+    order = argsort(row_keys(*(columns[name][rows] for name in ("node", "origin", "sequence"))))
     has = np.zeros((len(rows) + 1, size), np.int32)
     has[np.arange(1, len(rows) + 1), pivot[order]] = 1
     has = np.cumsum(has, axis=0, dtype=np.int32)
-    begin = np.maximum.accumulate(np.where(follows[order], 0, np.arange(len(rows))))
+    begin = np.maximum(last_marked(~follows[order]), 0)
     packed = np.packbits(has[1:] > has[begin], axis=1)
     sets, code = np.unique(packed.view(f"V{packed.shape[1]}").reshape(-1), return_inverse=True)
     if len(sets) > most_words:
@@ -161,11 +161,11 @@ class Progress:
 
 def progress(trace: pa.Table, event: Event | None = None) -> Progress:
     """How an event (None: the first one) spread. ParameterError if the trace has no such event."""
-    whole = read(trace)
+    whole = Columns(trace)
     event = chosen_event(whole, event)
     columns = of_event(whole, event)
     made, held = columns.where(event="originated"), columns.where(event="held")
-    nodes, first = np.unique(columns["node"][held], return_index=True)
+    nodes, first = unique_index(columns["node"][held])
     held_us = dict(zip(nodes.tolist(), columns["time_us"][held[first]].tolist(), strict=True))
     size = int(lasting(columns).size.max(initial=0))
     return Progress(event, size, int(columns["time_us"][made[0]]), held_us, tuple(ranks(columns)))

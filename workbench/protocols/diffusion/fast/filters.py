@@ -14,7 +14,7 @@ from workbench.attributes.model import IS
 from workbench.protocols.diffusion.fast.attributes import append, append_list, interned, part_of, sample_end
 from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA_NAME, FILTER, INTEREST_NAME, MEMORIES
 from workbench.protocols.diffusion.fast.names import FILTER_DROPS, FILTER_REPLACES, FILTERED
-from workbench.protocols.diffusion.filters import BUILT_IN, Filter, checked_settings
+from workbench.protocols.diffusion.filters import BUILT_IN, Filter, complete_settings
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.matching import one_way_match
@@ -63,7 +63,7 @@ def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
     table = np.zeros(len(filters), FILTER)
     for row, one, match in zip(table, filters, matches, strict=True):
         kind: Any = BUILT_IN[one.name]
-        decider = kind(checked_settings(one.name, kind.parameters, one.settings))
+        decider = kind(complete_settings(one.name, kind.parameters, one.settings))
         row["kind"] = _KINDS.index(one.name)
         row["key"] = one.key
         row["messages"] = DATA_NAME if one.messages == "data" else INTEREST_NAME

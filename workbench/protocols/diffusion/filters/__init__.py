@@ -11,8 +11,7 @@ Theory of operation
 
     ``value.py``       `Filter`, which a scenario holds, and how users register theirs
     ``on_node.py``     the filters at work on one node
-    ``built_in.py``    the built-in filters (`BUILT_IN`)
-    ``registered.py``  what users have registered
+    ``built_in.py``    the built-in filters (`BUILT_IN`), and the table of those that users have registered
     ``catalogue.py``   all of them as forms need them, and what they do while somebody watches
 
 Differs from the original in
@@ -23,8 +22,8 @@ The files of this folder run on a mote too, but for `value.py`, `catalogue.py` a
 """
 
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN
-from workbench.protocols.diffusion.filters.on_node import FilterOnNode, checked_settings
-from workbench.protocols.diffusion.filters.registered import registered as _registered
+from workbench.protocols.diffusion.filters.built_in import registered as _registered
+from workbench.protocols.diffusion.filters.on_node import FilterOnNode, complete_settings
 from workbench.protocols.diffusion.filters.value import Filter, register_filter, registered_filters
 
 __all__ = [
@@ -32,7 +31,7 @@ __all__ = [
     "Filter",
     "FilterOnNode",
     "_registered",
-    "checked_settings",
+    "complete_settings",
     "register_filter",
     "registered_filters",
 ]

@@ -9,8 +9,10 @@ This file runs on a mote too (MicroPython's subset of Python).
 from workbench.attributes.keys import BLOB, key_of
 from workbench.attributes.model import IS, Attribute
 from workbench.errors import ParameterError
-from workbench.protocols.diffusion.filters.registered import registered
 from workbench.protocols.parameter import Parameter
+
+# Filters of the user's, and functions that built-in filters call: name -> function or class. Empty on a mote.
+registered = {}
 
 
 def _value(attributes, key):

@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from workbench.protocols.diffusion.filters.built_in import BUILT_IN
-from workbench.protocols.diffusion.filters.registered import registered
+from workbench.protocols.diffusion.filters.built_in import BUILT_IN, registered
 from workbench.protocols.diffusion.filters.value import Filter
 from workbench.protocols.parameter import Parameter
 

@@ -8,8 +8,7 @@ from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.diffusion.events import Filtered
-from workbench.protocols.diffusion.filters.built_in import BUILT_IN
-from workbench.protocols.diffusion.filters.registered import registered
+from workbench.protocols.diffusion.filters.built_in import BUILT_IN, registered
 from workbench.protocols.parameter import check_parameter
 
 # What a filter answers.
@@ -107,10 +106,11 @@ class FilterOnNode:
         if answer is None:
             return DROP, attributes
         if answer != attributes:
-            answer = self._checked(answer)
+            answer = self._attributes_of(answer)
         return (PASS, attributes) if answer == attributes else (REPLACE, answer)
 
-    def _checked(self, answer):
+    def _attributes_of(self, answer):
+        """Return a filter's answer as attributes; AttributeFormatError if they are not valid."""
         try:
             attributes = tuple([Attribute(*attribute) for attribute in answer])
         except TypeError:
@@ -141,7 +141,7 @@ def _make_decider(name, settings):
             % (name, hint, name, ", ".join(sorted(BUILT_IN)))
         )
     if name in BUILT_IN:
-        return kind(checked_settings(name, kind.parameters, settings)).decide
+        return kind(complete_settings(name, kind.parameters, settings)).decide
     if hasattr(kind, "decide"):
         return kind(**settings).decide
     if settings:
@@ -149,8 +149,8 @@ def _make_decider(name, settings):
     return lambda attributes, origin, now: kind(attributes)
 
 
-def checked_settings(name, parameters, settings):
-    """All settings of a built-in filter, defaults filled in; ParameterError for one it does not have."""
+def complete_settings(name, parameters, settings):
+    """Return all settings of a built-in filter, with defaults; ParameterError for an unknown or a wrong one."""
     complete = {}
     for parameter in parameters:
         value = settings.get(parameter.name, parameter.default)

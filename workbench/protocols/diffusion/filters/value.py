@@ -10,9 +10,8 @@ from workbench.attributes.model import FIRST_FILTER_KEY, LAST_FILTER_KEY
 from workbench.attributes.text import parse, to_text
 from workbench.attributes.wire import encode_attributes
 from workbench.errors import ParameterError
-from workbench.protocols.diffusion.filters.built_in import BUILT_IN
-from workbench.protocols.diffusion.filters.on_node import checked_settings, on_node
-from workbench.protocols.diffusion.filters.registered import registered
+from workbench.protocols.diffusion.filters.built_in import BUILT_IN, registered
+from workbench.protocols.diffusion.filters.on_node import complete_settings, on_node
 from workbench.protocols.protocol import Shown
 
 # What built-in filters in C (`c/built_in.h`) are set to. blob_fusion, which calls a function of the user's, has none.
@@ -89,7 +88,7 @@ class Filter:
         if self.name not in IN_C:
             return {} if self.name in BUILT_IN else self.settings
         kind = BUILT_IN[self.name]
-        made = kind(checked_settings(self.name, kind.parameters, self.settings))
+        made = kind(complete_settings(self.name, kind.parameters, self.settings))
         return {field: getattr(made, field) for field in IN_C[self.name]}
 
     @staticmethod

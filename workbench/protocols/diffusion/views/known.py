@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.columns import argsort, last_marked, mark_first, row_keys
+from workbench.sim.rows import Columns
 from workbench.views.layers import Table, select, table
-from workbench.views.player.columns import Columns
-from workbench.views.sorting import order_of
-from workbench.views.spans import FOREVER_US, groups, overlaps, until_next, within
+from workbench.views.spans import FOREVER_US, overlaps, until_next, within
 
 # How a gradient is shown.
 HEAD, REINFORCED, RESERVE = 1, 2, 3
@@ -43,9 +43,9 @@ def cached(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     text, words = columns.coded("detail", rows)
     numbers = {name: columns[name][rows] for name in ("node", "origin", "sequence", "value")}
     # A removed interest is named by the one that was cached last under the same attributes.
-    cached_as = latest(groups(numbers["node"], numbers["origin"], numbers["sequence"]), is_cached)
+    cached_as = latest(row_keys(numbers["node"], numbers["origin"], numbers["sequence"]), is_cached)
     is_known = cached_as >= 0
-    entry = groups(numbers["node"][is_known], text[cached_as[is_known]])
+    entry = row_keys(numbers["node"][is_known], text[cached_as[is_known]])
     until = np.full(len(rows), FOREVER_US)
     until[is_known] = until_next(entry, columns["time_us"][rows][is_known], FOREVER_US)
     found = {name: column[is_cached] for name, column in numbers.items()}
@@ -68,7 +68,7 @@ def gradients(columns: Columns, duration_us: int) -> Table:
     is_set = columns.says("event", rows, "gradient_set")
     by_interest = is_set & columns.says("detail", rows, "interest")
     by_reinforcement = is_set & ~by_interest
-    link, sink, interest = groups(node, origin, peer), groups(node, origin), groups(node, origin, number)
+    link, sink, interest = row_keys(node, origin, peer), row_keys(node, origin), row_keys(node, origin, number)
     # The entry of each head, then that of each gradient.
     is_numbered = np.isin(interest, interest[by_interest])
     entry = number.copy()
@@ -82,11 +82,11 @@ def gradients(columns: Columns, duration_us: int) -> Table:
     # How long each gradient lasts.
     changes = np.flatnonzero(~is_head)
     until = np.full(len(rows), FOREVER_US)
-    until[changes] = until_next(groups(link[changes], number[changes]), time_us[changes], FOREVER_US)
+    until[changes] = until_next(row_keys(link[changes], number[changes]), time_us[changes], FOREVER_US)
     lasts = np.flatnonzero(is_set)
     until_us = np.minimum(np.minimum(until[lasts], value[lasts]), duration_us)
-    keys = groups(sink, entry, peer)
-    begins_us, looks, of_key = _looks(keys, groups(sink, entry), time_us, is_head, value, np.unique(keys[lasts]))
+    keys = row_keys(sink, entry, peer)
+    begins_us, looks, of_key = _looks(keys, row_keys(sink, entry), time_us, is_head, value, np.unique(keys[lasts]))
     ends_us = until_next(of_key, begins_us, FOREVER_US)
     found = overlaps(keys[lasts], time_us[lasts], until_us, of_key, begins_us, ends_us)
     row = lasts[found.row]
@@ -100,7 +100,7 @@ def gradients(columns: Columns, duration_us: int) -> Table:
         until_us=found.until_us,
         look=looks[found.other],
     )
-    return select(pieces, order_of(pieces["from_us"]))
+    return select(pieces, argsort(pieces["from_us"]))
 
 
 def latest(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> np.ndarray:
@@ -108,12 +108,8 @@ def latest(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> 
 
     ``last``: rows are in reverse order, and this is the number of the first one.
     """
-    order = order_of(keys)
-    place = np.arange(len(keys))
-    is_first = np.ones(len(keys), bool)
-    is_first[1:] = keys[order[1:]] != keys[order[:-1]]
-    source = np.maximum.accumulate(np.where(is_source[order], place, -1))
-    begin = np.maximum.accumulate(np.where(is_first, place, 0))
+    order = argsort(keys)
+    source, begin = last_marked(is_source[order]), last_marked(mark_first(keys[order]))
     found = np.full(len(keys), -1)
     row = order[source]
     found[order] = np.where(source >= begin, row if last is None else last - row, -1)
@@ -148,5 +144,5 @@ def _looks(
         (time_us[head], np.where(is_reinforced[head] != 0, REINFORCED, HEAD), keys[head], 2 * head + 1),
     ]
     begins_us, looks, of_key, places = (np.concatenate(column) for column in zip(*columns, strict=True))
-    order = np.argsort(places, kind="stable")
+    order = argsort(places)
     return begins_us[order], looks[order], of_key[order]

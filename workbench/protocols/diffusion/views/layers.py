@@ -7,22 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.columns import cumcount, first_rows, row_keys, unique_inverse
 from workbench.protocols.diffusion.views.known import REINFORCED, RESERVE, cached, gradients
+from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Section, Table, select, table
-from workbench.views.player.columns import Columns
-from workbench.views.spans import (
-    FOREVER_US,
-    first_of_each,
-    groups,
-    numbered,
-    opened,
-    overlaps,
-    rank_in,
-    thinned,
-    until_next,
-    within,
-)
+from workbench.views.spans import FOREVER_US, opened, overlaps, thinned, until_next, within
 
 # A link's gradient gets heavier with the 1st, 4th, 16th, ... data frame over it.
 WEIGHT_BASE = 4
@@ -88,14 +78,14 @@ def by_use(some: Table, columns: Columns) -> Table:
     sent = sent[columns["peer"][sent] >= 0]
     rows = len(some["from_us"])
     ends = [np.concatenate([some[end], columns[end][sent]]) for end in ("node", "peer")]
-    link, links = numbered(groups(*ends))
+    links, link = unique_inverse(row_keys(*ends))
     link, used = link[:rows], link[rows:]
     # The frames with which a class begins, and before them class 0.
-    hit = np.flatnonzero(np.isin(rank_in(used), WEIGHT_BASE ** np.arange(WEIGHT_CLASSES) - 1))
-    firsts = used[first_of_each(used)]
+    hit = np.flatnonzero(np.isin(cumcount(used), WEIGHT_BASE ** np.arange(WEIGHT_CLASSES) - 1))
+    firsts = used[first_rows(used)]
     keys = np.concatenate([firsts, used[hit]])
     begins = np.concatenate([np.full(len(firsts), -FOREVER_US), columns["time_us"][sent[hit]]])
-    is_used = np.zeros(links, bool)
+    is_used = np.zeros(len(links), bool)
     is_used[firsts] = True
     weight = np.zeros(rows, np.float32)
     mine = np.flatnonzero(is_used[link])
@@ -107,14 +97,14 @@ def by_use(some: Table, columns: Columns) -> Table:
     unused = rows - len(mine)
     cut = select(some, row)
     cut["from_us"][unused:], cut["until_us"][unused:] = found.from_us, found.until_us
-    return table(**cut, weight=np.concatenate([weight[:unused], rank_in(keys)[found.other]]))
+    return table(**cut, weight=np.concatenate([weight[:unused], cumcount(keys)[found.other]]))
 
 
 def data_gradients(columns: Columns, duration_us: int) -> Table:
     """From whom new data of a source came first, until it came from another one."""
     rows = columns.where(event="data_gradient_set")
     found = {name: columns[name][rows] for name in ("node", "peer", "origin")}
-    until = until_next(groups(found["node"], found["origin"]), columns["time_us"][rows], duration_us)
+    until = until_next(row_keys(found["node"], found["origin"]), columns["time_us"][rows], duration_us)
     return within(table(**found, from_us=columns["time_us"][rows], until_us=until), duration_us)
 
 
@@ -122,7 +112,7 @@ def black_lists(columns: Columns, duration_us: int) -> Table:
     """Neighbors on black lists."""
     rows = columns.where(event="blacklisted")
     node, peer, time_us = (columns[name][rows] for name in ("node", "peer", "time_us"))
-    which, until = opened(groups(node, peer), time_us, columns["value"][rows] != 0)
+    which, until = opened(row_keys(node, peer), time_us, columns["value"][rows] != 0)
     return within(
         table(node=node[which], peer=peer[which], from_us=time_us[which], until_us=until),
         duration_us,
@@ -135,12 +125,12 @@ def filters(recorded: Recorded) -> Layer:
     rows = columns.where(event="filtered")
     names = {(one.key, one.messages): one.name for one in recorded.run.scenario.protocol.filters}
     told = [columns.coded("message", rows), columns.coded("detail", rows)]
-    keys, key = np.unique(columns["value"][rows], return_inverse=True)
+    keys, key = unique_inverse(columns["value"][rows])
     (message, messages), (did, words) = told
     text = (key * len(messages) + message) * len(words) + did
     node, time_us = columns["node"][rows], columns["time_us"][rows]
-    doing = groups(node, text)
-    times = rank_in(doing) + 1
+    doing = row_keys(node, text)
+    times = cumcount(doing) + 1
     # Of many the first, and then every n-th.
     kept = (times - 1) % max(1, -(-len(rows) // MOST)) == 0
     until = until_next(doing[kept], time_us[kept], recorded.duration_us)

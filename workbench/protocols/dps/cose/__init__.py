@@ -105,10 +105,7 @@ class Security:
         if (self.way is None and count) or (self.way in (IMPLICIT, DIRECT) and count != 1) or (self.way and not count):
             raise ParameterError(f"{count} recipients for {self.way}; it has none, one for one key, or one or more")
         for kid in self.recipients:
-            if self.way == ECDH_ES_A256KW:
-                self.keys.public(kid)
-            else:
-                self.keys.symmetric(kid)
+            (self.keys.public if self.way == ECDH_ES_A256KW else self.keys.symmetric)(kid)
         if self.sender is not None:
             self.keys.private(self.sender)
 
@@ -185,7 +182,7 @@ class Security:
     def _content_keys(self, item: Secured) -> list[tuple[str, bytes, bytes]]:
         """The keys that the content may be encrypted with: (the way, the identifier, the key)."""
         if item.tag == structures.ENCRYPT0:
-            return [(IMPLICIT, kid, key) for kid, key in self.keys.all_symmetric()]
+            return [(IMPLICIT, kid, key) for kid, key in self.keys.symmetric.items()]
         for recipient in item.recipients:
             key = self._unwrapped(recipient)
             if key is not None:
@@ -196,14 +193,11 @@ class Security:
     def _unwrapped(self, recipient: Recipient) -> bytes | None:
         keys, kid = self.keys, recipient.kid
         if recipient.algorithm == structures.ECDH_ES_A256KW:
-            if not keys.has_private(kid) or recipient.ephemeral is None:
+            if kid not in keys.private or recipient.ephemeral is None:
                 return None
             return algorithms.unwrap(algorithms.agree(keys.private(kid), recipient.ephemeral), recipient.wrapped)
-        if not keys.has_symmetric(kid):
-            return None
-        if recipient.algorithm == structures.DIRECT:
-            return keys.symmetric(kid)
-        return algorithms.unwrap(keys.symmetric(kid), recipient.wrapped)
+        key: bytes | None = keys.symmetric.get(kid)
+        return key if recipient.algorithm == structures.DIRECT else algorithms.unwrap(key, recipient.wrapped)
 
     def _signed(self, context: str, external: bytes, content: bytes, body_protected: bytes | None = None) -> Signature:
         assert self.sender is not None
@@ -222,7 +216,7 @@ class Security:
         body_protected: bytes | None = None,
     ) -> bytes | None:
         """Who signed, if that is known and the signature right."""
-        if signature is None or not self.keys.has_public(signature.kid):
+        if signature is None or signature.kid not in self.keys.public:
             return None
         key = self.keys.public(signature.kid)
         if signature.algorithm != algorithms.signature_algorithm(key):

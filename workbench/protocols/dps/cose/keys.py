@@ -1,6 +1,6 @@
 """The keys of a node, by their identifiers: shared ones of 32 bytes, own key pairs, others' public keys."""
 
-from typing import TypeVar
+from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -10,32 +10,41 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from workbench.errors import ParameterError
 from workbench.protocols.dps.cose.algorithms import KEY_B, is_supported
 
-Key = TypeVar("Key")
-
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 
 
-class KeyStore:
-    """Keys by identifier. An identifier is any bytes, or a text for its bytes in UTF-8; what is asked for must be
-    there.
+class _Keys(dict[bytes, Any]):
+    """Keys of one kind by identifier, in the order in which they were added. A call returns one that must be there."""
 
-    The example programs of DPS use UUIDs for shared keys and the common names of certificates for key pairs.
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def __call__(self, kid: bytes) -> Any:
+        if kid not in self:
+            raise ParameterError(f"there is no {self._kind} {kid!r} in the store; add it first")
+        return self[kid]
+
+
+class KeyStore:
+    """Keys by identifier. An identifier is any bytes, or a text for its bytes in UTF-8.
+
+    ``symmetric`` has the shared keys, ``private`` the private keys, ``public`` the public keys, also those of key
+    pairs. The example programs of DPS use UUIDs for shared keys and the common names of certificates for key pairs.
     """
 
     def __init__(self) -> None:
-        self._symmetric: dict[bytes, bytes] = {}
-        self._private: dict[bytes, ec.EllipticCurvePrivateKey] = {}
-        self._public: dict[bytes, ec.EllipticCurvePublicKey] = {}
+        self.symmetric, self.private, self.public = _Keys("shared key"), _Keys("private key"), _Keys("public key")
 
     def __repr__(self) -> str:
         # Never the keys: this ends up in logs.
-        return f"KeyStore({len(self._symmetric)} shared, {len(self._private)} private, {len(self._public)} public keys)"
+        return f"KeyStore({len(self.symmetric)} shared, {len(self.private)} private, {len(self.public)} public keys)"
 
     def add_symmetric(self, kid: bytes | str, key: bytes) -> None:
         """A key that others have too: 32 bytes."""
         if len(key) != KEY_B:
             raise ParameterError(f"the shared key {kid!r} has {len(key)} bytes; it must have {KEY_B}")
-        self._symmetric[kid_bytes(kid)] = bytes(key)
+        self.symmetric[kid_bytes(kid)] = bytes(key)
 
     def add_private(self, kid: bytes | str, pem: bytes, password: bytes | None = None) -> None:
         """A key pair of our own, on the curve P-384 or P-521, in PEM."""
@@ -45,8 +54,8 @@ class KeyStore:
             raise ParameterError(f"the private key {kid!r} cannot be read: {error}") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey) or not is_supported(key.curve):
             raise ParameterError(f"the private key {kid!r} is on no curve that DPS uses; it must be on P-384 or P-521")
-        self._private[kid_bytes(kid)] = key
-        self._public[kid_bytes(kid)] = key.public_key()
+        self.private[kid_bytes(kid)] = key
+        self.public[kid_bytes(kid)] = key.public_key()
 
     def add_public(self, kid: bytes | str, pem: bytes) -> None:
         """A public key of someone else, or its certificate, in PEM."""
@@ -58,43 +67,9 @@ class KeyStore:
             raise ParameterError(f"the public key {kid!r} cannot be read: {error}") from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or not is_supported(key.curve):
             raise ParameterError(f"the public key {kid!r} is on no curve that DPS uses; it must be on P-384 or P-521")
-        self._public[kid_bytes(kid)] = key
-
-    def has_symmetric(self, kid: bytes) -> bool:
-        """Whether there is a shared key of this name."""
-        return kid in self._symmetric
-
-    def has_private(self, kid: bytes) -> bool:
-        """Whether there is a key pair of this name."""
-        return kid in self._private
-
-    def has_public(self, kid: bytes) -> bool:
-        """Whether there is a public key of this name, or a key pair."""
-        return kid in self._public
-
-    def symmetric(self, kid: bytes) -> bytes:
-        """A shared key; ParameterError if there is none."""
-        return _found(self._symmetric, kid, "shared key")
-
-    def private(self, kid: bytes) -> ec.EllipticCurvePrivateKey:
-        """A private key; ParameterError if there is none."""
-        return _found(self._private, kid, "private key")
-
-    def public(self, kid: bytes) -> ec.EllipticCurvePublicKey:
-        """A public key, of a key pair too; ParameterError if there is none."""
-        return _found(self._public, kid, "public key")
-
-    def all_symmetric(self) -> list[tuple[bytes, bytes]]:
-        """(identifier, key) of all shared keys, in the order they were added."""
-        return list(self._symmetric.items())
+        self.public[kid_bytes(kid)] = key
 
 
 def kid_bytes(kid: bytes | str) -> bytes:
     """An identifier as bytes."""
     return kid.encode() if isinstance(kid, str) else bytes(kid)
-
-
-def _found(keys: dict[bytes, Key], kid: bytes, kind: str) -> Key:
-    if kid not in keys:
-        raise ParameterError(f"there is no {kind} {kid!r} in the store; add it first")
-    return keys[kid]

@@ -78,7 +78,7 @@ ECDH_HEADER = _header((_ALGORITHM, cbor.integer(ECDH_ES_A256KW)))
 
 def encryption_structure(tag: int, protected: bytes, external: bytes) -> bytes:
     """What is authenticated with the ciphertext (Enc_structure)."""
-    return cbor.array(3) + cbor.text(_CONTEXTS[tag]) + cbor.byte_string(protected) + cbor.byte_string(external)
+    return cbor.sequence(cbor.text(_CONTEXTS[tag]), cbor.byte_string(protected), cbor.byte_string(external))
 
 
 def signature_structure(
@@ -86,37 +86,36 @@ def signature_structure(
 ) -> bytes:
     """What is signed (Sig_structure); a Sign1 has one protected header and no ``body_protected``."""
     parts = [protected, external, content] if body_protected is None else [body_protected, protected, external, content]
-    return cbor.array(len(parts) + 1) + cbor.text(context.encode()) + b"".join(map(cbor.byte_string, parts))
+    return cbor.sequence(cbor.text(context.encode()), *map(cbor.byte_string, parts))
 
 
 def key_derivation_structure() -> bytes:
     """What the wrapping key of ECDH-ES+A256KW is derived with (COSE_KDF_Context): nobody is named."""
-    nobody = cbor.array(3) + 3 * cbor.NULL
-    public = cbor.array(2) + cbor.unsigned(256) + cbor.byte_string(ECDH_HEADER)
-    return cbor.array(4) + cbor.integer(A256KW) + nobody + nobody + public
+    nobody = cbor.sequence(cbor.NULL, cbor.NULL, cbor.NULL)
+    public = cbor.sequence(cbor.unsigned(256), cbor.byte_string(ECDH_HEADER))
+    return cbor.sequence(cbor.integer(A256KW), nobody, nobody, public)
 
 
 def encode(item: Secured) -> bytes:
     """The bytes of an Encrypt0 or Encrypt."""
     unprotected = [(_IV, cbor.byte_string(item.iv))]
     if item.signature is not None:
-        unprotected.append((_COUNTERSIGNATURE, _encode_countersignature(item.signature)))
+        unprotected.append((_COUNTERSIGNATURE, _encode_signature(item.signature)))
     parts = [cbor.byte_string(item.protected), _header(*unprotected), cbor.byte_string(item.content)]
     if item.tag == ENCRYPT:
-        parts.append(cbor.array(len(item.recipients)) + b"".join(map(_encode_recipient, item.recipients)))
-    return cbor.tag(item.tag) + cbor.array(len(parts)) + b"".join(parts)
+        parts.append(cbor.sequence(*map(_encode_recipient, item.recipients)))
+    return cbor.tag(item.tag) + cbor.sequence(*parts)
 
 
 def encode_signed(signature: Signature, payload: bytes) -> bytes:
     """The bytes of a Sign1."""
-    kid = _header((_KID, cbor.byte_string(signature.kid)))
-    parts = (cbor.byte_string(signature.protected), kid, cbor.byte_string(payload), cbor.byte_string(signature.value))
-    return cbor.tag(SIGN1) + cbor.array(len(parts)) + b"".join(parts)
+    return cbor.tag(SIGN1) + _encode_signature(signature, cbor.byte_string(payload))
 
 
-def _encode_countersignature(signature: Signature) -> bytes:
+def _encode_signature(signature: Signature, *payload: bytes) -> bytes:
+    """The array of a Sign1, or without a payload of a countersignature."""
     kid = _header((_KID, cbor.byte_string(signature.kid)))
-    return cbor.array(3) + cbor.byte_string(signature.protected) + kid + cbor.byte_string(signature.value)
+    return cbor.sequence(cbor.byte_string(signature.protected), kid, *payload, cbor.byte_string(signature.value))
 
 
 def _encode_recipient(recipient: Recipient) -> bytes:
@@ -132,7 +131,7 @@ def _encode_recipient(recipient: Recipient) -> bytes:
             (_Y, cbor.byte_string(y)),
         )
         protected, unprotected = ECDH_HEADER, _header((_EPHEMERAL, ephemeral), kid)
-    return cbor.array(3) + cbor.byte_string(protected) + unprotected + cbor.byte_string(recipient.wrapped)
+    return cbor.sequence(cbor.byte_string(protected), unprotected, cbor.byte_string(recipient.wrapped))
 
 
 def decode(data: bytes) -> Secured:
@@ -140,7 +139,8 @@ def decode(data: bytes) -> Secured:
     reader = cbor.Reader(data)
     tag = reader.tag("a COSE item")
     if tag == SIGN1:
-        return _decode_signed(reader)
+        signature, payload = _read_signature(reader, "a signed item", True)
+        return Secured(SIGN1, signature.protected, b"", payload, (), signature)
     if tag not in (ENCRYPT0, ENCRYPT):
         raise DecodeError(f"a COSE item of tag {tag}; DPS uses 16, 18 and 96")
     reader.array("an encrypted item", 4 if tag == ENCRYPT else 3)
@@ -154,16 +154,6 @@ def decode(data: bytes) -> Secured:
     if tag == ENCRYPT:
         recipients = [_decode_recipient(reader) for _ in range(reader.array("recipients"))]
     return Secured(tag, protected, headers.iv, content, tuple(recipients), headers.countersignature)
-
-
-def _decode_signed(reader: cbor.Reader) -> Secured:
-    reader.array("a signed item", 4)
-    protected = reader.byte_string("protected header")
-    headers = _read_headers(reader)
-    payload = reader.byte_string("payload")
-    value = reader.byte_string("signature")
-    signature = Signature(protected, _algorithm(protected), headers.kid, value)
-    return Secured(SIGN1, protected, b"", payload, (), signature)
 
 
 def _decode_recipient(reader: cbor.Reader) -> Recipient:
@@ -187,22 +177,22 @@ class _Headers(NamedTuple):
 
 def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
     """What is known of a map of headers."""
-    found: dict[str, Any] = {}
+    headers: dict[str, Any] = {}
     for _ in range(reader.mapping("headers")):
         key = _read_key(reader)
         if key == _ALGORITHM:
-            found["algorithm"] = reader.integer("algorithm", _LOWEST, _HIGHEST)
+            headers["algorithm"] = reader.integer("algorithm", _LOWEST, _HIGHEST)
         elif key == _KID:
-            found["kid"] = reader.byte_string("key identifier")
+            headers["kid"] = reader.byte_string("key identifier")
         elif key == _IV:
-            found["iv"] = reader.byte_string("initialization vector", 12)
+            headers["iv"] = reader.byte_string("initialization vector", 12)
         elif key == _EPHEMERAL:
-            found["ephemeral"] = _read_point(reader)
+            headers["ephemeral"] = _read_point(reader)
         elif key == _COUNTERSIGNATURE and countersigned:
-            found["countersignature"] = _read_countersignature(reader)
+            headers["countersignature"] = _read_signature(reader, "countersignature", False)[0]
         else:
             reader.skip("a header")
-    return _Headers(**found)
+    return _Headers(**headers)
 
 
 def _read_key(reader: cbor.Reader) -> int | None:
@@ -226,12 +216,13 @@ def _read_point(reader: cbor.Reader) -> Point:
     return Point(curve, coordinates[_X], coordinates[_Y])
 
 
-def _read_countersignature(reader: cbor.Reader) -> Signature:
-    reader.array("countersignature", 3)
-    protected = reader.byte_string("protected header of a countersignature")
-    headers = _read_headers(reader, countersigned=False)
-    value = reader.byte_string("countersignature")
-    return Signature(protected, _algorithm(protected), headers.kid, value)
+def _read_signature(reader: cbor.Reader, name: str, is_item: bool) -> tuple[Signature, bytes]:
+    """(signature, payload) of a Sign1, or without a payload of a countersignature."""
+    reader.array(name, 4 if is_item else 3)
+    protected = reader.byte_string("protected header of " + name)
+    headers = _read_headers(reader, countersigned=is_item)
+    payload = reader.byte_string("payload") if is_item else b""
+    return Signature(protected, _algorithm(protected), headers.kid, reader.byte_string("signature")), payload
 
 
 def _algorithm(protected: bytes) -> int:

@@ -46,6 +46,7 @@ import socket
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -59,14 +60,13 @@ from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.node import DPSNode
 from workbench.protocols.dps.rules import SECOND_US
 from workbench.protocols.dps.topics import asks_nobody
-from workbench.protocols.dps.udp import addresses
+from workbench.protocols.dps.udp import addresses, registry
 from workbench.protocols.dps.udp.addresses import Address
 from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, count, tell_of
 from workbench.protocols.dps.udp.discovery import DiscoveredNode, Discoveries, Discovery
 from workbench.protocols.dps.udp.endpoint import DatagramSocket
 from workbench.protocols.dps.udp.link_keeper import LinkKeeper, now_us
 from workbench.protocols.dps.udp.multicast import Multicast, loopback_interfaces
-from workbench.protocols.dps.udp.registry import LOOKUP_S, MOST_FOUND, REGISTER_S, TENANT, lookup, register
 from workbench.suggestion import meant
 
 if TYPE_CHECKING:
@@ -163,14 +163,14 @@ class UDPNode:
         wanted = await addresses.look_up(self._listen, _LOOPBACK_HOST, family, passive=True)
         self._loop = asyncio.get_running_loop()
         self._socket = DatagramSocket(wanted, family, self._take)
-        self._keeper = LinkKeeper(self)
+        self.keeper = LinkKeeper(self)
         self.address = self._socket.address
         self._is_open = True
         self.core.port = self.address[1]
         self.core.start(now_us())
         if self._multicast is not None:
             try:
-                self._multicast.open(self.address, family, self._take_multicast)
+                self._multicast.open(self.address, family, partial(self._take, broadcast=True))
             except BaseException:
                 self._shut()
                 raise
@@ -185,7 +185,7 @@ class UDPNode:
         if self._discovery is not None:
             self._discovery.say_goodbye()
         try:
-            await self._keeper.end_all(patience_s)
+            await self.keeper.end_all(patience_s)
         finally:
             self._shut()
 
@@ -196,7 +196,7 @@ class UDPNode:
             self._multicast.close()
         if self._timer is not None:
             self._timer.cancel()
-        self._keeper.close()
+        self.keeper.close()
         if self._discovery is not None:
             self._discovery.close()
         for subscription in self._subscriptions.values():
@@ -205,7 +205,8 @@ class UDPNode:
             series.close()
         self._handled.clear()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """LinkError unless the node is open."""
         if not self._is_open:
             raise LinkError("the node is closed; use it inside 'async with wb.dps_node(...) as node:'")
 
@@ -223,35 +224,31 @@ class UDPNode:
         reached, or has not answered in ``timeout_s`` (None: as long as the protocol repeats its question).
         """
         neighbor = await self.resolve(address)
-        await self._keeper.link(neighbor, keep, timeout_s)
-        self._check_open()
+        await self.keeper.link(neighbor, keep, timeout_s)
+        self.check_open()
         return neighbor
 
     async def keep_linked(self, address: str | int | Address) -> Address:
         """Ask a node for a link now, and again whenever there is none, without waiting; returns its address."""
         neighbor = await self.resolve(address)
-        self._keeper.ask(neighbor, keep=True)
+        self.keeper.ask(neighbor, keep=True)
         return neighbor
-
-    def ask_for_link(self, neighbor: Address) -> None:
-        """Ask for a link once, without waiting (called by `Discovery`); LinkError or ParameterError if it cannot be."""
-        self._keeper.ask(neighbor, keep=False)
 
     async def unlink(self, address: str | int | Address) -> None:
         """End a link, and ask for it no longer; nothing if there is none."""
-        self._keeper.end(await self.resolve(address))
+        self.keeper.end(await self.resolve(address))
 
     async def resolve(self, address: str | int | Address) -> Address:
         """The address in the form that the node uses; LinkError if it cannot be one of a neighbor."""
-        self._check_open()
+        self.check_open()
         host = self.address[0]
         family = socket.AF_UNSPEC if host == "::" else socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = await addresses.look_up(address, _LOOPBACK_HOST if host in _EVERYBODY else host, family)
-        if not found[1]:
+        neighbor = await addresses.look_up(address, _LOOPBACK_HOST if host in _EVERYBODY else host, family)
+        if not neighbor[1]:
             raise LinkError(f"{address!r} has port 0; name the port that the other node listens on")
-        if self.is_own(found):
-            raise LinkError(f"{addresses.as_text(found)} is where this node listens; it cannot be linked to itself")
-        return found
+        if self.is_own(neighbor):
+            raise LinkError(f"{addresses.as_text(neighbor)} is where this node listens; it cannot be linked to itself")
+        return neighbor
 
     # Subscriptions and publications
 
@@ -268,7 +265,7 @@ class UDPNode:
         and all goes on. AttributeFormatError for a topic that is none. Of wildcards alone, ``#`` or ``+``, no neighbor
         can be told: a UserWarning says so, unless the node receives multicasts, which are matched here.
         """
-        self._check_open()
+        self.check_open()
         core = self.core.subscribe_topics(topics, now_us(), expired)
         said = asks_nobody(topics, self.protocol.separators)
         if said and not (self._multicast and self._multicast.receives):
@@ -312,7 +309,7 @@ class UDPNode:
 
         AttributeFormatError for a topic that is none, EncodeError if it does not fit a datagram.
         """
-        self._check_open()
+        self.check_open()
         core = self.core.publish_topics(topics, as_bytes(payload), now_us(), ttl_s, acknowledge, wildcards)
         series = self.hold_series(core, handler)
         self.settle()
@@ -337,20 +334,14 @@ class UDPNode:
 
     def publish_next(self, series: DPSSeries, payload: bytes | str, ttl_s: int) -> int:
         """What `DPSSeries.publish` does before it waits."""
-        self._check_open()
+        self.check_open()
         number: int = series.core.publish(as_bytes(payload), now_us(), ttl_s)
         self.settle()
         return number
 
-    def expire(self, series: DPSSeries) -> None:
-        """What `DPSSeries.expire` does."""
-        self._check_open()
-        series.core.expire(now_us())
-        self.settle()
-
     def acknowledge(self, arrival: Any, payload: bytes | str) -> None:
         """What `ReceivedPublication.acknowledge` does."""
-        self._check_open()
+        self.check_open()
         self.core.acknowledge(arrival, as_bytes(payload), now_us())
         self.settle()
 
@@ -366,7 +357,7 @@ class UDPNode:
 
         ParameterError unless the node was made with ``discover="a service"``.
         """
-        self._check_open()
+        self.check_open()
         return self._discovering().discoveries(self._max_waiting)
 
     def will_publish(self, *topics: str, wildcards: bool = True) -> None:
@@ -375,7 +366,7 @@ class UDPNode:
         Once something is published, it does so without being told. ParameterError without discovery,
         AttributeFormatError for a topic that is none.
         """
-        self._check_open()
+        self.check_open()
         self._discovering().published(topics, wildcards)
 
     def _discovering(self) -> Discovery:
@@ -383,38 +374,8 @@ class UDPNode:
             raise ParameterError("the node does not discover others; make it with wb.dps_node(discover='a service')")
         return self._discovery
 
-    async def register(
-        self,
-        registry: str | int | Address,
-        tenant: str = TENANT,
-        others: Sequence[str] = (),
-        timeout_s: float = REGISTER_S,
-    ) -> list[str]:
-        """Have a registry keep the address of this node for eight hours; returns what was registered, texts.
-
-        registry   where it listens; `workbench.protocols.dps.udp.registry` says what it is
-        tenant     a name that all who look each other up have in common
-        others     addresses to register in the place of this node's own, as those of a gateway
-        timeout_s  how long to wait for the registry's word
-
-        LinkError if it does not answer.
-        """
-        self._check_open()
-        return await register(self, registry, tenant, others, timeout_s)
-
-    async def lookup(
-        self,
-        registry: str | int | Address,
-        tenant: str = TENANT,
-        most: int = MOST_FOUND,
-        timeout_s: float = LOOKUP_S,
-    ) -> list[str]:
-        """The addresses (texts) that a registry has of a tenant, but for this node's own.
-
-        All that come within ``timeout_s``, ``most`` at most. LinkError if the registry does not answer.
-        """
-        self._check_open()
-        return await lookup(self, registry, tenant, most, timeout_s)
+    register = registry.register
+    lookup = registry.lookup
 
     def beside(self) -> UDPNode:
         """Another node, not opened yet, with this one's settings and keys, on another port of its address."""
@@ -440,8 +401,8 @@ class UDPNode:
     @property
     def drops(self) -> dict[str, int]:
         """Reason -> number of messages and datagrams that ended here."""
-        parts = [part.drops for part in (self._multicast, self._discovery) if part is not None]
-        return dict(sum(map(Counter, parts), Counter(self.core.drops) + self._socket.errors + self.refused))
+        others = [part.drops for part in (self._multicast, self._discovery) if part is not None]
+        return dict(sum(others, Counter(self.core.drops) + self._socket.errors + self.refused))
 
     def _neighbor_of(self, source: Address, port: int | None) -> Address | None:
         """Who sent a message, by where it came from and the port it names; None if that cannot be a neighbor."""
@@ -461,12 +422,8 @@ class UDPNode:
             return address == self.address
         return address[1] == self.address[1] and addresses.is_of_this_machine(address)
 
-    def _take(self, datagram: bytes, source: Address) -> None:
-        self.core.receive(datagram, source, now_us(), False)
-        self.settle()
-
-    def _take_multicast(self, frame: bytes, source: Address) -> None:
-        self.core.receive(frame, source, now_us(), True)
+    def _take(self, frame: bytes, source: Address, broadcast: bool = False) -> None:
+        self.core.receive(frame, source, now_us(), broadcast)
         self.settle()
 
     def settle(self, watched: Address | None = None) -> OSError | None:
@@ -507,7 +464,7 @@ class UDPNode:
                 if series is not None:
                     series.hand_over()
             elif kind is LinkSet:
-                self._keeper.changed(event)
+                self.keeper.changed(event)
                 if event.value == GONE and self._discovery is not None:
                     self._discovery.link_ended(event.peer)
             if self._tell is not None:

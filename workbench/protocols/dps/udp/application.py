@@ -6,14 +6,18 @@ Made by `workbench.protocols.dps.udp.UDPNode`; all of it belongs to the node's e
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
-from workbench.protocols.dps.udp.addresses import Address, as_text
+from workbench.protocols.dps.series import Arrival
+from workbench.protocols.dps.udp.addresses import as_text
+from workbench.protocols.dps.udp.link_keeper import now_us
 
 if TYPE_CHECKING:
-    from workbench.protocols.dps.series import Answer, Arrival
+    from workbench.protocols.dps.series import Answer
     from workbench.protocols.dps.udp import UDPNode
 
 MOST_WAITING_B = 1 << 24  # of one subscription or series
@@ -29,81 +33,27 @@ class Acknowledger(Protocol):
         """Answer a publication."""
 
 
-class ReceivedPublication:
-    """A publication as a subscription received it; ``arrival`` is what the protocol's node has given."""
+class ReceivedPublication(Arrival):
+    """A publication as a subscription received it: an `Arrival` that can be acknowledged."""
 
-    __slots__ = ("_node", "arrival")
+    def __new__(cls, node: Acknowledger, arrival: Arrival) -> Self:
+        """Make one of what the protocol's node has given."""
+        publication = cls._make(arrival)
+        publication._node, publication.arrival = node, arrival
+        return publication
 
-    def __init__(self, node: Acknowledger, arrival: Arrival) -> None:
-        self._node = node
-        self.arrival = arrival
+    _node: Acknowledger
+    arrival: Arrival
 
     def __repr__(self) -> str:
-        what = "its end" if self.is_expiry else shown(self.data)
+        payload = "its end" if self.is_expiry else shown(self.data)
         where = "from here" if self.neighbor is None else f"{count(self.hops, 'hop')}, from {as_text(self.neighbor)}"
-        return f"<publication {self.sequence} on {_listed(self.topics)}: {what}; {where}>"
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """Its topics."""
-        return tuple(self.arrival.topics)
-
-    @property
-    def data(self) -> bytes:
-        """Its payload."""
-        return bytes(self.arrival.data)
+        return f"<publication {self.sequence} on {_listed(self.topics)}: {payload}; {where}>"
 
     @property
     def text(self) -> str:
-        """The payload as a text; bytes that are no UTF-8 are shown as such."""
+        """The payload as a text; bytes that are not UTF-8 are shown as such."""
         return self.data.decode("utf-8", "backslashreplace")
-
-    @property
-    def publication_id(self) -> bytes:
-        """Its series, 16 bytes."""
-        return bytes(self.arrival.publication_id)
-
-    @property
-    def sequence(self) -> int:
-        """Its number in the series, from 1."""
-        return int(self.arrival.sequence)
-
-    @property
-    def ttl_s(self) -> int:
-        """Seconds that were left, 0 if it is not retained."""
-        return int(self.arrival.ttl_s)
-
-    @property
-    def is_expiry(self) -> bool:
-        """Whether it says that the retained publication has ended, and has no payload."""
-        return bool(self.arrival.is_expiry)
-
-    @property
-    def wants_answer(self) -> bool:
-        """Whether the publisher has asked for acknowledgements."""
-        return bool(self.arrival.wants_answer)
-
-    @property
-    def hops(self) -> int:
-        """Links that it came over."""
-        return int(self.arrival.hops)
-
-    @property
-    def neighbor(self) -> Address | None:
-        """The address that it came from at last, None if it was published here."""
-        neighbor: Address | None = self.arrival.neighbor
-        return neighbor
-
-    @property
-    def sender(self) -> bytes | None:
-        """The identifier of the key that signed it, None if none did or the signature is not right."""
-        sender: bytes | None = self.arrival.sender
-        return sender
-
-    @property
-    def opened(self) -> Any:
-        """How it was secured (`workbench.protocols.dps.cose`), None if it was not."""
-        return self.arrival.opened
 
     @property
     def way(self) -> str | None:
@@ -112,7 +62,7 @@ class ReceivedPublication:
 
     def acknowledge(self, payload: bytes | str = b"") -> None:
         """Answer the publisher; ParameterError if it has not asked for that, EncodeError if it is too long."""
-        self._node.acknowledge(self.arrival, payload)
+        self._node.acknowledge(self, payload)
 
 
 def tell_of(error: Exception, handler: Callable[[Any], None]) -> None:
@@ -130,8 +80,8 @@ def _size_B(item: Any) -> int:
 def shown(data: bytes) -> str:
     """A payload in few characters: its text if it can be printed, else hexadecimal digits."""
     text = data.decode("utf-8", "surrogateescape")  # What is no UTF-8 becomes half characters: not printable.
-    found = repr(text) if text.isprintable() else data.hex()
-    return found if len(found) <= _MOST_SHOWN else f"{found[:_MOST_SHOWN]}... ({len(data)} bytes)"
+    payload = repr(text) if text.isprintable() else data.hex()
+    return payload if len(payload) <= _MOST_SHOWN else f"{payload[:_MOST_SHOWN]}... ({len(data)} bytes)"
 
 
 def count(number: int, what: str) -> str:
@@ -319,5 +269,30 @@ class DPSSeries(Receiver["Answer"]):
 
     async def expire(self) -> None:
         """Have everybody forget the publication that is retained; ParameterError if there is none."""
-        self.node.expire(self)
+        self.node.check_open()
+        self.core.expire(now_us())
+        self.node.settle()
         await self.node.drained()
+
+
+# For `wb.pipelines.stream`
+
+
+def now_s() -> float:
+    """Unix time."""
+    return time.time_ns() / 1e9
+
+
+def reading_of(topics: Sequence[str], text: str, series: str, sequence: int, at_s: float) -> dict[str, Any]:
+    """The fields of a reading that was measured when it came.
+
+    The first topic's last part is the key, what is before it the region. No publication names its node: the beginning
+    of its series' id (hex digits) stands for it. The value is NaN if the text is no number.
+    """
+    region, _, key = topics[0].rpartition("/")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    node = int(series[:8], 16)
+    return {"time_s": at_s, "node": node, "key": key, "value": value, "region": region, "sequence": sequence}

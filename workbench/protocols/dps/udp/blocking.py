@@ -19,14 +19,13 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from functools import wraps
 from inspect import signature
+from operator import attrgetter
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from workbench.errors import LinkError
 from workbench.protocols.dps.udp import UDPNode
-from workbench.protocols.dps.udp.addresses import Address
-from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, Receiver
+from workbench.protocols.dps.udp.application import DPSSeries, ReceivedPublication, Receiver, now_s, reading_of
 from workbench.protocols.dps.udp.discovery import DiscoveredNode
-from workbench.protocols.dps.udp.readings import now_s, reading_of
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
@@ -61,6 +60,11 @@ def _running(
     return call
 
 
+def _reading(name: str) -> Any:
+    """Return a property of `BlockingNode` that reads this property of its node, in the node's thread."""
+    return property(_running(attrgetter(name)), doc=getattr(UDPNode, name).__doc__)
+
+
 def _holding(
     held: Callable[[BlockingNode, Any], Held], method: Callable[Concatenate[BlockingNode, Parameters], Any]
 ) -> Callable[Concatenate[BlockingNode, Parameters], Held]:
@@ -80,20 +84,14 @@ class BlockingReceiver(Generic[Item]):
 
     def __init__(self, node: BlockingNode, receiver: Receiver[Item]) -> None:
         self.node = node
-        self._items = receiver
+        self._items: Any = receiver
+        self._is_ended = False
 
     def __repr__(self) -> str:
         return repr(self._items)
 
-    @property
-    def lost(self) -> int:
-        """How many were lost, as too many were waiting."""
-        return self._items.lost
-
-    @property
-    def waiting(self) -> int:
-        """How many wait to be taken."""
-        return self._items.waiting
+    lost = property(attrgetter("_items.lost"), doc="Number of items that were lost, as too many were waiting.")
+    waiting = property(attrgetter("_items.waiting"), doc=Receiver.waiting.__doc__)
 
     def next(self, timeout_s: float | None = None) -> Item | None:
         """The next one; None if none has come within ``timeout_s``, or nothing more will come."""
@@ -109,10 +107,7 @@ class BlockingReceiver(Generic[Item]):
 class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
     """See `DPSSubscription`; ``with node.subscribe("a/+") as subscription:`` ends it."""
 
-    def __init__(self, node: BlockingNode, subscription: DPSSubscription) -> None:
-        super().__init__(node, subscription)
-        self._subscription = subscription
-        self._is_ended = False
+    topics = property(attrgetter("_items.topics"), doc="The topics that it asks for.")
 
     def __enter__(self) -> BlockingSubscription:
         return self
@@ -120,11 +115,6 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
     def __exit__(self, *_: object) -> None:
         if not self.node.is_ended:
             self.unsubscribe()
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """What it asks for."""
-        return self._subscription.topics
 
     def next(self, timeout_s: float | None = None) -> ReceivedPublication | None:
         """The next publication; None if none has come within ``timeout_s``, or nothing more will come."""
@@ -134,7 +124,7 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
 
     def unsubscribe(self) -> None:
         """End it; what has come can still be taken."""
-        self.node.call(self._subscription.unsubscribe())
+        self.node.call(self._items.unsubscribe())
         self._is_ended = True
 
     # For `wb.pipelines.stream`
@@ -145,7 +135,7 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
         return (self._is_ended or self.node.is_ended) and not self.waiting
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next publication as `readings.reading_of` has it; None if none has come within ``timeout_s``."""
+        """The next publication as `application.reading_of` has it; None if none has come within ``timeout_s``."""
         try:
             publication = self.next(timeout_s)
             while publication is not None and publication.is_expiry:
@@ -161,32 +151,18 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
 class BlockingSeries(BlockingReceiver[Any]):
     """See `DPSSeries`."""
 
-    def __init__(self, node: BlockingNode, series: DPSSeries) -> None:
-        super().__init__(node, series)
-        self._series = series
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """What it is published on."""
-        return self._series.topics
-
-    @property
-    def publication_id(self) -> bytes:
-        """Its id, 16 bytes."""
-        return self._series.publication_id
-
-    @property
-    def sequence(self) -> int:
-        """The number of the last publication."""
-        return self._series.sequence
+    topics = property(attrgetter("_items.topics"), doc="The topics that it publishes on.")
+    publication_id = property(attrgetter("_items.publication_id"), doc="Its id, 16 bytes.")
+    sequence = property(attrgetter("_items.sequence"), doc=DPSSeries.sequence.__doc__)
 
     def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
         """Publish the next one of the series; returns its number."""
-        return self.node.call(self._series.publish(payload, ttl_s))
+        number: int = self.node.call(self._items.publish(payload, ttl_s))
+        return number
 
     def expire(self) -> None:
         """Have everybody forget the publication that is retained."""
-        self.node.call(self._series.expire())
+        self.node.call(self._items.expire())
 
 
 class BlockingNode:
@@ -249,39 +225,12 @@ class BlockingNode:
         """Nothing waits for a node that is closed, so all that was called comes to its end."""
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
-    @property
-    def address(self) -> Address:
-        """Where it listens."""
-        return self.node.address
-
-    @property
-    def links(self) -> dict[str, str]:
-        """Neighbor -> state of the link."""
-        return self._links()
-
-    @property
-    def drops(self) -> dict[str, int]:
-        """Reason -> number of messages and datagrams that ended here."""
-        return self._drops()
-
-    @property
-    def discovered(self) -> list[DiscoveredNode]:
-        """See `UDPNode.discovered`."""
-        return self._discovered()
-
-    @property
-    def sent(self) -> int:
-        """Datagrams sent, multicasts included."""
-        return self.node.sent
-
-    @property
-    def received(self) -> int:
-        """Datagrams received, multicasts included."""
-        return self.node.received
-
-    _links = _running(lambda node: node.links)
-    _drops = _running(lambda node: node.drops)
-    _discovered = _running(lambda node: node.discovered)
+    address = property(attrgetter("node.address"), doc="Where it listens.")
+    sent = property(attrgetter("node.sent"), doc=UDPNode.sent.__doc__)
+    received = property(attrgetter("node.received"), doc=UDPNode.received.__doc__)
+    links = _reading("links")
+    drops = _reading("drops")
+    discovered = _reading("discovered")
 
     link = _waiting(UDPNode.link)
     keep_linked = _waiting(UDPNode.keep_linked)

@@ -46,9 +46,22 @@ MOST_FOUND = 16
 
 
 async def register(
-    node: UDPNode, registry: str | int | Address, tenant: str, others: Sequence[str], timeout_s: float
+    node: UDPNode,
+    registry: str | int | Address,
+    tenant: str = TENANT,
+    others: Sequence[str] = (),
+    timeout_s: float = REGISTER_S,
 ) -> list[str]:
-    """What `UDPNode.register` does."""
+    """Have a registry keep the address of this node for eight hours; returns what was registered, texts.
+
+    registry   where it listens; `workbench.protocols.dps.udp.registry` says what it is
+    tenant     a name that all who look each other up have in common
+    others     addresses to register in the place of this node's own, as those of a gateway
+    timeout_s  how long to wait for the registry's acknowledgement
+
+    LinkError if it does not answer.
+    """
+    node.check_open()
     for address in others:
         addresses.split(address, "")
     async with node.beside() as own:
@@ -78,18 +91,28 @@ def _reachable_from(registry: Address, address: Address) -> str:
     return addresses.as_text(address)
 
 
-async def lookup(node: UDPNode, registry: str | int | Address, tenant: str, most: int, timeout_s: float) -> list[str]:
-    """What `UDPNode.lookup` does."""
-    found: dict[str, None] = {}
+async def lookup(
+    node: UDPNode,
+    registry: str | int | Address,
+    tenant: str = TENANT,
+    most: int = MOST_FOUND,
+    timeout_s: float = LOOKUP_S,
+) -> list[str]:
+    """Return the addresses (texts) that a registry has of a tenant, but for this node's own.
+
+    All that come within ``timeout_s``, ``most`` at most. LinkError if the registry does not answer.
+    """
+    node.check_open()
+    registered: dict[str, None] = {}
     async with node.beside() as own:
         subscription = await own.subscribe(TOPIC, tenant)
         await own.link(registry, keep=False)
         end_s = asyncio.get_running_loop().time() + timeout_s
-        while len(found) < most and (left_s := end_s - asyncio.get_running_loop().time()) > 0:
+        while len(registered) < most and (left_s := end_s - asyncio.get_running_loop().time()) > 0:
             publication = await subscription.next(left_s)
             if publication is not None:
-                found |= dict.fromkeys(_addresses_in(publication.data, node))
-    return list(found)[:most]
+                registered |= dict.fromkeys(_addresses_in(publication.data, node))
+    return list(registered)[:most]
 
 
 def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
@@ -99,7 +122,7 @@ def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
     except DecodeError:
         node.refused["malformed"] += 1
         return []
-    found = []
+    registered = []
     for text in texts:
         try:
             host, port = addresses.split(text, "")
@@ -108,8 +131,8 @@ def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
         if not (host and port and host.isascii() and host.isprintable()):
             node.refused["malformed"] += 1
         elif not _is_own(node, host, port):
-            found.append(text)
-    return found
+            registered.append(text)
+    return registered
 
 
 def _is_own(node: UDPNode, host: str, port: int) -> bool:

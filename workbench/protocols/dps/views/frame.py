@@ -6,8 +6,8 @@ What is in a map are its children. A message by itself has more to look at: bits
 
 from collections.abc import Iterator
 
+from workbench.protocols.dissection import NOT_READ, REFUSED, Field
 from workbench.protocols.dps.views.message import ENVELOPE, FRAME, REST, SEALED, Part, inspect_message
-from workbench.protocols.frame_fields import NOT_READ, REFUSED, Field
 
 _LONGEST_NOTATION = 72
 

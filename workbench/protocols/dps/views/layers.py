@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from workbench.columns import last_marked, lexsort, mark_first, unique_inverse
 from workbench.protocols.dps import automaton
 from workbench.protocols.dps.views import looks
-from workbench.protocols.dps.views.mesh import LOOKS, Mesh, begin, in_time, mesh_in, settled, spans, steps
+from workbench.protocols.dps.views.mesh import LOOKS, Mesh, in_time, mesh_in, settled, spans, steps
 from workbench.protocols.dps.views.paths import (
     HOPS,
     LOST_HOP,
@@ -37,7 +38,6 @@ from workbench.protocols.dps.views.paths import (
 )
 from workbench.views import palette
 from workbench.views.layers import Curves, Layer, Line, Look, Part, Recorded, Scale, Section, Table, Way, Ways, select
-from workbench.views.sorting import order_of
 
 MOST_ROWS = 100_000
 MOST_TIMES = 2_000
@@ -122,7 +122,7 @@ def filter_layers(seen: Mesh, nodes: int) -> list[Layer]:
     known["weight"] = seen.shade_of[some["value"]] / looks.DARKEST
     asked = _scale(seen, "node, what is asked for here and behind its links but one")
     whole = _scale(seen, "node, all it knows of")
-    bits, which = _numbered(some["value"])
+    bits, which = unique_inverse(some["value"])
     words = [looks.percent(seen.fill(one)) for one in bits.tolist()]
     fills = some | {"text": which}
     return [
@@ -150,16 +150,9 @@ def sights_layer(seen: Mesh) -> Layer:
     sights = dict(seen.sights)
     bits, needs = sights.pop("value"), sights.pop("sequence")
     scale = int(needs.max(initial=0)) + 1
-    told, text = _numbered(bits * scale + needs)
+    told, text = unique_inverse(bits * scale + needs)
     words = [f"{one // scale} bits, {one % scale} needs" if one else "nothing" for one in told.tolist()]
     return _layer("links of nodes", {**sights, "text": text}, STATES, section=LINKS, words=words)
-
-
-def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values that are there, ascending, and for each value its place among them; values are small, and not negative."""
-    is_there = np.zeros(int(values.max(initial=0)) + 1, bool)
-    is_there[values] = True
-    return np.flatnonzero(is_there), (np.cumsum(is_there, dtype=np.int32) - 1)[values]
 
 
 def asks(seen: Mesh) -> Table:
@@ -173,19 +166,17 @@ def asks(seen: Mesh) -> Table:
     time_us = np.concatenate([halves["from_us"], halves["until_us"], sums["from_us"]])
     shade = np.concatenate([halves["look"], halves["look"], seen.shade_of[sums["value"]]])
     change = np.concatenate([np.ones(count), -np.ones(count), np.zeros(len(sums["node"]))]).astype(np.int8)
-    order = order_of(time_us)
-    order = order[order_of(node[order])]
+    order = lexsort((time_us, node))
     node, time_us, shade, change = (column[order] for column in (node, time_us, shade, change))
-    begins = begin(node)
-    numbers = np.arange(len(order), dtype=np.int32)
-    known = np.maximum.accumulate(np.where(begins | (change == 0), numbers, 0))
+    begins = mark_first(node)
+    known = last_marked(begins | (change == 0))
     least = np.where(change[known] == 0, shade[known], 0)
     for one in range(looks.DARKEST, -1, -1):
         # All that begins ends, so the count of a node is 0 when that of the next one begins.
         least[np.cumsum(np.where(shade == one, change, 0), dtype=np.int32) > 0] = one
     rows = settled(begins, time_us)
     node, time_us, least = node[rows], time_us[rows], least[rows]
-    at, until = spans(begin(node), time_us, seen.duration_us, least)
+    at, until = spans(mark_first(node), time_us, seen.duration_us, least)
     kept = (time_us[at] < until) & (least[at] > 0)
     at, until = at[kept], until[kept]
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "weight": least[at] / looks.DARKEST}

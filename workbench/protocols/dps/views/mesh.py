@@ -39,12 +39,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from workbench.columns import argsort, find_sorted, last_marked, mark_first, row_keys, unique_index
 from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS, automaton
 from workbench.protocols.dps.views.looks import shades
+from workbench.sim.rows import Columns
 from workbench.views.layers import Table, select, table
-from workbench.views.player.columns import Columns, read
-from workbench.views.sorting import order_of
 
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # how a link is seen from both of its ends together
 LOOKS = (ACTIVE, MUTED, PENDING)
@@ -221,7 +221,7 @@ def mesh_of(run: Any) -> Mesh:
 
 def mesh(trace: pa.Table, filter_bits: int, duration_us: int) -> Mesh:
     """Return the mesh from a trace of DPS with filters of that length; DataError if the table is not a trace."""
-    return mesh_in(read(trace), filter_bits, duration_us)
+    return mesh_in(Columns(trace), filter_bits, duration_us)
 
 
 def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
@@ -241,11 +241,8 @@ def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
 def _owners(node: np.ndarray, peer: np.ndarray, number: np.ndarray) -> np.ndarray:
     """The nodes that have had ids with those numbers, by the rows of their own ids; `UNKNOWN` for others."""
     is_own = peer < 0
-    if not is_own.any():
-        return np.full(len(number), UNKNOWN)
-    known, first = np.unique(number[is_own], return_index=True)
-    place = np.minimum(np.searchsorted(known, number), len(known) - 1)
-    return np.where(known[place] == number, node[is_own][first][place], UNKNOWN)
+    known, first = unique_index(number[is_own])
+    return np.append(node[is_own][first], UNKNOWN)[find_sorted(number, known)]
 
 
 def standing(told: Rows, filter_bits: int, duration_us: int) -> Mesh:
@@ -258,19 +255,18 @@ def standing(told: Rows, filter_bits: int, duration_us: int) -> Mesh:
 def _ends(told: Rows) -> Ends:
     """What both ends of a link see and have been told after each row, of rows at the same time after the last one."""
     low, high = np.minimum(told.node, told.peer), np.maximum(told.node, told.peer)
-    order = order_of(low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high)
+    order = argsort(row_keys(low, high))
     time_us, node, peer, kind, value, needs = (column[order] for column in told)
     low, high = np.minimum(node, peer), np.maximum(node, peer)
-    begins = begin(low, high)
-    numbers = np.arange(len(order), dtype=np.int32)
-    first = np.maximum.accumulate(np.where(begins, numbers, 0))
+    begins = mark_first(low, high)
+    first = last_marked(begins)
     rows = settled(begins, time_us)
     # What came over a link ends with it.
     is_gone = (kind == LINK) & (value == automaton.GONE)
 
     def newest(which: np.ndarray) -> np.ndarray:
         """The last row of some in the pair up to each row that counts; -1 if there is none."""
-        found = np.maximum.accumulate(np.where(which, numbers, -1))[rows]
+        found = last_marked(which)[rows]
         return np.where(found >= first[rows], found, -1)
 
     def last(which: np.ndarray, of: np.ndarray, without: int) -> np.ndarray:
@@ -286,30 +282,21 @@ def _ends(told: Rows) -> Ends:
         wanted.append(last(mine[INTERESTS], needs, 0))
         owner.append(last(mine[MESH_ID], value, UNKNOWN))
     ends = np.stack([low[rows], high[rows]])
-    return Ends(time_us[rows], begin(first[rows]), ends, *(np.stack(one) for one in (state, bits, wanted, owner)))
+    return Ends(time_us[rows], mark_first(first[rows]), ends, *(np.stack(one) for one in (state, bits, wanted, owner)))
 
 
 def _sums(told: Rows, duration_us: int) -> Table:
-    order = order_of(told.node)
-    order = order[settled(begin(told.node[order]), told.time_us[order])]
+    order = argsort(told.node)
+    order = order[settled(mark_first(told.node[order]), told.time_us[order])]
     time_us, node, bits, needs = (column[order] for column in (told.time_us, told.node, told.value, told.needs))
-    at, until = spans(begin(node), time_us, duration_us, bits, needs)
+    at, until = spans(mark_first(node), time_us, duration_us, bits, needs)
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "value": bits[at], "sequence": needs[at]}
 
 
 def in_time(**columns: Any) -> Table:
     """A table from its columns, in order of ``from_us``."""
-    order = order_of(columns["from_us"])
+    order = argsort(columns["from_us"])
     return table(**{name: column[order] for name, column in columns.items()})
-
-
-def begin(*keys: np.ndarray) -> np.ndarray:
-    """Whether a row is the first one of its keys, which rows are in order of; bool, shape (rows,)."""
-    begins = np.ones(len(keys[0]), bool)
-    begins[1:] = False
-    for key in keys:
-        begins[1:] |= key[1:] != key[:-1]
-    return begins
 
 
 def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
@@ -322,7 +309,7 @@ def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.nda
 
     Rows are `settled`; ``begins``: the first row of a key.
     """
-    at = np.flatnonzero(begins | begin(*values))
+    at = np.flatnonzero(begins | mark_first(*values))
     until = np.full(len(at), end_us, np.int64)
     until[:-1] = np.where(begins[at[1:]], end_us, times_us[at[1:]])
     return at, until
@@ -337,8 +324,8 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
     muted = select(seen.links, seen.links["look"] == LOOKS.index(MUTED))
     changes = [some[name] for some in (seen.sums, muted) for name in ("from_us", "until_us")]
     times = np.concatenate([[0], *changes])
-    times = times[order_of(times)]
-    times = times[begin(times) & (times < seen.duration_us)]
+    times = times[argsort(times)]
+    times = times[mark_first(times) & (times < seen.duration_us)]
     if most is not None and len(times) > most:
         times = times[np.linspace(0, len(times) - 1, most).astype(np.int64)]
     total = _running(seen.sums, seen.sums["value"], times)

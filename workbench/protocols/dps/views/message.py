@@ -23,10 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from workbench import draws
 from workbench.attributes.text import to_text
 from workbench.errors import DecodeError, ParameterError
-from workbench.protocols.dps import DPS, mapping, wire
+from workbench.protocols.dps import mapping, wire
 from workbench.protocols.dps.bloom import HASHES, BitVector
 from workbench.protocols.dps.views.looks import percent
 from workbench.protocols.dps.wire import cbor, coap, fields
@@ -354,47 +353,3 @@ def _piece(reader: cbor.Reader, pieces: list[str], frames: list[_Bracket]) -> No
 def _quoted(data: bytes) -> str:
     text = data.decode("utf-8", "backslashreplace")
     return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text).replace('"', '\\"') + '"'
-
-
-# Messages to look at
-
-
-def conversation(
-    topic: str = "house/kitchen/temp",
-    subscription: str = "house/+/temp",
-    payload: bytes = b"21.5",
-    **settings: Any,
-) -> dict[str, bytes]:
-    """The messages of two nodes: a subscriber that links, and a publisher. name -> bytes, in order.
-
-    ``settings``: parameters of `workbench.DPS`. AttributeFormatError for topics that are none.
-    """
-    protocol = DPS(**settings)
-    nodes = [protocol.make_node(address, draws.Stream(address + 1)) for address in (0, 1)]
-    subscriber, publisher = nodes
-    for node in nodes:
-        node.start(0)
-    subscription_ = subscriber.subscribe_topics(subscription, 0)
-    subscriber.link(1, 0)
-    told: dict[str, bytes] = {}
-    _exchange(nodes, told)
-    publisher.publish_topics(topic, payload, 1, acknowledge=True)
-    _exchange(nodes, told)
-    for arrival in subscription_.take():
-        subscriber.acknowledge(arrival, b"thanks", 2)
-    _exchange(nodes, told)
-    return told
-
-
-def _exchange(nodes: list[Any], told: dict[str, bytes]) -> None:
-    """Hand over messages until there are none; each is noted under a name of its own."""
-    waiting = True
-    while waiting:
-        waiting = False
-        for sender, node in enumerate(nodes):
-            for neighbor, frame in node.take_frames():
-                waiting = True
-                name = wire.describe(frame)[0]
-                who = "publisher" if sender else "subscriber"
-                told[f"{len(told) + 1}: {name} of the {who}"] = frame
-                nodes[neighbor].receive(frame, sender, 1, False)

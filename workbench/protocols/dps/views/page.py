@@ -1,24 +1,21 @@
-"""An inspected message as HTML: static, or below fields in which another message and topics can be written.
+"""An inspected message as HTML: its bytes, parts and CBOR, and which topics may have set the bits of its filter.
 
-page(inspection)                     the HTML of an `Inspection`
-message_explorer(messages, topics)   the same as a widget: choose or paste a message, name topics
-save_message(data, path, topics)     a page of its own
+A filter never names a topic. But a list of topics that may be in it can be tried: a topic that lacks a bit is not in
+the filter, and one that has all its bits there probably is. That holds for encrypted publications too.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from workbench.errors import WorkbenchError
-from workbench.protocols.dps.bloom import HASHES
-from workbench.protocols.dps.views.explorer import Explorer
-from workbench.protocols.dps.views.message import ENVELOPE, KINDS, Inspection, inspect_message
-from workbench.protocols.dps.views.topic_bits import explained, positions
+from workbench.protocols.dps.bloom import HASHES, BitVector, item_positions
+from workbench.protocols.dps.topics import publication_items, subscription_items
+from workbench.protocols.dps.views.message import ENVELOPE, KINDS, Inspection
 from workbench.views import palette
-from workbench.views.frame import Stretch, hex_lines
+from workbench.views.dissection import Stretch, hex_lines
 
 MOST_NOTATION = 4000
 MOST_PLACES = 200
@@ -145,43 +142,56 @@ def _owners(pairs: Sequence[tuple[str, str]]) -> str:
     return "; ".join(said) or "none of these topics"
 
 
-def message_explorer(
-    messages: Mapping[str, bytes | str], topics: Sequence[str] = (), hashes: int = HASHES, separators: str = "/"
-) -> Explorer:
-    """A widget: messages to choose from, a field for the hex of another one, a field for topics (with blanks between).
+# Bits and topics
 
-    Without a kernel it shows the first message.
+
+class Explained(NamedTuple):
+    """A topic with its items and their positions; whether a vector has all of them, and how many."""
+
+    topic: str
+    items: tuple[tuple[str, tuple[int, ...]], ...]
+    is_there: bool
+    found: int
+    wanted: int
+
+
+def topic_items(topic: str, as_publication: bool, separators: str = "/", wildcards: bool = True) -> list[str]:
+    """The items of a topic. AttributeFormatError if it is none."""
+    if as_publication:
+        return publication_items(topic, separators, wildcards)
+    return subscription_items(topic, separators)
+
+
+def explained(
+    vector: BitVector, topics: Sequence[str], as_publication: bool, hashes: int = HASHES, separators: str = "/"
+) -> list[Explained]:
+    """What each topic says of a vector.
+
+    ``as_publication``: the vector is a publication's, so topics without wildcards are taken as published; those with
+    wildcards are always taken as subscriptions, of which the vector may be what they match.
     """
-    import ipywidgets
-
-    named = {name: data if isinstance(data, str) else bytes(data).hex(" ") for name, data in messages.items()}
-    full = ipywidgets.Layout(width="900px")
-    choice = ipywidgets.Dropdown(options=list(named), description="message", layout=full)
-    digits = ipywidgets.Textarea(
-        value=next(iter(named.values()), ""), description="hex", rows=4, layout=full, continuous_update=False
-    )
-    given = ipywidgets.Text(value=" ".join(topics), description="topics", layout=full, continuous_update=False)
-    picture = ipywidgets.HTML()
-
-    def show(_: Any = None) -> None:
-        try:
-            inspection = inspect_message(digits.value, given.value.split(), hashes, separators)
-            picture.value = inspection.to_html()
-        except WorkbenchError as error:
-            picture.value = f'<p style="color:{palette.LOST}">{html.escape(str(error))}.</p>'
-
-    choice.observe(lambda change: setattr(digits, "value", named[change["new"]]), "value")
-    for field in (digits, given):
-        field.observe(show, "value")
-    show()
-    return Explorer(ipywidgets.VBox([choice, digits, given, picture]), picture.value)
+    found = []
+    for topic in topics:
+        published = as_publication and "+" not in topic and "#" not in topic
+        items = tuple(
+            (item, tuple(item_positions(item, vector.length, hashes)))
+            for item in topic_items(topic, published, separators)
+        )
+        places = {place for _, bits in items for place in bits}
+        there = sum(vector.bits >> place & 1 for place in places)
+        found.append(Explained(topic, items, bool(places) and there == len(places), there, len(places)))
+    return found
 
 
-def save_message(data: bytes | str, path: str | Path, topics: Sequence[str] = ()) -> Path:
-    """A page of its own with an inspected message; returns the path."""
-    inspection = inspect_message(data, topics)
-    path = Path(path)
-    title = html.escape(inspection.name)
-    text = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><body>{page(inspection)}</body>'
-    path.write_text(text + "</html>\n", encoding="utf-8")
-    return path
+def positions(vector: BitVector, told: Sequence[Explained]) -> dict[int, list[tuple[str, str]]]:
+    """Each bit of a vector that is set, ascending -> the (topic, item) pairs that may have set it.
+
+    Topics that lack a bit are left out: they are not in the vector.
+    """
+    explained_by: dict[int, list[tuple[str, str]]] = {place: [] for place in vector.positions()}
+    for one in told:
+        if one.is_there:
+            for item, bits in one.items:
+                for place in dict.fromkeys(bits):
+                    explained_by[place].append((one.topic, item))
+    return explained_by

@@ -31,13 +31,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from workbench.columns import argsort, find_sorted, first_rows, row_keys, unique_index
 from workbench.errors import ParameterError
 from workbench.protocols.dps.views.mesh import protocol_of
+from workbench.sim.rows import Columns
 from workbench.views.frames import ways_of
 from workbench.views.layers import Table, Way, Ways, select
-from workbench.views.player.columns import Columns, read
-from workbench.views.sorting import order_of
-from workbench.views.spans import first_of_each, groups
 
 PUBLICATION, ACKNOWLEDGEMENT = "publication", "acknowledgement"
 REASONS = ("dead_end", "no_match", "out_of_range")
@@ -129,7 +128,7 @@ def in_words(counts: Sequence[int], matches: int, took_us: int) -> str:
 
 def publications(trace: pa.Table) -> list[Published]:
     """What was published, in order of time. DataError if the table is no trace."""
-    return published_in(read(trace))
+    return published_in(Columns(trace))
 
 
 def published_in(columns: Columns, most: int | None = None) -> list[Published]:
@@ -154,13 +153,13 @@ def publication_path(run: Any, which: int = 0) -> Path:
     known = publications(run.trace)
     if not -len(known) <= which < len(known):
         raise ParameterError(f"publication_path: which is {which!r}; this run has {len(known)} publications")
-    return _paths(read(run.trace), [known[which]])[0]
+    return _paths(Columns(run.trace), [known[which]])[0]
 
 
 def paths(run: Any, most: int = MOST_PATHS) -> list[Path]:
     """The ways of the first ``most`` publications of a run."""
     protocol_of(run)
-    columns = read(run.trace)
+    columns = Columns(run.trace)
     return _paths(columns, published_in(columns, most))
 
 
@@ -226,8 +225,8 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
     node, peer, time_us = (columns[name][rows] for name in ("node", "peer", "time_us"))
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
     # A row that tells of a frame's arrival is about the last frame of its kind between these nodes.
-    key = groups(way, is_answer.astype(np.int8), sender, receiver)
-    order = order_of(key)
+    key = row_keys(way, is_answer.astype(np.int8), sender, receiver)
+    order = argsort(key)
     before, after = order[:-1], order[1:]
     is_arrival = (key[before] == key[after]) & is_sent[before] & ~is_sent[after]
     arrived = time_us.copy()
@@ -243,19 +242,19 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
 def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
     """The frames of some publications, of which those that led to a delivery are found from their ends."""
     hops = _frames(columns, wanted)
-    hops = select(hops, order_of(hops["from_us"]))
+    hops = select(hops, argsort(hops["from_us"]))
     way, node, peer, look = (hops[name] for name in ("way", "node", "peer", "look"))
     publisher = np.array([one.node for one in wanted] or [-1])
     scale = 1 + int(max(publisher.max(), node.max(initial=0), peer.max(initial=0), marks["node"].max(initial=0)))
     firsts = np.flatnonzero((look == REPEATED_HOP) & (peer != publisher[way]))
-    places, which = np.unique(way[firsts].astype(np.int64) * scale + peer[firsts], return_index=True)
+    places, which = unique_index(way[firsts].astype(np.int64) * scale + peer[firsts])
     came = firsts[which]
     look[came] = IN_VAIN_HOP
     delivered = marks["look"] == 0
     reached = marks["way"][delivered].astype(np.int64) * scale + marks["node"][delivered]
     while len(reached) and len(came):
-        place = np.minimum(np.searchsorted(places, reached), len(places) - 1)
-        found = np.unique(came[place[places[place] == reached]])
+        place = find_sorted(reached, places)
+        found = np.unique(came[place[place >= 0]])
         found = found[look[found] == IN_VAIN_HOP]
         look[found] = USEFUL_HOP
         reached = way[found].astype(np.int64) * scale + node[found]
@@ -266,11 +265,11 @@ def _marks(columns: Columns, wanted: Sequence[Published]) -> tuple[Table, np.nda
     """What publications met, the first of each kind at each node, and how often each was delivered."""
     rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
     way = _ways(columns, rows, wanted)
-    reasons = np.array([REASONS.index(word) + 1 if word in REASONS else -1 for word in columns.words["detail"]] or [-1])
-    look = np.where(columns.says("event", rows, "delivered"), 0, reasons[columns.codes["detail"][rows]])
+    reasons = columns.numbered("detail", rows, {word: which + 1 for which, word in enumerate(REASONS)})
+    look = np.where(columns.says("event", rows, "delivered"), 0, reasons)
     kept = (way >= 0) & (look >= 0)
     rows, way, look = rows[kept], way[kept], look[kept]
     matches = np.bincount(way[look == 0], minlength=len(wanted))
     node, time_us = columns["node"][rows], columns["time_us"][rows]
-    first = first_of_each(groups(way, look, node))
+    first = first_rows(row_keys(way, look, node))
     return {"way": way[first], "node": node[first], "look": look[first], "from_us": time_us[first]}, matches

@@ -43,7 +43,7 @@ Reference
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from struct import pack
 from typing import Any, NamedTuple, TypeAlias
 
@@ -80,6 +80,7 @@ class Publication(NamedTuple):
                      own, where they are made from the other fields
     """
 
+    KIND = PUBLICATION
     port: int | None
     path: str | None
     ttl_s: int
@@ -98,6 +99,7 @@ class Publication(NamedTuple):
 class Subscription(NamedTuple):
     """Interests for a neighbor, with their needs (32 bytes); None where a message has neither."""
 
+    KIND = SUBSCRIPTION
     port: int | None
     path: str | None
     sequence: int
@@ -110,6 +112,7 @@ class Subscription(NamedTuple):
 class SubscriptionAcknowledgement(NamedTuple):
     """The answer to a subscription, with that message's number; it may bring interests in turn."""
 
+    KIND = SUBSCRIPTION_ACKNOWLEDGEMENT
     port: int | None
     path: str | None
     sequence: int
@@ -123,6 +126,7 @@ class SubscriptionAcknowledgement(NamedTuple):
 class Acknowledgement(NamedTuple):
     """A subscriber's answer to the publication of a number. ``data`` is None if it is encrypted or signed."""
 
+    KIND = ACKNOWLEDGEMENT
     publication_id: bytes
     acknowledged: int
     data: bytes | None
@@ -133,17 +137,30 @@ class Acknowledgement(NamedTuple):
 Securable: TypeAlias = Publication | Acknowledgement
 LinkMessage: TypeAlias = Subscription | SubscriptionAcknowledgement
 Message: TypeAlias = Securable | LinkMessage
-Parts: TypeAlias = tuple[int, bytes, bytes, bytes]  # type, unprotected map, protected map, fifth item
 Values: TypeAlias = dict[int, Any]
 
 
 def encode(message: Message) -> bytes:
-    """The bytes of a message; EncodeError if a field is out of range. ``protected`` and ``body`` go as they are."""
-    encode_parts = _ENCODERS.get(type(message))
-    if encode_parts is None:
-        raise EncodeError(f"{message!r} is no message of DPS")
-    kind, unprotected, protected, body = encode_parts(message)
-    return b"".join((cbor.array(_ELEMENTS), cbor.unsigned(VERSION), cbor.unsigned(kind), unprotected, protected, body))
+    """Return the bytes of a message. ``protected`` and ``body`` go as they are.
+
+    Raises EncodeError if a field is out of range.
+    """
+    protected = body = unprotected = _EMPTY
+    if isinstance(message, Acknowledgement):
+        protected, body = protected_map(message), message.body or body_map(message)
+    elif isinstance(message, Publication):
+        protected, body = protected_map(message), message.body or body_map(message)
+        port, path = _port_and_path(message)
+        hops = fields.number(fields.HOPS, message.hops, fields.U16)
+        unprotected = cbor.mapping(3) + port + fields.seconds(message.ttl_s) + path + hops
+    elif isinstance(message, Subscription):
+        unprotected = _link_map(message, b"")
+    elif isinstance(message, SubscriptionAcknowledgement):
+        unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32))
+    else:
+        raise EncodeError(f"{message!r} is not a message of DPS")
+    head = cbor.array(_ELEMENTS) + cbor.unsigned(VERSION) + cbor.unsigned(message.KIND)
+    return b"".join((head, unprotected, protected, body))
 
 
 def decode(frame: bytes, filter_bits: int | None = None) -> Message:
@@ -152,8 +169,10 @@ def decode(frame: bytes, filter_bits: int | None = None) -> Message:
     With ``filter_bits``, the length of filters in this mesh, one of another length is refused before it is unpacked.
     """
     reader = cbor.Reader(frame)
-    decode_parts = _DECODERS[_kind(reader)]
-    return decode_parts(reader, filter_bits)
+    kind = _kind(reader)
+    if kind == PUBLICATION:
+        return _decode_publication(reader, filter_bits)
+    return _decode_acknowledgement(reader) if kind == ACKNOWLEDGEMENT else _decode_link(reader, kind, filter_bits)
 
 
 def forwarded(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
@@ -163,14 +182,29 @@ def forwarded(publication: Publication, port: int, ttl_s: int, path: str | None 
 
 def protected_map(message: Securable) -> bytes:
     """The bytes of the protected map of a Publication or an Acknowledgement: what encryption and signatures cover."""
-    return message.protected or _PROTECTED[type(message)](message)
+    if message.protected:
+        return message.protected
+    identity = fields.byte_string(fields.ID, message.publication_id, fields.ID_B)
+    if isinstance(message, Acknowledgement):
+        return cbor.mapping(2) + identity + fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32)
+    return b"".join(
+        (
+            cbor.mapping(5),
+            fields.seconds(message.lifetime_s),
+            identity,
+            fields.number(fields.SEQUENCE, message.sequence, fields.U32),
+            cbor.unsigned(fields.ACKNOWLEDGE) + cbor.boolean(message.acknowledge),
+            cbor.unsigned(fields.FILTER) + message.filter.encode(),
+        )
+    )
 
 
 def body_map(message: Securable) -> bytes:
     """The bytes of the fifth item before encryption: topics and data, or data."""
     if isinstance(message, Publication):
         assert message.topics is not None, "the body of a secured publication is its COSE item"
-        return _encode_topics(message.topics) + fields.byte_string(fields.DATA, message.data)
+        head = cbor.mapping(2) + cbor.unsigned(fields.TOPICS) + cbor.array(len(message.topics))
+        return head + b"".join(map(fields.text, message.topics)) + fields.byte_string(fields.DATA, message.data)
     return cbor.mapping(1) + fields.byte_string(fields.DATA, message.data)
 
 
@@ -212,9 +246,9 @@ def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
     if kind in (SUBSCRIPTION, SUBSCRIPTION_ACKNOWLEDGEMENT):
         return NAMES[kind], NOBODY, _short_values(reader)[fields.SEQUENCE]
     reader.skip("unprotected map")
-    found = _short_values(reader)
-    origin, series = origin_of(found[fields.ID])
-    number = found[fields.SEQUENCE if kind == PUBLICATION else fields.ACKNOWLEDGED]
+    values = _short_values(reader)
+    origin, series = origin_of(values[fields.ID])
+    number = values[fields.SEQUENCE if kind == PUBLICATION else fields.ACKNOWLEDGED]
     return NAMES[kind], origin, series << 32 | number
 
 
@@ -226,16 +260,16 @@ def origin_of(publication_id: bytes) -> tuple[int, int]:
 
 def _short_values(reader: cbor.Reader) -> Values:
     """{key: value} of a map, without the values that take time to read."""
-    found = {}
+    values = {}
     for _ in range(reader.mapping("map")):
         key = reader.unsigned("key")
         if key == fields.ID:
-            found[key] = reader.byte_string("publication id", fields.ID_B)
+            values[key] = reader.byte_string("publication id", fields.ID_B)
         elif reader.peek() == cbor.UNSIGNED:
-            found[key] = reader.unsigned("value")
+            values[key] = reader.unsigned("value")
         else:
             reader.skip("value")
-    return found
+    return values
 
 
 # Encoding
@@ -250,51 +284,7 @@ def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
     return b"", cbor.unsigned(fields.PATH) + fields.text(message.path)
 
 
-def _encode_publication(publication: Publication) -> Parts:
-    port, path = _port_and_path(publication)
-    ttl = fields.seconds(publication.ttl_s)
-    unprotected = cbor.mapping(3) + port + ttl + path + fields.number(fields.HOPS, publication.hops, fields.U16)
-    return PUBLICATION, unprotected, protected_map(publication), publication.body or body_map(publication)
-
-
-def _protected_publication(publication: Publication) -> bytes:
-    return b"".join(
-        (
-            cbor.mapping(5),
-            fields.seconds(publication.lifetime_s),
-            fields.byte_string(fields.ID, publication.publication_id, fields.ID_B),
-            fields.number(fields.SEQUENCE, publication.sequence, fields.U32),
-            cbor.unsigned(fields.ACKNOWLEDGE) + cbor.boolean(publication.acknowledge),
-            cbor.unsigned(fields.FILTER) + publication.filter.encode(),
-        )
-    )
-
-
-def _encode_topics(topics: Sequence[str]) -> bytes:
-    head = cbor.mapping(2) + cbor.unsigned(fields.TOPICS) + cbor.array(len(topics))
-    return head + b"".join([fields.text(topic) for topic in topics])
-
-
-def _encode_acknowledgement(acknowledgement: Acknowledgement) -> Parts:
-    body = acknowledgement.body or body_map(acknowledgement)
-    return ACKNOWLEDGEMENT, _EMPTY, protected_map(acknowledgement), body
-
-
-def _protected_acknowledgement(acknowledgement: Acknowledgement) -> bytes:
-    identity = fields.byte_string(fields.ID, acknowledgement.publication_id, fields.ID_B)
-    return cbor.mapping(2) + identity + fields.number(fields.ACKNOWLEDGED, acknowledgement.acknowledged, fields.U32)
-
-
-def _encode_subscription(subscription: Subscription) -> Parts:
-    return SUBSCRIPTION, _encode_link(subscription, b""), _EMPTY, _EMPTY
-
-
-def _encode_subscription_acknowledgement(acknowledgement: SubscriptionAcknowledgement) -> Parts:
-    acknowledged = fields.number(fields.ACKNOWLEDGED, acknowledgement.acknowledged, fields.U32)
-    return SUBSCRIPTION_ACKNOWLEDGEMENT, _encode_link(acknowledgement, acknowledged), _EMPTY, _EMPTY
-
-
-def _encode_link(message: LinkMessage, acknowledged: bytes) -> bytes:
+def _link_map(message: LinkMessage, acknowledged: bytes) -> bytes:
     port, path = _port_and_path(message)
     if (message.needs is None) != (message.interests is None):
         raise EncodeError("needs without interests or interests without needs; give both or neither")
@@ -309,18 +299,6 @@ def _encode_link(message: LinkMessage, acknowledged: bytes) -> bytes:
         parts.append(cbor.unsigned(fields.INTERESTS) + message.interests.encode())
     parts += [acknowledged, path]
     return cbor.mapping(len([part for part in parts if part])) + b"".join(parts)
-
-
-_ENCODERS: dict[type, Callable[[Any], Parts]] = {
-    Publication: _encode_publication,
-    Subscription: _encode_subscription,
-    Acknowledgement: _encode_acknowledgement,
-    SubscriptionAcknowledgement: _encode_subscription_acknowledgement,
-}
-_PROTECTED: dict[type, Callable[[Any], bytes]] = {
-    Publication: _protected_publication,
-    Acknowledgement: _protected_acknowledgement,
-}
 
 
 # Decoding
@@ -343,9 +321,8 @@ def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publica
     fields.require(outer, (fields.TTL, fields.HOPS), where)
     if fields.PORT not in outer and fields.PATH not in outer:
         raise DecodeError(f"the {where} has neither port nor path")
-    protected, inner = _decode_protected(
-        reader, "publication", (fields.TTL, fields.ID, fields.SEQUENCE, fields.ACKNOWLEDGE, fields.FILTER), filter_bits
-    )
+    keys = (fields.TTL, fields.ID, fields.SEQUENCE, fields.ACKNOWLEDGE, fields.FILTER)
+    protected, inner = _decode_protected(reader, "publication", keys, filter_bits)
     if not inner[fields.SEQUENCE]:
         raise DecodeError("the sequence number of the publication is 0; the first one is 1")
     start = reader.at
@@ -355,11 +332,7 @@ def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publica
         outer.get(fields.PATH) if fields.PORT not in outer else None,
         outer[fields.TTL],
         outer[fields.HOPS],
-        inner[fields.TTL],
-        inner[fields.ID],
-        inner[fields.SEQUENCE],
-        inner[fields.ACKNOWLEDGE],
-        inner[fields.FILTER],
+        *(inner[key] for key in keys),
         topics,
         data,
         protected,
@@ -371,11 +344,16 @@ def _decode_protected(
     reader: cbor.Reader, name: str, keys: tuple[int, ...], filter_bits: int | None = None
 ) -> tuple[bytes, Values]:
     """(bytes, fields) of the protected map, which has all these keys."""
-    where = "protected map of the " + name
     start = reader.at
-    found = fields.read_map(reader, where, keys, filter_bits)
-    fields.require(found, keys, where)
-    return bytes(reader.data[start : reader.at]), found
+    values = _read_whole(reader, "protected map of the " + name, keys, filter_bits)
+    return bytes(reader.data[start : reader.at]), values
+
+
+def _read_whole(reader: cbor.Reader, where: str, keys: tuple[int, ...], filter_bits: int | None = None) -> Values:
+    """Return the fields of a map that has all these keys."""
+    values = fields.read_map(reader, where, keys, filter_bits)
+    fields.require(values, keys, where)
+    return values
 
 
 def _skip_secured(reader: cbor.Reader) -> bool:
@@ -391,20 +369,15 @@ def _skip_secured(reader: cbor.Reader) -> bool:
 
 
 def _decode_body(reader: cbor.Reader) -> tuple[tuple[str, ...], bytes]:
-    where = "last map of the publication"
-    found = fields.read_map(reader, where, (fields.TOPICS, fields.DATA))
-    fields.require(found, (fields.TOPICS, fields.DATA), where)
-    return found[fields.TOPICS], found[fields.DATA]
+    values = _read_whole(reader, "last map of the publication", (fields.TOPICS, fields.DATA))
+    return values[fields.TOPICS], values[fields.DATA]
 
 
 def _decode_data(reader: cbor.Reader) -> bytes:
-    where = "last map of the acknowledgement"
-    found = fields.read_map(reader, where, (fields.DATA,))
-    fields.require(found, (fields.DATA,), where)
-    return found[fields.DATA]
+    return _read_whole(reader, "last map of the acknowledgement", (fields.DATA,))[fields.DATA]
 
 
-def _decode_acknowledgement(reader: cbor.Reader, filter_bits: int | None) -> Acknowledgement:
+def _decode_acknowledgement(reader: cbor.Reader) -> Acknowledgement:
     reader.skip_mapping("unprotected map of the acknowledgement")
     protected, inner = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
     if not inner[fields.ACKNOWLEDGED]:
@@ -415,50 +388,34 @@ def _decode_acknowledgement(reader: cbor.Reader, filter_bits: int | None) -> Ack
     return Acknowledgement(inner[fields.ID], inner[fields.ACKNOWLEDGED], data, protected, body)
 
 
-_LINK_KEYS = (fields.PORT, fields.SEQUENCE, fields.FLAGS, fields.MESH, fields.NEEDS, fields.INTERESTS, fields.PATH)
+_LINK_KEYS = (
+    fields.PORT,
+    fields.PATH,
+    fields.SEQUENCE,
+    fields.FLAGS,
+    fields.MESH,
+    fields.NEEDS,
+    fields.INTERESTS,
+)
 
 
-def _decode_subscription(reader: cbor.Reader, filter_bits: int | None) -> Subscription:
-    found = _decode_link(reader, "subscription", _LINK_KEYS, filter_bits)
-    if not found[fields.FLAGS] & SAK_REQUESTED:
-        raise DecodeError(f"a subscription with flags {found[fields.FLAGS]} that requests no answer; each one must")
-    return Subscription(*_link_values(found))
-
-
-def _decode_subscription_acknowledgement(reader: cbor.Reader, filter_bits: int | None) -> SubscriptionAcknowledgement:
-    found = _decode_link(reader, "subscription ack", (*_LINK_KEYS, fields.ACKNOWLEDGED), filter_bits)
-    return SubscriptionAcknowledgement(*((*_link_values(found), found.get(fields.ACKNOWLEDGED, 0))))
-
-
-def _link_values(found: Values) -> tuple[Any, ...]:
-    return (
-        found.get(fields.PORT),
-        found.get(fields.PATH),
-        found[fields.SEQUENCE],
-        found[fields.FLAGS],
-        found[fields.MESH],
-        found.get(fields.NEEDS),
-        found.get(fields.INTERESTS),
-    )
-
-
-def _decode_link(reader: cbor.Reader, name: str, keys: tuple[int, ...], filter_bits: int | None) -> Values:
-    found = fields.read_map(reader, "unprotected map of the " + name, keys, filter_bits)
-    fields.require(found, (fields.SEQUENCE, fields.FLAGS, fields.MESH), name)
-    if (fields.PORT in found) == (fields.PATH in found):
+def _decode_link(reader: cbor.Reader, kind: int, filter_bits: int | None) -> LinkMessage:
+    name, is_answer = NAMES[kind], kind == SUBSCRIPTION_ACKNOWLEDGEMENT
+    keys = (*_LINK_KEYS, fields.ACKNOWLEDGED) if is_answer else _LINK_KEYS
+    values = fields.read_map(reader, "unprotected map of the " + name, keys, filter_bits)
+    fields.require(values, (fields.SEQUENCE, fields.FLAGS, fields.MESH), name)
+    if (fields.PORT in values) == (fields.PATH in values):
         raise DecodeError(f"the {name} must have a port or a path, and not both")
-    if found[fields.FLAGS] & SAK_REQUESTED and not found[fields.FLAGS] & UNLINK:
-        fields.require(found, (fields.NEEDS, fields.INTERESTS), name)
-    if (fields.NEEDS in found) != (fields.INTERESTS in found):
+    flags = values[fields.FLAGS]
+    if flags & SAK_REQUESTED and not flags & UNLINK:
+        fields.require(values, (fields.NEEDS, fields.INTERESTS), name)
+    if (fields.NEEDS in values) != (fields.INTERESTS in values):
         raise DecodeError(f"the {name} has needs without interests or interests without needs")
     reader.skip_mapping("protected map of the " + name)
     reader.skip_mapping("last map of the " + name)
-    return found
-
-
-_DECODERS: dict[int, Callable[[cbor.Reader, int | None], Message]] = {
-    PUBLICATION: _decode_publication,
-    SUBSCRIPTION: _decode_subscription,
-    ACKNOWLEDGEMENT: _decode_acknowledgement,
-    SUBSCRIPTION_ACKNOWLEDGEMENT: _decode_subscription_acknowledgement,
-}
+    contents: tuple[Any, ...] = tuple(map(values.get, _LINK_KEYS))
+    if is_answer:
+        return SubscriptionAcknowledgement(*contents, values.get(fields.ACKNOWLEDGED, 0))
+    if not flags & SAK_REQUESTED:
+        raise DecodeError(f"a subscription with flags {flags} that requests no answer; each one must")
+    return Subscription(*contents)

@@ -75,6 +75,11 @@ def array(count: int) -> bytes:
     return head(ARRAY, count)
 
 
+def sequence(*items: bytes) -> bytes:
+    """An array of items that are written already."""
+    return array(len(items)) + b"".join(items)
+
+
 def mapping(count: int) -> bytes:
     """The head of a map; so many pairs of key and value follow."""
     return head(MAP, count)

@@ -68,7 +68,7 @@ def text(value: str | bytes) -> bytes:
 
 def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bits: int | None = None) -> dict[int, Any]:
     """{key: value} of a map; the keys of ``known`` are read and the others skipped. All keys must ascend."""
-    found = {}
+    values = {}
     last = None
     for _ in range(reader.mapping(where)):
         at = reader.at
@@ -77,62 +77,48 @@ def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bit
             raise DecodeError(f"byte {at}: key {key} after key {last}; the keys of a map must ascend")
         last = key
         if key in known:
-            found[key] = _READ[key](reader, filter_bits)
+            values[key] = _READ[key](reader, filter_bits)
         else:
             reader.skip(f"the value of key {key}")
-    return found
+    return values
 
 
-def require(found: dict[int, Any], keys: Iterable[int], where: str) -> None:
-    """DecodeError if one of the keys was not found there."""
+def require(values: dict[int, Any], keys: Iterable[int], where: str) -> None:
+    """Raise DecodeError if one of the keys is missing there."""
     for key in keys:
-        if key not in found:
+        if key not in values:
             raise DecodeError(f"the {where} is without {NAMES[key]}")
 
 
-def _read_ttl(reader: cbor.Reader, filter_bits: int | None) -> int:
-    return reader.integer("ttl", -1 - LONGEST_TTL_S, LONGEST_TTL_S)
+def _read_text(reader: cbor.Reader, name: str) -> str:
+    return reader.text(name).decode("utf-8", "surrogateescape")
 
 
-def _read_topics(reader: cbor.Reader, filter_bits: int | None) -> tuple[str, ...]:
-    return tuple([_text(reader, "a topic") for _ in range(reader.array("topics"))])
-
-
-def _text(reader: cbor.Reader, what: str) -> str:
-    return reader.text(what).decode("utf-8", "surrogateescape")
-
-
-NAMES = {
-    PORT: "port",
-    TTL: "ttl",
-    ID: "publication id",
-    SEQUENCE: "sequence number",
-    ACKNOWLEDGE: "acknowledgement request",
-    FILTER: "Bloom filter",
-    FLAGS: "flags",
-    MESH: "mesh id",
-    NEEDS: "needs",
-    INTERESTS: "interests",
-    TOPICS: "topics",
-    DATA: "data",
-    ACKNOWLEDGED: "acknowledged sequence number",
-    PATH: "path",
-    HOPS: "hop count",
+_FIELDS: dict[int, tuple[str, Callable[[cbor.Reader, int | None], Any]]] = {
+    PORT: ("port", lambda reader, _: reader.unsigned("port", U16)),
+    TTL: ("ttl", lambda reader, _: reader.integer("ttl", -1 - LONGEST_TTL_S, LONGEST_TTL_S)),
+    ID: ("publication id", lambda reader, _: reader.byte_string("publication id", ID_B)),
+    SEQUENCE: ("sequence number", lambda reader, _: reader.unsigned("sequence number", U32)),
+    ACKNOWLEDGE: (
+        "acknowledgement request",
+        lambda reader, _: reader.boolean("acknowledgement request"),
+    ),
+    FILTER: ("Bloom filter", BitVector.read),
+    FLAGS: ("flags", lambda reader, _: reader.unsigned("flags", U8)),
+    MESH: ("mesh id", lambda reader, _: reader.byte_string("mesh id", ID_B)),
+    NEEDS: ("needs", lambda reader, _: reader.byte_string("needs", FUZZY_HASH_B)),
+    INTERESTS: ("interests", BitVector.read),
+    TOPICS: (
+        "topics",
+        lambda reader, _: tuple([_read_text(reader, "a topic") for _ in range(reader.array("topics"))]),
+    ),
+    DATA: ("data", lambda reader, _: reader.byte_string("data")),
+    ACKNOWLEDGED: (
+        "acknowledged sequence number",
+        lambda reader, _: reader.unsigned("acknowledged sequence number", U32),
+    ),
+    PATH: ("path", lambda reader, _: _read_text(reader, "path")),
+    HOPS: ("hop count", lambda reader, _: reader.unsigned("hop count", U16)),
 }
-_READ: dict[int, Callable[[cbor.Reader, int | None], Any]] = {
-    PORT: lambda reader, filter_bits: reader.unsigned("port", U16),
-    TTL: _read_ttl,
-    ID: lambda reader, filter_bits: reader.byte_string("publication id", ID_B),
-    SEQUENCE: lambda reader, filter_bits: reader.unsigned("sequence number", U32),
-    ACKNOWLEDGE: lambda reader, filter_bits: reader.boolean("acknowledgement request"),
-    FILTER: lambda reader, filter_bits: BitVector.read(reader, filter_bits),
-    FLAGS: lambda reader, filter_bits: reader.unsigned("flags", U8),
-    MESH: lambda reader, filter_bits: reader.byte_string("mesh id", ID_B),
-    NEEDS: lambda reader, filter_bits: reader.byte_string("needs", FUZZY_HASH_B),
-    INTERESTS: lambda reader, filter_bits: BitVector.read(reader, filter_bits),
-    TOPICS: _read_topics,
-    DATA: lambda reader, filter_bits: reader.byte_string("data"),
-    ACKNOWLEDGED: lambda reader, filter_bits: reader.unsigned("acknowledged sequence number", U32),
-    PATH: lambda reader, filter_bits: _text(reader, "path"),
-    HOPS: lambda reader, filter_bits: reader.unsigned("hop count", U16),
-}
+NAMES = {key: name for key, (name, _) in _FIELDS.items()}
+_READ = {key: read for key, (_, read) in _FIELDS.items()}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.analysis.expected import Pairs
+from workbench.analysis.sentences import seconds, unheard
+from workbench.analysis.steps import is_last, outcomes
 from workbench.protocols.tinymq.explain.copies import Copies, Copy, CopyRows
-from workbench.sim.evidence import Evidence, Pair, Row, Step, Trail
-from workbench.sim.expected import Pairs
 from workbench.sim.metrics.matching import matching_of
-from workbench.sim.sentences import seconds, unheard
-from workbench.sim.steps import is_last, outcomes
 
 CARRIERS = ("event", "notification")
 HARMLESS = ("duplicate", "repeated")

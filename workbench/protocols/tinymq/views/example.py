@@ -7,16 +7,12 @@ subscription and an event "01", and that nodes 7 and 4 have the key 01 in their 
 are here. The other links, and all positions, are ours.
 
 `PAPER_SEED` is one with which nodes come to these keys by themselves: the order in which children ask for keys is
-chance. `paper_facts` says which of the text's facts hold in a run.
+chance.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import networkx as nx
-
-from workbench.protocols.tinymq.views.overlay import overlay_of
 
 PAPER_ROOTS = (6, 9)
 PAPER_SEED = 4
@@ -32,7 +28,6 @@ _LINKS = (
     *((7, 10), (10, 15), (6, 5), (5, 3), (3, 2), (5, 22), (22, 13), (13, 17), (17, 10)),
     *((9, 8), (9, 23), (4, 11), (11, 8), (8, 19), (19, 18), (18, 16), (18, 12), (12, 16), (12, 23), (23, 20), (20, 21)),
 )
-_KEYS = {(6, 6): "", (9, 9): "", (6, 7): "01", (9, 4): "01", (6, 10): "0101"}
 
 
 def paper_network() -> nx.DiGraph:
@@ -44,17 +39,3 @@ def paper_network() -> nx.DiGraph:
         graph.add_edge(one, other, pdr=1.0)
         graph.add_edge(other, one, pdr=1.0)
     return graph
-
-
-def paper_facts(run: Any, time_s: float) -> dict[str, bool]:
-    """What the text says of figure 1, and whether it holds in a run at a time."""
-    seen = overlay_of(run)
-    places = seen.places_at(round(time_s * 1e6))
-    keys = {(seen.roots[place.tree], place.node): place.key for place in places}
-    children = {key: [p.key for p in places if (seen.roots[p.tree], p.parent) == key] for key in keys}
-    facts = {
-        f"node {node} has the key {key or 'φ'}": keys.get((root, node)) == key for (root, node), key in _KEYS.items()
-    }
-    facts["root 6 has the children 1, 01, 001 and 0001"] = set(children.get((6, 6), ())) == {"1", "01", "001", "0001"}
-    facts["node 10 has one child, 01011"] = children.get((6, 10)) == ["01011"]
-    return facts

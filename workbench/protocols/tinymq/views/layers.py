@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.columns import argsort, row_keys, unique_all, unique_inverse
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.views.looks import (
     MESSAGES,
@@ -28,12 +29,9 @@ from workbench.protocols.tinymq.views.looks import (
     tree_colour,
 )
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_in
-from workbench.protocols.tinymq.views.repair import COUNTS, repair_steps
-from workbench.protocols.tinymq.views.routes import KINDS, MARKS, to_follow, travelled
-from workbench.protocols.tinymq.views.told import MESSAGE_NAMES, NOTIFICATION, Told, numbered, told
+from workbench.protocols.tinymq.views.routes import KINDS, MARKS, MESSAGE_NAMES, NOTIFICATION, to_follow, travelled
 from workbench.protocols.tinymq.views.zones import stored_boxes, zone_table
 from workbench.views import palette
-from workbench.views.ground import Plan
 from workbench.views.layers import (
     Curves,
     Layer,
@@ -50,8 +48,8 @@ from workbench.views.layers import (
     select,
     table,
 )
-from workbench.views.sorting import order_of
-from workbench.views.spans import groups, until_next, within
+from workbench.views.layout import Layout
+from workbench.views.spans import joined, until_next, within
 
 # What happens to messages at nodes: rings, each larger than the one before, as a node may have several.
 MARK_LOOKS = {
@@ -87,20 +85,21 @@ STORED = Section(
     "Stored queries",
     (("sink", "origin", "node"), ("no.", "sequence", "number"), ("asks for", "text", "word")),
 )
+COUNTS = {"down": "down", "orphans": "without a key", "rekeyed": "with another key"}
 REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.SINK}
 
 
 def layers(recorded: Recorded) -> list[Part]:
     """All that there is to see of an overlay."""
-    run, rows = recorded.run, told(recorded.columns)
-    protocol, seen = run.scenario.protocol, overlay_in(run, rows)
+    run, columns = recorded.run, recorded.columns
+    protocol, seen = run.scenario.protocol, overlay_in(run, columns)
     mapping = protocol.mapping
     zones = zone_table(seen)
     parts: list[Part] = [
         *tree_layers(seen, protocol.node.every_tree and len(seen.roots) > 1),
         *ring_layers(seen),
-        *_load_layers(recorded, rows.sent, seen.roots),
-        *way_layers(recorded, rows),
+        *_load_layers(recorded, columns.where(event="sent"), seen.roots),
+        *way_layers(recorded),
         *zone_layers(seen, zones, mapping),
         *_repair_curves(seen),
     ]
@@ -117,7 +116,7 @@ def rows_of(some: Table, **more: Any) -> Table:
 
 def _words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
     """Codes into the words that are used; a root's key is empty, and is called root."""
-    used, text = np.unique(codes, return_inverse=True)
+    used, text = unique_inverse(codes)
     return text, [words[code] or "root" for code in used.tolist()]
 
 
@@ -187,7 +186,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     """Discs by how many frames a node has sent so far."""
     ids, columns = recorded.plan.ids, recorded.columns
     sent, place = _placed(recorded.plan, columns["node"], sent)
-    order = order_of(place)
+    order = argsort(place)
     counts = np.bincount(place, minlength=len(ids))
     most = max(int(counts.max(initial=0)), 1)
     # The number of frames with which each class begins.
@@ -206,7 +205,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     return [Layer("load", within(discs, recorded.duration_us), looks, "disc", is_on=False, scale=scale)]
 
 
-def _placed(plan: Plan, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _placed(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rows whose nodes are in the plan, and their places; numbers without large gaps are looked up in a table."""
     node = nodes[rows]
     most = int(node.max(initial=0)) + 1
@@ -217,13 +216,13 @@ def _placed(plan: Plan, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray
 # Messages
 
 
-def way_layers(recorded: Recorded, rows: Told) -> list[Layer | Ways]:
+def way_layers(recorded: Recorded) -> list[Layer | Ways]:
     """The ways of queries and events, ``MOST_WAYS`` in all, of queries half of that at most."""
-    known = to_follow(rows)
+    known = to_follow(recorded.columns)
     queries = _spread(np.flatnonzero(known["kind"] == 0), MOST_WAYS // 2)
     events = _spread(np.flatnonzero(known["kind"] == 1), MOST_WAYS - len(queries))
     wanted = select(known, np.concatenate([queries, events]))
-    hops, marks = travelled(rows, wanted)
+    hops, marks = travelled(recorded.columns, wanted)
     step = -(-len(hops["way"]) // MOST_HOPS)
     if step > 1:
         wanted = select(wanted, np.arange(0, len(wanted["kind"]), step))
@@ -332,7 +331,7 @@ def _longest(some: Table, what: str) -> tuple[Table, tuple[str, ...]]:
 
 def _zone_section(seen: Overlay, zones: Table, key_bits: int) -> Layer:
     """The zones of nodes in words, "0101 – 0111"."""
-    first, text = np.unique(numbered(zones["low"], zones["high"]), return_index=True, return_inverse=True)[1:]
+    _, first, text = unique_all(row_keys(zones["low"], zones["high"]))
     ends = zip(zones["low"][first].tolist(), zones["high"][first].tolist(), strict=True)
     words = [f"{low:0{key_bits}b} – {high:0{key_bits}b}" for low, high in ends]
     told = rows_of(zones, look=zones["tree"], text=text)
@@ -343,7 +342,7 @@ def _query_layers(seen: Overlay, zones: Table, mapping: Mapping, panel: Panel) -
     """Which parts of zones belong to stored queries, and which queries a node stores."""
     boxes, notes = _longest(stored_boxes(seen, zones, mapping), "parts of queries in zones")
     storing = seen.storing
-    first, query = np.unique(groups(storing["sink"], storing["number"]), return_index=True, return_inverse=True)[1:]
+    _, first, query = unique_all(row_keys(storing["sink"], storing["number"]))
     asked = [storing[name][first].tolist() for name in ("sink", "number", "text")]
     texts = [f"query {number} of node {sink}: {seen.words[text]}" for sink, number, text in zip(*asked, strict=True)]
     lanes = max(min(len(texts), LANES), 1)
@@ -360,6 +359,21 @@ def _query_layers(seen: Overlay, zones: Table, mapping: Mapping, panel: Panel) -
 
 
 # Repair
+
+
+def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
+    """Counts after each change: time_us, down, orphans (that had a place before), rekeyed, each shape (steps,)."""
+    # Places of one node that overlap in time, in several trees, count once.
+    rekeyed = joined(select(seen.placed, seen.placed["is_rekeyed"]), "node")
+    spans = [seen.outages, select(seen.homeless, seen.homeless["had_place"]), rekeyed]
+    ends = [np.concatenate([some["from_us"], some["until_us"]]) for some in spans]
+    times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *ends]))
+    times_us = times_us[times_us < seen.duration_us]
+    steps = {"time_us": times_us}
+    for name, some in zip(COUNTS, spans, strict=True):
+        begun, ended = (np.searchsorted(np.sort(some[end]), times_us, "right") for end in ("from_us", "until_us"))
+        steps[name] = begun - ended
+    return steps
 
 
 def _repair_curves(seen: Overlay) -> Iterable[Curves]:

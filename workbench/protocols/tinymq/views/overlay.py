@@ -35,13 +35,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from workbench.columns import argsort, last_marked, lexsort, row_keys, unique_inverse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq import TinyMQ
-from workbench.protocols.tinymq.views.told import Told, among, as_spans, joined, told
-from workbench.views.layers import Table, select
-from workbench.views.player.columns import Columns, read
-from workbench.views.sorting import order_of
-from workbench.views.spans import FOREVER_US, groups, opened, within, without
+from workbench.sim.rows import Columns
+from workbench.views.layers import Table, as_spans, select
+from workbench.views.spans import FOREVER_US, joined, opened, within, without
 
 NEVER, LOST, PLACED = range(3)  # what a node that is up has of its places: none yet, none any more, all
 
@@ -148,14 +147,14 @@ def protocol_of(run: Any) -> TinyMQ:
 def overlay_of(run: Any) -> Overlay:
     """The overlay of a run. ParameterError if its protocol has none, ScenarioError if the run kept no trace."""
     protocol_of(run)
-    return overlay_in(run, told(read(run.trace)))
+    return overlay_in(run, Columns(run.trace))
 
 
-def overlay_in(run: Any, rows: Told) -> Overlay:
-    """The same from some rows of its trace."""
+def overlay_in(run: Any, columns: Columns) -> Overlay:
+    """The same from the columns of its trace."""
     protocol, nodes = run.scenario.protocol, run.scenario.topology
     duration_us = round(run.scenario.duration_s * 1e6)
-    return _replayed(rows, protocol.roots, duration_us, nodes, protocol.node.every_tree)
+    return _replayed(columns, protocol.roots, duration_us, nodes, protocol.node.every_tree)
 
 
 def overlay(
@@ -163,17 +162,18 @@ def overlay(
 ) -> Overlay:
     """The overlay from a trace. ``nodes``: of the network, as one that never joined is in no row; ``every_tree``: each
     node belongs to all trees. DataError if the table is no trace."""
-    return _replayed(told(read(trace)), roots, duration_us, nodes, every_tree)
+    return _replayed(Columns(trace), roots, duration_us, nodes, every_tree)
 
 
-def _replayed(rows: Told, roots: Sequence[int], duration_us: int, nodes: Iterable[int], every_tree: bool) -> Overlay:
-    columns, logged = rows.columns, rows.logged
-    outages = _outages(columns, among(columns, logged, event=("failed", "recovered")), duration_us)
-    placed = without(_places(columns, among(columns, logged, event="key_set"), duration_us), outages)
+def _replayed(
+    columns: Columns, roots: Sequence[int], duration_us: int, nodes: Iterable[int], every_tree: bool
+) -> Overlay:
+    outages = _outages(columns, columns.where(event=("failed", "recovered")), duration_us)
+    placed = without(_places(columns, columns.where(event="key_set"), duration_us), outages)
     needed = len(roots) if every_tree else 1
     standing = _standing(placed, outages, np.array(list(nodes), np.int64), needed, duration_us)
     homeless = select(standing, standing["what"] != PLACED)
-    storing = without(_stored(columns, among(columns, logged, event="query_stored"), duration_us), outages)
+    storing = without(_stored(columns, columns.where(event="query_stored"), duration_us), outages)
     return Overlay(
         tuple(roots),
         columns.words["detail"],
@@ -181,29 +181,29 @@ def _replayed(rows: Told, roots: Sequence[int], duration_us: int, nodes: Iterabl
         _ordered(homeless | {"had_place": homeless["what"] == LOST}, "node"),
         _ordered(select(standing, standing["what"] == PLACED), "node"),
         _ordered(storing, "node"),
-        _ordered(without(_zones(columns, among(columns, logged, event="zone_set"), duration_us), outages), "node"),
+        _ordered(without(_zones(columns, columns.where(event="zone_set"), duration_us), outages), "node"),
         _ordered(outages, "node"),
         duration_us,
     )
 
 
 def _ordered(some: Table, *names: str) -> Table:
-    return select(some, np.lexsort((*(some[name] for name in names), some["from_us"])))
+    return select(some, lexsort((*(some[name] for name in names), some["from_us"])))
 
 
 def _outages(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     node, times_us = columns["node"][rows].astype(np.int64), columns["time_us"][rows]
-    is_failure = columns.text("event", rows) == "failed"
+    is_failure = columns.says("event", rows, "failed")
     which, until = opened(node, times_us, is_failure, duration_us, reopens=False)
     return within({"node": node[which], "from_us": times_us[which], "until_us": until}, duration_us)
 
 
 def _places(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     node, tree = columns["node"][rows].astype(np.int64), columns["origin"][rows].astype(np.int64)
-    which, until = opened(groups(node, tree), columns["time_us"][rows], columns["value"][rows] >= 0, duration_us)
+    which, until = opened(row_keys(node, tree), columns["time_us"][rows], columns["value"][rows] >= 0, duration_us)
     rows = rows[which]
     found = {"node": node[which], "tree": tree[which], "parent": columns["peer"][rows]}
-    keys, key = np.unique(columns.codes["detail"][rows], return_inverse=True)
+    keys, key = unique_inverse(columns.codes["detail"][rows])
     depth = _depths([columns.words["detail"][code] for code in keys.tolist()])
     found |= {"key": keys[key], "depth": depth[key], "from_us": columns["time_us"][rows], "until_us": until}
     return within(found, duration_us)
@@ -221,15 +221,15 @@ def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     """The intervals of zones: each lasts until the next row of its node and tree that ends the zone."""
     names = {"node": "node", "tree": "origin", "low": "sequence", "high": "value", "from_us": "time_us"}
     found = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
-    line = groups(found["node"], found["tree"])
-    order = order_of(line)
+    line = row_keys(found["node"], found["tree"])
+    order = argsort(line)
     found, line = select(found, order), line[order]
     is_end = found["high"] < 0
     ends = np.flatnonzero(is_end)
     end = np.append(ends, len(line))[np.searchsorted(ends, np.arange(len(line)))]
     is_ended = np.append(line, -1)[end] == line
     found["until_us"] = np.where(is_ended, np.append(found["from_us"], 0)[end], duration_us)
-    found["zone"] = groups(line, np.cumsum(is_end))
+    found["zone"] = row_keys(line, np.cumsum(is_end))
     return within(select(found, ~is_end), duration_us)
 
 
@@ -238,7 +238,7 @@ def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     found = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
     found["tree"] = np.abs(columns["value"][rows]) - 1
     times_us, is_stored = columns["time_us"][rows], columns["value"][rows] > 0
-    which, until = opened(groups(*found.values()), times_us, is_stored, duration_us, reopens=False)
+    which, until = opened(row_keys(*found.values()), times_us, is_stored, duration_us, reopens=False)
     found = select(found, which) | {"text": columns.codes["detail"][rows[which]]}
     return within(found | {"from_us": times_us[which], "until_us": until}, duration_us)
 
@@ -248,8 +248,8 @@ def _marked(placed: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
 
     At the next failure a place that lasts is what its node had just before.
     """
-    line = groups(placed["node"], placed["tree"]) if every_tree else groups(placed["node"])
-    order = np.lexsort((placed["from_us"], line))
+    line = row_keys(placed["node"], placed["tree"]) if every_tree else row_keys(placed["node"])
+    order = lexsort((placed["from_us"], line))
     placed, line = select(placed, order), line[order]
     start, until, scale = placed["from_us"], placed["until_us"], int(placed["until_us"].max(initial=0)) + 1
     last = np.searchsorted(failures_us, start, "right") - 1
@@ -276,7 +276,7 @@ def _standing(placed: Table, outages: Table, nodes: np.ndarray, needed: int, dur
     ]
     node, time_us = (np.concatenate([change[at] for change in changes]) for at in (0, 1))
     more, more_up = (np.repeat([change[at] for change in changes], [len(one[0]) for one in changes]) for at in (2, 3))
-    order = np.lexsort((more_up, more, time_us, node))
+    order = lexsort((more_up, more, time_us, node))
     node, time_us = node[order], time_us[order]
     first = np.searchsorted(node, node)
     until = np.append(time_us[1:], duration_us)
@@ -284,7 +284,7 @@ def _standing(placed: Table, outages: Table, nodes: np.ndarray, needed: int, dur
     # All that a node gets it loses in the end, but for being up.
     has_all = np.cumsum(more[order]) >= needed
     is_up = np.cumsum(more_up[order]) - np.searchsorted(everybody, node) > 0
-    latest = np.maximum.accumulate(np.where(has_all, np.arange(len(node)), -1))
+    latest = last_marked(has_all)
     what = np.where(has_all, PLACED, np.where(latest >= first, LOST, NEVER))
     standing = {"node": node, "what": what, "from_us": time_us, "until_us": until}
     return joined(select(standing, is_up & (time_us < until)), "node", "what")

@@ -17,34 +17,21 @@ Limits
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from workbench.columns import argsort, find_last, find_sorted, first_rows, lexsort, row_keys, unique_index
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.overlay import protocol_of
-from workbench.protocols.tinymq.views.told import (
-    EVENT,
-    MESSAGE_NAMES,
-    NOTIFICATION,
-    QUERY,
-    Told,
-    among,
-    as_spans,
-    coded,
-    firsts,
-    told,
-)
+from workbench.sim.rows import Columns
 from workbench.views.figure import time_us_of
-from workbench.views.layers import Table, select
-from workbench.views.player.columns import Columns, read
-from workbench.views.sorting import order_of
-from workbench.views.spans import groups
+from workbench.views.layers import Table, as_spans, select
 
 What = tuple[str, int, int]
+QUERY, EVENT, NOTIFICATION = MESSAGE_NAMES = ("query", "event", "notification")
 KINDS = {QUERY: (QUERY,), EVENT: (EVENT, NOTIFICATION)}
 _KIND_OF = {message: which for which, messages in enumerate(KINDS.values()) for message in messages}
 _MESSAGES = {message: which for which, message in enumerate(MESSAGE_NAMES)}
@@ -113,19 +100,17 @@ class Route:
 
 def routed(trace: pa.Table) -> list[What]:
     """The queries and events of a trace in the order in which they came up."""
-    found = to_follow(told(read(trace)))
+    found = to_follow(Columns(trace))
     kinds = [list(KINDS)[kind] for kind in found["kind"].tolist()]
     return list(zip(kinds, found["node"].tolist(), found["sequence"].tolist(), strict=True))
 
 
-def to_follow(rows_of: Told) -> Table:
+def to_follow(columns: Columns) -> Table:
     """The same as a table: kind, node, sequence, from_us; kind: a place in ``KINDS``."""
-    columns = rows_of.columns
-    rows = among(columns, rows_of.logged, event=("subscribed", "originated"))
+    rows = columns.where(event=("subscribed", "originated"))
     found = {name: columns[name][rows].astype(np.int64) for name in ("node", "sequence")}
-    found["kind"] = coded(columns, rows, "event", {"subscribed": 0, "originated": 1})
-    first = np.sort(np.unique(groups(*found.values()), return_index=True)[1])
-    return select(found | {"from_us": columns["time_us"][rows]}, first)
+    found["kind"] = columns.numbered("event", rows, {"subscribed": 0, "originated": 1})
+    return select(found | {"from_us": columns["time_us"][rows]}, first_rows(row_keys(*found.values())))
 
 
 def route(run: Any, what: What | None = None, from_s: float = 0.0, until_s: float | None = None) -> Route:
@@ -141,79 +126,61 @@ def route(run: Any, what: What | None = None, from_s: float = 0.0, until_s: floa
     if at < 0:
         here = ", ".join(map(str, known[:4])) or "none"
         raise ParameterError(f"route: there is no {what!r} in this run; here: {here}")
-    rows, until_us = told(read(run.trace)), time_us_of(run, until_s, "route")
-    wanted = select(to_follow(rows), np.array([at]))
-    hops, marks = travelled(rows.within(round(from_s * 1e6), until_us), wanted)
+    columns, until_us = Columns(run.trace), time_us_of(run, until_s, "route")
+    wanted = select(to_follow(columns), np.array([at]))
+    time_us = columns["time_us"]
+    in_time = np.flatnonzero((time_us >= round(from_s * 1e6)) & (time_us <= until_us))
+    hops, marks = travelled(columns.part(in_time), wanted)
     went = as_spans(Hop, hops | {"message": np.array(MESSAGE_NAMES, object)[hops["message"]]})
     happened = marks | {"look": np.array(MARKS, object)[marks["look"]]}
-    return Route(known[at], tuple(went), tuple(as_spans(Mark, happened, [*rows.columns.words["detail"], ""])))
+    return Route(known[at], tuple(went), tuple(as_spans(Mark, happened, [*columns.words["detail"], ""])))
 
 
-def travelled(rows: Told, wanted: Table) -> tuple[Table, Table]:
+def travelled(columns: Columns, wanted: Table) -> tuple[Table, Table]:
     """The hops and marks of some messages, in order of time.
 
     wanted: rows of `to_follow`. Hops: the fields of `Hop` and way, a row of ``wanted``, with messages as places in
-    `told.MESSAGE_NAMES`; marks: those of `Mark` and way, with looks as places in ``MARKS`` and texts as codes of
+    `MESSAGE_NAMES`; marks: those of `Mark` and way, with looks as places in ``MARKS`` and texts as codes of
     ``columns.words["detail"]``, -1 none.
     """
-    hops, marks = _hops(rows, wanted), _marks(rows, wanted)
-    first = firsts(_keys(marks["way"], marks["look"], marks["node"]))[1]
-    marks = select(marks, np.sort(first))
-    return select(hops, order_of(hops["arrived_us"])), select(marks, np.lexsort((marks["node"], marks["at_us"])))
+    hops, marks = _hops(columns, wanted), _marks(columns, wanted)
+    marks = select(marks, first_rows(row_keys(marks["way"], marks["look"], marks["node"])))
+    return select(hops, argsort(hops["arrived_us"])), select(marks, lexsort((marks["node"], marks["at_us"])))
 
 
 def _wanted(columns: Columns, rows: np.ndarray, wanted: Table) -> tuple[np.ndarray, np.ndarray]:
     """Of some rows those about wanted messages, and which of these each is about."""
-    kind = coded(columns, rows, "message", _KIND_OF)
-    ids = columns["origin"][rows].astype(np.int64) << 32 | columns["sequence"][rows]
-    way = np.full(len(rows), -1)
-    for one in np.unique(wanted["kind"]).tolist():
-        mine, of = np.flatnonzero(wanted["kind"] == one), np.flatnonzero(kind == one)
-        known = wanted["node"][mine] << 32 | wanted["sequence"][mine]
-        order = np.argsort(known)
-        at = np.minimum(np.searchsorted(known[order], ids[of]), len(mine) - 1)
-        way[of] = np.where(known[order][at] == ids[of], mine[order][at], -1)
+    kind = columns.numbered("message", rows, _KIND_OF)
+    about = kind, columns["origin"][rows], columns["sequence"][rows]
+    way = find_last(about, (wanted["kind"], wanted["node"], wanted["sequence"]))
     return rows[way >= 0], way[way >= 0]
 
 
-def _hops(of: Told, wanted: Table) -> Table:
-    columns = of.columns
-    rows, way = _wanted(columns, of.frames[columns["peer"][of.frames] >= 0], wanted)
-    is_sent = coded(columns, rows, "event", {"sent": 1}) == 1
-    message = coded(columns, rows, "message", _MESSAGES)
+def _hops(columns: Columns, wanted: Table) -> Table:
+    frames = columns.where(event=("sent", "received"), message=MESSAGE_NAMES)
+    rows, way = _wanted(columns, frames[columns["peer"][frames] >= 0], wanted)
+    is_sent = columns.says("event", rows, "sent")
+    message = columns.numbered("message", rows, _MESSAGES)
     node, peer, time_us = columns["node"][rows], columns["peer"][rows], columns["time_us"][rows]
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
-    key = _keys(way, message, sender, receiver)
+    key = row_keys(way, message, sender, receiver)
     sent, received = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
-    known, first = firsts(key[sent])
-    came, first_came = firsts(key[received])
-    hop, place = sent[first], np.searchsorted(came, known)
-    arrived = np.append(came, -1)[place] == known
-    arrival = np.append(received[first_came], 0)[place]
+    known, first = unique_index(key[sent])
+    came, first_came = unique_index(key[received])
+    hop, place = sent[first], find_sorted(known, came)
+    arrived, arrival = place >= 0, np.append(received[first_came], 0)[place]
     hops = {"sender": sender[hop], "receiver": receiver[hop], "message": message[hop], "way": way[hop]}
     hops["from_us"] = time_us[hop] - columns["value"][rows[hop]]
     return hops | {"arrived_us": time_us[np.where(arrived, arrival, hop)], "arrived": arrived}
 
 
-def _keys(*numbers: np.ndarray) -> np.ndarray:
-    """A number of its own for each combination of numbers from 0 on."""
-    sizes = [int(one.max(initial=0)) + 1 for one in numbers]
-    if math.prod(sizes) >= 1 << 62:
-        return groups(*numbers)
-    key = np.zeros(len(numbers[0]), np.int64)
-    for one, size in zip(numbers, sizes, strict=True):
-        key = key * size + one
-    return key
-
-
-def _marks(of: Told, wanted: Table) -> Table:
+def _marks(columns: Columns, wanted: Table) -> Table:
     """What nodes logged of a message."""
-    columns = of.columns
-    rows, way = _wanted(columns, among(columns, of.logged, event=_TELLS), wanted)
-    look = coded(columns, rows, "event", _TELLS)
+    rows, way = _wanted(columns, columns.where(event=_TELLS), wanted)
+    look = columns.numbered("event", rows, _TELLS)
     is_told = (look != _TELLS["query_stored"]) | (columns["value"][rows] > 0)
     is_dropped = look == _TELLS["dropped"]
-    is_told &= ~is_dropped | (coded(columns, rows, "detail", _QUIET) < 0)
+    is_told &= ~is_dropped | (columns.numbered("detail", rows, _QUIET) < 0)
     text = np.where(is_dropped, columns.codes["detail"][rows], -1)
     found = {"node": columns["node"][rows], "look": look, "at_us": columns["time_us"][rows], "text": text, "way": way}
     return select(found, is_told)

@@ -20,14 +20,13 @@ import numpy as np
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.layers import ring_layers, route_layers, rows_of, tree_layers
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.protocols.tinymq.views.routes import Route, What, route, tables_of
-from workbench.protocols.tinymq.views.told import NOTIFICATION, QUERY
+from workbench.protocols.tinymq.views.routes import NOTIFICATION, QUERY, Route, What, route, tables_of
 from workbench.views import caption, palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
-from workbench.views.ground import lay_out
 from workbench.views.layers import NO_WAYS, Layer, Look, Seen, Way, Ways, select
+from workbench.views.layout import lay_out
 from workbench.views.legend import MARGIN, SMALL, Entry, legend_drawing
 from workbench.views.marks import Group, LayerScene
 from workbench.views.nodes import FAILED

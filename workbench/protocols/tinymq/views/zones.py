@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.attributes.text import parse
+from workbench.columns import argsort, lexsort, ranges, row_keys, split_rows, unique_all, unique_inverse
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.views.overlay import Overlay
-from workbench.protocols.tinymq.views.told import as_spans, joined, numbered, spread
-from workbench.views.layers import Table, select
-from workbench.views.spans import groups, overlaps
+from workbench.views.layers import Table, as_spans, select
+from workbench.views.spans import joined, overlaps
 
 MOST_CELLS = 1 << 12
 WIDEST = 62  # bits of a string that an int64 holds, with one to spare
@@ -76,8 +76,8 @@ def zone_table(seen: Overlay) -> Table:
     found = overlaps(line, zoned["from_us"], zoned["until_us"], claimed, claims["from_us"], claims["until_us"])
     zones = select(zoned, found.row) | {name: claims[name][found.other] for name in ("key", "depth")}
     zones |= {"from_us": found.from_us, "until_us": found.until_us}
-    zones["zone"] = groups(zones["zone"], found.from_us)
-    return select(zones, np.lexsort((zones["low"], zones["tree"], zones["from_us"])))
+    zones["zone"] = row_keys(zones["zone"], found.from_us)
+    return select(zones, lexsort((zones["low"], zones["tree"], zones["from_us"])))
 
 
 _TIMES = ("from_us", "until_us")
@@ -116,7 +116,7 @@ def stored_boxes(seen: Overlay, zones: Table, mapping: Mapping) -> Table:
     """Where stored queries lie in the key space: the columns of `BoxSpan`, in order of ``from_us``, tree, strings."""
     boxes = in_zones(zones, seen.storing, regions(seen.words, seen.storing["text"], mapping.query_box, mapping))
     boxes |= {name: seen.storing[name][boxes["row"]] for name in ("node", "sink", "number")}
-    return select(boxes, np.lexsort((numbered(boxes["low"]), boxes["tree"], boxes["from_us"])))
+    return select(boxes, lexsort((row_keys(boxes["low"]), boxes["tree"], boxes["from_us"])))
 
 
 def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:
@@ -127,25 +127,24 @@ def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dic
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
     """What the regions of ``text`` and a node's zones have in common while both last: row, tree, low, high, from_us,
     until_us. rows: node, tree, text, from_us, until_us; they may overlap."""
-    which, first = np.unique(zones["zone"], return_index=True)
+    which, first, zone = unique_all(zones["zone"])
     trees = max(int(some["tree"].max(initial=0)) for some in (zones, rows)) + 1
     held = select(zones, first)
     key, line = (some["node"] * trees + some["tree"] for some in (rows, held))
     found = overlaps(key, rows["from_us"], rows["until_us"], line, *(held[name] for name in _TIMES))
-    by_zone = np.argsort(zones["zone"], kind="stable")
-    begin = np.searchsorted(zones["zone"][by_zone], which)
-    count = np.diff(np.append(begin, len(by_zone)))
-    pair, part = spread(begin[found.other], count[found.other])
-    row, part = found.row[pair], by_zone[part]
+    count = np.bincount(zone, minlength=len(which))
+    begin = np.cumsum(count) - count
+    pair = np.repeat(np.arange(len(found.row)), count[found.other])
+    row, part = found.row[pair], argsort(zone)[ranges(begin[found.other], count[found.other])]
     text = rows["text"][row]
     made = [(np.zeros(0, np.int64), *(np.zeros(0, zones["low"].dtype),) * 2)]
-    order = np.argsort(text, kind="stable")
-    texts, ends = np.unique(text[order], return_index=True)
-    for one, some in zip(texts.tolist(), np.split(order, ends[1:]), strict=False):
+    texts, of = unique_inverse(text)
+    for one, some in zip(texts.tolist(), split_rows(of, len(texts)), strict=True):
         lows, highs = np.array(regions[one], zones["low"].dtype).T
         begin = np.searchsorted(highs, zones["low"][part[some]])
         end = np.searchsorted(lows, zones["high"][part[some]], "right")
-        mine, other = spread(begin, end - begin)
+        count = np.maximum(end - begin, 0)
+        mine, other = np.repeat(np.arange(len(some)), count), ranges(begin, count)
         here = part[some[mine]]
         low, high = np.maximum(zones["low"][here], lows[other]), np.minimum(zones["high"][here], highs[other])
         made.append((some[mine], low, high))

@@ -17,7 +17,8 @@
   // A notebook shows what it has rendered a moment after its scripts have run.
   for (let waited = 0; waited < 600; waited++) {
     const roots = [...document.querySelectorAll(`[data-workbench=__ID__]`)].filter((one) => !one.workbenchPlayer)
-    if (roots.length) return roots.forEach((root) => mount(root, data))
+    for (const root of roots) mount(root, data)
+    if (roots.length) return
     await new Promise((done) => setTimeout(done, waited < 50 ? 8 : 50))
   }
 })()

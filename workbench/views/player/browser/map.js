@@ -7,6 +7,13 @@ const MOST_LINKS = 12000
 const ROOM_FOR_DETAILS = 4.5
 
 class NetworkMap {
+  // Set by paint() from the player's theme and picture.
+  isDark = 0
+  ground = ""
+  outline = ""
+  lostAt = []
+  nodeLooks = null // per node: the look of its topmost mark
+
   constructor(player, box) {
     this.player = player
     this.box = box
@@ -315,6 +322,7 @@ class NetworkMap {
 
   // Mouse, fingers
 
+  /** @returns {[number, number]} in px from the upper left corner */
   at(event) {
     const box = this.box.getBoundingClientRect()
     return [event.clientX - box.left, event.clientY - box.top]

@@ -311,7 +311,7 @@ function paintNodes(brush, view, layers, plain) {
 }
 
 // A sample of a look for the legend: an SVG of 24 x 16 px.
-function swatch(mark, look, scale, isDark) {
+function swatch(mark, look, isDark) {
   const colour = look.colour[isDark]
   const line = (width, extra = "") =>
     `<path d="M2 8H22" stroke="${colour}" stroke-width="${width}" stroke-linecap="round" fill="none" ${extra}/>`

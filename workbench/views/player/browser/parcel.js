@@ -15,7 +15,7 @@ function readParcel(data) {
   const body = start + 8 + Math.ceil(length / 8) * 8
   const columnOf = ({ column, at, rows, all }) =>
     all === undefined ? new KINDS[column](buffer, body + at, rows) : new KINDS[column](rows).fill(all)
-  const picture = JSON.parse(text, (_, value) => (value && value.column ? columnOf(value) : value))
+  const picture = JSON.parse(text, (_, value) => (value?.column ? columnOf(value) : value))
   for (const layer of picture.layers) prepareLayer(layer)
   return picture
 }

@@ -15,6 +15,11 @@ const KEYS = [
 ]
 
 class Player {
+  isDark // 1 or 0; undefined until takeTheme() has set it
+  known = null // names of chips that a picture has brought
+  group = null // players that share a clock
+  onSelect = null // called with the selection
+
   constructor(root) {
     this.root = root
     this.selection = { node: -1, way: null, frame: -1 }
@@ -132,7 +137,7 @@ class Player {
   retheme() {
     if (!takeTheme(this) || !this.picture) return
     for (const one of [this.timeline, ...this.curves, ...this.lanes]) [one.isStill, one.shown] = [false, null]
-    this.curves.forEach((one) => one.feed(one.curves))
+    for (const curves of this.curves) curves.feed(curves.curves)
     this.writeLegend()
     this.wantPicture()
   }
@@ -270,12 +275,12 @@ class Player {
     while (this.lanes.length > panels.length) this.lanes.pop().box.remove()
     while (this.curves.length < curves.length) this.curves.push(new CurvesBox(this, this.below, "wb-curves", "Counts in time"))
     while (this.lanes.length < panels.length) this.lanes.push(new LanesBox(this, this.below))
-    this.curves.forEach((one, i) => one.feed(curves[i]))
-    this.lanes.forEach((one, i) => one.feed(panels[i], layers.filter((layer) => layer.panel == i)))
+    for (const [i, box] of this.curves.entries()) box.feed(curves[i])
+    for (const [i, box] of this.lanes.entries()) box.feed(panels[i], layers.filter((layer) => layer.panel == i))
     const room = this.timeline.width
     if (!room) return
-    this.curves.forEach((one) => one.resize(room, 84))
-    this.lanes.forEach((one) => one.resize(room))
+    for (const box of this.curves) box.resize(room, 84)
+    for (const box of this.lanes) box.resize(room)
   }
 
   isOn(name) {
@@ -319,7 +324,7 @@ class Player {
   writeWays() {
     const { ways } = this.picture
     const options = [["none", "follow no message"], ["newest", "follow the newest message"]]
-    ways.forEach(({ said }, i) => options.push([`${i}`, said]))
+    for (const [i, { said }] of ways.entries()) options.push([`${i}`, said])
     this.wayChoice = this.choice(this.chips, "The message that is followed", options, this.chosenWay, (value) => {
       this.selection.way = value == "none" ? -1 : value == "newest" ? "newest" : Number(value)
       this.map.shown = null
@@ -331,7 +336,7 @@ class Player {
   writeLegend() {
     const entries = new Map()
     const { layers, plain_node: plain } = this.picture
-    entries.set(plain.said, swatch("node", plain, null, this.isDark))
+    entries.set(plain.said, swatch("node", plain, this.isDark))
     for (const layer of layers) {
       if (!layer.rows || !this.isOn(layer.name)) continue
       if (layer.scale) {
@@ -341,7 +346,7 @@ class Player {
       for (const i of layer.used) {
         const look = layer.looks[i]
         if (!look.said || !(look.mark || layer.mark) || (look.chip && !this.isOn(look.chip))) continue
-        if (!entries.has(look.said)) entries.set(look.said, swatch(look.mark || layer.mark, look, layer.scale, this.isDark))
+        if (!entries.has(look.said)) entries.set(look.said, swatch(look.mark || layer.mark, look, this.isDark))
       }
     }
     this.legend.innerHTML = [...entries].map(([said, drawn]) => `<span>${drawn}${escapeText(said)}</span>`).join("")
@@ -559,9 +564,9 @@ class Player {
     this.clock.innerHTML = `${writeTime(this.time)}<span> s of ${this.duration.toLocaleString("en")} s</span>`
     this.slider.setAttribute("aria-valuetext", `${writeTime(this.time)} s`)
     if (this.picture.is_glimpse) return
-    this.totals.innerHTML = [["deliveries", 0, "deliveries"], ["transmissions", 0, "transmissions"], ["energy", 1, "mJ radio"]]
-      .map(([name, digits, said]) => `<span><b>${total(name, digits)}</b> ${said}</span>`)
-      .join("")
+    /** @type {[string, number, string][]} */
+    const counts = [["deliveries", 0, "deliveries"], ["transmissions", 0, "transmissions"], ["energy", 1, "mJ radio"]]
+    this.totals.innerHTML = counts.map(([name, digits, said]) => `<span><b>${total(name, digits)}</b> ${said}</span>`).join("")
   }
 
   writeSide() {

@@ -15,6 +15,7 @@ function crc32(bytes) {
 function pngWithRecord(url) {
   const png = Uint8Array.from(atob(url.slice(url.indexOf(",") + 1)), (letter) => letter.charCodeAt(0))
   const record = document.querySelector("script.workbench-record")
+  /** @type {BlobPart[]} */
   const parts = [png]
   if (record) {
     const content = new TextEncoder().encode(`tEXtworkbench-record\0${record.textContent}`)

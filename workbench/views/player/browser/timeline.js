@@ -6,6 +6,8 @@ const RIGHT = 10
 
 // A canvas for what stands still, one for the cursor, and what pointers do to both: a press goes to a time.
 class TimeBox {
+  paintStill(_brush) {} // by subclasses
+
   constructor(player, parent, className, said) {
     this.player = player
     this.box = element("div", `wb-time ${className}`, parent)
@@ -163,7 +165,10 @@ class Timeline extends TimeBox {
       if (x < LEFT || x > this.width) continue
       const look = lookOf(layer, i)
       let taken = found.get(look)
-      if (!taken) found.set(look, (taken = new Uint8Array(columns * Math.ceil(this.height))))
+      if (!taken) {
+        taken = new Uint8Array(columns * Math.ceil(this.height))
+        found.set(look, taken)
+      }
       taken[Math.floor(this.y(row[node[i]])) * columns + Math.floor(x)] = 1
     }
     return found
@@ -191,6 +196,8 @@ class Timeline extends TimeBox {
 
 // Counts over the whole run, as lines in steps.
 class CurvesBox extends TimeBox {
+  legend = null
+
   feed(curves) {
     this.curves = curves
     this.isStill = false

@@ -82,6 +82,8 @@ function countsAt(counts, node, tick) {
 
 // The table of messages: of all of them, but only the lines in sight are in the page.
 class MessageTable {
+  told = null // the frame whose bytes are shown
+
   constructor(player, parent) {
     this.player = player
     this.bar = element("div", "wb-message-bar", parent)
@@ -194,7 +196,8 @@ class MessageTable {
     for (const cell of cells) element("span", "", made, `${cell}`).title = cell
     const name = made.children[3]
     element("i", "", name).style.background = look.colour[this.player.isDark]
-    name.append((name.title = look.said))
+    name.title = look.said
+    name.append(look.said)
     made.addEventListener("click", () => this.player.pickFrame(row))
     return made
   }

@@ -1,0 +1,317 @@
+"""A decoder step by step, for a class: each packet, the matrix before it and after it, with all coefficients.
+
+    decoding_matrices(run, nodes)    the matrix of some nodes of a run after each of their innovative packets
+
+    steps = decoding_steps(3, 257, {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9])})
+    steps[0].is_innovative, steps[0].pivot
+    step_through(steps)      a slider over their drawings; where there is no kernel, the last of them
+
+Packets go through `workbench.coding.rlnc.Decoder` itself: what is drawn is what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.coding.fields import Field
+from workbench.coding.rlnc import Decoder
+from workbench.errors import ParameterError
+from workbench.protocols.coded_diffusion.views.ranks import Progress, progress
+from workbench.sim.rows import Columns
+from workbench.views import palette
+from workbench.views.carried import carries_record
+from workbench.views.drawing import Drawing, text_width
+from workbench.views.event import Event, of_event
+from workbench.views.stepper import Stepper
+
+MOST_SYMBOLS = 4
+MARGIN = 16.0
+NARROW = 12.0  # margin of the matrices of several nodes
+GUTTER = 26.0
+SMALL = 11.0
+ARROW = 56.0
+HEADER = 20.0
+
+Row = tuple[tuple[int, ...], tuple[int, ...]]
+PIVOT, ZERO, OTHER, INFORMATION, EMPTY = "pivot", "zero", "other", "information", "empty"
+_FILLS = {
+    PIVOT: palette.RANK_HIGH,
+    ZERO: palette.BACKGROUND,
+    OTHER: palette.RANK_LOW,
+    INFORMATION: palette.HOLDS,
+    EMPTY: palette.BACKGROUND,
+}
+_INKS = {PIVOT: palette.BACKGROUND, ZERO: palette.FAINT_TEXT}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One symbol of a matrix: what is written in it ("" for nothing) and what it is."""
+
+    text: str
+    look: str
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Cells in px; between the coefficients and the information vector lies a gap."""
+
+    width: float
+    height: float
+    text: float
+    gap: float = 7.0
+
+    @staticmethod
+    def of(texts: Sequence[str], text: float = 12.0, least: float = 24.0) -> Sizes:
+        """Sizes that hold all of these texts."""
+        widest = max((text_width(one, text) for one in texts), default=0.0)
+        return Sizes(max(least, widest + 10), max(least, 2 * text), text)
+
+    def block(self, rows: int, columns: int, symbols: int) -> tuple[float, float]:
+        """Width and height of a matrix of so many rows, coefficients, and symbols of information."""
+        return (columns + symbols) * self.width + (self.gap if symbols else 0), rows * self.height
+
+
+def draw_matrix(
+    drawing: Drawing, x: float, y: float, rows: Sequence[Sequence[Cell]], sizes: Sizes, columns: int, fresh: int = -1
+) -> None:
+    """Draw rows of cells from an upper left corner; the first ``columns`` are coefficients, row ``fresh`` is framed."""
+    for index, row in enumerate(rows):
+        top = y + index * sizes.height
+        for place, cell in enumerate(row):
+            left = x + place * sizes.width + (sizes.gap if place >= columns else 0)
+            look = {"fill": _FILLS[cell.look], "stroke": palette.GRID if cell.look == EMPTY else palette.LINK_GOOD}
+            drawing.polygon(_corners(left, top, sizes.width, sizes.height), width=0.8, **look)
+            ink = _INKS.get(cell.look, palette.TEXT)
+            at = left + sizes.width / 2, top + sizes.height / 2 + 0.36 * sizes.text
+            drawing.text(*at, cell.text, size=sizes.text, anchor="middle", colour=ink, bold=cell.look == PIVOT)
+    if fresh >= 0:  # last, or the next row would cover its lower edge
+        width, _ = sizes.block(1, columns, len(rows[fresh]) - columns)
+        corners = _corners(x - 1, y + fresh * sizes.height, width + 2, sizes.height)
+        drawing.polygon(corners, stroke=palette.LOST, width=2)
+
+
+def _corners(x: float, y: float, width: float, height: float) -> tuple[tuple[float, float], ...]:
+    return (x, y), (x + width, y), (x + width, y + height), (x, y + height)
+
+
+def empty_rows(count: int, columns: int) -> list[list[Cell]]:
+    """Rows that are still to come."""
+    return [[Cell("", EMPTY)] * columns for _ in range(count)]
+
+
+def matrix_cells(generation_size: int, pivots: Sequence[int]) -> list[list[str]]:
+    """What pivots tell of a matrix in reduced row echelon form: for each row its cells, "1", "0" or "" (unknown)."""
+    others = set(pivots)
+    return [
+        [
+            "1" if column == pivot else "0" if column < pivot or column in others else ""
+            for column in range(generation_size)
+        ]
+        for pivot in sorted(pivots)
+    ]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a packet did to a decoder.
+
+    packet: its (encoding vector, information vector) as symbols; before, after: the decoder's rows in the same form, in
+    the order of their pivots; pivot: the column of the new row's pivot, None for a packet that was not innovative.
+    """
+
+    name: str
+    number: int
+    of: int
+    field: Field
+    generation_size: int
+    packet: Row
+    before: tuple[Row, ...]
+    after: tuple[Row, ...]
+    pivot: int | None
+
+    @property
+    def is_innovative(self) -> bool:
+        """Whether the packet raised the rank."""
+        return self.pivot is not None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the decoder has all chunks afterwards."""
+        return len(self.after) == self.generation_size
+
+    def verdict(self) -> str:
+        """What happened, in a sentence."""
+        if not self.is_innovative:
+            why = (
+                "the event is decoded already" if len(self.before) == self.generation_size else "it depends on the rows"
+            )
+            return f"{self.name} is not innovative: {why}, and it is dropped."
+        rank = f"rank {len(self.after)} of {self.generation_size}"
+        done = "; the matrix is the identity, the event is decoded." if self.is_complete else "."
+        return f"{self.name} is innovative: a pivot in column {(self.pivot or 0) + 1}, {rank}{done}"
+
+    def drawing(self) -> Drawing:
+        """The packet, and the matrix before and after it."""
+        return _draw(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {**self.drawing()._repr_mimebundle_(), "text/plain": self.verdict()}
+
+
+def decoding_steps(
+    generation_size: int, field: int, packets: Mapping[str, tuple[Sequence[int], Sequence[int] | bytes]]
+) -> tuple[Step, ...]:
+    """Put named packets into a decoder, and tell each step.
+
+    A packet is a `CodedPacket`, or (encoding vector, information vector) in symbols. Raises DecodeError for a vector
+    that is not of this generation or field, ParameterError if there are no packets.
+    """
+    if not packets:
+        raise ParameterError("decoding_steps: there are no packets; a name and (encoding vector, information) are one")
+    decoder = Decoder(generation_size, field, bulk=False)
+    steps = []
+    before: tuple[Row, ...] = ()
+    for number, (name, packet) in enumerate(packets.items(), 1):
+        vector, information = _symbols(decoder.field, packet)
+        is_innovative = decoder.add(vector, information)
+        after = tuple(_row(decoder, one, len(information)) for one in decoder.pivots)
+        pivot = decoder.arrivals[-1] if is_innovative else None
+        row = (vector, information)
+        steps.append(Step(name, number, len(packets), decoder.field, generation_size, row, before, after, pivot))
+        before = after
+    return tuple(steps)
+
+
+def _symbols(field: Field, packet: tuple[Sequence[int], Sequence[int] | bytes]) -> Row:
+    vector, information = packet
+    symbols = field.unpack(information) if isinstance(information, bytes) else information
+    return tuple(map(int, vector)), tuple(map(int, symbols))
+
+
+def _row(decoder: Decoder, pivot: int, symbols: int) -> Row:
+    packet = decoder.row(pivot)
+    return tuple(packet.encoding_vector), tuple(decoder.field.unpack(packet.information_vector, symbols))
+
+
+# Drawing
+
+
+def _draw(step: Step) -> Drawing:
+    size = step.generation_size
+    shown = min(len(step.packet[1]), MOST_SYMBOLS)
+    cells = [_cells(row, shown) for row in (step.packet, *step.before, *step.after)]
+    sizes = Sizes.of([cell.text for row in cells for cell in row])
+    wide, high = sizes.block(size, size, shown)
+    verdict, title = step.verdict(), f"Packet {step.number} of {step.of} over {step.field!r}"
+    width = max(2 * wide + ARROW + 2 * MARGIN, 1.08 * text_width(verdict, 12) + 2 * MARGIN, 420)
+    top = 78 + HEADER + sizes.height + 34
+    drawing = Drawing(width, top + high + MARGIN, title=title)
+    drawing.text(MARGIN, 26, title, size=15, bold=True)
+    drawing.text(MARGIN, 48, verdict, size=12, colour=palette.TEXT if step.is_innovative else palette.LOST)
+    after = MARGIN + wide + ARROW
+    left = MARGIN
+    drawing.text(left, 72, step.name, size=12, bold=True)
+    _header(drawing, left, 78, sizes, size, shown)
+    draw_matrix(drawing, left, 78 + HEADER, [_cells(step.packet, shown)], sizes, size)
+    for x, name, rows in ((left, "before", step.before), (after, "after", step.after)):
+        drawing.text(x, top - 8, name, size=12, bold=True)
+        matrix = [_cells(row, shown, pivots=True) for row in rows] + empty_rows(size - len(rows), size + shown)
+        fresh = _fresh(step) if name == "after" else -1
+        draw_matrix(drawing, x, top, matrix, sizes, size, fresh)
+    middle = top + high / 2
+    drawing.arrow(left + wide + 12, middle, after - 12, middle, head=10, colour=palette.OUTLINE, width=1.6)
+    return drawing
+
+
+def _header(drawing: Drawing, x: float, y: float, sizes: Sizes, size: int, symbols: int) -> None:
+    look = {"size": 11.0, "anchor": "middle", "colour": palette.FAINT_TEXT}
+    for column in range(size):
+        drawing.text(x + (column + 0.5) * sizes.width, y + 14, f"x{column + 1}", **look)
+    start = x + size * sizes.width + sizes.gap
+    drawing.text(start + symbols * sizes.width / 2, y + 14, "y", **look)
+
+
+def _fresh(step: Step) -> int:
+    if step.pivot is None:
+        return -1
+    return [next(i for i, one in enumerate(vector) if one) for vector, _ in step.after].index(step.pivot)
+
+
+def _cells(row: Row, symbols: int, pivots: bool = False) -> list[Cell]:
+    vector, information = row
+    first = next((index for index, one in enumerate(vector) if one), None) if pivots else None
+    looks = [PIVOT if index == first else OTHER if one else ZERO for index, one in enumerate(vector)]
+    cells = [Cell(str(one), look) for one, look in zip(vector, looks, strict=True)]
+    texts = [str(one) for one in information[:symbols]]
+    if len(information) > symbols:
+        texts[-1] = "…"
+    return cells + [Cell(text, INFORMATION) for text in texts]
+
+
+# Stepping
+
+
+def step_through(steps: Sequence[Step]) -> Stepper:
+    """A `Stepper` over the drawings of some steps."""
+    return Stepper([step.drawing() for step in steps], [step.name for step in steps], "packet")
+
+
+@carries_record
+def decoding_matrices(run: Any, nodes: Sequence[int], event: Event | None = None) -> Drawing:
+    """For each node its decoding matrix after each innovative packet, as far as the trace tells it.
+
+    Dark cells are pivots, light ones coefficients that a trace does not tell, others are 0. A node that heard the event
+    itself has no matrix. Raises ParameterError for an event that is not in the run or was not coded, or a node that is
+    not in the network.
+    """
+    spread = progress(run.trace, event)
+    size = spread.generation_size
+    unknown = [node for node in nodes if node not in run.scenario.topology]
+    if unknown or not nodes:
+        raise ParameterError(f"decoding_matrices: nodes is {list(nodes)!r}; some nodes of this network are wanted")
+    if not size:
+        raise ParameterError(f"decoding_matrices: event {spread.event} of this run was not coded")
+    side = float(np.clip(150 / size, 7, 20))
+    sizes = Sizes(side, side, 0.62 * side)
+    wide, high = sizes.block(size, size, 0)
+    label = max(text_width(f"node {node}", SMALL + 1) for node in nodes) + 26
+    drawing = Drawing(label + size * (wide + GUTTER) + NARROW, 8, title=f"decoding of event {spread.event}")
+    for node in nodes:
+        top, found = drawing.height, _packets(run.trace, spread, node)
+        drawing.height += high + 40 if found else 36
+        middle = top + (26 + high / 2 if found else 22)
+        drawing.text(NARROW, middle, f"node {node}", size=SMALL + 1, bold=True)
+        if not found:
+            note = "heard the event itself" if node in spread.held_us else "got no packet"
+            drawing.text(label, middle, note, size=SMALL, colour=palette.FAINT_TEXT)
+        for place, (time_us, pivots) in enumerate(found):
+            x, age_ms = label + place * (wide + GUTTER), (time_us - spread.made_us) / 1e3
+            drawing.text(x, top + 16, f"{age_ms:,.0f} ms", size=SMALL, colour=palette.FAINT_TEXT)
+            _matrix(drawing, x, top + 22, size, pivots, sizes)
+    return drawing
+
+
+def _matrix(drawing: Drawing, x: float, y: float, size: int, pivots: Sequence[int], sizes: Sizes) -> None:
+    looks = {"1": PIVOT, "0": ZERO, "": OTHER}
+    rows = [[Cell(cell, looks[cell]) for cell in row] for row in matrix_cells(size, pivots)]
+    fresh = sorted(pivots).index(pivots[-1])
+    draw_matrix(drawing, x, y, rows + empty_rows(size - len(rows), size), sizes, size, fresh)
+
+
+def _packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[int, ...]]]:
+    """(time, pivots in the order in which they came) after each innovative packet of a node."""
+    columns = of_event(Columns(trace), spread.event)
+    rows = columns.where(event="innovative")
+    rows = rows[columns["node"][rows] == node]
+    found: list[tuple[int, tuple[int, ...]]] = []
+    told = columns["time_us"][rows].tolist(), columns["value"][rows].tolist(), columns.text("detail", rows).tolist()
+    for time_us, rank, pivot in zip(*told, strict=True):
+        before = found[-1][1] if found and rank > 1 else ()
+        found = found if before else []
+        found.append((time_us, (*before, int(pivot))))
+    return found

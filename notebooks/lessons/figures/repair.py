@@ -1,0 +1,146 @@
+"""Repair in time: how many nodes have no key or another key than before the failure, and what arrives meanwhile.
+
+    arrivals(run)                        for each sample that was due: when it was published, and whether it came
+    repair_chart(run, from_s, until_s)   both as one figure over time
+
+Theory of operation
+    Down, orphans and re-keyed nodes are counted from the spans of `overlay.Overlay`. A sample is due to a subscription
+    that is open, at a sink that is up, when a reading that it matches is published; it came if it was ever delivered.
+    Shares are over all that was published within a step of ``every_s``, at its middle.
+
+Limits
+    A step in which nothing was due has no share, and breaks the line. `arrivals` compares each reading with each
+    subscription.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.attributes.model import matching_samples
+from workbench.attributes.text import parse
+from workbench.errors import ParameterError
+from workbench.protocols.tinymq.views.layers import COUNTS, repair_steps
+from workbench.protocols.tinymq.views.overlay import overlay_of
+from workbench.sim.rows import Columns
+from workbench.views import caption
+from workbench.views.carried import carries_record
+from workbench.views.chart import Series, line_chart
+from workbench.views.drawing import Drawing
+from workbench.views.figure import time_us_of
+from workbench.views.layers import Table
+from workbench.views.nodes import failing, subscribed
+
+WIDTH = 760
+STEPS = 30
+
+
+class Arrival(NamedTuple):
+    """A sample that a subscription should get, and whether it did."""
+
+    sink: int
+    number: int
+    publisher: int
+    reading: int
+    published_us: int
+    came: bool
+
+
+def arrivals(run: Any) -> list[Arrival]:
+    """All samples that were due, in order of publication."""
+    columns = Columns(run.trace)
+    duration_us = round(run.scenario.duration_s * 1e6)
+    down: dict[int, list[tuple[int, int]]] = {}
+    for node, start_us, end_us in _rows(failing(columns, duration_us), "node", "from_us", "until_us"):
+        down.setdefault(node, []).append((start_us, end_us))
+    subscriptions, wants = subscribed(columns, duration_us)
+    told = _rows(subscriptions, "node", "sequence", "from_us", "until_us", "text")
+    asked = [(*place, parse(wants[text])) for *place, text in told]
+    came = _came(columns)
+    found = []
+    rows = columns.where(event="published")
+    numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "sequence")]
+    for time_us, node, reading, text in zip(*numbers, columns.text("detail", rows).tolist(), strict=True):
+        attributes = parse(text)
+        for sink, number, from_us, until_us, wanted in asked:
+            is_up = not any(start <= time_us < end for start, end in down.get(sink, ()))
+            if from_us <= time_us < until_us and is_up and matching_samples(wanted, attributes):
+                arrived = (sink, number, node, reading) in came
+                found.append(Arrival(sink, number, node, reading, time_us, arrived))
+    return found
+
+
+def _rows(table: Table, *names: str) -> list[tuple[int, ...]]:
+    return list(zip(*[table[name].tolist() for name in names], strict=True))
+
+
+def _came(columns: Columns) -> set[tuple[int, int, int, int]]:
+    rows = columns.where(event="delivered")
+    numbers = [columns[name][rows].tolist() for name in ("node", "value", "origin", "sequence")]
+    return set(zip(*numbers, strict=True))
+
+
+@carries_record
+def repair_chart(
+    run: Any, from_s: float = 0.0, until_s: float | None = None, every_s: float | None = None, width: int = WIDTH
+) -> Drawing:
+    """Counts of nodes, and below them the share of what was due that came, over the same time.
+
+    ``every_s``: how long a step of the shares is (None: a thirtieth of the time). Raises ParameterError for times
+    outside of the run, or a run without an overlay.
+    """
+    end_s = time_us_of(run, until_s, "repair_chart") / 1e6
+    if not 0 <= from_s < end_s:
+        raise ParameterError(f"repair_chart: from_s is {from_s!r}; it must be a time from 0 to before {end_s:g} s")
+    every_s = (end_s - from_s) / STEPS if every_s is None else every_s
+    if not every_s > 0:
+        raise ParameterError(f"repair_chart: every_s is {every_s!r}; it must be a time above 0")
+    counts = _counts(repair_steps(overlay_of(run)), from_s, end_s)
+    shares = _shares(arrivals(run), from_s, end_s, every_s)
+    x_label = "time (s)"
+    title = f"{caption.title(run)}: repair"
+    upper = line_chart(counts, title=title, y_label="nodes", x_label=x_label, width=width, height=270)
+    note = f"by when it was published, in steps of {every_s:.3g} s"
+    lower = line_chart(
+        [shares], y_label="share of what was due", y_range=(0, 1), x_label=x_label, width=width, height=230, note=note
+    )
+    drawing = Drawing(width, upper.height + lower.height, title=title)
+    drawing.add(upper, 0, 0)
+    drawing.add(lower, 0, upper.height)
+    return drawing
+
+
+def _counts(steps: dict[str, np.ndarray], from_s: float, end_s: float) -> list[Series]:
+    """Lines that go level and then up or down, not aslant."""
+    times_s = steps["time_us"] / 1e6
+    first = max(int(np.searchsorted(times_s, from_s, "right")) - 1, 0)
+    last = int(np.searchsorted(times_s, end_s, "right"))
+    found = []
+    for name, said in COUNTS.items():
+        xs, ys = [from_s], [float(steps[name][first])]
+        for time_s, count in zip(
+            times_s[first + 1 : last].tolist(), steps[name][first + 1 : last].tolist(), strict=True
+        ):
+            if count != ys[-1]:
+                xs += [time_s, time_s]
+                ys += [ys[-1], float(count)]
+        found.append(Series(said, [*xs, end_s], [*ys, ys[-1]]))
+    return found
+
+
+def _shares(found: list[Arrival], from_s: float, end_s: float, every_s: float) -> Series:
+    count = max(1, math.ceil((end_s - from_s) / every_s - 1e-9))
+    edges = [from_s + every_s * index for index in range(count + 1)]
+    times = np.array([one.published_us / 1e6 for one in found])
+    came = np.array([one.came for one in found], dtype=float)
+    shares = []
+    for start, end in pairwise(edges):
+        here = (times >= start) & (times < end) if len(found) else np.zeros(0, dtype=bool)
+        shares.append(float(came[here].mean()) if here.any() else math.nan)
+    middles = [(start + end) / 2 for start, end in pairwise(edges)]
+    # Points without a value at both ends give the axis the range of the figure above.
+    return Series("delivered", [from_s, *middles, end_s], [math.nan, *shares, math.nan])

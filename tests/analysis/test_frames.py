@@ -1,0 +1,178 @@
+"""The frames of a run, which is played once more to have them."""
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from tests.talker import Talker, TalkerNode, both_ways, play, say
+from workbench.analysis import frames as frames_module
+from workbench.errors import ParameterError, ScenarioError
+from workbench.sim.kernel import Kernel
+from workbench.sim.run import Run
+
+LINE = both_ways((0, 1), (1, 2))
+WORKLOAD = [wb.subscribe(0, "TEMP GE 20"), wb.publish([5, 8], "TEMP IS 26", every_s=1), wb.outage(4, 2.5, 4)]
+GRID = wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), WORKLOAD, wb.Radio(loss=0.2), duration_s=5)
+BUSY = {"collisions": True, "csma": True, "retries": 3, "loss": 0.3}
+LAST_MOMENT = [say(0, 1, size=100, start_s=0.9999), say(2, size=30, start_s=0.99999)]
+
+
+def sent(run):
+    """(row, time_us, node, peer, message) of the rows "sent" of a trace."""
+    return [
+        (place, row["time_us"], row["node"], row["peer"], row["message"])
+        for place, row in enumerate(run.trace.to_pylist())
+        if row["event"] == "sent"
+    ]
+
+
+def told(table):
+    """The same of a table of frames."""
+    return [tuple(row.values())[:-1] for row in table.to_pylist()]
+
+
+def is_of_its_row(run, table):
+    """Whether each frame has the size and the label that its row of the trace has."""
+    rows = run.trace.to_pylist()
+    describe = run.scenario.protocol.kind_of_node().describe
+    return all(
+        (len(one["frame"]), describe(one["frame"], one["peer"] == -1))
+        == (rows[one["row"]]["size_B"], tuple(rows[one["row"]][name] for name in ("message", "origin", "sequence")))
+        for one in table.to_pylist()
+    )
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        GRID.run(engine="reference"),
+        GRID.replace(protocol=wb.Diffusion(), radio=wb.Radio(retries=2, loss=0.2)).run(engine="reference"),
+        play(LINE, [say(0, 1, count=5), say(2, count=5), say(1, 0, size=90)], **BUSY),
+        play(LINE, LAST_MOMENT, duration_s=1),
+    ],
+    ids=["outage and loss", "unicast", "csma", "frames behind the end"],
+)
+def test_each_row_sent_has_its_frame(run):
+    table = run.frames()
+    assert told(table) == sent(run) and len(table) >= 2
+    assert is_of_its_row(run, table)
+    assert table.column_names == ["row", "time_us", "node", "peer", "message", "frame"]
+
+
+def test_frames_end_behind_the_duration_too():
+    run = play(LINE, LAST_MOMENT, duration_s=1)
+    assert run.frames()["time_us"].to_pylist()[-1] > 1_000_000
+    assert run.frames(until_s=1).num_rows < run.frames().num_rows
+
+
+def test_frames_of_both_engines_and_of_motes_in_lockstep_are_the_same():
+    reference, fast = GRID.run(engine="reference"), GRID.run(engine="fast")
+    assert fast.engine == "fast" and fast.frames().equals(reference.frames())
+    assert Run(GRID, "motes in lockstep", reference._recorder).frames().equals(reference.frames())
+
+
+def test_only_what_is_asked_for_is_there():
+    run = GRID.run(engine="reference")
+    whole = run.frames().to_pylist()
+    assert run.frames(most=7).to_pylist() == whole[:7]
+    assert run.frames(until_s=2.5).to_pylist() == [one for one in whole if one["time_us"] <= 2_500_000]
+    some = [whole[11]["row"], whole[3]["row"], whole[11]["row"]]
+    assert run.frames(some).to_pylist() == [whole[3], whole[11]]
+    assert run.frames(rows=(row for row in some), most=1).to_pylist() == [whole[3]]
+    assert run.frames(pa.array(some), until_s=0).num_rows == 0
+    assert run.frames([]).schema == run.frames(most=0).schema == run.frames().schema
+
+
+def test_a_run_is_played_no_further_than_its_frames_are_wanted(monkeypatch):
+    run = GRID.run(engine="reference")
+    ended = []
+    play_until = Kernel.play_until
+
+    def until(kernel, time_us):
+        ended.append(time_us)
+        play_until(kernel, time_us)
+
+    monkeypatch.setattr(Kernel, "play", lambda *_: pytest.fail("played to the end"))
+    monkeypatch.setattr(Kernel, "play_until", until)
+    last_us = run.frames(most=7)["time_us"].to_pylist()[-1]
+    assert ended == [last_us] and last_us < 2_000_000
+
+
+def test_many_frames_are_kept_in_batches(monkeypatch):
+    run = GRID.run(engine="reference")
+    whole = run.frames()
+    monkeypatch.setattr(frames_module, "_FRAMES_PER_BATCH", 5)
+    assert run.frames()["frame"].num_chunks == -(-len(whole) // 5) > 2
+    assert run.frames().to_pylist() == whole.to_pylist()
+
+
+def test_a_run_in_which_nothing_is_sent_has_no_frames():
+    run = play(LINE, [])
+    assert run.frames().num_rows == 0 and run.frames().schema == GRID.run().frames().schema
+
+
+def test_a_live_run_has_no_frames():
+    live = Run(GRID, "motes", GRID.run(engine="reference")._recorder)
+    with pytest.raises(ScenarioError, match="a live run on motes cannot be played again"):
+        live.frames()
+
+
+def test_a_run_without_a_trace_has_no_frames():
+    with pytest.raises(ScenarioError, match='record="trace"'):
+        GRID.run(record="metrics").frames()
+
+
+class LaterNode(TalkerNode):
+    """A node that can be made to change its mind between runs."""
+
+    change = staticmethod(lambda frames: frames)
+
+    def take_frames(self):
+        return LaterNode.change(TalkerNode.take_frames(self))
+
+
+class Later(Talker):
+    node = LaterNode
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda frames: [(to, frame + b"!") for to, frame in frames],
+            "frame 0 was 50 bytes from node 0 to node 1 at .*and now is 51 bytes",
+        ),
+        (
+            lambda frames: [(None, frame) for _, frame in frames],
+            "frame 0 was 50 bytes from node 0 to node 1 .*and now is 50 bytes from node 0 to all",
+        ),
+        (lambda frames: [], "it had 2 frames, and now 0"),
+        (lambda frames: frames * 2 if frames[0][1][2] else frames, "it had 2 frames, and now more"),
+    ],
+    ids=["larger", "to others", "fewer", "more"],
+)
+def test_a_run_that_comes_out_otherwise_is_an_error(change, said, monkeypatch):
+    run = play(LINE, [say(0, 1, start_s=1), say(0, 1, start_s=2)], protocol=Later())
+    assert run.frames().num_rows == 2
+    monkeypatch.setattr(LaterNode, "change", staticmethod(change))
+    with pytest.raises(ScenarioError, match=said):
+        run.frames()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"rows": [0]}, 'row 0 of the trace is not "sent"'),
+        ({"rows": [-1]}, "row -1"),
+        ({"rows": [10**9]}, "row 1000000000"),
+        ({"rows": [0.5]}, "must be numbers of rows"),
+        ({"rows": ["a"]}, "must be numbers of rows"),
+        ({"until_s": -1}, "until_s is -1"),
+        ({"until_s": float("nan")}, "until_s is nan"),
+        ({"most": 1.5}, "most is 1.5"),
+        ({"most": -3}, "most is -3"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(asked, said):
+    with pytest.raises(ParameterError, match=said):
+        GRID.run(engine="reference").frames(**asked)

@@ -1,0 +1,245 @@
+"""Frames taken apart: of every protocol's runs, of any bytes, and of protocols outside of the package."""
+
+from functools import cache
+from importlib import import_module
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import workbench as wb
+from tests.talker import Talker, both_ways, play, say
+from workbench.attributes.event_bytes import CHECKSUM_B, sealed
+from workbench.errors import DecodeError, ParameterError
+from workbench.protocols.coded_diffusion import wire as coded_wire
+from workbench.protocols.diffusion import wire as diffusion_wire
+from workbench.protocols.dissection import NOT_READ, REFUSED, Field, cut, take_apart
+from workbench.protocols.flooding import wire as flooding_wire
+from workbench.protocols.gossip import wire as gossip_wire
+from workbench.protocols.tinymq import wire as tinymq_wire
+from workbench.public_names import PROTOCOLS
+
+TINYMQ = {"info", "ack", "join", "grant", "query", "event", "notification"}
+# Protocol, the messages that a small run of it sends.
+RUNS = {
+    "flooding": (wb.Flooding(), {"flood"}),
+    "gossip": (wb.Gossip(), {"flood"}),
+    "gossip of pieces": (wb.Gossip(pieces=3, forwarding_probability=0.9), {"piece"}),
+    "diffusion": (wb.Diffusion(), {"interest", "reinforcement", "data"}),
+    **{
+        f"coded diffusion over {order}": (
+            wb.CodedDiffusion(field=order, generation_size=3, bootstrap_factor=1),
+            {"event", "coded", "request"},
+        )
+        for order in coded_wire.FIELD_ORDERS
+    },
+    "tinymq": (wb.TinyMQ(roots=(0, 8)), TINYMQ),
+    "pub2sub": (wb.Pub2Sub(roots=(0, 8)), TINYMQ),
+    "printed": (wb.PrintedTinyMQ(roots=(0, 8)), TINYMQ),
+    "dps": (
+        wb.DPS(filter_bits=256, acknowledge=True),
+        {"subscription", "subscription ack", "publication", "acknowledgement"},
+    ),
+}
+# Protocols whose decoder refuses just what a field says is refused, or could not be read.
+DECODERS = {
+    "flooding": flooding_wire.decode,
+    "gossip": flooding_wire.decode,
+    "gossip of pieces": gossip_wire.decode,
+    "diffusion": diffusion_wire.decode,
+    **{name: coded_wire.decode for name in RUNS if name.startswith("coded")},
+    "tinymq": tinymq_wire.decode,
+}
+WORKLOAD = [
+    wb.subscribe([0, 5], "TEMP GE 20, TEMP LE 30", start_s=3),
+    wb.publish([3, 8], 'TEMP IS 25, PAYLOAD IS "so far, so good"', start_s=8, every_s=2),
+]
+
+
+@cache
+def sent(name):
+    """(frame, whether it is a broadcast, message) of what a small run sends, each once."""
+    run = wb.Scenario(wb.topology.grid(3, 3), RUNS[name][0], WORKLOAD, duration_s=12).run(engine="reference")
+    rows = run.frames().to_pylist()
+    return tuple(dict.fromkeys((row["frame"], row["peer"] == -1, row["message"]) for row in rows))
+
+
+def is_whole(dissection):
+    """Whether the leaves follow on each other and are all bytes, and each field is where its children are."""
+    leaves = list(dissection.leaves())
+    ends = [0, *(leaf.end for leaf in leaves)]
+    follow = [leaf.start for leaf in leaves] == ends[:-1] and ends[-1] == len(dissection.data)
+    return follow and all(map(is_where_it_should_be, [field for _, field in dissection.tree()]))
+
+
+def is_where_it_should_be(field):
+    """Whether a field is where its children are; only what says that a frame ends too soon has no bytes."""
+    if field.children:
+        return (field.start, field.end) == (field.children[0].start, field.children[-1].end)
+    return field.start < field.end or field.name == REFUSED
+
+
+def complaints(dissection):
+    """What a node would refuse the frame for."""
+    return [field for _, field in dissection.tree() if field.name in (NOT_READ, REFUSED) or " (refused: " in field.text]
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_each_public_protocol_says_how_its_frames_read(name):
+    (nothing,) = import_module(getattr(wb, name)().dissector).take_apart(b"", True)
+    assert nothing.name == REFUSED and nothing.start == nothing.end == 0
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_fields_of_a_runs_frames_are_all_of_their_bytes(name):
+    protocol, messages = RUNS[name]
+    assert {message for _, _, message in sent(name)} == messages
+    for frame, broadcast, _ in sent(name):
+        dissection = take_apart(protocol, frame, broadcast)
+        assert is_whole(dissection) and not complaints(dissection), str(dissection)
+        assert len(dissection.fields) >= 2
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_any_bytes_have_fields(name):
+    protocol = RUNS[name][0]
+    frames = [frame for frame, _, _ in sent(name)]
+
+    @settings(max_examples=60)
+    @given(st.data())
+    def any_bytes(data):
+        begin = data.draw(st.sampled_from(frames))
+        kept = begin[: data.draw(st.integers(0, len(begin)))]
+        frame = kept + data.draw(st.binary(max_size=30))
+        dissection = take_apart(protocol, frame, data.draw(st.booleans()))
+        assert is_whole(dissection) and dissection.data == frame
+        assert str(dissection).startswith(f"{len(frame)} bytes")
+        assert f"<b>{len(frame)} bytes" in dissection._repr_html_()
+
+    any_bytes()
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_what_a_node_refuses_is_said_and_nothing_else(name):
+    protocol = RUNS[name][0]
+    frames = [frame for frame, _, _ in sent(name)]
+
+    @settings(max_examples=200)
+    @given(st.data())
+    def refused(data):
+        frame = bytearray(data.draw(st.sampled_from(frames)))
+        for _ in range(data.draw(st.integers(0, 2))):
+            frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
+        if data.draw(st.booleans()) and name.startswith(("coded", "gossip of")):
+            frame = bytearray(sealed(bytes(frame[:-CHECKSUM_B])))  # else the checksum hides all other faults
+        if data.draw(st.integers(0, 5)) == 0:
+            frame = frame[: data.draw(st.integers(0, len(frame)))] + data.draw(st.binary(max_size=3))
+        try:
+            DECODERS[name](bytes(frame))
+            is_refused = False
+        except DecodeError:
+            is_refused = True
+        dissection = take_apart(protocol, bytes(frame))
+        assert bool(complaints(dissection)) == is_refused, str(dissection)
+
+    refused()
+
+
+def test_text_form_has_bytes_fields_and_words():
+    frame = flooding_wire.encode(flooding_wire.Flood(7, 300, 9, wb.parse('TEMP IS 26.5, PAYLOAD IS "many bytes"')))
+    assert str(take_apart(wb.Flooding(), frame)) == (
+        "29 bytes\n"
+        "0        46                         type                  flood\n"
+        "1–4      07 00 00 00                origin                node 7\n"
+        "5–8      2c 01 00 00                sequence              300\n"
+        "9–10     09 00                      ttl                   9 hops to live\n"
+        "11       02                         number of attributes  2\n"
+        '12–28                               attributes            TEMP IS 26.5, PAYLOAD IS "many bytes"\n'
+        "12–15                                 attribute 1         TEMP IS 26.5\n"
+        "12       33                             key               51: TEMP\n"
+        "13       01                             operator          1: IS\n"
+        "14–15    5a 0a                          value             2650: 26.5 °C\n"
+        '16–28                                 attribute 2         PAYLOAD IS "many bytes"\n'
+        "16       45                             key               69: PAYLOAD\n"
+        "17       01                             operator          1: IS\n"
+        "18       0a                             length            10 bytes\n"
+        "19–28    6d 61 6e 79 20 62 79 74 …      value             10 bytes"
+    )
+
+
+def test_where_a_frame_is_cut_off_the_rest_says_what_is_missing():
+    frame = flooding_wire.encode(flooding_wire.Flood(7, 300, 9, wb.parse("TEMP IS 26.5")))[:-1]
+    *_, attributes, rest = take_apart(wb.Flooding(), frame).fields
+    assert attributes.children[0].text == "cut off"
+    assert rest == Field(NOT_READ, 14, 15, "value takes 2 B, and 1 B are left")
+
+
+def test_attribute_that_is_none_says_why():
+    frame = flooding_wire.encode(flooding_wire.Flood(7, 0, 9, wb.parse("TEMP IS 26.5")))
+    for at, byte, why in ((12, 3, "key 3 is not one of 50-250"), (13, 9, "operators are 1-8"), (13, 4, "only IS")):
+        wrong = frame[:at] + bytes([byte]) + frame[at + 1 :]
+        (said,) = complaints(take_apart(wb.Flooding(), wrong))
+        assert why in said.text
+
+
+def test_byte_is_of_one_leaf():
+    dissection = take_apart(wb.Flooding(), flooding_wire.encode(flooding_wire.Flood(7, 0, 9, wb.parse("TEMP IS 1"))))
+    assert [dissection.field_at(at).name for at in (0, 4, 5, 15)] == ["type", "origin", "sequence", "value"]
+    with pytest.raises(IndexError, match="no byte 16"):
+        dissection.field_at(16)
+
+
+# Protocols outside of the package
+
+
+class Teller(Talker):
+    """A protocol in a module of its own, this one, which takes its frames apart."""
+
+    dissector = __name__
+
+
+def take_apart_here(frame, broadcast):
+    def read(cutter):
+        cutter.numbers("<HI", ("origin", "node {}"), ("sequence", "{}"))
+        cutter.octets("padding", cutter.end - cutter.at, lambda data: "broadcast" if broadcast else "unicast")
+
+    return cut(frame, read)
+
+
+def test_frame_of_a_protocol_that_does_not_say_how_it_reads_is_one_field():
+    run = play(both_ways((0, 1)), [say(0, size=20)])
+    frame = run.frames()["frame"][0].as_py()
+    assert take_apart(run, frame).fields == (Field("frame", 0, 20, "20 bytes"),)
+    assert take_apart(Talker(), b"").fields == ()
+
+
+def test_protocol_outside_of_the_package_takes_its_frames_apart(monkeypatch):
+    monkeypatch.setitem(globals(), "take_apart", take_apart_here)
+    monkeypatch.setitem(__import__("sys").modules, __name__, __import__("types").SimpleNamespace(**globals()))
+    frame = b"\x03\x00\x07\x00\x00\x00" + bytes(4)
+    run = play(both_ways((0, 1)), [say(0, 1, size=20)], protocol=Teller())
+    for of in (run, run.scenario, run.scenario.protocol):
+        fields = wb.take_apart(of, frame, broadcast=False).fields
+        assert [(field.name, field.text) for field in fields] == [
+            ("origin", "node 3"),
+            ("sequence", "7"),
+            ("padding", "unicast"),
+        ]
+
+
+def test_former_name_of_the_dissector_warns():
+    with pytest.warns(DeprecationWarning, match="Older.frame is now called dissector"):
+        older = type("Older", (Talker,), {"frame": "somewhere"})
+    assert older().dissector == "somewhere"
+
+
+@pytest.mark.parametrize("of", [wb.Flooding, None, "Flooding", 3])
+def test_what_has_no_protocol_is_refused(of):
+    with pytest.raises(ParameterError, match="must be a protocol, a scenario or a run"):
+        take_apart(of, b"")
+
+
+@pytest.mark.parametrize("frame", ["46", 5, None, [70]])
+def test_frame_that_is_no_bytes_is_refused(frame):
+    with pytest.raises(ParameterError, match="it must be bytes"):
+        take_apart(wb.Flooding(), frame)

@@ -1,0 +1,264 @@
+"""One account per expected reading: whether it was delivered, or the last step that the trace proves and its cause.
+
+    for account in accounts(run):
+        print(account.cause, account.node, account.rows)
+
+Theory of operation
+    A reading is followed by the frames that carry it (`analysis/evidence.py`). A broadcast reading ends where the
+    shortest way from its holders to the subscriber begins. Where messages have a path of their own, the protocol's
+    module (``explain`` of its class) follows them. Without a step the cause is "not_proven". The module may have
+
+    CARRIERS                             names of messages that carry readings; otherwise those that nodes originate
+    HARMLESS                             reasons of drops that end only a redundant copy; otherwise ("duplicate",)
+    last_step(evidence, pair, trail)     the `Step`, or None
+
+Limits
+    A reading may be lost in several places. Its account names one: of a broadcast the loss nearest to the subscriber,
+    otherwise the last. If rows cannot distinguish the copies for several subscribers, or a later row may show the
+    reading in transit, the cause is "not_proven".
+
+Cost
+    That of `workbench.analysis.expected`, a pass over the trace, and for each missing reading a scan of its rows.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.analysis.expected import NEVER, Expected, expected
+from workbench.analysis.steps import broadcast_step, routed_step
+from workbench.sim.rows import Columns
+
+# Each cause, and which rows prove it. X is the account's node, Y its neighbor, s the subscriber. "Had the reading": X
+# is the publisher and sent it on its way (originated), or X received a message that carries it.
+CAUSES: Mapping[str, str] = {
+    "delivered": "the row delivered at s",
+    "lost": "a row lost at Y with peer X, who had the reading; detail: link, collision or half_duplex",
+    "down": "a row lost at Y with peer X, detail down; without Y a row given_up at X, detail down",
+    "saturated": "a row given_up at X, detail channel_busy; or X was to send the reading, sent other frames, and ended",
+    "run_ended": "X was to send the reading, and no frame of X with it went out or was given up before the run ended",
+    "chance": "a row dropped at X, detail chance",
+    "ttl": "a row dropped at X, detail ttl or hops",
+    "filtered": "a row dropped at X, detail filter; or rows filtered before, and the row of what X did with the rest",
+    "evicted": "a row by which X evicted what was asked for on behalf of s, or a part of the reading",
+    "expired": "a row by which what X knew of s expired or was removed, before X had the reading",
+    "dropped": "a row dropped at X; detail: its reason",
+    "incomplete": "the last row innovative or received at X, who never held the whole reading",
+    "too_late": "the row received at s, and the row by which the subscription had ended or from which it follows",
+    "disconnected": "rows failed at the cut from X to Y: no path in time led from the publisher to s from time_us on "
+    "(the row published), or from s to the node of the other rows before time_us; detail: which of the two",
+    "not_asked": "the row published or received at X, which knew of no subscription of s by then",
+    "no_room": "the row interest_cached at X for s, before the row published or received, and no gradient set for s",
+    "no_base": "a row dropped at X, detail no_base: interests from Y that X could not apply, and none since",
+    "no_link": "no active links led from holders to s, and that of X to Y was not active, by its last row link_set "
+    "before (detail: its state; never: without a row)",
+    "no_place": "X had the reading and had no key, by its last row key_set, if there is one",
+    "not_matched": "the rows event_matched at X, where no query of s was stored by then",
+    "not_forwarded": "the first row received at X, which sent nothing of the reading afterwards",
+    "no_way_on": "the row received at X from Y, and the row gradient_set: the gradients of X for s led back to Y alone",
+    "not_proven": "no rows",
+}
+# Causes that say that something did not happen: an outage that made it impossible says more.
+_ABSENCES = frozenset(("not_asked", "no_link", "no_place", "not_matched", "not_forwarded", "expired", "no_room"))
+_LOOK_EVERY = 16
+
+
+class Reading(NamedTuple):
+    """A reading, as rows "published" identify it: the publisher, and the number that it gave the reading."""
+
+    publisher: int
+    number: int
+
+
+class Account(NamedTuple):
+    """What became of a reading that a subscription expected.
+
+    reading, published_us           the reading, and when it was published
+    subscriber, subscription        the node that subscribed, and the subscription's number there
+    delivered_us                    when it was first delivered, or None
+    cause                           a key of CAUSES
+    node, neighbor                  where the last proven step was, and to whom; None where there is no neighbor
+    time_us                         when that was
+    detail                          the reason in the row, or ""
+    rows                            indices of the rows of the trace that prove it, ascending
+    """
+
+    reading: Reading
+    published_us: int
+    subscriber: int
+    subscription: int
+    delivered_us: int | None
+    cause: str
+    node: int
+    neighbor: int | None
+    time_us: int
+    detail: str
+    rows: tuple[int, ...]
+
+
+def accounts(run: Any) -> list[Account]:
+    """Return an account for each reading that a subscription expected, in order of subscription and time.
+
+    Raises ScenarioError if the run kept no trace.
+    """
+    rows = Columns(run.trace)
+    found = expected(run.scenario, rows)
+    pairs = found.pairs.those(found.pairs.hops >= 0)
+    done = _delivered(rows, found, pairs.those(pairs.delivery != NEVER))
+    done += missing(run, found)
+    return sorted(done, key=lambda account: (account.subscriber, account.subscription, account.published_us))
+
+
+def missing(
+    run: Any, found: Expected | None = None, most: int | None = None, look: Callable[[], Any] = bool
+) -> list[Account]:
+    """Return the accounts of the readings that were not delivered, in the order in which they were published.
+
+    ``found``: what `expected` returned for this run. ``most``: only the last so many. ``look`` is called now and then;
+    an error that it raises ends the search.
+    """
+    found = found or expected(run.scenario, Columns(run.trace))
+    pairs = found.missing
+    order = np.argsort(found.publications.time_us[pairs.publication], kind="stable")
+    pairs = pairs.those(order[max(0, len(order) - (len(order) if most is None else most)) :])
+    if not len(pairs.publication):
+        return []
+    evidence, last_step = _evidence(run.scenario, run.trace)
+    in_vain = _pairs(evidence, found, pairs)
+    evidence.follow({(pair.publisher, pair.number) for pair in in_vain})
+    made = []
+    for index, pair in enumerate(in_vain):
+        if index % _LOOK_EVERY == 0:
+            look()
+        made.append(_account(evidence, pair, last_step))
+    return made
+
+
+# Delivered
+
+
+def _delivered(trace: Columns, found: Expected, pairs: Any) -> list[Account]:
+    rows = trace.where(event="delivered")[pairs.delivery]
+    asked, published = found.subscriptions, found.publications
+    columns = (
+        published.node[pairs.publication],
+        published.number[pairs.publication],
+        published.time_us[pairs.publication],
+        asked.node[pairs.subscription],
+        asked.number[pairs.subscription],
+        trace["time_us"][rows],
+        rows,
+    )
+    return [
+        Account(Reading(publisher, number), time, node, one, at, "delivered", node, None, at, "", (row,))
+        for publisher, number, time, node, one, at, row in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+# Missing
+
+
+def module_of(scenario: Any) -> Any:
+    """Return the module ``explain`` of the scenario's protocol, or None."""
+    name = scenario.protocol.explain
+    return importlib.import_module(name) if name else None
+
+
+def _evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, Callable]:
+    module = module_of(scenario)
+    harmless = getattr(module, "HARMLESS", ("duplicate",))
+    evidence = Evidence(scenario, table, getattr(module, "CARRIERS", ()), harmless)
+    default = broadcast_step if scenario.protocol.disseminates else routed_step
+    return evidence, getattr(module, "last_step", default)
+
+
+def _pairs(evidence: Evidence, found: Expected, pairs: Any) -> list[Pair]:
+    asked, published = found.subscriptions, found.publications
+    # A number that is used again stands for its last publication, as in the metrics.
+    rows = {(row.node, row.sequence): row for row in evidence.of("published")}
+    begins = {(row.node, row.sequence): row for row in evidence.of("subscribed")}
+    ends = {(row.node, row.sequence): row for row in reversed(evidence.of("unsubscribed"))}
+    columns = (
+        published.node[pairs.publication],
+        published.number[pairs.publication],
+        asked.node[pairs.subscription],
+        asked.number[pairs.subscription],
+        np.minimum(asked.last_us[pairs.subscription], evidence.end_us),
+    )
+    return [
+        Pair(publisher, number, node, rows[publisher, number], begins[node, one], ended_us, ends.get((node, one)))
+        for publisher, number, node, one, ended_us in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def _account(evidence: Evidence, pair: Pair, last_step: Callable) -> Account:
+    trail = evidence.trail(pair.publisher, pair.number)
+    step = _at_subscriber(evidence, pair, trail) or last_step(evidence, pair, trail)
+    if step is None or step.cause in _ABSENCES:
+        step = _disconnected(evidence, pair, step) or step
+    if step is None:
+        step = Step("not_proven", pair.publisher, None, pair.published.time_us, "", ())
+    proof = step.rows
+    if step.cause in _ABSENCES and step.node == pair.publisher:
+        proof = (pair.published, *proof)
+    rows = tuple(sorted({row.position for row in proof}))
+    reading = Reading(pair.publisher, pair.number)
+    here = reading, pair.published.time_us, pair.subscriber, pair.subscribed.sequence, None
+    return Account(*here, step.cause, step.node, step.neighbor, step.time_us, step.detail, rows)
+
+
+def _at_subscriber(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return why the subscriber held the whole reading and did not deliver it, if it did."""
+    held = trail.at("held", pair.subscriber)
+    if held and pair.subscriber != pair.publisher:
+        first = held[0]
+        if first.time_us >= pair.ended_us:
+            proof = pair.ended or pair.subscribed
+            return Step("too_late", pair.subscriber, None, first.time_us, "", (proof, first))
+    return None
+
+
+def _disconnected(evidence: Evidence, pair: Pair, step: Step | None) -> Step | None:
+    """Return the outages, or missing arcs, because of which nothing could pass between publisher and subscriber."""
+    end_us = min(pair.ended_us, evidence.end_us)
+    reached = evidence.reached(pair.publisher, pair.published.time_us, end_us)
+    if pair.subscriber not in reached:
+        until = pair.published.time_us, end_us
+        return _cut(evidence, reached, pair.subscriber, pair, until, "to the subscriber", (pair.published,))
+    if step is None or evidence.scenario.protocol.disseminates:
+        return None
+    asked = evidence.reached(pair.subscriber, pair.subscribed.time_us, step.time_us)
+    if step.node not in asked:
+        until = step.time_us, step.time_us
+        before = tuple(row for row in step.rows if row.time_us <= step.time_us)
+        return _cut(evidence, asked, step.node, pair, until, "from the subscriber", before)
+    return None
+
+
+def _cut(
+    evidence: Evidence,
+    reached: Mapping[int, int],
+    goal: int,
+    pair: Pair,
+    times_us: tuple[int, int],
+    detail: str,
+    proof: tuple[Row, ...],
+) -> Step:
+    """Return the step of a cut; ``times_us``: time of the step, and end of the period in which the cut must hold."""
+    cut = list(evidence.crossings(reached, goal))
+    outages = {
+        row.position: row
+        for node, from_us in reached.items()
+        for neighbor in evidence.graph.successors(node)
+        if neighbor not in reached
+        for row in evidence.outages_between(node, neighbor, from_us, times_us[1])
+    }
+    here = pair.publisher if detail == "to the subscriber" else pair.subscriber
+    node, neighbor = (cut[0][0], cut[0][1]) if cut else (here, None)
+    return Step("disconnected", node, neighbor, times_us[0], detail, (*proof, *outages.values()))

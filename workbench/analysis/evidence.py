@@ -1,0 +1,381 @@
+"""The rows of a trace as evidence: by event, and by the reading that they carry.
+
+    evidence = Evidence(scenario, table, carriers, harmless)    the whole trace
+    evidence.follow({(publisher, number)})                      collect the rows of these readings, all at once
+    evidence.trail(publisher, number)                           the rows of one of them
+    Step                                                        what rows prove of it
+
+A protocol's module `explain` follows a reading with these. Rows are known by their index in the trace.
+
+Cost
+    One pass over the trace and a sort of the rows that carry readings; for each trail a slice of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.columns import argsort, first_rows, shared_keys
+from workbench.sim.rows import Columns, Row
+
+_FOLLOWED = [
+    "originated",
+    "sent",
+    "received",
+    "lost",
+    "given_up",
+    "dropped",
+    "forwarded",
+    "held",
+    "delivered",
+    "filtered",
+    "innovative",
+    "event_matched",
+]
+
+
+class Step(NamedTuple):
+    """The last proven step of a reading: a key of `accounts.CAUSES`, where, to whom, when, why, and the proof.
+
+    ``neighbor``: None without one. ``rows``: the rows that prove it.
+    """
+
+    cause: str
+    node: int
+    neighbor: int | None
+    time_us: int
+    detail: str
+    rows: tuple[Row, ...]
+
+
+class Pair(NamedTuple):
+    """A reading and a subscription that expected it in vain; ``published`` and ``subscribed``: their rows."""
+
+    publisher: int
+    number: int
+    subscriber: int
+    published: Row
+    subscribed: Row
+    ended_us: int  # when the subscription ended, or the end of the run
+    ended: Row | None  # the row "unsubscribed", if there is one
+
+
+class Trail:
+    """The rows of the messages that carry one reading, in order of time; ``holders``: node -> the row that shows it.
+
+    A holder is the publisher, once it has sent the reading on its way, or a node that received a message with it.
+    """
+
+    def __init__(self, columns: Columns, indices: np.ndarray, harmless: Collection[str]) -> None:
+        self._columns = columns
+        self._indices = indices
+        self._harmless = frozenset(harmless)
+        self._of: dict[str, list[Row]] = {}
+        self._losses: dict[int, dict[int, Row]] = {}
+
+    def of(self, event: str) -> list[Row]:
+        """Return the rows of an event."""
+        if event not in self._of:
+            self._of[event] = self._columns.listed(self._where(event))
+        return self._of[event]
+
+    def _where(self, event: str) -> np.ndarray:
+        return self._columns.where(self._indices, event=event)
+
+    def at(self, event: str, node: int) -> list[Row]:
+        """Return the rows of an event at a node."""
+        return [row for row in self.of(event) if row.node == node]
+
+    def only(self, message: str) -> Trail:
+        """Return the rows of messages of one name."""
+        return Trail(self._columns, self._columns.where(self._indices, message=message), self._harmless)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """All rows that are followed, in order."""
+        return self._columns.listed(self._indices)
+
+    def those(self, positions: Collection[int]) -> Trail:
+        """Return the rows at some positions of the trace."""
+        return Trail(self._columns, self._indices[np.isin(self._indices, list(positions))], self._harmless)
+
+    @cached_property
+    def drops(self) -> list[Row]:
+        """The rows "dropped" whose reason is not harmless."""
+        return [row for row in self.of("dropped") if row.detail not in self._harmless]
+
+    @cached_property
+    def holders(self) -> dict[int, Row]:
+        """Node -> the first row that shows it with the reading."""
+        received = self._where("received")
+        firsts = received[first_rows(self._columns["node"][received])]
+        holders = {row.node: row for row in reversed(self._columns.listed(firsts))}
+        holders.update((row.node, row) for row in reversed(self.of("originated")))
+        return holders
+
+    @cached_property
+    def arrivals(self) -> dict[tuple[int, int], Row]:
+        """(Sender, receiver) -> the last row "received" of a frame that the receiver did not drop as a copy."""
+        return {
+            (row.peer, row.node): row
+            for row in self.of("received")
+            if (row.node, row.peer, row.time_us) not in self.repeated
+        }
+
+    @cached_property
+    def repeated(self) -> set[tuple[int, int, int]]:
+        """(Receiver, sender, time) of frames that the receiver dropped as copies."""
+        return {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
+
+    def losses(self, sender: int) -> dict[int, Row]:
+        """Return receiver -> the last row "lost" of a sender's frames, if the receiver got none of them."""
+        if sender not in self._losses:
+            received, lost = (self._where(event) for event in ("received", "lost"))
+            peer, node = self._columns["peer"], self._columns["node"]
+            got = set(node[received[peer[received] == sender]].tolist())
+            rows = self._columns.listed(lost[peer[lost] == sender])
+            self._losses[sender] = {row.node: row for row in rows if row.node not in got}
+        return self._losses[sender]
+
+    def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
+        """Return the last proven end of the reading at a node that held it, or None.
+
+        ``neighbors``: those to which a frame counts; None for all. An end counts if none of them received the reading
+        from the node afterwards.
+        """
+        arrived = [
+            row.position
+            for (sender, receiver), row in self.arrivals.items()
+            if sender == node and (neighbors is None or receiver in neighbors)
+        ]
+        steps = [
+            Step("down" if row.detail == "down" else "lost", node, row.node, row.time_us, row.detail, (row,))
+            for receiver, row in self.losses(node).items()
+            if neighbors is None or receiver in neighbors
+        ]
+        steps += [dropped(row) for row in self.drops if row.node == node]
+        if not arrived:  # Else it may be a repetition of a frame that had come.
+            steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
+        last = max(steps, key=lambda step: step.rows[-1].position, default=None)
+        return None if last is None or last.rows[-1].position < max(arrived, default=-1) else last
+
+
+CAUSE_OF_DROP = {"filter": "filtered", "chance": "chance", "ttl": "ttl", "hops": "ttl", "evicted": "evicted"}
+
+
+def dropped(row: Row) -> Step:
+    """Return the step that a row "dropped" proves."""
+    return Step(CAUSE_OF_DROP.get(row.detail, "dropped"), row.node, None, row.time_us, row.detail, (row,))
+
+
+def given_up(row: Row) -> Step:
+    """Return the step that a row "given_up" proves."""
+    cause = "down" if row.detail == "down" else "saturated"
+    return Step(cause, row.node, None, row.time_us, row.detail, (row,))
+
+
+class Evidence:
+    """The trace of a run.
+
+    ``carriers``: names of messages that carry readings; () for those that originate them. ``harmless``: reasons of
+    drops that do not end a reading, because the node has it already or needs no more of it.
+    """
+
+    def __init__(self, scenario: Any, table: pa.Table, carriers: Collection[str], harmless: Collection[str]) -> None:
+        self.scenario = scenario
+        self.graph = scenario.topology
+        self.columns = Columns(table)
+        self._of: dict[str, list[Row]] = {}
+        self._by_node: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._at: dict[tuple, list[Row]] = {}
+        self._once: dict[tuple, Any] = {}
+        self._carriers, self._harmless = carriers, frozenset(harmless)
+        self._trails: dict[tuple[int, int], Trail] = {}
+        self._reached: dict[tuple[int, int, int], dict[int, int]] = {}
+        self.end_us = round(scenario.duration_s * 1e6)
+
+    # Rows
+
+    def of(self, event: str) -> list[Row]:
+        """Return all rows of an event."""
+        if event not in self._of:
+            self._of[event] = self.columns.of(event)
+        return self._of[event]
+
+    def by(self, event: str, key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+        """Return the rows of an event by a key, in order."""
+        found: dict[Any, list[Row]] = {}
+        for row in self.of(event):
+            found.setdefault(key(row), []).append(row)
+        return found
+
+    def at(self, event: str, node: int, **equal: int) -> list[Row]:
+        """Return the rows of an event at a node, whose other columns are equal to these numbers."""
+        key = event, node, *equal.values()
+        if key not in self._at:
+            self._at[key] = self._select(event, node, equal)
+        return self._at[key]
+
+    def _select(self, event: str, node: int, equal: Mapping[str, int]) -> list[Row]:
+        some = self._indices(event, node)
+        for name, number in equal.items():
+            some = some[self.columns[name][some] == number]
+        return self.columns.listed(some)
+
+    def _indices(self, event: str, node: int) -> np.ndarray:
+        """Return the indices of the rows of an event at a node, ascending."""
+        if event not in self._by_node:
+            chosen = self.columns.where(event=event)
+            nodes = self.columns["node"][chosen]
+            order = argsort(nodes)
+            self._by_node[event] = chosen[order], nodes[order]
+        chosen, nodes = self._by_node[event]
+        return chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
+
+    def once(self, key: tuple, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` returned for a key when it was first asked for."""
+        if key not in self._once:
+            self._once[key] = make()
+        return self._once[key]
+
+    def sent_after(self, node: int, index: int) -> list[Row]:
+        """Return the last frame that a node sent after a row of the trace, as a list of at most one row."""
+        last = self._indices("sent", node)[-1:]
+        return self.columns.listed(last[last > index])
+
+    # Readings
+
+    def follow(self, readings: Collection[tuple[int, int]]) -> None:
+        """Collect the rows of these readings (publisher, number)."""
+        columns = self.columns
+        originated = columns.where(event="originated")
+        wanted = set(readings)
+        own = list(columns.tuples(originated, "node", "value"))
+        originated = originated[np.array([reading in wanted for reading in own], bool)]
+        own = [reading for reading in own if reading in wanted]
+        some = columns.where(event=_FOLLOWED, message=self._carriers or columns.coded("message", originated)[1])
+        keys, messages = shared_keys(
+            (columns["origin"][some], columns["sequence"][some]),
+            (columns["origin"][originated], columns["sequence"][originated]),
+        )
+        is_wanted = np.isin(keys, messages)
+        some, keys = some[is_wanted], keys[is_wanted]
+        order = argsort(keys)
+        some, keys = some[order], keys[order]
+        first, last = np.searchsorted(keys, messages), np.searchsorted(keys, messages, side="right")
+        slices: dict[tuple[int, int], list[np.ndarray]] = {}
+        for reading, begin, end in zip(own, first.tolist(), last.tolist(), strict=True):
+            slices.setdefault(reading, []).append(some[begin:end])
+        for reading in wanted:
+            parts = slices.get(reading, [np.zeros(0, np.int64)])
+            rows = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+            self._trails[reading] = Trail(columns, rows, self._harmless)
+
+    def trail(self, publisher: int, number: int) -> Trail:
+        """Return the trail of a reading that was passed to `follow`; KeyError for any other."""
+        return self._trails[publisher, number]
+
+    # Outages
+
+    @cached_property
+    def outages(self) -> dict[int, list[tuple[int, int, Row]]]:
+        """Node -> (failed at, recovered at, row "failed") in order; an outage without an end lasts to the end."""
+        outages: dict[int, list[tuple[int, int, Row]]] = {}
+        ends = self.by("recovered", lambda row: row.node)
+        for row in self.of("failed"):
+            end = next(
+                (other.time_us for other in ends.get(row.node, ()) if other.position > row.position), self.end_us + 1
+            )
+            outages.setdefault(row.node, []).append((row.time_us, end, row))
+        return outages
+
+    def outage(self, node: int, time_us: int) -> Row | None:
+        """Return the row "failed" of the outage in which a node is at a time, or None."""
+        for first, last, row in self.outages.get(node, ()):
+            if first <= time_us < last:
+                return row
+        return None
+
+    def outages_between(self, node: int, neighbor: int, from_us: int, until_us: int) -> list[Row]:
+        """Return the rows "failed" of the outages of two nodes that overlap a time."""
+        return [
+            row
+            for one in (node, neighbor)
+            for first, last, row in self.outages.get(one, ())
+            if first <= until_us and last > from_us
+        ]
+
+    def up_from(self, node: int, time_us: int) -> int:
+        """Return the first time from ``time_us`` on at which a node is up; after the end of the run if it never is."""
+        for first, last, _ in self.outages.get(node, ()):
+            if first <= time_us < last:
+                time_us = last
+        return time_us
+
+    @cached_property
+    def _changes(self) -> np.ndarray:
+        times = {time for outages in self.outages.values() for outage in outages for time in outage[:2]}
+        return np.array(sorted(times), np.int64)
+
+    def reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
+        """Return node -> the earliest time at which anything sent by a node from a time on can have come there.
+
+        A frame takes no time here, and a node keeps what it has while it is down. So a node that is not in the result
+        cannot have been reached before ``until_us``.
+        """
+        # Only outages that begin or end tell two times apart.
+        first, last = np.searchsorted(self._changes, (from_us, until_us), side="right").tolist()
+        key = start, first, last
+        if key not in self._reached:
+            self._reached[key] = self._earliest(start, from_us, until_us)
+        return self._reached[key]
+
+    def _earliest(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
+        earliest: dict[int, int] = {}
+        waiting = [(from_us, start)]
+        while waiting:
+            time_us, node = heapq.heappop(waiting)
+            if node in earliest:
+                continue
+            earliest[node] = time_us
+            for neighbor in self.graph.successors(node):
+                if neighbor not in earliest:
+                    meeting_us = self._both_up(node, neighbor, time_us)
+                    if meeting_us <= until_us:
+                        heapq.heappush(waiting, (meeting_us, neighbor))
+        return earliest
+
+    def _both_up(self, one: int, other: int, time_us: int) -> int:
+        """Return the first time from a time on at which two nodes are up."""
+        while True:
+            later_us = self.up_from(other, self.up_from(one, time_us))
+            if later_us == time_us or later_us > self.end_us:
+                return later_us
+            time_us = later_us
+
+    # Paths
+
+    def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (holder, neighbor without it, hops from there to the goal) where the shortest way to the goal begins.
+
+        Breadth first from the goal, backwards, through nodes that do not hold the reading.
+        """
+        edge, seen, hops = [goal], {goal}, 0
+        found: list[tuple[int, int, int]] = []
+        while edge and not found:
+            before = []
+            for node in edge:
+                for sender in sorted(self.graph.predecessors(node)):
+                    if sender in holders:
+                        found.append((sender, node, hops))
+                    elif sender not in seen:
+                        seen.add(sender)
+                        before.append(sender)
+            edge, hops = before, hops + 1
+        yield from found

@@ -1,0 +1,104 @@
+"""Expected readings: each publication that a subscription should have received, and when it was delivered.
+
+The rule is that of the delivery ratio (`workbench.sim.metrics`), which counts where this module lists.
+
+Cost
+    That of the metrics, and an entry for each publication that each subscription expects.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.columns import find_last, ranges, split_rows, unique_inverse
+from workbench.sim.metrics.arrivals import arrivals
+from workbench.sim.metrics.deliveries import samples_of
+from workbench.sim.metrics.matching import Matching, matching_of
+from workbench.sim.metrics.paths import paths_of
+from workbench.sim.metrics.workload import Asked, Published, publications, spells, subscriptions
+from workbench.sim.rows import Columns
+
+NEVER = -1
+
+
+class Pairs(NamedTuple):
+    """Publications made while a subscription that they match lasted and its node was up: columns (o,), by index.
+
+    ``subscriber``, ``publisher``: addresses. ``hops`` and ``hops_back``: of the shortest paths from publisher to
+    subscriber and back, -1 without a path. A publication without a path is not expected. ``delivery``: the first one,
+    as its place among the rows "delivered", or NEVER.
+    """
+
+    subscription: np.ndarray
+    publication: np.ndarray
+    subscriber: np.ndarray
+    publisher: np.ndarray
+    hops: np.ndarray
+    hops_back: np.ndarray
+    delivery: np.ndarray
+
+    def those(self, chosen: np.ndarray) -> Pairs:
+        """Return some of the pairs, by a mask (o,)."""
+        return Pairs(*(column[chosen] for column in self))
+
+
+class Expected(NamedTuple):
+    """The subscriptions and publications of a run, and the pairs of them that match.
+
+    ``samples``: for each text of a subscription, the number of samples of each text of a publication that match.
+    """
+
+    subscriptions: Asked
+    publications: Published
+    matching: Matching
+    samples: list[np.ndarray]
+    pairs: Pairs
+
+    @property
+    def missing(self) -> Pairs:
+        """The expected publications that were not delivered."""
+        return self.pairs.those((self.pairs.hops >= 0) & (self.pairs.delivery == NEVER))
+
+
+def expected(scenario: Any, rows: Columns) -> Expected:
+    """Return what the rows of a run show of each publication and each subscription that it matches."""
+    asked, published, matching = subscriptions(rows), publications(rows), matching_of(scenario.protocol)
+    samples = samples_of(asked, published, matching)
+    subscription, publication = _pairs(rows, asked, published, samples)
+    nodes = asked.node[subscription], published.node[publication]
+    hops = _hops(scenario, *nodes)
+    arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
+    # The first delivery of each pair: `positions` returns the last of equal rows.
+    first = arrived.subscription[::-1], arrived.publication[::-1]
+    place = find_last((subscription, publication), first)
+    delivery = np.append(arrived.row[::-1], NEVER)[place]
+    return Expected(asked, published, matching, samples, Pairs(subscription, publication, *nodes, *hops, delivery))
+
+
+def _pairs(
+    rows: Columns, asked: Asked, published: Published, samples: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    lasting = spells(asked, rows)
+    subscription, publication = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for numbers, mine in zip(samples, split_rows(asked.what[lasting.subscription], len(samples)), strict=True):
+        matching = np.flatnonzero(numbers[published.what] > 0)
+        begins = np.searchsorted(published.time_us[matching], lasting.first_us[mine])
+        counts = np.searchsorted(published.time_us[matching], lasting.last_us[mine]) - begins
+        subscription.append(np.repeat(lasting.subscription[mine], counts))
+        publication.append(matching[ranges(begins, counts)])
+    return np.concatenate(subscription), np.concatenate(publication)
+
+
+def _hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hops (o,) from publishers to sinks, and back."""
+    paths = paths_of(scenario.topology)
+    sinks, row = unique_inverse(paths.indices(sink))
+    column = paths.indices(publisher)
+    lengths = np.full((2, len(sink)), -1)
+    for direction, some in enumerate((paths.hops_to(sinks), paths.hops_from(sinks))):
+        for first, hops in some:
+            here = np.flatnonzero((first <= row) & (row < first + len(hops)))
+            lengths[direction, here] = hops[row[here] - first, column[here]]
+    return lengths[0], lengths[1]

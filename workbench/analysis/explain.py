@@ -1,0 +1,379 @@
+"""Why a run delivered little or nothing, in sentences. Nothing here knows which protocol ran.
+
+Theory of operation
+    Each sentence is a fact that the scenario or the rows of the run prove. Some are about the workload: no
+    subscription, no publication, one too late for the other, attributes that do not match, no arcs between two nodes,
+    a node that was off. The others are about readings that were expected and not delivered: one for each cause of their
+    accounts (`analysis/accounts.py`), and what the radio lost. A protocol adds what only it knows in the module that
+    its class names (``explain``), by these names, all of them optional:
+
+    sentences(scenario, missing)        sentences that the scenario proves; ``missing``: `analysis.expected.Pairs`
+    clause(scenario, account)           the clause of a cause in the protocol's words, or None
+    last_step, CARRIERS, HARMLESS       how the accounts follow its messages (`workbench.analysis.accounts`)
+
+Limits
+    If several things went wrong, all of them are named, not the one that mattered most.
+
+Cost
+    That of `workbench.analysis.accounts`.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from workbench.analysis import accounts
+from workbench.analysis.expected import Expected, expected
+from workbench.analysis.sentences import more, seconds
+from workbench.attributes.model import EQ, IS, TOPIC, Attribute
+from workbench.attributes.text import parse, to_text
+from workbench.columns import find_last, split_rows
+from workbench.protocols.protocol import Protocol
+from workbench.sim import workload
+from workbench.sim.metrics.matching import matching_of
+from workbench.sim.metrics.workload import Asked, Published, down_times, spells
+from workbench.sim.readings import Readings
+from workbench.sim.rows import Columns
+
+LOW = 0.9  # A delivery ratio below it is worth a word.
+_SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published
+_WORTH_TELLING = 0.05  # of receptions, where something is missing
+_VERBS = {workload.SUBSCRIBE: "subscribe to", workload.PUBLISH: "publish"}
+
+
+class Explanation(str):
+    """Why a run delivered little or nothing, as text: a headline, and a line for each of the ``sentences``."""
+
+    headline: str
+    sentences: tuple[str, ...]
+
+    def __new__(cls, headline: str, sentences: Iterable[str]) -> Explanation:
+        lines = tuple(sentences)
+        text = super().__new__(cls, "\n".join((headline, *(f"- {line}" for line in lines))))
+        text.headline, text.sentences = headline, lines
+        return text
+
+    __repr__ = str.__str__
+
+    def _repr_html_(self) -> str:
+        listed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
+        return f"<p>{html.escape(self.headline)}</p>" + (f"<ul>{listed}</ul>" if listed else "")
+
+
+def hint(delivery_ratio: float) -> str:
+    """Return one line that points to the explanation if the delivery ratio is low or not a number, else ""."""
+    if delivery_ratio >= LOW:
+        return ""
+    is_number = delivery_ratio == delivery_ratio
+    return f"{'Little was' if is_number else 'Nothing was expected to be'} delivered: run.explain() says why."
+
+
+def explain(run: Any) -> Explanation:
+    """Return why a run delivered little or nothing."""
+    scenario, metrics, rows = run.scenario, run.metrics, Columns(run._rows)
+    found = expected(scenario, rows)
+    asked, published, samples = found.subscriptions, found.publications, found.samples
+    sentences = [
+        *_without(scenario, asked, published),
+        *_after_the_end(scenario),
+        *_while_down(scenario, rows),
+        *_without_a_match(scenario, asked, published, samples),
+        *_at_other_times(rows, asked, published, samples, bool(metrics["expected"])),
+        *_without_a_path(found),
+    ]
+    if len(found.missing.subscriber):
+        sentences += _by_cause(run, found) if run.has_trace else ()
+        sentences += _lost(metrics)
+        sentences += getattr(accounts.module_of(scenario), "sentences", _no_sentences)(scenario, found.missing)
+    return Explanation(_headline(run, metrics, len(sentences)), sentences)
+
+
+def _no_sentences(scenario: Any, missing: Any) -> tuple[str, ...]:
+    return ()
+
+
+def _headline(run: Any, metrics: Any, count: int) -> str:
+    if not metrics["expected"]:
+        return "No reading was expected to be delivered" + (":" if count else ".")
+    counts = f"{metrics['delivered']:,.0f} of {metrics['expected']:,.0f} readings that were expected were delivered"
+    if count:
+        return f"{counts}:"
+    if metrics["delivered"] == metrics["expected"]:
+        return f"{counts}."
+    hint_at_more = "" if run.has_trace else '; a run with record="trace" may show more'
+    return f"{counts}. Neither the scenario nor what was recorded proves why{hint_at_more}."
+
+
+# Readings that were not delivered
+
+_LOST = {
+    "link": "and the link lost it",
+    "collision": "and it collided there",
+    "half_duplex": "and that node was sending itself",
+    "down": "and that node was down",
+}
+
+
+def _by_cause(run: Any, found: Expected) -> Iterator[str]:
+    """Yield a sentence for each cause, with the last reading that was lost to it; the most common cause first."""
+    groups: dict[tuple[str, str], list[accounts.Account]] = {}
+    for account in accounts.missing(run, found):
+        # A detail is a reason, or a number of parts.
+        reason = "" if account.detail.isdigit() else account.detail
+        groups.setdefault((account.cause, reason), []).append(account)
+    for alike in sorted(groups.values(), key=len, reverse=True):
+        yield f"{sentence(run.scenario, alike[-1])[:-1]}{more(len(alike))}."
+
+
+def sentence(scenario: Any, account: accounts.Account) -> str:
+    """Return what an account proves, as a sentence."""
+    publisher, number = account.reading
+    reading = f"Reading {number} of node {publisher}, published at {seconds(account.published_us)},"
+    if account.delivered_us is not None:
+        return f"{reading} was delivered to node {account.subscriber} at {seconds(account.delivered_us)}."
+    clause = getattr(accounts.module_of(scenario), "clause", _no_clause)(scenario, account)
+    return f"{reading} did not reach node {account.subscriber}: {clause or _clause(account)}."
+
+
+def _no_clause(scenario: Any, account: accounts.Account) -> None:
+    return None
+
+
+def _clause(account: accounts.Account) -> str:
+    cause, node, neighbor, detail = account.cause, account.node, account.neighbor, account.detail
+    subscriber, when = account.subscriber, seconds(account.time_us)
+    if cause in ("lost", "down") and neighbor is not None:
+        lost = _LOST.get(detail, f"and it was lost ({detail})")
+        return f"node {node} had it last; it sent it to node {neighbor} at {when}, {lost}"
+    if cause == "disconnected":
+        return _disconnected(account)
+    clauses = {
+        "down": f"node {node} went down before its frame was out, and gave it up at {when}",
+        "saturated": (
+            f"node {node} gave its frame up at {when}, as the channel was busy"
+            if detail == "channel_busy"
+            else f"node {node} had it to send from {when} on, and its radio sent other frames until the run ended"
+        ),
+        "run_ended": f"node {node} had it to send from {when} on, and the run ended before",
+        "chance": f"node {node} had it last and did not forward it, by chance",
+        "ttl": f"node {node} had it last and dropped it, as it had gone as many hops as it may",
+        "filtered": (
+            f"a filter of node {node} dropped it"
+            if len(account.rows) == 1
+            else f"a filter changed it on its way, and node {node} had no use for the rest"
+        ),
+        "evicted": f"node {node} had evicted what node {subscriber} asked for",
+        "expired": f"at {when} what node {node} knew of node {subscriber}'s subscription had ended ({detail})",
+        "dropped": f"node {node} had it last and dropped it at {when}: {detail}",
+        "incomplete": f"parts of it came to node {node}, the last at {when}, and never all of them",
+        "too_late": f"it came at {when}, when the subscription had ended",
+        "not_asked": (
+            f"by {when} no subscription of node {subscriber} had come to node {node}"
+            + ("" if neighbor is None else f" from node {neighbor}")
+        ),
+        "no_room": f"node {node} had no room for the way to node {subscriber} by {when}",
+        "no_base": (
+            f"node {node} could not use the interests that node {neighbor} sent, as they were changes of others that "
+            "had not come"
+        ),
+        "no_link": f"node {node} had it last, at {when}, and no links in use led on to node {subscriber}",
+        "no_way_on": f"node {node} had it last, at {when}, and knew only the way back to node {neighbor}",
+        "no_place": f"node {node}, which had it at {when}, had no place in a tree",
+        "not_matched": f"no subscription of node {subscriber} was stored at node {node} when it came there, at {when}",
+        "not_forwarded": f"node {node} had it last, at {when}, and sent nothing of it on",
+        "not_proven": "the rows of the trace do not prove why",
+    }
+    return clauses.get(cause, cause)
+
+
+def _disconnected(account: accounts.Account) -> str:
+    start, goal, from_us = account.reading.publisher, account.subscriber, account.published_us
+    if account.detail == "from the subscriber":
+        cut = "" if account.neighbor is None else f": it was cut behind node {account.node}"
+        return f"until {seconds(account.time_us)} nothing of node {goal} could come to the nodes that had it{cut}"
+    cut = "" if account.neighbor is None else f": it was cut between node {account.node} and node {account.neighbor}"
+    return f"from {seconds(from_us)} on no path of nodes that were up led from node {start} to node {goal}{cut}"
+
+
+# Who asks, who publishes, and when
+
+
+def _without(scenario: Any, asked: Asked, published: Published) -> Iterator[str]:
+    kinds = {type(item) for item in scenario.workload}
+    if workload.Subscribe not in kinds and not len(asked.node):
+        yield "The workload has no subscriptions."
+    if workload.Publish not in kinds and not len(published.node):
+        yield "The workload has no publications."
+    begun = [i for i in scenario.workload if isinstance(i, workload.Publish) and i.start_s < scenario.duration_s]
+    if begun and not len(published.node) and not any(one.kind == workload.PUBLISH for one in _actions(scenario)):
+        shown = "its stagger comes later" if begun[0].stagger else "it stops when it starts"
+        yield f"No publication begins before its end: {shown} ({_shown(begun[0])}){more(len(begun))}."
+
+
+def _actions(scenario: Any) -> list[workload.Action]:
+    nodes, duration_us = tuple(sorted(scenario.topology)), round(scenario.duration_s * 1e6)
+    return workload.expand(scenario.workload, nodes, duration_us, scenario.seed)
+
+
+def _shown(item: Any) -> str:
+    if isinstance(item.what, str):
+        return item.what
+    return "readings that were measured" if isinstance(item.what, Readings) else "readings of a sensor field"
+
+
+def _after_the_end(scenario: Any) -> Iterator[str]:
+    for cls, what in ((workload.Subscribe, "A subscription"), (workload.Publish, "A publication")):
+        late = [i for i in scenario.workload if isinstance(i, cls) and i.start_s >= scenario.duration_s]
+        if late:
+            ends = f"the run ends at {scenario.duration_s:g} s"
+            yield f"{what} ({_shown(late[0])}) starts at {late[0].start_s:g} s, and {ends}{more(len(late))}."
+
+
+def _while_down(scenario: Any, rows: Columns) -> Iterator[str]:
+    down = down_times(rows)
+    if not down:
+        return
+    actions = _actions(scenario)
+    for kind, verb in _VERBS.items():
+        in_vain = [
+            one
+            for one in actions
+            if one.kind == kind and any(first <= one.time_us < last for first, last in down.get(one.node, ()))
+        ]
+        if in_vain:
+            first = in_vain[0]
+            yield (
+                f"Node {first.node} was down at {seconds(first.time_us)}, when it was to {verb} {_shown(first.item)}"
+                f"{more(len(in_vain))}."
+            )
+
+
+def _at_other_times(
+    rows: Columns, asked: Asked, published: Published, samples: list[np.ndarray], is_any_expected: bool
+) -> Iterator[str]:
+    """Subscriptions that publications match, but none in the time in which they last and their node is up.
+
+    What was delivered all the same, as messages may wait for a sink, is spoken of only where nothing was expected.
+    """
+    got = find_last((asked.node, asked.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
+    got &= is_any_expected
+    lasting = spells(asked, rows)
+    found: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
+    for numbers, mine in zip(samples, split_rows(asked.what, len(asked.texts)), strict=True):
+        times = published.time_us[numbers[published.what] > 0]
+        for index in mine[~got[mine]].tolist() if len(times) else ():
+            ups = slice(*np.searchsorted(lasting.subscription, (index, index + 1)).tolist())
+            up = np.searchsorted(times, (lasting.first_us[ups], lasting.last_us[ups]))
+            kind, sentence = _timing(asked, index, times, int((up[1] - up[0]).sum()))
+            if kind:
+                found[kind].append(sentence)
+    yield from (f"{told[0]}{more(len(told))}." for told in found.values() if told)
+
+
+def _timing(asked: Asked, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
+    """(kind, sentence) of a subscription, by the times of all that matches, ``up`` of them while its node was up."""
+    node, what = asked.node[index], asked.texts[asked.what[index]]
+    first_us, last_us = int(asked.first_us[index]), int(asked.last_us[index])
+    first, last = np.searchsorted(times, (first_us, last_us)).tolist()
+    subscribed = f"Node {node} subscribed to {what}"
+    if first == len(times):
+        ended = seconds(times[-1])
+        return "late", f"{subscribed} at {seconds(first_us)}, after the last publication that matches, at {ended}"
+    if last == 0:
+        began = seconds(times[0])
+        ended = f"Node {node}'s subscription to {what} ended at {seconds(last_us)}"
+        return "early", f"{ended}, before the first publication that matches, at {began}"
+    if first == last:
+        lasted = f"from {seconds(first_us)} to {seconds(last_us)}"
+        return "between", f"{subscribed} {lasted}, when nothing that matches was published"
+    if up < last - first:
+        counts = f"{last - first - up:,} of the {last - first:,} publications that match"
+        return "down", f"Node {node}, which subscribed to {what}, was down when {counts} were made"
+    return "", ""
+
+
+# What is asked for
+
+
+def _without_a_match(scenario: Any, asked: Asked, published: Published, samples: list[np.ndarray]) -> Iterator[str]:
+    if not len(published.node):
+        return
+    unmet = [what for what, numbers in zip(asked.texts, samples, strict=True) if not numbers.any()]
+    for what in unmet[:_SHOWN]:
+        yield f"No publication matches {what}: {mismatch(scenario.protocol, what, published.texts)}."
+    if len(unmet) > _SHOWN:
+        yield f"Nor does one match {len(unmet) - _SHOWN:,} other things that are asked for."
+
+
+def mismatch(protocol: Protocol, what: str, texts: list[str]) -> str:
+    """Why none of these publications matches a subscription, by the protocol's rule: the first attribute that fails."""
+    matching = matching_of(protocol)
+    for one in parse(what):
+        if one.operator != IS and not any(matching.is_match(to_text((one,)), text) for text in texts):
+            return _failing(protocol, one, texts)
+    return "each of its attributes is met, but never all of them by one publication"
+
+
+def _failing(protocol: Protocol, one: Attribute, texts: list[str]) -> str:
+    said = to_text((one,))
+    stated = [other for text in texts for other in parse(text) if other.key == one.key and other.operator == IS]
+    if not stated:
+        return f"nothing published has what {said} asks for"
+    if one.key == TOPIC and one.operator == EQ and _is_pattern(one.value) and _compares_bytes(protocol):
+        name = type(protocol).public_class().__name__
+        return f"{said} is a pattern, and {name} has no patterns: it compares topics byte by byte"
+    if isinstance(one.value, int):
+        lowest, highest = (to_text((end(stated, key=_value),)) for end in (min, max))
+        shown = lowest if lowest == highest else f"from {lowest} to {highest}"
+        return f"{said} fails, for what is published is {shown}"
+    return f"{said} fails, for what is published is {to_text((stated[0],))}{more(len({o.value for o in stated}))}"
+
+
+def _value(attribute: Attribute) -> Any:
+    return attribute.value
+
+
+def _is_pattern(topic: bytes) -> bool:
+    return b"+" in topic or b"#" in topic
+
+
+def _compares_bytes(protocol: Protocol) -> bool:
+    return type(protocol).matching_samples is Protocol.matching_samples
+
+
+# What is missing
+
+
+def _without_a_path(found: Expected) -> Iterator[str]:
+    asked, apart = found.subscriptions, found.pairs.those(found.pairs.hops < 0)
+    if len(apart.publisher):
+        ways = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
+        yield (
+            f"No path leads from node {apart.publisher[0]}, which publishes, to node {apart.subscriber[0]}, which "
+            f"subscribes to {asked.texts[asked.what[apart.subscription[0]]]}{more(len(ways))}; what is published there "
+            "is not expected here."
+        )
+
+
+def _lost(metrics: Any) -> Iterator[str]:
+    """What the radio lost."""
+    if not metrics["transmissions"]:
+        yield "No frame was sent."
+    lost, received = metrics["lost"], metrics["receptions"]
+    if lost and lost >= _WORTH_TELLING * (lost + received):
+        reasons = _by_reason(metrics, "lost_")
+        yield f"{lost / (lost + received):.0%} of {lost + received:,.0f} receptions failed: {reasons}."
+    sent = metrics["transmissions"]
+    given_up = sum(metrics[name] for name in metrics.index if name.startswith("given_up_"))
+    if given_up and given_up >= _WORTH_TELLING * (given_up + sent):
+        reasons = _by_reason(metrics, "given_up_")
+        yield f"{given_up:,.0f} of {given_up + sent:,.0f} frames were given up before they were sent: {reasons}."
+
+
+def _by_reason(metrics: Any, prefix: str) -> str:
+    counts = {name.removeprefix(prefix): metrics[name] for name in metrics.index if name.startswith(prefix)}
+    return ", ".join(f"{counts[name]:,.0f} {name}" for name in sorted(counts, key=lambda name: -counts[name]))

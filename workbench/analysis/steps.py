@@ -1,0 +1,104 @@
+"""How the last proven step of a reading is looked for, for protocols' modules ``explain`` and for those without one.
+
+Each function returns a `workbench.analysis.evidence.Step`, or None if the rows prove nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+
+from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail, dropped
+
+
+def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return the last step of a reading that every node passes on to all of its neighbors."""
+    holders = trail.holders
+    if pair.subscriber in holders:
+        return _at_subscriber(trail, pair.subscriber)
+    steps = [
+        step
+        for node, neighbor, _ in evidence.crossings(holders, pair.subscriber)
+        if (step := crossing(evidence, trail, node, neighbor)) is not None
+    ]
+    return min(steps, key=_rank) if steps else None
+
+
+def _at_subscriber(trail: Trail, node: int) -> Step | None:
+    """Return why a subscriber that received a part of the reading did not hold the whole."""
+    step = trail.outcome(node, ())
+    parts = trail.at("received", node)
+    if step is not None and step.cause == "evicted" and parts and parts[-1].position < step.rows[-1].position:
+        step = None  # What it had was too little, whether it was evicted or not.
+    return step or incomplete(trail, node)
+
+
+def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
+    """Return why a broadcast reading did not come from a node that held it to a neighbor."""
+    lost = trail.losses(node).get(neighbor)
+    if lost is not None:
+        return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
+    if trail.at("sent", node):
+        return None
+    # What a relay evicts, it has passed on or dropped before.
+    drops = [step for row in trail.drops if row.node == node and (step := dropped(row)).cause != "evicted"]
+    return drops[-1] if drops else trail.outcome(node, ()) or unsent(evidence, trail, node)
+
+
+def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return the latest proven end of a reading that is routed hop by hop, over all nodes that held it."""
+    return next(iter(outcomes(evidence, trail, trail.holders)), None)
+
+
+def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
+    """Return the proven ends of a reading at these nodes, the last one first."""
+    steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
+    return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
+
+
+def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
+    """Return whether no row after ``end`` shows the reading received, lost or dropped; otherwise it is not proven.
+
+    A frame does not count if its sender has already brought this copy to the same receiver. ``copy``: row -> what
+    distinguishes copies.
+    """
+    if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
+        return False
+    passed: set[tuple[int, int, Hashable]] = set()
+    for row in trail.rows:
+        if row.event in ("received", "lost"):
+            way = row.peer, row.node, copy(row)
+            is_known = way in passed or (row.node, row.peer, row.time_us) in trail.repeated
+            if row.position > end and not is_known:
+                return False
+            if row.event == "received":
+                passed.add(way)
+    return True
+
+
+def _rank(step: Step) -> tuple[int, int]:
+    return (step.cause not in ("lost", "down"), -step.rows[-1].position)
+
+
+def incomplete(trail: Trail, node: int) -> Step | None:
+    """Return the step of a node that received parts of a reading and never held the whole."""
+    parts = trail.at("innovative", node) or trail.at("received", node)
+    if not parts or trail.at("held", node):
+        return None
+    last = parts[-1]
+    detail = str(last.value) if last.event == "innovative" else str(len(parts))
+    return Step("incomplete", node, None, last.time_us, detail, (last,))
+
+
+def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
+    """Return why no frame of a node with the reading went out, or None if one did, or was given up."""
+    if trail.at("sent", node) or trail.at("given_up", node):
+        return None
+    ready = trail.at("originated", node) + trail.at("forwarded", node)
+    if not ready:
+        row = trail.holders.get(node)
+        return None if row is None else Step("not_forwarded", node, None, row.time_us, "", (row,))
+    first = ready[0]
+    others = evidence.sent_after(node, first.position)
+    if others:
+        return Step("saturated", node, None, first.time_us, "unsent", (first, others[-1]))
+    return Step("run_ended", node, None, first.time_us, "", (first,))

@@ -1,0 +1,52 @@
+"""TinyDiffusion's frames taken apart, field by field: interests, reinforcements and data."""
+
+from workbench.errors import DecodeError
+from workbench.protocols.diffusion import wire
+from workbench.protocols.dissection import NODE, Cutter, Field, cut
+
+_MESSAGES = {wire.INTEREST: "interest", wire.DATA: "data"}
+
+
+def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+    """The fields of a frame. An interest message that is no broadcast is a reinforcement."""
+    return cut(frame, _read, broadcast)
+
+
+def _read(cutter: Cutter, broadcast: bool) -> None:
+    is_data = cutter.type_of(_MESSAGES) == wire.DATA
+    if is_data:
+        *_, count = cutter.numbers(
+            wire.DATA_LAYOUT,
+            ("type", "{}: data"),
+            ("sequence", "{}"),
+            ("source", NODE),
+            ("previous hop", NODE),
+            ("ttl", "{} hops to live"),
+            ("number of attributes", _number),
+        )
+        if count & wire.LISTED:
+            sinks = cutter.number("sinks in the list", "B", "{} that other copies serve")
+            for _ in range(sinks):
+                cutter.number("sink", "<H", NODE)
+            if sinks == 0:
+                raise DecodeError("a list of sinks is never empty")
+        count &= wire.MOST_ATTRIBUTES
+    else:
+        *_, count = cutter.numbers(
+            wire.INTEREST_LAYOUT,
+            ("type", "{}: interest" if broadcast else "{}: reinforcement, an interest to one neighbor alone"),
+            ("sequence", "{}"),
+            ("sink", NODE),
+            ("round", "{}"),
+            ("previous hop", NODE),
+            ("ttl", "{} hops to live"),
+            ("expiration", lambda seconds: f"{seconds} s" if seconds else "0 s: the interest is canceled"),
+            ("number of attributes", "{}"),
+        )
+    cutter.attributes(count, are_readings=is_data)
+
+
+def _number(count: int) -> str:
+    number = count & wire.MOST_ATTRIBUTES
+    flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", behind a list of sinks")]
+    return f"{number}" + "".join(words for flag, words in flags if count & flag)

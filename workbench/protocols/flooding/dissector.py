@@ -1,0 +1,25 @@
+"""Flooding's frames taken apart, field by field: `workbench.protocols.dissection` says for what."""
+
+from workbench.protocols.dissection import NODE, Cutter, Field, cut
+from workbench.protocols.flooding import wire
+
+MESSAGES = {wire.TYPE: "flood"}
+
+
+def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+    """The fields of a frame."""
+    return cut(frame, read)
+
+
+def read(cutter: Cutter) -> None:
+    """Cut a flood into its fields."""
+    cutter.type_of(MESSAGES)
+    *_, count = cutter.numbers(
+        wire.HEADER,
+        ("type", "flood"),
+        ("origin", NODE),
+        ("sequence", "{}"),
+        ("ttl", "{} hops to live"),
+        ("number of attributes", "{}"),
+    )
+    cutter.attributes(count, are_readings=True)

@@ -1,0 +1,38 @@
+"""Gossip's frames taken apart, field by field: floods, and pieces of an event."""
+
+from workbench.errors import DecodeError
+from workbench.protocols.dissection import NODE, Cutter, Field, cut
+from workbench.protocols.flooding import dissector as flood
+from workbench.protocols.gossip import wire
+
+_MESSAGES = {**flood.MESSAGES, wire.TYPE: "piece"}
+
+
+def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+    """The fields of a frame."""
+    return cut(frame, _read)
+
+
+def _read(cutter: Cutter) -> None:
+    if cutter.type_of(_MESSAGES) == wire.TYPE:
+        _piece(cutter)
+    else:
+        flood.read(cutter)
+
+
+def _piece(cutter: Cutter) -> None:
+    with cutter.sealed():
+        *_, pieces, number, length_B = cutter.numbers(
+            wire.HEADER,
+            ("type", "piece"),
+            ("origin", NODE),
+            ("sequence", "{}"),
+            ("ttl", "{} hops to live"),
+            ("pieces", "the event is cut into {}"),
+            ("number", "piece {}, counted from 0"),
+            ("event length", "{} bytes"),
+        )
+        first, behind = wire.piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
+        if first == behind:
+            raise DecodeError(f"piece {number} of {pieces} of an event of {length_B} bytes is none")
+        cutter.octets("piece", behind - first, lambda data: f"bytes {first} to {behind - 1} of the event")

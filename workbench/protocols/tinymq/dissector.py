@@ -1,0 +1,183 @@
+"""TinyMQ's frames taken apart, field by field. PUB-2-SUB+ and TinyMQ as published have the same frames."""
+
+from collections.abc import Callable
+
+from workbench.errors import DecodeError
+from workbench.protocols.dissection import NODE, Cutter, Field, Say, cut, refused
+from workbench.protocols.tinymq import wire
+
+_MOST_BITS = 64  # of a key, in words
+_WAYS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
+# The first byte of a frame -> which message it begins, in words.
+_TYPES = {wire.INFO: "info", wire.ACK: "ack", wire.REFUSAL: "refusal"} | {
+    byte: wire.NAMES[kind] + _WAYS[way] + ("" if wire.wants_ack(bytes((byte,))) else ", no ack wanted")
+    for byte, (kind, way) in wire.KINDS.items()
+}
+_NUMBERS = {wire.ACK: "number acknowledged", wire.REFUSAL: "number refused"}
+_TREE: tuple[str, Say] = ("tree", "{}")
+_SEQUENCE: tuple[str, Say] = ("sequence", "{}")
+
+
+def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+    """The fields of a frame."""
+    return cut(frame, _read)
+
+
+def _read(cutter: Cutter) -> None:
+    byte = cutter.type_of(_TYPES)
+    kind, _ = wire.KINDS.get(byte, (byte, wire.OPEN))
+    cutter.number("type", "<B", _TYPES[byte])
+    if kind != wire.INFO:
+        cutter.number(_NUMBERS.get(kind, "number"), "<H", "{} at its sender")
+    _BODIES[kind](cutter)
+
+
+def _info(cutter: Cutter) -> None:
+    for index in range(cutter.number("number of places", "<B")):
+        with cutter.group(f"place {index + 1}") as group:
+            tree, _, parent = cutter.numbers(wire.PLACE_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _parent))
+            group.text = f"in tree {tree}, parent: {_parent(parent)}, key: {_key(cutter, 'key')}"
+    for index in range(cutter.number("number of distances", "<B")):
+        with cutter.group(f"distance {index + 1}") as group:
+            tree, _, hops = cutter.numbers(wire.DISTANCE_LAYOUT, _TREE, ("epoch", "{}"), ("hops", "{}"))
+            group.text = f"{hops} hops to the root of tree {tree}"
+    if cutter.at < cutter.end:
+        _heard(cutter)
+
+
+def _heard(cutter: Cutter) -> None:
+    count = cutter.number("number of neighbors heard", "<B")
+    if not count:
+        raise DecodeError("an info counts the neighbors that it names, and names none")
+    for index in range(count):
+        cutter.number(f"neighbor {index + 1}", "<I", NODE)
+
+
+def _parent(address: int) -> str:
+    return "none, a root" if address == wire.U32 else NODE.format(address)
+
+
+def _nothing(cutter: Cutter) -> None:
+    """Cut nothing: an ack, a refusal and a probe have a number alone."""
+
+
+def _join(cutter: Cutter) -> None:
+    cutter.number("tree", "<B")
+
+
+def _grant(cutter: Cutter) -> None:
+    cutter.numbers(wire.GRANT_LAYOUT, _TREE, ("epoch", "{}"))
+    _key(cutter, "key")
+
+
+def _query(cutter: Cutter) -> None:
+    cutter.numbers(
+        wire.QUERY_LAYOUT,
+        _TREE,
+        ("sink", NODE),
+        ("query", "{}"),
+        ("round", "{}"),
+        ("lease", _lease),
+        ("hops", "{}"),
+        ("sink's tree", "{}"),
+    )
+    _key(cutter, "sink's key")
+    _region(cutter)
+    cutter.attributes(cutter.number("number of attributes", "<B"))
+
+
+def _lease(seconds: int) -> str:
+    return {0: "0 s: the query ends", wire.LEASE_FOREVER_S: "never ends"}.get(seconds, f"{seconds} s")
+
+
+def _event(cutter: Cutter) -> None:
+    cutter.numbers(wire.EVENT_LAYOUT, _TREE, ("publisher", NODE), _SEQUENCE, ("hops", "{}"))
+    _region(cutter)
+    cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
+
+
+def _notification(cutter: Cutter) -> None:
+    cutter.numbers(
+        wire.NOTIFICATION_LAYOUT,
+        _TREE,
+        ("sink", NODE),
+        ("query", "{}"),
+        ("by key", _by_key),
+        ("publisher", NODE),
+        _SEQUENCE,
+        ("hops", "{}"),
+        ("sink's tree", "{}"),
+    )
+    _key(cutter, "sink's key")
+    cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
+
+
+def _by_key(flag: int) -> str:
+    ways = ("0: back the way that the query came", "1: to the sink's key")
+    return ways[flag] if flag < len(ways) else refused(f"{flag}", "it must be 0 or 1")
+
+
+_BODIES: dict[int, Callable[[Cutter], None]] = {
+    wire.INFO: _info,
+    wire.ACK: _nothing,
+    wire.REFUSAL: _nothing,
+    wire.JOIN: _join,
+    wire.GRANT: _grant,
+    wire.QUERY: _query,
+    wire.EVENT: _event,
+    wire.NOTIFICATION: _notification,
+    wire.PROBE: _nothing,
+}
+
+
+def _key(cutter: Cutter, name: str) -> str:
+    """Cut off a key; returns its bits in words."""
+    with cutter.group(name) as group:
+        length = cutter.number("length", "<H", "{} bits")
+        data = cutter.octets("bits", (length + 7) // 8, lambda data: _bits(data, length))
+        group.text = _bits(data, length)
+    return group.text
+
+
+def _bits(data: bytes, length: int) -> str:
+    if not length:
+        return "no bits, a root's"
+    # No more bytes than are shown: a number's digits take quadratic time.
+    shown = data[: _MOST_BITS // 8]
+    digits = wire.bits(int.from_bytes(shown, "big"), 8 * len(shown))[: min(length, _MOST_BITS)]
+    text = digits if length <= _MOST_BITS else f"{digits}… ({length} bits)"
+    is_padded = data[-1] & ((1 << -length % 8) - 1) == 0
+    return text if is_padded else refused(text, "bits behind its end are not zero")
+
+
+def _region(cutter: Cutter) -> None:
+    with cutter.group("region") as group:
+        key_bits = cutter.number("key space", "<B", "strings of {} bits")
+        count = cutter.number("number of intervals", "<B")
+        if not 1 <= key_bits <= wire.WIDEST_KEY_SPACE or not count:
+            raise DecodeError(f"a region of {count} intervals of {key_bits} bits is none")
+        intervals = [_interval(cutter, f"interval {index + 1}", key_bits) for index in range(count)]
+        group.text = ", ".join(f"{low} to {high}" for low, high in intervals)
+        if not _ascend(intervals, key_bits):
+            group.text = refused(group.text, f"they do not ascend within strings of {key_bits} bits")
+
+
+def _ascend(intervals: list[tuple[int, int]], key_bits: int) -> bool:
+    """Whether intervals are apart, in their order, and within the key space: others are refused."""
+    previous = -1
+    for low, high in intervals:
+        if not previous < low <= high < 1 << key_bits:
+            return False
+        previous = high
+    return True
+
+
+def _interval(cutter: Cutter, name: str, key_bits: int) -> tuple[int, int]:
+    size_B = (key_bits + 7) // 8
+    with cutter.group(name) as group:
+        low, high = (
+            int.from_bytes(cutter.octets(end, size_B, lambda data: str(int.from_bytes(data, "big"))), "big")
+            for end in ("lowest", "highest")
+        )
+        group.text = f"{low} to {high}"
+    return low, high

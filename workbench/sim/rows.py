@@ -1,0 +1,201 @@
+"""The columns of a trace as numpy arrays, and its rows by event and word: what metrics, questions and views read.
+
+A column of text holds a code for each row; `Columns.words` has the words. So an event is found by comparing small
+integers, and nothing here has a Python step for each row of the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.columns import unique_inverse
+from workbench.errors import DataError
+
+NUMBERS = ("time_us", "node", "peer", "origin", "sequence", "value", "size_B")
+TEXTS = ("event", "message", "detail")
+
+
+class Row(NamedTuple):
+    """A row of the trace, with its position there."""
+
+    position: int
+    time_us: int
+    node: int
+    peer: int
+    origin: int
+    sequence: int
+    value: int
+    size_B: int
+    event: str
+    message: str
+    detail: str
+
+
+class _OnDemand(dict):
+    """{name: value}, each value made when it is first needed."""
+
+    def __init__(self, make: Callable[[str], Any]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, name: str) -> Any:
+        value = self[name] = self._make(name)
+        return value
+
+
+class Columns:
+    """The columns of a trace (rows,), each read when it is first needed.
+
+    ``numbers[name]``: a column of numbers. ``codes[name]``: a column of text as codes into ``words[name]``.
+    Raises DataError if the table lacks a column of a trace.
+    """
+
+    def __init__(self, trace: pa.Table) -> None:
+        missing = [name for name in (*NUMBERS, *TEXTS) if name not in trace.column_names]
+        if missing:
+            raise DataError(
+                f"this table has no column {missing[0]!r}, so it is no trace; run a scenario with record='trace'"
+            )
+        texts = _OnDemand(lambda name: codes(trace.column(name)))
+        self.rows = trace.num_rows
+        self.numbers: Mapping[str, np.ndarray] = _OnDemand(lambda name: trace.column(name).to_numpy())
+        self.codes: Mapping[str, np.ndarray] = _OnDemand(lambda name: texts[name][0])
+        self.words: Mapping[str, list[str]] = _OnDemand(lambda name: texts[name][1])
+        self._at: np.ndarray | None = None  # the row of the trace that each row is, in a `part`
+        self._rows_of: dict[tuple[int, ...], np.ndarray] = {}  # by the codes of events
+        self._events: np.ndarray | None = None  # the codes of events in a type that is compared fast
+
+    def part(self, rows: np.ndarray) -> Columns:
+        """Return the columns of some rows, given in ascending order."""
+        part = copy(self)
+        part.rows, part._at, part._rows_of, part._events = len(rows), self.in_trace(rows), {}, None
+        part.numbers = _OnDemand(lambda name: self.numbers[name][rows])
+        part.codes = _OnDemand(lambda name: self.codes[name][rows])
+        return part
+
+    def in_trace(self, rows: np.ndarray) -> np.ndarray:
+        """Return the rows of the whole trace that some rows are."""
+        return rows if self._at is None else self._at[rows]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return a column of numbers (rows,)."""
+        return self.numbers[name]
+
+    # Rows by words
+
+    def where(self, rows: np.ndarray | None = None, **equal: str | Iterable[str]) -> np.ndarray:
+        """Return the rows, ascending, at which each named column of text has one of the given words.
+
+        ``rows``: search only these.
+        """
+        wanted = {name: self._marked(name, _several(words)) for name, words in equal.items()}
+        if not all(marks.any() for marks in wanted.values()):  # No row has such a word.
+            return np.arange(0)
+        if rows is None and "event" in wanted:
+            rows = self._of_events(tuple(np.flatnonzero(wanted.pop("event")).tolist()))
+        rows = np.arange(self.rows) if rows is None else rows
+        for name, marks in wanted.items():
+            rows = rows[marks[self.codes[name][rows]]]
+        return rows
+
+    def _of_events(self, wanted: tuple[int, ...]) -> np.ndarray:
+        """Return the rows of some events, found once."""
+        if wanted not in self._rows_of:
+            events = self._short_codes()
+            is_wanted = events == wanted[0]
+            for code in wanted[1:]:
+                is_wanted |= events == code  # faster than looking each row's event up
+            self._rows_of[wanted] = np.flatnonzero(is_wanted)
+        return self._rows_of[wanted]
+
+    def _short_codes(self) -> np.ndarray:
+        if self._events is None:
+            self._events = self.codes["event"].astype(np.uint8 if len(self.words["event"]) < 1 << 8 else np.int64)
+        return self._events
+
+    def _marked(self, name: str, words: set[str]) -> np.ndarray:
+        """Mark the codes of a column of text that stand for one of some words; bool (codes,)."""
+        return np.array([word in words for word in self.words[name]] or [False])
+
+    def code(self, name: str, word: str) -> int:
+        """Return the code of a word in a column of text, -1 if no row has it."""
+        words = self.words[name]
+        return words.index(word) if word in words else -1
+
+    def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
+        """Return for each row (len(rows),) the number of an event's rows from there up to the next; rows ascend."""
+        code = self.code("event", event)
+        if not len(rows) or code < 0:
+            return np.zeros(len(rows), np.int64)
+        return np.add.reduceat((self._short_codes() == code).view(np.uint8), rows, dtype=np.int64)
+
+    # Words of rows
+
+    def text(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Return the words of a column of text at some rows (len(rows),), dtype object."""
+        return np.array([*self.words[name], ""], dtype=object)[self.codes[name][rows]]
+
+    def says(self, name: str, rows: np.ndarray, word: str) -> np.ndarray:
+        """Return whether a column of text has a word at some rows; bool (len(rows),)."""
+        return self._marked(name, {word})[self.codes[name][rows]]
+
+    def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
+        """Return a column of text at some rows as codes (len(rows),), and the words that occur there."""
+        occurring, inverse = unique_inverse(self.codes[name][rows])
+        return inverse, [self.words[name][code] for code in occurring.tolist()]
+
+    def numbered(self, name: str, rows: np.ndarray, numbers: Mapping[str, int]) -> np.ndarray:
+        """Return the number of each row's word in a column of text (len(rows),), -1 for words without a number."""
+        number_of = np.array([numbers.get(word, -1) for word in self.words[name]] or [-1])
+        return number_of[self.codes[name][rows]]
+
+    # Columns of events
+
+    def columns(self, event: str, *names: str) -> list[np.ndarray]:
+        """Return columns (n,) of an event's rows, in order: numbers, and codes of a column of text (`words`)."""
+        rows = self.where(event=event)
+        return [(self.codes if name in TEXTS else self.numbers)[name][rows] for name in names]
+
+    def of(self, *events: str) -> list[Row]:
+        """Return all rows of these events, in order."""
+        return self.listed(self.where(event=events))
+
+    def listed(self, rows: np.ndarray) -> list[Row]:
+        """Return some rows, one by one."""
+        cells = self.tuples(rows, *Row._fields[1:])
+        return [Row(position, *of_row) for position, of_row in zip(rows.tolist(), cells, strict=True)]
+
+    def tuples(self, rows: np.ndarray, *names: str) -> Iterator[tuple]:
+        """Yield a tuple for each of some rows, of Python's numbers and texts from these columns."""
+        cells: list[list[Any]] = []
+        for name in names if len(rows) else ():
+            if name in TEXTS:
+                words = self.words[name]
+                cells.append([words[code] for code in self.codes[name][rows].tolist()])
+            else:
+                cells.append(self.numbers[name][rows].tolist())
+        return zip(*cells, strict=True)
+
+
+def _several(words: str | Iterable[str]) -> set[str]:
+    return {words} if isinstance(words, str) else set(words)
+
+
+def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """Return a column of text as codes (n,) and the words for which they stand."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    # One piece has one dictionary. Copies of the codes of a long trace take as long as its layers.
+    whole = column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):  # what older releases of pyarrow return
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
+    words = ["" if word is None else str(word) for word in whole.dictionary.to_pylist()]
+    indices = whole.indices
+    if indices.null_count:
+        indices = indices.fill_null(0)
+    return indices.to_numpy(zero_copy_only=False), words
