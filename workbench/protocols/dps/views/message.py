@@ -11,7 +11,7 @@ Theory of operation
     read. So any bytes can be looked at. The parts follow on each other, and together they are the bytes.
 
 Limits
-    What is encrypted stays so; its topics can be guessed from the filter (`workbench.protocols.dps.views.topic_bits`).
+    What is encrypted stays so; its topics can be guessed from the filter (`workbench.protocols.dps.views.page`).
 
 Reference
     Diagnostic notation: RFC 8949, section 8.
