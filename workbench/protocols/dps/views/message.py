@@ -2,7 +2,6 @@
 
     inspect_message(data, topics=())     an `Inspection`: shown as HTML by a notebook, or ``.to_html()``
     diagnostic(data)                     CBOR in diagnostic notation
-    conversation(topic, subscription)    the messages of two nodes that link, subscribe, publish and acknowledge
 
 Theory of operation
     The bytes are read twice. `workbench.protocols.dps.wire` decodes them as a node does: what it says is the verdict.
