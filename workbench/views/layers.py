@@ -43,7 +43,7 @@ Marks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -276,6 +276,11 @@ def table(rows: int = 0, /, **columns: Any) -> Table:
 def select(some: Table, rows: np.ndarray) -> Table:
     """Some rows of a table; ``rows``: their numbers, or a mask."""
     return {name: column[rows] for name, column in some.items()}
+
+
+def tuples(some: Table, *names: str, rows: np.ndarray | slice = slice(None)) -> Iterator[tuple]:
+    """Yield a tuple of Python's numbers from some columns for each row of a table."""
+    return zip(*(some[name][rows].tolist() for name in names), strict=True)
 
 
 def as_spans(kind: Any, some: Table, words: Sequence[str] = (), rows: np.ndarray | slice = slice(None)) -> list[Any]:

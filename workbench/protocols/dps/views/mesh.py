@@ -39,12 +39,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from workbench.columns import argsort, find_sorted, last_marked, mark_first, row_keys, unique_index
+from workbench.columns import argsort, find_sorted, last_marked, mark_first, row_keys, take_rows, unique_index
 from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS, automaton
 from workbench.protocols.dps.views.looks import shades
 from workbench.sim.rows import Columns
-from workbench.views.layers import Table, select, table
+from workbench.views.layers import Table, select, tuples
 
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # how a link is seen from both of its ends together
 LOOKS = (ACTIVE, MUTED, PENDING)
@@ -197,11 +197,11 @@ class Mesh:
 
 
 def _pairs(some: Table, rows: np.ndarray) -> list[tuple[int, int]]:
-    return list(zip(some["node"][rows].tolist(), some["peer"][rows].tolist(), strict=True))
+    return list(tuples(some, "node", "peer", rows=rows))
 
 
 def _filters(some: Table, rows: np.ndarray) -> list[Filter]:
-    return [Filter(*one) for one in zip(some["value"][rows].tolist(), some["sequence"][rows].tolist(), strict=True)]
+    return [Filter(*row) for row in tuples(some, "value", "sequence", rows=rows)]
 
 
 def protocol_of(run: Any) -> DPS:
@@ -248,7 +248,7 @@ def _owners(node: np.ndarray, peer: np.ndarray, number: np.ndarray) -> np.ndarra
 def standing(told: Rows, filter_bits: int, duration_us: int) -> Mesh:
     """The mesh from the rows about it."""
     is_sum = (told.peer < 0) & (told.kind == INTERESTS)
-    links, sums = (Rows(*(column[rows] for column in told)) for rows in (told.peer >= 0, is_sum))
+    links, sums = (take_rows(told, rows) for rows in (told.peer >= 0, is_sum))
     return Mesh(filter_bits, _ends(links), _sums(sums, duration_us), duration_us)
 
 
@@ -256,7 +256,7 @@ def _ends(told: Rows) -> Ends:
     """What both ends of a link see and have been told after each row, of rows at the same time after the last one."""
     low, high = np.minimum(told.node, told.peer), np.maximum(told.node, told.peer)
     order = argsort(row_keys(low, high))
-    time_us, node, peer, kind, value, needs = (column[order] for column in told)
+    time_us, node, peer, kind, value, needs = take_rows(told, order)
     low, high = np.minimum(node, peer), np.maximum(node, peer)
     begins = mark_first(low, high)
     first = last_marked(begins)
@@ -288,15 +288,9 @@ def _ends(told: Rows) -> Ends:
 def _sums(told: Rows, duration_us: int) -> Table:
     order = argsort(told.node)
     order = order[settled(mark_first(told.node[order]), told.time_us[order])]
-    time_us, node, bits, needs = (column[order] for column in (told.time_us, told.node, told.value, told.needs))
+    time_us, node, _, _, bits, needs = take_rows(told, order)
     at, until = spans(mark_first(node), time_us, duration_us, bits, needs)
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "value": bits[at], "sequence": needs[at]}
-
-
-def in_time(**columns: Any) -> Table:
-    """A table from its columns, in order of ``from_us``."""
-    order = argsort(columns["from_us"])
-    return table(**{name: column[order] for name, column in columns.items()})
 
 
 def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
