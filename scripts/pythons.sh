@@ -15,11 +15,11 @@ for version in 3.11 3.12 3.13; do
         continue
     fi
     venv=.venv/pythons/$version
-    [ -x "$venv/bin/pytest" ] || {
+    if [ ! -x "$venv/bin/pytest" ]; then
         "$python" -m venv "$venv"
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-            'cloudpickle' 'hypothesis>=6.100' 'networkx>=3.3' 'numpy>=1.26' 'pandas>=2.2,<3' 'pyarrow>=18' 'pytest>=8.2'
-    }
+            'cbor2>=5.6' 'cloudpickle' 'hypothesis>=6.100' 'networkx>=3.3' 'numpy>=1.26' 'pandas>=2.2,<3' 'pyarrow>=18' 'pytest>=8.2'
+    fi
     echo "Python $version"
     # tests/conftest.py needs Jupyter and a browser; tests of captured messages need its fixtures.
     "$venv/bin/python" -m pytest -q --noconftest -p no:cacheprovider -k 'not captured and not envelopes' \

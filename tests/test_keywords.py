@@ -98,6 +98,22 @@ def test_tab_completes_what_can_be_set(typed, completed, use_jedi):
     assert {one for one in found if one.endswith("=")} == completed
 
 
+@pytest.mark.parametrize("use_jedi", [True, False])
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("wb.tinymq.vi", {"views"}),
+        ("wb.tinymq.views.route_", {"route_drawing", "route_slides"}),
+        ("wb.dps.views.fi", {"fill_chart", "filters_slides"}),
+    ],
+)
+def test_tab_completes_a_protocols_views(typed, completed, use_jedi):
+    completer = IPCompleter(namespace={"wb": wb}, use_jedi=use_jedi, disable_matchers=["IPCompleter.magic_matcher"])
+    with provisionalcompleter():
+        found = {one.text for one in completer.completions(typed, len(typed))}
+    assert {one.rpartition(".")[2] for one in found} == completed
+
+
 def test_a_protocols_parameters_are_among_its_attributes():
     assert {"trails", "mood", "share", "homes", "settings", "make_node"} <= set(dir(Ants()))
 

@@ -96,8 +96,10 @@ def answer_for(module: str) -> None:
     vars(owner)["__getattr__"] = answer
 
 
-def hand_out(package: str, homes: Mapping[str, str]) -> None:
+def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Have a package load its public names when they are used; ``dir`` lists them and those of ``__all__`` alone.
+
+    Returns the package's ``__getattr__``.
 
     ``homes``: public name -> the module of the package that has it; a module's name -> itself. Other modules of the
     package are loaded by their names too, but not listed. Functions are `checked`.
@@ -120,6 +122,7 @@ def hand_out(package: str, homes: Mapping[str, str]) -> None:
 
     vars(owner)["__getattr__"] = load
     answer_for(package)
+    return vars(owner)["__getattr__"]
 
 
 def former(owner: str, name: str, stacklevel: int) -> Any:

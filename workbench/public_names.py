@@ -10,7 +10,7 @@ PROTOCOLS = {
     "Diffusion": "protocols.diffusion",
     "Flooding": "protocols.flooding",
     "Gossip": "protocols.gossip",
-    "PrintedTinyMQ": "protocols.tinymq.printed",
+    "PrintedTinyMQ": "protocols.tinymq",
     "Pub2Sub": "protocols.tinymq.pub2sub",
     "TinyMQ": "protocols.tinymq",
 }

@@ -15,7 +15,8 @@ from workbench.motes import rack
 from workbench.motes.live.conductor import Conductor
 from workbench.motes.mote import Mote
 from workbench.motes.program import boards, program_files
-from workbench.views.player import live, living
+from workbench.views import notebook
+from workbench.views.player import living
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 
@@ -183,8 +184,8 @@ def followed(monkeypatch):
     shown = []
     monkeypatch.setattr(display, "display", shown.append)
     monkeypatch.setattr(living, "PlayerView", View)
-    monkeypatch.setattr(live, "in_notebook", lambda: True)
-    monkeypatch.setattr(live, "EVERY_S", 0.2)
+    monkeypatch.setattr(notebook, "in_notebook", lambda: True)
+    monkeypatch.setattr(notebook, "EVERY_S", 0.2)
     return shown
 
 
@@ -212,7 +213,7 @@ class Drawn:
 
 def test_what_ended_a_run_early_is_shown(followed):
     run = Drawn()
-    live.show_live(run)
+    notebook.show_live(run)
     wait_until(lambda: len(followed[0].fed) > 1)
     assert followed[0].fed[-1]["notes"][:2] == ["The run ended early, at 1.5 s.", "node 1: it is silent."]
 
@@ -224,9 +225,9 @@ def test_a_player_that_cannot_be_fed_says_so_and_the_others_go_on(followed, caps
     run = Drawn()
     first, second = View(), View()
     monkeypatch.setattr(first, "feed", refuse.__get__(first))
-    live._views[run] = [first, second]
-    live._follow(run)
-    assert len(second.fed) == 2 and live._views[run] == [second]
+    notebook._views[run] = [first, second]
+    notebook._follow(run)
+    assert len(second.fed) == 2 and notebook._views[run] == [second]
     assert "cannot be drawn any more: ValueError('no picture')" in capsys.readouterr().err
 
 

@@ -5,7 +5,7 @@ import re
 import workbench as wb
 from workbench.protocols.dissection import Dissection, Field
 from workbench.protocols.flooding import wire
-from workbench.views.frame import MOST_BYTES, page
+from workbench.views.dissection import MOST_BYTES, page
 
 
 def test_page_has_all_bytes_and_all_fields():

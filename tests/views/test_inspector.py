@@ -5,9 +5,9 @@ import pytest
 
 import workbench as wb
 from tests.views.traces import trace_of
-from workbench.views.ground import Plan
 from workbench.views.inspector import NodeState, inspect_node, matrix_html, node_state, write
 from workbench.views.layers import Layer, Look, Section, Seen, table
+from workbench.views.layout import Layout
 from workbench.views.player.film import Film
 
 EVERY_HOW = Section(
@@ -23,7 +23,7 @@ EVERY_HOW = Section(
         ("state", "look", "word"),
     ),
 )
-PLAN = Plan(np.array([3, 5]), np.zeros(2), np.zeros(2), {}, np.zeros((0, 4)))
+PLAN = Layout(np.array([3, 5]), np.zeros(2), np.zeros(2), {}, np.zeros((0, 4)))
 
 
 def seen_of(*layers):

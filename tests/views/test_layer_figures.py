@@ -16,8 +16,8 @@ from workbench.views import figure, palette
 from workbench.views.chart import steps_chart
 from workbench.views.drawing import Circle, Drawing, Text
 from workbench.views.figure import draw
-from workbench.views.ground import lay_out
 from workbench.views.layers import LEVELS, Curves, Layer, Line, Look, Panel, Scale, Seen, Way, Ways, table
+from workbench.views.layout import lay_out
 from workbench.views.marks import LayerScene, chips
 from workbench.views.panels import strips_drawing
 from workbench.views.player.embed import part

@@ -23,8 +23,8 @@ from workbench.sim.trace import SCHEMA
 from workbench.views import chart, drawing, palette
 from workbench.views.drawing import Drawing, Text
 from workbench.views.figure import network_drawing
-from workbench.views.ground import lay_out
 from workbench.views.inspector import count
+from workbench.views.layout import lay_out
 from workbench.views.player import film
 from workbench.views.player.counters import counted, running
 from workbench.views.rich import bundle

@@ -10,9 +10,7 @@ import workbench as wb
 from workbench.sim.metrics import COMMON
 from workbench.sim.metrics.shown import SHOWN, shown_as
 from workbench.sim.radio import is_ideal
-from workbench.widgets.cards import Cards
-from workbench.widgets.differences import Differences
-from workbench.widgets.numbers import change, written
+from workbench.widgets.cards import Cards, Differences, change, written
 
 
 def run_of(protocol, **changes):

@@ -149,10 +149,10 @@ def test_two_protocols_play_side_by_side_on_one_clock(lab):
 def test_what_was_composed_is_there_again(lab):
     lab.change(seed=5)
     lab.change(beside=wb.Flooding())
-    composed = lab._session.state
+    composed = lab._history.state
     lab.close()
     second = again()
-    assert second._session.state == composed and len(second.runs) == 2
+    assert second._history.state == composed and len(second.runs) == 2
     second.close()
 
 
@@ -186,7 +186,7 @@ def test_motes_that_are_not_there_are_told(lab, monkeypatch):
     monkeypatch.setattr(run_panel.motes, "listing", list)
     lab._panel.where.value = run_panel.BOARDS
     assert "none are connected" in lab._panel.said.value
-    lab._panel._play_on_motes(lab._session.state)
+    lab._panel._play_on_motes(lab._history.state)
     assert "0 motes for 40 nodes" in lab._panel.said.value
 
 
@@ -216,7 +216,7 @@ def test_a_lab_runs_on_motes_in_c(lab):
     lab.change(topology=wb.topology.line(3), workload=[wb.subscribe(0, "TEMP GE 25")], duration_s=1.0)
     lab._panel.where.value = run_panel.VIRTUAL
     lab._panel.kind.value = "c"
-    lab._panel._play_on_motes(lab._session.state)
+    lab._panel._play_on_motes(lab._history.state)
     assert "Ran on 3 motes for" in lab._panel.said.value and set(lab._panel.runs[0].kinds.values()) == {"c"}
 
 

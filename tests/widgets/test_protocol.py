@@ -101,7 +101,7 @@ def test_the_protocol_as_printed_is_a_setting_of_the_other():
     last_control(form, "literal").value = True
     assert type(form.value) is wb.PrintedTinyMQ and form.choice.value == "TinyMQ"
     last_control(form, "shortcuts").value = False
-    assert "printed algorithms have shortcuts" in form.fields["shortcuts"].error
+    assert "published algorithms have shortcuts" in form.fields["shortcuts"].error
     last_control(form, "literal").value = False
     assert form.value == wb.TinyMQ(shortcuts=False)
 

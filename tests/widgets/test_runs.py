@@ -6,9 +6,9 @@ import pytest
 
 import workbench as wb
 from workbench.widgets import runs as runs_module
+from workbench.widgets.history import State
 from workbench.widgets.run_panel import RunPanel
 from workbench.widgets.runs import Runs
-from workbench.widgets.session import State
 
 SHORT = wb.Scenario(wb.topology.line(3), wb.Flooding(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(2, "TEMP IS 2")])
 LONG = wb.Scenario(

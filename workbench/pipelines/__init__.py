@@ -64,4 +64,4 @@ _HOME = {
     "windows": "live.windows",
 }
 
-hand_out(__name__, _HOME)
+__getattr__ = hand_out(__name__, _HOME)

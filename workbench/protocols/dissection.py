@@ -102,7 +102,7 @@ class Dissection(NamedTuple):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from workbench.views.frame import page
+        from workbench.views.dissection import page
 
         return page(self)
 

@@ -91,17 +91,17 @@ class SweepTable:
 
         It is a `Drawing`: a notebook shows it, ``save(path)`` writes an SVG or PNG.
         """
-        from workbench.views.sweeps import figure, words
+        from workbench.views.sweeps import summary
 
-        return self.carrying(figure.draw(self.summary(x, y, by), words.texts(self._plan, self._varied, x, y, by)), y)
+        return self.carrying(summary.draw(self.summary(x, y, by), summary.texts(self._plan, self._varied, x, y, by)), y)
 
     def drawing(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
         """As `plot`, of the size of a column of a paper; ``x`` has to be a number."""
         from workbench import views
-        from workbench.views.sweeps import words
+        from workbench.views.sweeps import summary
 
-        series = words.series(self.summary(x, y, by), x, by)
-        texts = words.texts(self._plan, self._varied, x, y, by)
+        series = summary.series(self.summary(x, y, by), x, by)
+        texts = summary.texts(self._plan, self._varied, x, y, by)
         legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
         return self.carrying(views.line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note), y)
 
@@ -118,16 +118,16 @@ class SweepTable:
 
     def name_of(self, column: str) -> str:
         """What `plot` and `drawing` call an axis or a metric, with its unit: "protocol.ttl" -> "ttl (hops)"."""
-        from workbench.views.sweeps import words
+        from workbench.views.sweeps import summary
 
-        return words.name_of(column, self._plan)
+        return summary.name_of(column, self._plan)
 
     @cached_property
     def radio_note(self) -> str:
         """Text that a chart adds to its note if all runs have an ideal radio; "" otherwise."""
-        from workbench.views.sweeps import words
+        from workbench.views.sweeps import summary
 
-        return words.radio_note(self._plan)
+        return summary.radio_note(self._plan)
 
     def _check(self, x: str, y: str, by: str | None) -> None:
         varied = tuple(dict.fromkeys((*self.axes, "seed")))

@@ -36,7 +36,7 @@ from workbench.keywords import former, hand_out
 
 _HOME = {
     "show": "notebook",
-    "show_live": "player.live",
+    "show_live": "notebook",
     "PlayerView": "player.living",
     "see": "seeing",
     "save_html": "export",

@@ -157,7 +157,7 @@ class Drawing:
     record: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
 
     @property
-    def ground(self) -> str:
+    def background(self) -> str:
         """The page's colour."""
         return in_dark(BACKGROUND) if self.is_dark else BACKGROUND
 
@@ -292,7 +292,7 @@ class Drawing:
     def to_html(self) -> str:
         """The drawing as an SVG element for a page, light or dark as the page is."""
         body = "\n".join(self.elements())
-        return self.frame_svg(body, themed(body, self.ground))
+        return self.frame_svg(body, themed(body, self.background))
 
     def frame_svg(self, body: str, style: str = "") -> str:
         """The SVG document around some elements; with a ``style`` (`themed`), an element for a page."""
@@ -301,7 +301,7 @@ class Drawing:
         page = f' class="{THEMED}" style="max-width:100%;height:auto"' if style else ""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT_FAMILY}"{page}>\n{title}{style}'
-            f'<rect width="100%" height="100%" fill="{self.ground}"/>\n{body}\n</svg>\n'
+            f'<rect width="100%" height="100%" fill="{self.background}"/>\n{body}\n</svg>\n'
         )
 
     def to_png(self, scale: float = 2, dark: bool = False) -> bytes:
@@ -423,13 +423,13 @@ THEMES = (
 )
 
 
-def themed(body: str, ground: str) -> str:
+def themed(body: str, background: str) -> str:
     """The style that turns the colours of SVG elements to those of a dark ground where the page is dark.
 
     A page that knows its theme sets ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before
     2024) the drawing stays light.
     """
-    used = dict.fromkeys([("fill", ground), *_COLOUR_USED.findall(body)])
+    used = dict.fromkeys([("fill", background), *_COLOUR_USED.findall(body)])
     rules = (f'.{THEMED} [{what}="{colour}"]{{{what}:light-dark({colour},{in_dark(colour)})}}' for what, colour in used)
     return f"<style>{THEMES}{''.join(rules)}</style>\n"
 

@@ -54,7 +54,7 @@ from workbench.columns import argsort
 
 if TYPE_CHECKING:
     from workbench.sim.rows import Columns
-    from workbench.views.ground import Plan
+    from workbench.views.layout import Layout
     from workbench.views.player.film import Film
 
 Table = dict[str, np.ndarray]
@@ -251,7 +251,7 @@ class Recorded:
 
     run: Any
     columns: Columns
-    plan: Plan
+    plan: Layout
     film: Film
     colours: Mapping[str, str] = field(default_factory=dict)
 
@@ -301,7 +301,7 @@ class Seen:
     """
 
     run: Any
-    plan: Plan
+    plan: Layout
     film: Film
     duration_us: int
     layers: tuple[Layer, ...]

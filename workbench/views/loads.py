@@ -22,8 +22,8 @@ from workbench.suggestion import meant
 from workbench.views import caption, palette
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
-from workbench.views.ground import Plan, lay_out
 from workbench.views.layers import Scale
+from workbench.views.layout import Layout, lay_out
 from workbench.views.legend import LINE, MARGIN, SMALL, scales_drawing
 from workbench.views.still import Scene
 
@@ -124,7 +124,7 @@ def _runs(frame: pd.DataFrame) -> int:
 class _LoadScene(Scene):
     """A network whose nodes are discs by their loads; ``numbers``: low, mean and high, shape (3, nodes)."""
 
-    def __init__(self, plan: Plan, width: int, numbers: np.ndarray) -> None:
+    def __init__(self, plan: Layout, width: int, numbers: np.ndarray) -> None:
         super().__init__(plan, width)
         self.most = float(numbers.max(initial=0.0)) or 1.0
         self.mean = numbers[1]
@@ -162,7 +162,7 @@ class _LoadScene(Scene):
             self.write(place, str(self.plan.ids[place]), [], bold=True)
 
 
-def _heading(plan: Plan, numbers: np.ndarray, runs: int, what: str, topology: nx.Graph, width: int) -> Drawing:
+def _heading(plan: Layout, numbers: np.ndarray, runs: int, what: str, topology: nx.Graph, width: int) -> Drawing:
     low, mean, high = numbers
     busiest = int(mean.argmax())
     lines = [

@@ -18,8 +18,8 @@ import numpy as np
 
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing
-from workbench.views.ground import Plan, thinned, whole
 from workbench.views.layers import Look
+from workbench.views.layout import Layout, thinned, whole
 from workbench.views.legend import Sample, legend_drawing
 from workbench.views.marks import LINK, MOST_NAMES, PEN, WALL
 from workbench.views.nodes import FAILED, SINK, SOURCE
@@ -66,7 +66,7 @@ def _told(picture: Picture) -> str:
     return escape(" ".join((picture.sentence, *picture.notes)))
 
 
-def _sentence(graph: nx.Graph, plan: Plan) -> str:
+def _sentence(graph: nx.Graph, plan: Layout) -> str:
     """Nodes, links, what these deliver, how many neighbors nodes have, the area, and whether all is in one piece."""
     area = f"{np.ptp(plan.x_m):,.4g} × {np.ptp(plan.y_m):,.4g} m"
     pdr = np.stack([plan.links["pdr_ab"], plan.links["pdr_ba"]])

@@ -48,7 +48,7 @@ class Pens(NamedTuple):
 def png(drawing: Drawing, scale: float) -> bytes:
     """The drawing as a PNG file of ``scale`` pixels per px, with its resolution noted in it."""
     size = max(1, round(drawing.width * scale)), max(1, round(drawing.height * scale))
-    image = Image.new("RGB", (size[0] * OVERSAMPLING, size[1] * OVERSAMPLING), drawing.ground)
+    image = Image.new("RGB", (size[0] * OVERSAMPLING, size[1] * OVERSAMPLING), drawing.background)
     pens = Pens(image, ImageDraw.Draw(image), ImageDraw.Draw(image, "RGBA"), scale * OVERSAMPLING)
     for item in drawing.items:
         _DRAW[type(item)](item, pens)

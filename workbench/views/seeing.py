@@ -12,8 +12,8 @@ from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.event import Event, of_event
 from workbench.views.frames import film_of, frame_layers, sent_frames
-from workbench.views.ground import lay_out
 from workbench.views.layers import NO_WAYS, Curves, Layer, Look, Recorded, Seen, Ways
+from workbench.views.layout import lay_out
 from workbench.views.nodes import node_layers
 from workbench.views.protocols import layers_of, message_colours, quiet_messages
 from workbench.views.ways import followed

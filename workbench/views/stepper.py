@@ -54,7 +54,7 @@ class Stepper:
         """The slider with the drawing below it, as one element for a page."""
         last = len(self.drawings) - 1
         body = "\n".join(_group(spans, elements, last) for spans, elements in merged(self.drawings))
-        picture = self.drawings[0].frame_svg(body, themed(body, self.drawings[0].ground))
+        picture = self.drawings[0].frame_svg(body, themed(body, self.drawings[0].background))
         names, said = html.escape(json.dumps(self.names)), html.escape(self.description)
         controls = (
             '<div class="wb-steps" hidden>'

@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.views import caption, palette
 from workbench.views.drawing import Drawing, text_width
-from workbench.views.ground import Plan
+from workbench.views.layout import Layout
 from workbench.views.legend import MARGIN, SMALL
 
 TALLEST = 580
@@ -27,7 +27,7 @@ class Scene:
     ``band``: points that names should not hide.
     """
 
-    def __init__(self, plan: Plan, width: int, tallest: float = TALLEST) -> None:
+    def __init__(self, plan: Layout, width: int, tallest: float = TALLEST) -> None:
         self.plan, self.width = plan, width
         x0, y0, x1, y1 = plan.box_m
         self.scale = min((width - 4 * MARGIN) / (x1 - x0), tallest / (y1 - y0))

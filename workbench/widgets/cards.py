@@ -1,4 +1,4 @@
-"""Metrics of a run as cards, with their change against the run before."""
+"""Metrics in the lab: those of a run as cards, with their change against the run before, and of two runs as a table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.sim.metrics.shown import shown_as
-from workbench.widgets.numbers import change, written
+from workbench.sim.metrics.shown import Shown, shown_as
+from workbench.sim.radio import is_ideal
 
 FIRST = ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "transmissions", "energy_mJ", "stretch", "coverage")
 _ALWAYS_LEFT_OUT = ("expected", "delivered", "receptions")
@@ -56,3 +56,98 @@ def _card(name: str, metrics: Any, before: Any, protocol: Any) -> str:
         f"<span>{html.escape(shown.title)}</span><b>{html.escape(value)}</b>"
         f"<em class='{kind}'>{html.escape(said)}</em>{extra}</div>"
     )
+
+
+# How values and changes are written
+
+_SHARES = ("%",)
+
+
+def written(shown: Shown, value: float) -> str:
+    """A metric's value as text: shares in percent, changes of them in points, large numbers in groups, "–" for none."""
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else str(value)
+    if shown.unit in _SHARES:
+        return f"{100 * value:.1f}".removesuffix(".0") + " %"
+    if value == int(value) or abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:.3g}"
+    return f"{text} {shown.unit}".strip()
+
+
+def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
+    """(the change in words, whether it is for the better; None where it is neither, or there is none)."""
+    if not (math.isfinite(before) and math.isfinite(now)) or now == before:
+        return "", None
+    is_up = now > before
+    arrow = "▲" if is_up else "▼"
+    if shown.unit in _SHARES:
+        by = f"{100 * abs(now - before):.1f}".removesuffix(".0") + " points"
+    elif before:
+        by = f"{100 * abs(now / before - 1):.0f} %" if abs(now / before) < 10 else f"{now / before:.0f}×"
+    else:
+        by = ""
+    better = shown.is_more_better
+    return f"{arrow} {by}".strip(), None if better is None else is_up == better
+
+
+# Two runs side by side
+
+_IDEAL = (
+    "<p class='wb-said'>Both ran on an ideal radio: no frame is lost and none collide, so costs and delays look better "
+    "than on motes. “Radio and time” has losses, collisions, carrier sense and retries.</p>"
+)
+
+
+class Differences(widgets.HTML):
+    """``show(one, other)``: the metrics of two runs side by side, and how many times the first the second has."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "<p class='wb-said'>Choose a protocol under “beside it”: both play the same workload on the same clock.</p>"
+        )
+
+    def show(self, one: Any, other: Any) -> None:
+        """Show what two runs differ in."""
+        names = [_name(run) for run in (one, other)]
+        if names[0] == names[1]:
+            names = [f"{names[0]} A", f"{names[1]} B"]
+        index = [*one.metrics.index, *(name for name in other.metrics.index if name not in one.metrics.index)]
+        rows = "".join(_row(_shown(name, one, other), _value(one, name), _value(other, name)) for name in index)
+        head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
+        table = f"<table class='wb-differences'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        ideal = all(is_ideal(run.scenario.radio, run.scenario.topology) for run in (one, other))
+        self.value = table + (_IDEAL if ideal else "")
+
+
+def _name(run: Any) -> str:
+    return type(run.scenario.protocol).public_class().__name__
+
+
+def _shown(name: str, one: Any, other: Any) -> Shown:
+    return shown_as(name, (one if name in one.metrics.index else other).scenario.protocol)
+
+
+def _value(run: Any, name: str) -> float:
+    return float(run.metrics[name]) if name in run.metrics.index else float("nan")
+
+
+def _row(shown: Shown, one: float, other: float) -> str:
+    if math.isnan(one) and math.isnan(other):
+        return ""
+    best = _best(shown.is_more_better, one, other)
+    cells = "".join(
+        f"<td{' class=wb-best' if place == best else ''}>{html.escape(written(shown, value))}</td>"
+        for place, value in enumerate((one, other))
+    )
+    ratio = f"{other / one:.2f}" if one and not math.isnan(one) and not math.isnan(other) else ""
+    meaning = html.escape(shown.meaning, quote=True)
+    return f"<tr><th scope='row' title='{meaning}'>{html.escape(shown.title)}</th>{cells}<td>{ratio}</td></tr>"
+
+
+def _best(is_more_better: bool | None, one: float, other: float) -> int | None:
+    """Which of two is better, 0 or 1; None where neither is."""
+    if is_more_better is None or math.isnan(one) or math.isnan(other) or one == other:
+        return None
+    return int((other > one) == is_more_better)

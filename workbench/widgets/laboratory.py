@@ -23,17 +23,16 @@ from workbench.protocols.protocol import Protocol
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario, protocol_from_dict
 from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
-from workbench.widgets.cards import Cards
+from workbench.widgets.cards import Cards, Differences
 from workbench.widgets.compare import Compare
 from workbench.widgets.controls import error_html, words
-from workbench.widgets.differences import Differences
 from workbench.widgets.filters import Filters
+from workbench.widgets.history import History, State
 from workbench.widgets.network import Network
 from workbench.widgets.part import close_all
 from workbench.widgets.protocol import ProtocolForm
 from workbench.widgets.radio import Conditions, RadioForm
 from workbench.widgets.run_panel import HERE, RunPanel
-from workbench.widgets.session import Session, State
 from workbench.widgets.skin import one_for_all, skins
 from workbench.widgets.store import Store
 from workbench.widgets.sweep import SweepPanel
@@ -96,7 +95,7 @@ class Lab(widgets.VBox):
         self._store = Store(name)
         opened = scenario or first_scenario()
         self._opened_with = opened.hash
-        self._session = Session(self._store.read(scenario) or State(opened))
+        self._history = History(self._store.read(scenario) or State(opened))
         self._is_showing = self._is_closed = False
         self._text = ""  # of a closed lab: its scenario
         self._before: Any = None  # metrics of the run before
@@ -110,7 +109,7 @@ class Lab(widgets.VBox):
     @property
     def scenario(self) -> Scenario:
         """The scenario as it is now."""
-        return Scenario.from_json(self._text) if self._text else self._session.scenario
+        return Scenario.from_json(self._text) if self._text else self._history.scenario
 
     @property
     def run(self) -> Run | None:
@@ -129,17 +128,17 @@ class Lab(widgets.VBox):
 
     def change(self, **fields: Any) -> bool:
         """Change the scenario as a part would: topology, protocol, workload, radio, duration_s, seed, beside."""
-        return not self._is_closed and self._session.change(**fields)
+        return not self._is_closed and self._history.change(**fields)
 
     def undo(self) -> None:
         """Back to what was before the last change."""
         if not self._is_closed:
-            self._session.undo()
+            self._history.undo()
 
     def redo(self) -> None:
         """To what was undone."""
         if not self._is_closed:
-            self._session.redo()
+            self._history.redo()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until the run of what is shown is there; False if that took too long."""
@@ -186,7 +185,7 @@ class Lab(widgets.VBox):
         self._filters = Filters(now.protocol)
         self._protocol = ProtocolForm(now.protocol)
         self._radio = RadioForm(Conditions(now.radio, now.duration_s, now.seed))
-        self._panel = RunPanel(self._session.state)
+        self._panel = RunPanel(self._history.state)
         self._players = Compare()
         self._cards = Cards()
         self._differences = Differences()
@@ -225,9 +224,9 @@ class Lab(widgets.VBox):
         self.add_class("wb-lab")
 
     def _wire(self) -> None:
-        session = self._session
-        session.observe(lambda _: self._state_changed(), "state")
-        session.observe(lambda _: self._tell_error(), "error")
+        history = self._history
+        history.observe(lambda _: self._state_changed(), "state")
+        history.observe(lambda _: self._tell_error(), "error")
         self._undo.on_click(lambda _: self.undo())
         self._redo.on_click(lambda _: self.redo())
         self._beside.observe(self._choose_beside, "value")
@@ -254,7 +253,7 @@ class Lab(widgets.VBox):
     # From the parts to the state, and back
 
     def _offered(self, **fields: Any) -> None:
-        if not self._is_showing and not self._session.change(**fields):
+        if not self._is_showing and not self._history.change(**fields):
             # What cannot be stays in its field; what the scenario has is told beside it.
             self._tell_error()
 
@@ -262,12 +261,12 @@ class Lab(widgets.VBox):
         for part in (self._why_not, self._filters, self._players):
             part.drop()
         self._show_state()
-        self._store.write(self._session.state, self._opened_with)
+        self._store.write(self._history.state, self._opened_with)
         self._play()
 
     def _show_state(self) -> None:
         """Bring all parts into line with the state."""
-        now, beside = self._session.state
+        now, beside = self._history.state
         self._is_showing = True
         try:
             for part, value in (
@@ -291,19 +290,19 @@ class Lab(widgets.VBox):
                 (one.remove_class if beside is None else one.add_class)("wb-two")
         finally:
             self._is_showing = False
-        self._undo.disabled, self._redo.disabled = not self._session.can_undo, not self._session.can_redo
+        self._undo.disabled, self._redo.disabled = not self._history.can_undo, not self._history.can_redo
 
     def _tell_error(self) -> None:
-        self._panel.say(self._session.error, is_error=True) if self._session.error else self._panel.say("")
+        self._panel.say(self._history.error, is_error=True) if self._history.error else self._panel.say("")
 
     def _choose_beside(self, change: Any) -> None:
         if self._is_showing:
             return
-        known = self._session.state.beside
+        known = self._history.state.beside
         if known is not None and type(known).public_class().__name__ == change.new:
             return
         beside = None if change.new == _ALONE else protocol_named(change.new)
-        if self._session.change(beside=beside):
+        if self._history.change(beside=beside):
             self._below.selected_index = self._below.titles.index("Why not" if beside is None else "Differences")
 
     def _draw_drawer(self, change: Any) -> None:
@@ -329,9 +328,9 @@ class Lab(widgets.VBox):
 
     def _play(self) -> None:
         if self._panel.where.value == HERE and len(self.scenario.topology) <= LARGEST:
-            self._panel.play(self._session.state)
+            self._panel.play(self._history.state)
         else:
-            self._panel.state = self._session.state
+            self._panel.state = self._history.state
 
     def _show_runs(self, runs: tuple[Run, ...]) -> None:
         if not runs:

@@ -17,9 +17,9 @@ from workbench.sim import fast
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.widgets.controls import said_html, words
+from workbench.widgets.history import State
 from workbench.widgets.part import close_all
 from workbench.widgets.runs import Runs
-from workbench.widgets.session import State
 from workbench.widgets.skin import skins
 
 HERE, VIRTUAL, BOARDS = "here", "virtual motes", "connected motes"

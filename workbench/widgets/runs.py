@@ -19,7 +19,7 @@ from workbench.errors import WorkbenchError
 from workbench.sim import fast
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
-from workbench.widgets.session import State
+from workbench.widgets.history import State
 
 
 class _Superseded(Exception):

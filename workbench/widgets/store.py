@@ -17,7 +17,7 @@ from typing import Any
 
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim.scenario import Scenario, protocol_from_dict, protocol_to_dict
-from workbench.widgets.session import State
+from workbench.widgets.history import State
 
 FOLDER = Path(".workbench")
 FORMAT = "workbench-lab"

@@ -17,8 +17,8 @@ from workbench.protocols.dps.views.layers import DELIVERED, filter_layers, link_
 from workbench.protocols.dps.views.looks import IN_VAIN
 from workbench.protocols.dps.views.mesh import INTERESTS, LINK, Mesh, Rows, standing
 from workbench.views.drawing import Drawing
-from workbench.views.ground import lay_out
 from workbench.views.layers import Layer, Seen, table
+from workbench.views.layout import lay_out
 from workbench.views.legend import MARGIN, legend_drawing, scales_drawing
 from workbench.views.marks import LayerScene
 from workbench.views.nodes import FAILED, SINK, SOURCE

@@ -213,8 +213,8 @@ def parts(run, kind):
 
 
 def recorded(run):
-    from workbench.views.ground import lay_out
     from workbench.views.layers import Recorded
+    from workbench.views.layout import lay_out
 
     return Recorded(run, Columns(run.trace), lay_out(run.scenario.topology), None)
 

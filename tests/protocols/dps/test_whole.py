@@ -101,7 +101,7 @@ def test_c_nodes_are_sent_ids_without_hops_and_ours_with():
     sent_ids = {}
     for sender in (1, 3):
         nodes = _line_of_four(plain=(2,))
-        sent_ids[sender] = {peer: remote.told_mesh_id for peer, remote in nodes[sender].links.remotes.items()}
+        sent_ids[sender] = {peer: remote.sent_mesh_id for peer, remote in nodes[sender].links.remotes.items()}
     ids = [nodes[node].links.mesh_ids.own for node in range(4)]
     assert rules.hops_of(min(ids)) == 0
     for sender, neighbors in sent_ids.items():

@@ -110,7 +110,7 @@ def test_both_engines_count_the_same_without_a_trace(scenario):
 
 
 def test_golden_scenario_of_the_printed_algorithms_has_no_twin():
-    with pytest.raises(ScenarioError, match="as printed"):
+    with pytest.raises(ScenarioError, match="as published"):
         renew.scenario("tinymq-printed").run(engine="fast")
 
 
@@ -121,7 +121,7 @@ ASKED = [wb.subscribe(3, "TEMP GE 20", start_s=1), wb.publish(0, "TEMP IS 26", s
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"literal": True}, "as printed"),
+        ({"literal": True}, "as published"),
         ({"key_bits": 63}, "wider than 62"),
         ({"max_queries": 1}, "2 subscriptions"),
     ],

@@ -17,8 +17,8 @@ from workbench.protocols.tinymq.views.overlay import overlay_of
 from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, stored_boxes, zone_table
 from workbench.sim.rows import Columns
 from workbench.views.event import of_event
-from workbench.views.ground import lay_out
 from workbench.views.layers import Curves, Layer, Recorded, Ways, as_spans
+from workbench.views.layout import lay_out
 from workbench.views.player.film import shoot
 from workbench.views.protocols import layers_of, message_colours, quiet_messages
 

@@ -187,7 +187,7 @@ def test_digits_that_are_no_number_name_no_key(digits):
         ({"roots": 3}, "write a tuple or a list"),
         ({"key_bits": 0}, "from 1 to 127"),
         ({"key_bits": 17, "literal": True}, "must be at most 16"),
-        ({"shortcuts": False, "literal": True}, "the printed algorithms have shortcuts"),
+        ({"shortcuts": False, "literal": True}, "the published algorithms have shortcuts"),
         ({"dimensions": ()}, "it must name one key or several"),
         ({"dimensions": ("TEMP", "TEMP 0 50")}, "each once"),
         ({"dimensions": ("PAYLOAD",)}, "is a blob"),

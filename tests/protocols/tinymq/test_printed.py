@@ -1,4 +1,4 @@
-"""TinyMQ's algorithms 3.1 and 3.2 as printed: what they answer at a node, and what they lose in a network."""
+"""TinyMQ's algorithms 3.1 and 3.2 as published: what they answer at a node, and what they lose in a network."""
 
 import pickle
 
@@ -12,9 +12,8 @@ from tests.protocols.tinymq.checks import graphs_with_roots
 from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.tinymq import TinyMQ
+from workbench.protocols.tinymq import TinyMQ, as_published
 from workbench.protocols.tinymq.overlay import Neighbor, Place
-from workbench.protocols.tinymq.printed import algorithms
 from workbench.protocols.tinymq.wire import InfoPlace
 
 MAPPING = TinyMQ(dimensions=("TEMP 0 16",), key_bits=4).mapping
@@ -46,7 +45,7 @@ AROUND_2 = Seen(n0=(0, NOBODY, ""), n1=(0, 0, "1"), n3=(0, 2, "011"), n4=(0, 2, 
 
 
 def query_hops(text, overlay=AROUND_2, place=NODE_2):
-    return algorithms.query_hops(overlay, place, MAPPING.query_box(parse(text)), MAPPING)
+    return as_published.query_hops(overlay, place, MAPPING.query_box(parse(text)), MAPPING)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +67,15 @@ def test_printed_query_goes_where_algorithm_3_1_says(text, hops):
     ("string", "hop"), [(0b0100, NOBODY), (0b0101, 4), (0b0110, 3), (0b0111, 3), (0b1000, 1), (0b0000, 8), (0b0011, 8)]
 )
 def test_printed_event_goes_where_algorithm_3_2_says(string, hop):
-    assert algorithms.event_hop(AROUND_2, NODE_2, string, MAPPING) == hop
+    assert as_published.event_hop(AROUND_2, NODE_2, string, MAPPING) == hop
 
 
 def test_of_equally_long_prefixes_the_parents_counts_and_then_the_lowest_address():
     overlay = Seen(n0=(0, NOBODY, ""), n7=(0, 0, "11"), n5=(0, 0, "101"), n9=(0, 0, "111"))
     place = place_of("01", 0)
-    assert algorithms.event_hop(overlay, place, 0b1100, MAPPING) == 7
-    assert algorithms.event_hop(overlay, place, 0b1000, MAPPING) == 5
-    assert algorithms.event_hop(overlay, place, 0b0011, MAPPING) == 0
+    assert as_published.event_hop(overlay, place, 0b1100, MAPPING) == 7
+    assert as_published.event_hop(overlay, place, 0b1000, MAPPING) == 5
+    assert as_published.event_hop(overlay, place, 0b0011, MAPPING) == 0
 
 
 def test_two_nodes_that_find_each_other_nearer_send_an_event_in_a_circle():
@@ -84,8 +83,8 @@ def test_two_nodes_that_find_each_other_nearer_send_an_event_in_a_circle():
     one, other = place_of("010", 0), place_of("0111", 0)
     first = Seen(n0=(0, NOBODY, ""), n2=(0, 0, "0111"))
     second = Seen(n0=(0, NOBODY, ""), n1=(0, 0, "010"))
-    assert algorithms.event_hop(first, one, 0b0000, MAPPING) == 2
-    assert algorithms.event_hop(second, other, 0b0000, MAPPING) == 1
+    assert as_published.event_hop(first, one, 0b0000, MAPPING) == 2
+    assert as_published.event_hop(second, other, 0b0000, MAPPING) == 1
 
 
 def scenario(graph, roots, seed=1, **options):

@@ -36,7 +36,7 @@ def test_parent_brings_a_newer_epoch_than_this_node_ever_had(epoch, is_child, ke
 
 
 def test_first_heard_neighbor_becomes_the_parent_and_of_two_the_lower_address():
-    assert rules.is_better_parent(10, 9, 11, 1)
+    assert rules.is_better_parent(since_us=10, address=9, best_since_us=11, best_address=1)
     assert not rules.is_better_parent(11, 1, 10, 9)
     assert rules.is_better_parent(10, 1, 10, 9)
 

@@ -183,7 +183,7 @@ def test_twin_that_is_not_on_this_machine_leaves_the_run_to_the_reference_engine
 
 
 def test_protocol_may_say_why_it_has_no_twin():
-    with pytest.raises(fast.NoFastTwinError, match="TinyMQ has no fast twin: algorithms .* as printed"):
+    with pytest.raises(fast.NoFastTwinError, match="TinyMQ has no fast twin: algorithms .* as published"):
         fast.twin_of(wb.TinyMQ(literal=True))
 
 

@@ -15,7 +15,7 @@ from workbench.protocols.dps import wire
 from workbench.protocols.dps.context import Context, Neighbor
 from workbench.protocols.dps.events import Acknowledged
 from workbench.protocols.dps.history import History
-from workbench.protocols.dps.publications import checked, label
+from workbench.protocols.dps.publications import fit_for_datagram, label
 from workbench.protocols.dps.series import Answer, Arrival, Series
 
 NAME = wire.NAMES[wire.ACKNOWLEDGEMENT]
@@ -51,7 +51,7 @@ class Acknowledgements:
             return
         if arrival.opened is not None:
             message = self._context.security.answering(arrival.opened).seal(message)
-        frame = checked(wire.encode(message), NAME)
+        frame = fit_for_datagram(wire.encode(message), NAME)
         neighbor = self._history.way_back(arrival.publication_id)
         if neighbor is None:
             self._drop(message, None, "no_way_back")

@@ -81,14 +81,10 @@ class History:
         return known is not None and known[0] >= sequence
 
     def way_back(self, publication_id: bytes) -> Neighbor | None:
-        """The neighbor that brought the newest with the fewest hops, the first of several; None if there is none."""
+        """Return the neighbor that brought the newest with the fewest hops, the first of several; or None."""
         seen = self._entries.get(publication_id)
-        best, newest, fewest = None, 0, 0
-        if seen is not None:
-            for neighbor, (sequence, hops) in seen.neighbors.items():
-                if best is None or sequence > newest or (sequence == newest and hops < fewest):
-                    best, newest, fewest = neighbor, sequence, hops
-        return best
+        neighbors = {} if seen is None else seen.neighbors
+        return min(neighbors, key=lambda neighbor: (-neighbors[neighbor][0], neighbors[neighbor][1]), default=None)
 
     def _make_room(self, now: int) -> None:
         entries = self._entries

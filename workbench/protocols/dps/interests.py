@@ -77,21 +77,6 @@ class Outgoing:
         remote.is_behind = False
         return is_changed
 
-    def tell_in_full(self, remote: Remote, now: int) -> None:
-        """Tell a neighbor all interests, as if it had been told none."""
-        remote.interests = None
-        self.find_changes(remote)
-        self.subscription(remote, now)
-
-    def tell_nothing(self, remote: Remote, length: int, now: int) -> None:
-        """Tell a neighbor that nothing is asked for here, as if it had been told nothing; the rest is for later."""
-        remote.forget_outbound(length)
-        remote.vector = remote.interests
-        remote.is_delta = False
-        remote.is_behind = True
-        remote.revision += 1
-        self.subscription(remote, now)
-
     def subscription(self, remote: Remote, now: int) -> None:
         """Send what `find_changes` found, or send it again."""
         flags = subscription_flags(remote.is_delta, remote.state, self._context.times.recheck_s)
@@ -112,17 +97,10 @@ class Outgoing:
         if with_interests and remote.pending is None:
             remote.await_answer(ACKNOWLEDGEMENT, now + self._context.times.tick_us)
 
-    def again(self, remote: Remote, now: int) -> None:
-        """Repeat what was not answered."""
-        if remote.pending == ACKNOWLEDGEMENT:
-            self.acknowledgement(remote, True, now)
-        else:
-            self.subscription(remote, now)
-
     def _send(self, remote: Remote, kind: Callable[..., wire.LinkMessage], flags: int, rest: tuple[Any, ...]) -> None:
         """Send a message of a link; ``rest``: its fields behind the mesh id, which is noted in the remote."""
-        remote.told_mesh_id = remote.mesh_id_there(self._mesh_ids.lowest_but(remote))
-        mesh_id = remote.told_mesh_id.to_bytes(ID_B, "little")
+        remote.sent_mesh_id = remote.mesh_id_there(self._mesh_ids.lowest_but(remote))
+        mesh_id = remote.sent_mesh_id.to_bytes(ID_B, "little")
         if hop_to_add(self._mesh_ids.own):  # other nodes count the hops of a marked id
             flags |= wire.COUNTS_HOPS
         message = kind(self._context.port, None, remote.revision, flags, mesh_id, *rest)

@@ -79,15 +79,16 @@ class Links:
 
     remotes            neighbor -> Remote
     interests_changed  called with a Remote whose interests have changed, or came for the first time
-    ended              called with the neighbor of a link that has ended
+    ended              called with the neighbor of a link that has ended, if it is set
     """
+
+    ended: Callable[[Neighbor, int], None] | None = None
 
     def __init__(
         self,
         context: Context,
         remotes: dict[Neighbor, Remote],
         interests_changed: Callable[[Remote, int], None],
-        ended: Callable[[Neighbor, int], None],
     ) -> None:
         self.settings = context.settings
         self.remotes = remotes
@@ -95,7 +96,6 @@ class Links:
         self.mesh_ids = MeshIds(remotes)
         self._context = context
         self._interests_changed = interests_changed
-        self._ended = ended
         # Of neighbors that were given up: what is sent to them next must not look old.
         self._last_revisions: dict[Neighbor, int] = {}
         self._update_us: int | None = None
@@ -463,13 +463,21 @@ class Links:
             self._out.subscription(remote, now)
 
     def _tell_in_full(self, remote: Remote, now: int) -> None:
-        self._out.tell_in_full(remote, now)
+        remote.interests = None
+        self._tell(remote, now)
 
     def _tell_nothing(self, remote: Remote, now: int) -> None:
-        self._out.tell_nothing(remote, self.settings.filter_bits, now)
+        self._forget_told(remote, now)
+        remote.vector = remote.interests
+        remote.is_behind = True
+        remote.revision += 1
+        self._out.subscription(remote, now)
 
     def _repeat(self, remote: Remote, now: int) -> None:
-        self._out.again(remote, now)
+        if remote.pending == ACKNOWLEDGEMENT:
+            self._out.acknowledgement(remote, True, now)
+        else:
+            self._out.subscription(remote, now)
 
     def _say_end(self, remote: Remote, now: int) -> None:
         remote.unlinks = False
@@ -553,7 +561,8 @@ class Links:
             self._come(other, NEEDED, now)
 
     def _ask_later(self, remote: Remote, now: int) -> None:
-        self._ended(remote.address, now)
+        if self.ended is not None:
+            self.ended(remote.address, now)
 
     def _update(self, remote: Remote, now: int) -> None:
         self.update(now)

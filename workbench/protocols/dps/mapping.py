@@ -48,18 +48,14 @@ _MOST_ATTRIBUTES = 255
 
 def publication_topics(attributes: Sequence[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
     """The topics of a reading, each once, in the order of its attributes."""
-    return _each_once([_published(attribute, separators[0]) for attribute in attributes])
+    return tuple(dict.fromkeys(_published(attribute, separators[0]) for attribute in attributes))
 
 
 def subscription_topics(attributes: Iterable[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
     """The topics of a request; AttributeFormatError for what no topic can say."""
     between = separators[0]
-    found = _each_once([_asked_for(attribute, between) for attribute in attributes if attribute.operator != IS])
-    return found or ("+" + between + "+",)
-
-
-def _each_once(found: list[str]) -> tuple[str, ...]:
-    return tuple([topic for place, topic in enumerate(found) if topic not in found[:place]])
+    texts = dict.fromkeys(_asked_for(attribute, between) for attribute in attributes if attribute.operator != IS)
+    return tuple(texts) or ("+" + between + "+",)
 
 
 def _published(attribute: Any, between: str) -> str:
@@ -85,7 +81,7 @@ def _asked_for(attribute: Any, between: str) -> str:
 
 
 def _value(key: int, value: Any) -> str:
-    return "0x" + "".join([f"{byte:02x}" for byte in value]) if is_blob(key) else str(value)
+    return "0x" + bytes(value).hex() if is_blob(key) else str(value)
 
 
 def _text(value: Any) -> str:

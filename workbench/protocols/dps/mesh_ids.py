@@ -77,20 +77,19 @@ class MeshIds:
         """The active remotes that were told another id than they would be told now."""
         lowest = second = NO_MESH_ID
         source = None
-        for one in self._remotes.values():
-            if not joins(one.state):
+        for remote in self._remotes.values():
+            if not joins(remote.state):
                 continue
-            mesh_id = one.mesh_id_here()
+            mesh_id = remote.mesh_id_here()
             if mesh_id < lowest:
-                lowest, second, source = mesh_id, lowest, one
+                lowest, second, source = mesh_id, lowest, remote
             elif mesh_id < second:
                 second = mesh_id
-        active = [one for one in self._remotes.values() if takes_publications(one.state)]
-        own = self.own
         return [
-            one
-            for one in active
-            if one.told_mesh_id != one.mesh_id_there(min(own, second if one is source else lowest))
+            remote
+            for remote in self._remotes.values()
+            if takes_publications(remote.state)
+            and remote.sent_mesh_id != remote.mesh_id_there(min(self.own, second if remote is source else lowest))
         ]
 
     def apart(self) -> list[Remote]:
@@ -98,12 +97,13 @@ class MeshIds:
 
         Its owner is behind the other end, and not here: what showed the loop was on its way, or has been cut since.
         """
-        muted = [one for one in self._remotes.values() if one.state == MUTED and one.pending is None]
-        return [one for one in muted if self._is_below(one.inbound_mesh_id, self.lowest_but(one))]
-
-    @staticmethod
-    def _is_below(mesh_id: int, lowest: int) -> bool:
-        return hop_to_add(mesh_id) >= 0 and mesh_id < lowest and owner_of(mesh_id) != owner_of(lowest)
+        apart = []
+        for remote in self._remotes.values():
+            if remote.state == MUTED and remote.pending is None and hop_to_add(remote.inbound_mesh_id) >= 0:
+                mesh_id, lowest = remote.inbound_mesh_id, self.lowest_but(remote)
+                if mesh_id < lowest and owner_of(mesh_id) != owner_of(lowest):
+                    apart.append(remote)
+        return apart
 
     def go_below(self, random: Stream) -> None:
         """Take an own id below all that were seen, by 64 random bits: nobody can take it for an old one."""

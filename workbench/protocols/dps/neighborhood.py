@@ -134,9 +134,8 @@ class Neighborhood:
 
     def next_due_us(self) -> int | None:
         """When `wake` is next to be called, None for never."""
-        due = [time_us for time_us in (self._choose_us, self._scout_us) if time_us is not None]
-        due += self._ask_at_us.values()
-        return min(due) if due else None
+        times = (self._choose_us, self._scout_us, *self._ask_at_us.values())
+        return min([time_us for time_us in times if time_us is not None], default=None)
 
     def _ask(self, neighbor: int, now: int) -> None:
         if len(self._links.remotes) < self._settings.max_links:
@@ -151,9 +150,7 @@ class Neighborhood:
         self._place = self._settings.best_links
         chosen = self._rank()[: self._place]
         self._wanted = set(chosen)
-        self._ask_at_us = {}
-        for place in range(len(chosen)):
-            self._ask_at_us[chosen[place]] = now + self._turn_us(place)
+        self._ask_at_us = {neighbor: now + self._turn_us(place) for place, neighbor in enumerate(chosen)}
         if self._settings.recheck_s > 0:
             self._scout_us = now + self._turn_us(self._place)
 

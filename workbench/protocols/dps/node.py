@@ -18,17 +18,18 @@ from workbench.protocols.dps.mesh_ids import marked, number_of
 from workbench.protocols.dps.neighborhood import Neighborhood
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.remotes import Remote
-from workbench.protocols.dps.series import Arrival, Interest, Series, TopicSubscription, publication_filter
+from workbench.protocols.dps.series import (
+    Arrival,
+    Interest,
+    Series,
+    TopicSubscription,
+    publication_filter,
+    subscription_filter,
+)
 from workbench.protocols.dps.wire import fields
 from workbench.protocols.subscriptions import Subscription
 
 SIMULATED_PORT = 40000  # what goes into the messages; in simulation nobody looks at it
-_NAMES = {
-    wire.Publication: wire.NAMES[wire.PUBLICATION],
-    wire.Subscription: wire.NAMES[wire.SUBSCRIPTION],
-    wire.Acknowledgement: wire.NAMES[wire.ACKNOWLEDGEMENT],
-    wire.SubscriptionAcknowledgement: wire.NAMES[wire.SUBSCRIPTION_ACKNOWLEDGEMENT],
-}
 
 
 class DPSNode(Node):
@@ -47,8 +48,9 @@ class DPSNode(Node):
         history = History(settings.max_history)
         self.acknowledgements = Acknowledgements(context, history)
         self.publications = Publications(context, remotes, self.subscriptions, history, self.acknowledgements.send)
-        self.links = Links(context, remotes, self.publications.interests_changed, self._link_ended)
+        self.links = Links(context, remotes, self.publications.interests_changed)
         self.neighborhood = Neighborhood(address, context, self.links)
+        self.links.ended = self.neighborhood.link_ended
         self._published = 0
         self._series = 0
 
@@ -110,9 +112,6 @@ class DPSNode(Node):
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
 
-    def _link_ended(self, neighbor: Neighbor, now: int) -> None:
-        self.neighborhood.link_ended(neighbor, now)
-
     # Subscriptions
 
     def subscribe(
@@ -121,7 +120,7 @@ class DPSNode(Node):
         """Ask for what matches ``attributes``, by the topics that they are mapped to (see mapping.py)."""
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         topics = mapping.subscription_topics(subscription.attributes, self.settings.separators)
-        subscription.request = Interest(topics, self.settings, False, True)
+        subscription.request = Interest(topics, subscription_filter(topics, self.settings), is_of_attributes=True)
         return self._keep(subscription, now)
 
     def subscribe_topics(
@@ -136,7 +135,7 @@ class DPSNode(Node):
         if not topics:
             raise ParameterError("a subscription needs at least one topic")
         subscription = TopicSubscription(self, topics, now)
-        subscription.request = Interest(topics, self.settings, expired, is_told=is_told)
+        subscription.request = Interest(topics, subscription_filter(topics, self.settings), expired, is_told=is_told)
         return self._keep(subscription, now)
 
     def _keep(self, subscription: Any, now: int) -> Any:
@@ -200,13 +199,13 @@ class DPSNode(Node):
             publication_id = wire.make_publication_id(self.address, number, self._random_bytes())
         else:
             publication_id = self._random_bytes() + self._random_bytes()
-        return Series(self, publication_id, number, topics, vector, acknowledge)
+        return Series(self, publication_id, topics, vector, acknowledge)
 
     def publish_next(self, series: Series, payload: bytes, now: int, ttl_s: int) -> int:
         """Publish under the next number of a series, and return that: what `Series.publish` does."""
         if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
             raise ParameterError(f"ttl_s is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}")
-        self._send_next(series, payload, ttl_s, ttl_s, now)
+        self._send_next(series, payload, ttl_s, now)
         return series.sequence
 
     def expire(self, series: Series, now: int) -> int:
@@ -216,16 +215,16 @@ class DPSNode(Node):
                 f"there is nothing retained of the publication on {', '.join(series.topics)}; only what was published "
                 "with a ttl can be expired"
             )
-        self._send_next(series, b"", -1, 0, now)
+        self._send_next(series, b"", -1, now)
         return series.sequence
 
-    def _send_next(self, series: Series, payload: bytes, ttl_s: int, lifetime_s: int, now: int) -> None:
+    def _send_next(self, series: Series, payload: bytes, ttl_s: int, now: int) -> None:
         plain = wire.Publication(
             self.port,
             None,
             ttl_s,
             0,
-            lifetime_s,
+            max(0, ttl_s),
             series.publication_id,
             series.sequence + 1,
             bool(series.acknowledge),
@@ -263,7 +262,7 @@ class DPSNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        name = _NAMES[type(message)]
+        name = wire.NAMES[message.KIND]
         port = None if isinstance(message, wire.Acknowledgement) else message.port
         if not (port is None or broadcast or self.may_speak_for(previous_hop, port)):
             self.drop(previous_hop, name, NOBODY, 0, "port")
@@ -277,7 +276,7 @@ class DPSNode(Node):
         elif isinstance(message, wire.Acknowledgement):
             self.acknowledgements.take(message, bytes(frame), neighbor)
         elif broadcast:
-            self.drop(previous_hop, wire.NAMES[wire.SUBSCRIPTION], NOBODY, message.sequence, "malformed")
+            self.drop(previous_hop, name, NOBODY, message.sequence, "malformed")
         else:
             if isinstance(message, wire.Subscription):
                 self.links.take_subscription(neighbor, message, now)
@@ -317,5 +316,4 @@ class DPSNode(Node):
         self.links.announce()
         times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
-        due = [time_us for time_us in times if time_us is not None]
-        self.next_wake = min(due) if due else None
+        self.next_wake = min([time_us for time_us in times if time_us is not None], default=None)

@@ -50,7 +50,7 @@ def label(publication_id: bytes, sequence: int) -> tuple[int, int]:
     return origin, series << 32 | sequence
 
 
-def checked(frame: bytes, name: str, most_B: int = wire.LARGEST_DATAGRAM_B) -> bytes:
+def fit_for_datagram(frame: bytes, name: str, most_B: int = wire.LARGEST_DATAGRAM_B) -> bytes:
     """Return the frame; EncodeError if it does not fit a datagram."""
     more_B = len(frame) - most_B
     if more_B > 0:
@@ -59,11 +59,6 @@ def checked(frame: bytes, name: str, most_B: int = wire.LARGEST_DATAGRAM_B) -> b
             "bytes shorter"
         )
     return frame
-
-
-def _as_bytes(topic: str | bytes) -> bytes:
-    """A topic's bytes; those that came and are not UTF-8 are the same bytes again (`wire/fields.py`)."""
-    return topic.encode("utf-8", "surrogateescape") if isinstance(topic, str) else topic
 
 
 @dataclass(slots=True)
@@ -108,8 +103,7 @@ class Repeats:
 
     def next_due_us(self) -> int | None:
         """Return when `wake` is next to be called, None for never."""
-        due = [entry.due_us for entry in self._entries if entry.due_us is not None] if self._entries else ()
-        return min(due) if due else None
+        return min([entry.due_us for entry in self._entries if entry.due_us is not None], default=None)
 
     def wake(self, now: int) -> None:
         """Send what is due, to neighbors that are still linked and have not sent the same publication meanwhile."""
@@ -169,7 +163,7 @@ class Publications:
     def frame_of_own(self, message: wire.Publication, is_multicast: bool) -> bytes:
         """The frame of a publication of this node's own; EncodeError if it does not fit a datagram."""
         envelope_B = coap.ENVELOPE_B if is_multicast else 0
-        return checked(wire.encode(message), NAME, wire.LARGEST_DATAGRAM_B - envelope_B)
+        return fit_for_datagram(wire.encode(message), NAME, wire.LARGEST_DATAGRAM_B - envelope_B)
 
     def send_own(
         self, message: wire.Publication, frame: bytes, plain: wire.Publication, is_multicast: bool, now: int
@@ -177,7 +171,7 @@ class Publications:
         """Send a publication of this node's own; ``plain`` is what its own subscriptions are given."""
         self._note(message, None, now)
         if message.ttl_s >= 0:
-            self._context.report(Held, NOBODY, NAME, *label(message.publication_id, message.sequence), 0, "")
+            self._report(Held, message, None, 0)
         self._keep(message, None, now)
         self._deliver(plain, None, now)
         if is_multicast:
@@ -206,10 +200,10 @@ class Publications:
         if message.hops >= MOST_HOPS:
             self._drop(message, neighbor, "hops")
             return
-        kept = self.retained.get(message.publication_id)
+        retained = self.retained.get(message.publication_id)
         seen = self.history.get(message.publication_id)
-        if kept is not None:
-            newest = kept.message.sequence
+        if retained is not None:
+            newest = retained.message.sequence
         elif message.ttl_s < 0:
             self._drop(message, neighbor, "not_retained")
             return
@@ -220,9 +214,7 @@ class Publications:
             self._drop(message, neighbor, "duplicate" if message.sequence == newest else "stale")
             return
         if message.ttl_s >= 0:
-            self._context.report(
-                Held, neighbor, NAME, *label(message.publication_id, message.sequence), message.hops + 1, ""
-            )
+            self._report(Held, message, neighbor, message.hops + 1)
         self._keep(message, neighbor, now)
         is_reported = self._deliver(message, neighbor, now)
         if rules.waits(self._context.is_crowded, len(self._waiting)):
@@ -269,7 +261,7 @@ class Publications:
 
     def _report_forwarded(self, message: wire.Publication, neighbor: Neighbor | None, count: int) -> None:
         if count and neighbor is not None and self._context.reports_details:
-            self._context.report(Forwarded, neighbor, NAME, *label(message.publication_id, message.sequence), count, "")
+            self._report(Forwarded, message, neighbor, count)
 
     def interests_changed(self, remote: Remote, now: int) -> None:
         """A neighbor asks for something else, or for the first time: it is sent what is kept, when its turn comes."""
@@ -278,25 +270,25 @@ class Publications:
 
     def _send_retained(self, remote: Remote, now: int) -> None:
         """Send a neighbor what is kept and may matter to it."""
-        for kept in self.retained.values():
-            left_s = kept.left_s(now)
-            if left_s <= 0 or not self._is_for(remote, kept.message, kept.neighbor):
+        for retained in self.retained.values():
+            left_s = retained.left_s(now)
+            if left_s <= 0 or not self._is_for(remote, retained.message, retained.neighbor):
                 continue
-            if kept.neighbor is None:
-                frame = wire.encode(kept.message._replace(ttl_s=left_s))
+            if retained.neighbor is None:
+                frame = wire.encode(retained.message._replace(ttl_s=left_s))
             else:
-                frame = self._onward(kept.message, left_s)
+                frame = self._onward(retained.message, left_s)
             self._context.send(remote.address, frame)
-            self._report_forwarded(kept.message, kept.neighbor, 1)
+            self._report_forwarded(retained.message, retained.neighbor, 1)
 
     # To the application
 
     def give_retained(self, subscription: Any, now: int) -> None:
         """A new subscription of this node's own: hand it what is kept here, which no neighbor would send again."""
-        for kept in self.retained.values():
-            left_s = kept.left_s(now)
+        for retained in self.retained.values():
+            left_s = retained.left_s(now)
             if left_s > 0:
-                self._deliver(kept.message._replace(ttl_s=left_s), kept.neighbor, now, (subscription,))
+                self._deliver(retained.message._replace(ttl_s=left_s), retained.neighbor, now, (subscription,))
 
     def _deliver(
         self, message: wire.Publication, neighbor: Neighbor | None, now: int, subscriptions: Iterable[Any] | None = None
@@ -330,7 +322,7 @@ class Publications:
         if len(texts) > MOST_TOPICS:
             self._drop(message, neighbor, "topics")
             return True
-        topics = [_as_bytes(topic) for topic in texts]
+        topics = [topic_strings.as_bytes(topic) for topic in texts]
         wanted = [one for one in wanted if topic_strings.matches(topics, one.request.topics, self.settings.separators)]
         if not wanted:
             self._drop(message, neighbor, "no_match")
@@ -345,7 +337,7 @@ class Publications:
                 arrival = self._arrival(message, neighbor, is_expiry, opened)
             one.put(arrival)
             count += 1
-            self._report_delivered(message, neighbor, one, " ".join(texts))
+            self._report(Delivered, message, neighbor, one.number, " ".join(texts))
         if count and message.acknowledge and not is_expiry and any(one.request.is_of_attributes for one in wanted):
             arrival = arrival or self._arrival(message, neighbor, is_expiry, opened)
             self._answer(arrival, b"")
@@ -386,39 +378,38 @@ class Publications:
         samples = self.settings.matching_samples(subscription.attributes, attributes)
         for sample in samples:
             subscription.put(sample)
-            self._report_delivered(message, neighbor, subscription, sample)
+            self._report(Delivered, message, neighbor, subscription.number, sample)
         if not samples:
             self._drop(message, neighbor, "out_of_range")
         return len(samples)
 
-    def _report_delivered(
-        self, message: wire.Publication, neighbor: Neighbor | None, subscription: Any, detail: Any
+    def _report(
+        self,
+        event: Callable[..., Any],
+        message: wire.Publication,
+        neighbor: Neighbor | None,
+        value: int,
+        detail: Any = "",
     ) -> None:
         peer = NOBODY if neighbor is None else neighbor
-        self._context.report(
-            Delivered, peer, NAME, *label(message.publication_id, message.sequence), subscription.number, detail
-        )
+        self._context.report(event, peer, NAME, *label(message.publication_id, message.sequence), value, detail)
 
     # Time
 
     def next_due_us(self) -> int | None:
         """When `wake` is next to be called for a publication, None for never."""
-        due = [waiting.due_us for waiting in self._waiting.values()]
-        end_us, repeat_us = self.retained.next_end_us(), self.repeats.next_due_us()
-        if end_us is not None:
-            due.append(end_us)
-        if repeat_us is not None:
-            due.append(repeat_us)
-        return min(due) if due else None
+        times = [self.retained.next_end_us(), self.repeats.next_due_us()]
+        times += [waiting.due_us for waiting in self._waiting.values()]
+        return min([time_us for time_us in times if time_us is not None], default=None)
 
     def wake(self, now: int) -> None:
         """Forward, end, and send again what is due."""
         for waiting in [one for one in self._waiting.values() if one.due_us <= now]:
             del self._waiting[waiting.message.publication_id]
             self._forward(waiting.message, waiting.neighbor, waiting.is_reported)
-        for kept in self.retained.pop_over(now):
-            ended = kept.message._replace(ttl_s=-1)
-            self._deliver(ended, kept.neighbor, now)
+        for retained in self.retained.pop_over(now):
+            ended = retained.message._replace(ttl_s=-1)
+            self._deliver(ended, retained.neighbor, now)
         self._resending.wake(now)
         self.repeats.wake(now)
 

@@ -48,7 +48,7 @@ class Remote:
     repeated: int = 0  # how often that was done since the radio last reached the neighbor
     owes_answer: bool = False  # an acknowledgement without interests was given up
     resend_us: int | None = None  # when it is sent what is retained, None if its interests have not changed since
-    told_mesh_id: int = NO_MESH_ID  # sent last
+    sent_mesh_id: int = NO_MESH_ID  # sent last
     inbound: tuple[BitVector, bytes] | None = None  # its interests and needs, None if there are no interests
     inbound_mesh_id: int = NO_MESH_ID
     inbound_revision: int = 0

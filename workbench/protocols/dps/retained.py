@@ -29,7 +29,7 @@ End: TypeAlias = tuple[int, bytes]  # expires_us, publication id
 
 
 @dataclass(slots=True, eq=False)
-class Kept:
+class RetainedPublication:
     """A retained publication. ``neighbor``: where it came from, None: it is this node's own."""
 
     message: Publication
@@ -51,34 +51,34 @@ class Retained:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._kept: dict[bytes, Kept] = {}
+        self._kept: dict[bytes, RetainedPublication] = {}
         self._ends: list[End] = []  # a heap; the entry of a publication that was replaced stays until its time
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def get(self, publication_id: bytes) -> Kept | None:
+    def get(self, publication_id: bytes) -> RetainedPublication | None:
         """Return the publication kept under an id, or None."""
         return self._kept.get(publication_id)
 
-    def values(self) -> list[Kept]:
+    def values(self) -> list[RetainedPublication]:
         """Return all of them, oldest first."""
         return list(self._kept.values())
 
-    def put(self, message: Publication, neighbor: Neighbor | None, expires_us: int) -> Kept | None:
+    def put(self, message: Publication, neighbor: Neighbor | None, expires_us: int) -> RetainedPublication | None:
         """Keep one, in place of an older one of its series; returns what had to go for it, or None.
 
         Of others' the one that ends first goes. If all are this node's own, one of theirs is not kept, and returned.
         """
         evicted = None
         self._kept.pop(message.publication_id, None)
-        kept = Kept(message, neighbor, expires_us)
+        retained = RetainedPublication(message, neighbor, expires_us)
         if len(self._kept) >= self.size:
             evicted = min(self._kept.values(), key=lambda other: (other.is_own, other.expires_us))
-            if evicted.is_own and not kept.is_own:
-                return kept
+            if evicted.is_own and not retained.is_own:
+                return retained
             del self._kept[evicted.message.publication_id]
-        self._kept[message.publication_id] = kept
+        self._kept[message.publication_id] = retained
         heappush(self._ends, (expires_us, message.publication_id))
         if len(self._ends) > 2 * len(self._kept) + 64:
             self._ends = sorted((other.expires_us, name) for name, other in self._kept.items())
@@ -88,7 +88,7 @@ class Retained:
         """Keep a publication no longer; nothing if it is not kept."""
         self._kept.pop(publication_id, None)
 
-    def pop_over(self, now: int) -> list[Kept]:
+    def pop_over(self, now: int) -> list[RetainedPublication]:
         """Take out those whose time is over."""
         over = []
         while (end_us := self.next_end_us()) is not None and end_us <= now:
@@ -99,8 +99,8 @@ class Retained:
         """Return when the next one is over, None if nothing is kept."""
         while self._ends:
             expires_us, publication_id = self._ends[0]
-            kept = self._kept.get(publication_id)
-            if kept is not None and kept.expires_us == expires_us:
+            retained = self._kept.get(publication_id)
+            if retained is not None and retained.expires_us == expires_us:
                 return expires_us
             heappop(self._ends)
         return None

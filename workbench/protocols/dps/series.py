@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.protocols.dps.bloom import BitVector
@@ -57,44 +59,36 @@ class Answer(NamedTuple):
 
 
 def publication_filter(topics: Iterable[str], settings: Any, wildcards: bool = True) -> BitVector:
-    """The filter of a publication's topics; AttributeFormatError for a topic that cannot be published."""
-    vector = BitVector(settings.filter_bits)
-    for topic in topics:
-        for item in publication_items(topic, settings.separators, wildcards):
-            vector.add(item, settings.hashes)
-    return vector
+    """Return the filter of a publication's topics; AttributeFormatError for a topic that cannot be published."""
+    items = [publication_items(topic, settings.separators, wildcards) for topic in topics]
+    return BitVector.of(chain(*items), settings.filter_bits, settings.hashes)
 
 
 def subscription_filter(topics: Iterable[str], settings: Any) -> BitVector:
-    """The filter of a subscription's topics; AttributeFormatError for one that is none."""
-    vector = BitVector(settings.filter_bits)
-    for topic in topics:
-        for item in subscription_items(topic, settings.separators):
-            vector.add(item, settings.hashes)
-    return vector
+    """Return the filter of a subscription's topics; AttributeFormatError for a text that is not a topic."""
+    items = [subscription_items(topic, settings.separators) for topic in topics]
+    return BitVector.of(chain(*items), settings.filter_bits, settings.hashes)
 
 
+@dataclass(slots=True)
 class Interest:
-    """What a subscription asks for: topics and their filter.
+    """The topics that a subscription asks for, and their filter.
 
-    ``pair`` is what it adds to the interests that neighbors are told; None: they are told nothing of it.
+    expired           whether it also asks for the end of retained publications
+    is_of_attributes  whether its topics stand for attributes
+    is_told           whether neighbors are told of it
     """
 
-    __slots__ = ("expired", "filter", "is_of_attributes", "pair", "topics")
+    topics: tuple[str, ...]
+    filter: BitVector
+    expired: bool = False
+    is_of_attributes: bool = False
+    is_told: bool = True
 
-    def __init__(
-        self,
-        topics: tuple[str, ...],
-        settings: Any,
-        expired: bool = False,
-        is_of_attributes: bool = False,
-        is_told: bool = True,
-    ) -> None:
-        self.topics = topics
-        self.filter = subscription_filter(topics, settings)
-        self.pair = (self.filter, self.filter.fuzzy_hash()) if is_told else None
-        self.expired = expired
-        self.is_of_attributes = is_of_attributes
+    @property
+    def pair(self) -> tuple[BitVector, bytes] | None:
+        """Return what it adds to the interests that neighbors are told; None if they are told nothing of it."""
+        return (self.filter, self.filter.fuzzy_hash()) if self.is_told else None
 
 
 class TopicSubscription(Subscription):
@@ -108,32 +102,23 @@ class TopicSubscription(Subscription):
         return f"<subscription {self.number} to {', '.join(map(repr, self.topics))}>"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Series:
     """Publications on the same topics under one id: ``publish`` sends the next one, ``expire`` ends a retained one.
 
     Iterating over it takes the Answers since the last time, oldest first.
     """
 
-    def __init__(
-        self,
-        node: DPSNode,
-        publication_id: bytes,
-        number: int,
-        topics: tuple[str, ...],
-        vector: BitVector,
-        acknowledge: bool,
-    ) -> None:
-        self.node = node
-        self.publication_id = publication_id
-        self.number = number
-        self.topics = topics
-        self.filter = vector
-        self.acknowledge = acknowledge
-        self.is_encrypted = False  # whether any of it was
-        self.is_multicast = False  # whether it is, though the node's other publications are not
-        self.sequence = 0
-        self.lost = 0  # answers that nobody had taken
-        self._answers: list[Answer] = []
+    node: DPSNode
+    publication_id: bytes
+    topics: tuple[str, ...]
+    filter: BitVector
+    acknowledge: bool
+    is_encrypted: bool = False  # whether any of it was
+    is_multicast: bool = False  # whether it is, though the node's other publications are not
+    sequence: int = 0
+    lost: int = 0  # answers that were not taken in time
+    _answers: list[Answer] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"<series on {', '.join(map(repr, self.topics))}, {self.sequence} published>"

@@ -42,7 +42,7 @@ LONGEST_B = 2048
 MOST_SEPARATORS = 12
 
 _ONE, _REST = b"+", b"#"
-_WILDCARDS = _ONE + _REST
+_WILDCARD = re.compile(b"[+#]")
 
 
 def publication_items(topic: AnyStr, separators: str | bytes = SEPARATORS, wildcards: bool = True) -> list[AnyStr]:
@@ -100,7 +100,7 @@ def matches(
     A topic alone will do for a list of one. AttributeFormatError if a subscription's topic is invalid; publications may
     come from the wire, where nobody has checked them, and are compared as they are.
     """
-    published = [_bytes(topic) for topic in _listed(publications)]
+    published = [as_bytes(topic) for topic in _listed(publications)]
     if not wildcards:
         return all(check_subscription_topic(topic, separators) in published for topic in _listed(subscriptions))
     return all(
@@ -117,9 +117,10 @@ def subscription_pattern(topic: str | bytes, separators: str | bytes = SEPARATOR
     outside = b"[^" + re.escape(separator_bytes(separators)) + b"]" if separator_bytes(separators) else b"."
     # A segment ends where a separator is, so each expression has one way to match and never tries another.
     wild = {_ONE: outside + b"*", _REST: outside + b".*"}
-    expression = [wild.get(segment, re.escape(segment)) for segment in segments]
-    for k in range(len(between)):
-        expression[k] += re.escape(between[k])
+    expression = [
+        wild.get(segment, re.escape(segment)) + re.escape(separator)
+        for segment, separator in zip(segments, [*between, b""], strict=True)
+    ]
     return re.compile(b"".join(expression), re.DOTALL)
 
 
@@ -160,9 +161,10 @@ def asks_nobody(topics: Iterable[str], separators: str = SEPARATORS) -> str:
     )
 
 
+@lru_cache(maxsize=256)
 def separator_bytes(separators: str | bytes) -> bytes:
     """The separators as bytes; ParameterError unless they are up to 12 and none is a wildcard."""
-    data = _bytes(separators)
+    data = as_bytes(separators)
     if len(data) > MOST_SEPARATORS:
         raise ParameterError(f"{len(data)} bytes of separators {separators!r}; there may be {MOST_SEPARATORS}")
     if _first_wildcard(data) >= 0:
@@ -171,7 +173,7 @@ def separator_bytes(separators: str | bytes) -> bytes:
 
 
 def _check(topic: str | bytes, separators: str | bytes) -> bytes:
-    data = _bytes(topic)
+    data = as_bytes(topic)
     if not data:
         raise _error(topic, f"it is empty; a topic has 1 to {LONGEST_B} bytes")
     if len(data) > LONGEST_B:
@@ -191,8 +193,8 @@ def _error(topic: str | bytes, reason: str) -> AttributeFormatError:
 
 def _first_wildcard(data: bytes) -> int:
     """The position of the first wildcard, -1 if there is none."""
-    found = [position for position in map(data.find, (_ONE, _REST)) if position >= 0]
-    return min(found, default=-1)
+    match = _WILDCARD.search(data)
+    return match.start() if match else -1
 
 
 def _split(data: bytes, separators: str | bytes) -> tuple[list[bytes], list[bytes]]:
@@ -215,7 +217,8 @@ def _placed(segments: list[bytes], between: list[bytes], place: int) -> bytes:
     return b"".join(between[:place]) + segments[place] + b"".join(between[place : place + 1])
 
 
-def _bytes(topic: str | bytes) -> bytes:
+def as_bytes(topic: str | bytes) -> bytes:
+    """Return the bytes of a topic; AttributeFormatError for half of a character."""
     # What is no UTF-8 on the wire is a lone surrogate in a text, and becomes the same bytes again.
     if not isinstance(topic, str):
         return bytes(topic)

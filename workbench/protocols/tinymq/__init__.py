@@ -75,7 +75,7 @@ Differs from the original in
     C2   a query is split: each part goes its own way and reaches one node, so nothing is lost or comes twice. The
          region that a message carries takes the place of "this node had it already".
     C3   a shortcut leads to a neighbor of the same tree whose key is a prefix of the target and longer than the
-         parent's. With the longest common prefix alone, as printed, events run in circles.
+         parent's. With the longest common prefix alone, as published, events run in circles.
     C4   the parent gives the key, the shortest one that is free: children that choose for themselves may choose alike.
     C5   the root's key is the empty string; a zone has its node's own key.
     C6   a node whose key is longer than ``key_bits`` only relays.
@@ -103,7 +103,7 @@ Differs from the original in
     --   a rendezvous node sends one notification for each sink and event. The sink matches it with all of its
          subscriptions, and delivers an event once, though in the paper's mode every tree notifies it.
     --   ``dimensions`` names attributes; how anything else in a subscription is mapped stands in mapping.py.
-    --   ``literal=True`` routes by algorithms 3.1 and 3.2 as printed: see printed/.
+    --   ``literal=True`` routes by algorithms 3.1 and 3.2 as published: see as_published.py.
 
 Reference
     K. Shi, Z. Deng, X. Qin: TinyMQ: a content-based publish/subscribe middleware for wireless sensor networks,
@@ -118,6 +118,7 @@ from workbench.errors import ParameterError
 from workbench.keywords import hand_out
 from workbench.protocols.protocol import Parameter, Protocol
 from workbench.protocols.tinymq import wire
+from workbench.protocols.tinymq.as_published import WIDEST_KEY_SPACE, TinyMQNodeAsPublished
 from workbench.protocols.tinymq.node import TinyMQNode
 
 __all__ = ["TinyMQ"]
@@ -133,7 +134,7 @@ PARAMETERS = (
     Parameter("dimensions", ("TEMP",), None, None, "keys", '"TEMP", or "TEMP -20 50" to share out a narrower range'),
     Parameter("publish", "all", ("all", "own"), None, "", "the paper's; own costs a fraction and shares the load (C9)"),
     Parameter("shortcuts", True, None, None, "", "as the paper has them, as far as they are safe (C3)"),
-    Parameter("literal", False, None, None, "", "the printed algorithms lose queries and send events in circles"),
+    Parameter("literal", False, None, None, "", "the published algorithms lose queries and send events in circles"),
     Parameter("info_s", 10.0, 0.0, 3600.0, "s", "an epoch: a repair takes some of them; 0: nothing is repaired"),
     Parameter(
         "lost_after",
@@ -176,7 +177,7 @@ EVALUATIONS = {
 }
 PRESETS = {
     **EVALUATIONS,
-    "figures 3 to 5, as printed": {**_EVALUATION, "info_s": 0.0, "key_bits": 8, "literal": True},
+    "figures 3 to 5, as published": {**_EVALUATION, "info_s": 0.0, "key_bits": 8, "literal": True},
     "lesson 3": {"dimensions": ("TEMP 0 1", "HUMIDITY 0 100"), "key_bits": 4, "info_s": 2.0},
 }
 
@@ -192,25 +193,23 @@ class TinyMQ(Protocol):
     dissector = "workbench.protocols.tinymq.dissector"
     explain = "workbench.protocols.tinymq.explain"
     presets = PRESETS
-    is_printed = False  # Whether queries and events go by the algorithms as printed.
+    is_literal = False  # whether queries and events are routed as published
 
     def __new__(cls, *unnamed, **settings):
-        """``literal=True`` makes the protocol as printed."""
+        """Make the protocol as published if ``literal=True``."""
         if cls is TinyMQ and settings.get("literal") is True:
-            from workbench.protocols.tinymq.printed import PrintedTinyMQ  # Not before: it is a kind of this one.
-
             cls = PrintedTinyMQ
         return Protocol.__new__(cls, *unnamed)
 
     def __init__(self, **settings):
         Protocol.__init__(self, **settings)
-        if self.settings.get("literal", False) != self.is_printed:
+        if self.settings.get("literal", False) != self.is_literal:
             raise ParameterError(
                 "%s: literal is %s, which makes another protocol; write TinyMQ(literal=%s)"
-                % (type(self).__name__, not self.is_printed, not self.is_printed)
+                % (type(self).__name__, not self.is_literal, not self.is_literal)
             )
         owner = self.public_class().__name__
-        self.settings["roots"] = _checked_roots(owner, self.settings["roots"])
+        self.settings["roots"] = _read_roots(owner, self.settings["roots"])
         self._check_times(owner)
         self.spans = read_dimensions(owner, self.settings["dimensions"])
         self.node.prepare(self)
@@ -246,7 +245,33 @@ class TinyMQ(Protocol):
         return values
 
 
-def _checked_roots(owner, roots):
+class PrintedTinyMQ(TinyMQ):
+    """TinyMQ as published and its settings, which are TinyMQ's with ``literal=True``."""
+
+    node = TinyMQNodeAsPublished
+    why_not_fast = "algorithms 3.1 and 3.2 as published are there to be watched, in small networks"
+    is_literal = True
+
+    @classmethod
+    def public_class(cls):
+        """Return TinyMQ: texts write ``TinyMQ(literal=True)``."""
+        return TinyMQ
+
+    def __init__(self, **settings):
+        settings.setdefault("literal", True)
+        TinyMQ.__init__(self, **settings)
+        if self.key_bits > WIDEST_KEY_SPACE:
+            raise ParameterError(
+                "TinyMQ: key_bits is %d; with literal=True, which looks at every string, it must be at most %d"
+                % (self.key_bits, WIDEST_KEY_SPACE)
+            )
+        if not self.shortcuts:
+            raise ParameterError(
+                "TinyMQ: shortcuts is False and literal True; the published algorithms have shortcuts, so leave it True"
+            )
+
+
+def _read_roots(owner, roots):
     roots = tuple([_whole(root) for root in roots])
     is_right = 1 <= len(roots) <= MOST_ROOTS
     for root in roots:

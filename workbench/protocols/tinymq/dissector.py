@@ -1,4 +1,4 @@
-"""TinyMQ's frames taken apart, field by field. PUB-2-SUB+ and TinyMQ as printed have the same frames."""
+"""TinyMQ's frames taken apart, field by field. PUB-2-SUB+ and TinyMQ as published have the same frames."""
 
 from collections.abc import Callable
 
@@ -33,12 +33,12 @@ def _read(cutter: Cutter) -> None:
 
 
 def _info(cutter: Cutter) -> None:
-    for place in range(cutter.number("number of places", "<B")):
-        with cutter.group(f"place {place + 1}") as group:
+    for index in range(cutter.number("number of places", "<B")):
+        with cutter.group(f"place {index + 1}") as group:
             tree, _, parent = cutter.numbers(wire.PLACE_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _parent))
             group.text = f"in tree {tree}, parent: {_parent(parent)}, key: {_key(cutter, 'key')}"
-    for place in range(cutter.number("number of distances", "<B")):
-        with cutter.group(f"distance {place + 1}") as group:
+    for index in range(cutter.number("number of distances", "<B")):
+        with cutter.group(f"distance {index + 1}") as group:
             tree, _, hops = cutter.numbers(wire.DISTANCE_LAYOUT, _TREE, ("epoch", "{}"), ("hops", "{}"))
             group.text = f"{hops} hops to the root of tree {tree}"
     if cutter.at < cutter.end:
@@ -49,20 +49,16 @@ def _heard(cutter: Cutter) -> None:
     count = cutter.number("number of neighbors heard", "<B")
     if not count:
         raise DecodeError("an info counts the neighbors that it names, and names none")
-    for place in range(count):
-        cutter.number(f"neighbor {place + 1}", "<I", NODE)
-
-
-def _probe(cutter: Cutter) -> None:
-    """All that it wants is the ack to its number."""
+    for index in range(count):
+        cutter.number(f"neighbor {index + 1}", "<I", NODE)
 
 
 def _parent(address: int) -> str:
     return "none, a root" if address == wire.U32 else NODE.format(address)
 
 
-def _ack(cutter: Cutter) -> None:
-    """Cut nothing: an ack and a refusal have a number alone."""
+def _nothing(cutter: Cutter) -> None:
+    """Cut nothing: an ack, a refusal and a probe have a number alone."""
 
 
 def _join(cutter: Cutter) -> None:
@@ -123,14 +119,14 @@ def _by_key(flag: int) -> str:
 
 _BODIES: dict[int, Callable[[Cutter], None]] = {
     wire.INFO: _info,
-    wire.ACK: _ack,
-    wire.REFUSAL: _ack,
+    wire.ACK: _nothing,
+    wire.REFUSAL: _nothing,
     wire.JOIN: _join,
     wire.GRANT: _grant,
     wire.QUERY: _query,
     wire.EVENT: _event,
     wire.NOTIFICATION: _notification,
-    wire.PROBE: _probe,
+    wire.PROBE: _nothing,
 }
 
 
@@ -149,9 +145,9 @@ def _bits(data: bytes, length: int) -> str:
     # No more bytes than are shown: a number's digits take quadratic time.
     shown = data[: _MOST_BITS // 8]
     digits = wire.bits(int.from_bytes(shown, "big"), 8 * len(shown))[: min(length, _MOST_BITS)]
-    said = digits if length <= _MOST_BITS else f"{digits}… ({length} bits)"
+    text = digits if length <= _MOST_BITS else f"{digits}… ({length} bits)"
     is_padded = data[-1] & ((1 << -length % 8) - 1) == 0
-    return said if is_padded else refused(said, "bits behind its end are not zero")
+    return text if is_padded else refused(text, "bits behind its end are not zero")
 
 
 def _region(cutter: Cutter) -> None:
@@ -160,7 +156,7 @@ def _region(cutter: Cutter) -> None:
         count = cutter.number("number of intervals", "<B")
         if not 1 <= key_bits <= wire.WIDEST_KEY_SPACE or not count:
             raise DecodeError(f"a region of {count} intervals of {key_bits} bits is none")
-        intervals = [_interval(cutter, f"interval {place + 1}", key_bits) for place in range(count)]
+        intervals = [_interval(cutter, f"interval {index + 1}", key_bits) for index in range(count)]
         group.text = ", ".join(f"{low} to {high}" for low, high in intervals)
         if not _ascend(intervals, key_bits):
             group.text = refused(group.text, f"they do not ascend within strings of {key_bits} bits")

@@ -46,13 +46,13 @@ class Mapping:
     def __init__(self, dimensions, key_bits):
         bits = split_bits(key_bits, len(dimensions))
         self.key_bits = key_bits
-        self.dimensions = [Dimension(one[0], one[1], one[2], bits[number]) for number, one in enumerate(dimensions)]
+        self.dimensions = [Dimension(key, low, high, share) for (key, low, high), share in zip(dimensions, bits)]
 
     def event_box(self, attributes):
         """The box of an event: one cell, unless it has several values of a dimension."""
         box = []
         for dimension in self.dimensions:
-            values = [one.value for one in attributes if one.key == dimension.key and one.operator == IS]
+            values = [value for key, operator, value in attributes if key == dimension.key and operator == IS]
             low, high = (min(values), max(values)) if values else (dimension.low, dimension.low)
             box.append((cell(dimension, low), cell(dimension, high)))
         return tuple(box)
@@ -87,12 +87,12 @@ class Mapping:
                 continue
             head = parts[:at]
             if part < low:
-                return self._joined(head + [one[0] for one in box[at:]])
+                return self._joined(head + [lowest for lowest, _ in box[at:]])
             # Too high here: the last part before that can still grow does, and all behind it begin anew.
             while head:
                 last = head.pop()
                 if last < box[len(head)][1]:
-                    return self._joined(head + [last + 1] + [one[0] for one in box[len(head) + 1 :]])
+                    return self._joined(head + [last + 1] + [lowest for lowest, _ in box[len(head) + 1 :]])
             return None
         return at_least
 
@@ -114,13 +114,13 @@ class Mapping:
         return ((self.first_cell(box), self.last_cell(box)),)
 
     def cells(self, box):
-        """All strings of the box in ascending order: for looking at, as there may be very many."""
-        found = []
+        """Return all strings of the box in ascending order; there may be very many."""
+        strings = []
         next_cell = self.first_cell(box)
         while next_cell is not None and next_cell < 1 << self.key_bits:
-            found.append(next_cell)
+            strings.append(next_cell)
             next_cell = self.first_cell(box, next_cell + 1) if next_cell + 1 < 1 << self.key_bits else None
-        return found
+        return strings
 
     def _parts(self, number):
         parts = []

@@ -73,7 +73,7 @@ def query_metrics(run: Run) -> dict[str, float]:
         everywhere[query].append(hops)
         if places[node].keys() & places[query[0]].keys():
             near[query].append(hops)
-    stored = _mean([len(found) for found in everywhere.values()])
+    stored = _mean([len(hops) for hops in everywhere.values()])
     shortest = [min(map(len, held.values())) for held in places.values() if held]
     with_zone = sum(bits <= run.scenario.protocol.key_bits for bits in shortest)
     return {
@@ -81,8 +81,8 @@ def query_metrics(run: Run) -> dict[str, float]:
         "queries_asked": len(asked),
         "stored_per_query": stored,
         "stored_per_tree": stored / len(trees) if trees else NOT_A_NUMBER,
-        "hops_own_tree": _mean([_mean(found) for found in near.values() if found]),
-        "hops_all_trees": _mean([_mean(found) for found in everywhere.values() if found]),
+        "hops_own_tree": _mean([_mean(hops) for hops in near.values() if hops]),
+        "hops_all_trees": _mean([_mean(hops) for hops in everywhere.values() if hops]),
     }
 
 
@@ -131,7 +131,7 @@ def repair_metrics(run: Run) -> dict[str, float]:
         "moved_nodes": len(moved),
         "affected_nodes": len(rekeyed | moved | unplaced),
         "unplaced_nodes": len(unplaced),
-        "cut_off_nodes": sum(all(node not in one for one in vectors[1]) for node in live),
+        "cut_off_nodes": sum(all(node not in distances for distances in vectors[1]) for node in live),
         "repair_s": max(0, int(times_us.max(initial=0)) - first_us) / 1e6,
     }
 

@@ -233,7 +233,11 @@ class TinyMQNode(Node):
         elif message.hops >= self.settings.max_hops:
             self.drop_message(message, previous_hop, "ttl")
         else:
-            self.route(wire.with_hops(message, message.hops + 1), previous_hop, now)
+            self.take_routed(wire.with_hops(message, message.hops + 1), previous_hop, now)
+
+    def take_routed(self, message, previous_hop, now):
+        """Route a query, event or notification of a neighbor."""
+        self.route(message, previous_hop, now)
 
     # Routing
 
@@ -251,10 +255,6 @@ class TinyMQNode(Node):
                 self._send(self.overlay.towards(message.tree), message, previous_hop, now)
             else:
                 self._route_in_tree(place, message, previous_hop, now)
-
-    def route_again(self, message, previous_hop, now):
-        """Route a message that did not come back: it had to wait here, or its next hop does not answer."""
-        self.route(message, previous_hop, now)
 
     def _route_in_tree(self, place, message, previous_hop, now):
         parts = self.split(place, message)
@@ -276,7 +276,7 @@ class TinyMQNode(Node):
     def _send_elsewhere(self, now):
         """What still waits for an answer of a neighbor to which it would no longer be sent goes another way."""
         for message in self.unicast.take_back(self._is_wrong):
-            self.route_again(message, NOBODY, now)
+            self.route(message, NOBODY, now)
 
     def _is_wrong(self, pending):
         if pending.way == wire.OPEN:
@@ -342,7 +342,7 @@ class TinyMQNode(Node):
             elif message.tree is None:
                 self._send_to_trees(message, now)
             else:
-                self.route_again(message, previous_hop, now)
+                self.route(message, previous_hop, now)
             # What has to wait on goes on with its time.
             if self._waiting and self._waiting[-1][0] is message:
                 self._waiting[-1] = message, previous_hop, since_us
@@ -396,7 +396,7 @@ class TinyMQNode(Node):
             self.overlay.lose(neighbor, now)
             for message in messages:
                 if isinstance(message, (wire.Query, wire.Event, wire.Notification)):
-                    self.route_again(message, NOBODY, now)
+                    self.route(message, NOBODY, now)
         info = self.overlay.wake(now)
         if info is not None:
             self.outbox.append((None, wire.encode_info(info)))
@@ -449,16 +449,13 @@ class TinyMQNode(Node):
 
 
 def _label(message):
-    """(message name, origin, sequence), as in the trace."""
-    if isinstance(message, wire.Query):
-        return "query", message.sink, message.query
-    if isinstance(message, wire.Event):
-        return "event", message.publisher, message.sequence
-    if isinstance(message, wire.Notification):
-        return "notification", message.publisher, message.sequence
-    if isinstance(message, wire.Probe):
-        return "probe", NOBODY, 0
-    return ("join" if isinstance(message, wire.Join) else "grant"), NOBODY, 0
+    """Return (message name, origin, sequence), as in the trace."""
+    name = wire.NAMES[wire.ENCODERS[type(message)][0]]
+    if name == "query":
+        return name, message.sink, message.query
+    if name in ("event", "notification"):
+        return name, message.publisher, message.sequence
+    return name, NOBODY, 0
 
 
 class Pub2SubNode(TinyMQNode):

@@ -32,5 +32,5 @@ class Pub2Sub(TinyMQ):
     node = Pub2SubNode
     fast = TinyMQ.fast
     presets = EVALUATIONS
-    # What is printed is TinyMQ's.
+    # The published algorithms are TinyMQ's.
     parameters = tuple([parameter for parameter in PARAMETERS if parameter.name != "literal"])

@@ -142,7 +142,7 @@ class QueryStore:
         for query_id in self.ids():
             if _is_over(self.stored[query_id], now):
                 self.forget(query_id)
-        times = [one.expires_us for one in self.stored.values() if one.expires_us is not None]
+        times = [stored.expires_us for stored in self.stored.values() if stored.expires_us is not None]
         self._next_expiry_us = min(times) if times else None
 
 

@@ -58,12 +58,12 @@ def _part(parts, mapping, box, neighbor, region):
 def _shortcuts(overlay, place):
     """[(neighbor, key)] that may be nearer to what is outside than the parent, the longest keys first."""
     longer_than = len(parent_key(place.key))
-    found = [
+    shortcuts = [
         (-len(key), address, key)
         for address, key in overlay.neighbors_in(place.tree)
         if len(key) > longer_than and address not in place.children and not key.startswith(place.key)
     ]
-    return [(address, key) for _, address, key in sorted(found)]
+    return [(address, key) for _, address, key in sorted(shortcuts)]
 
 
 def hop_to_key(overlay, place, key, shortcuts):

@@ -1,8 +1,8 @@
 """TinyMQ's rules on plain numbers, each written once: the node calls them, and the fast twin compiles them as they are.
 
-Who changes a rule changes it here, and nothing else: `overlay.py`, `unicast.py`, `queries.py` and `node.py` ask it, and
-so do the files of the same names in `fast/`. A rule takes and returns numbers (a way to a root has three of them), and
-no text and no None: numba could not compile it.
+A rule is changed here: `overlay.py`, `unicast.py`, `queries.py` and `node.py` call it, and so do the files of the same
+names in `fast/`. Only a rule that needs another argument has to be changed in both of its callers too. A rule takes and
+returns numbers (a way to a root has three of them), and no text and no None: numba could not compile it.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """

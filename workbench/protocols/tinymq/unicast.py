@@ -245,7 +245,7 @@ class Unicast:
     def wake(self, now):
         """Send again what is due; returns (neighbor, messages) of the neighbors that do not answer any more."""
         silent = []
-        self.pending = [one for one in self.pending if one.waits_for != REFUSAL or one.due_us > now]
+        self.pending = [p for p in self.pending if p.waits_for != REFUSAL or p.due_us > now]
         for pending in self.pending:
             if pending.due_us > now:
                 continue

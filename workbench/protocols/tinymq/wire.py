@@ -191,7 +191,7 @@ def encode(number, message, way=OPEN):
 
     way     OPEN, UP or DOWN, which only a Query, an Event or a Notification goes
     """
-    kind, encode_body = _ENCODERS[type(message)]
+    kind, encode_body = ENCODERS[type(message)]
     return _pack(HEAD_LAYOUT, kind | _WAY_BITS[way], number) + encode_body(message)
 
 
@@ -231,7 +231,7 @@ def _encode_notification(notification):
     return head + _encode_key(sink_key) + _pack("<B", len(attributes)) + encode_readings(attributes)
 
 
-_ENCODERS = {
+ENCODERS = {
     Probe: (PROBE, _encode_nothing),
     Join: (JOIN, _encode_join),
     Grant: (GRANT, _encode_grant),

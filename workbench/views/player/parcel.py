@@ -24,8 +24,8 @@ import numpy as np
 from workbench.sim.rows import Columns
 from workbench.views import caption, palette
 from workbench.views.frames import LOST_AT
-from workbench.views.ground import Plan, hops_to
 from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, Scale, Seen, Table, select
+from workbench.views.layout import Layout, hops_to
 from workbench.views.nodes import HOLDS, LOOKS, SUBSCRIPTIONS
 from workbench.views.player.counters import counted, running
 from workbench.views.seeing import NODE_LOOK
@@ -193,7 +193,7 @@ def _scale(scale: Scale | None) -> dict[str, Any] | None:
 # The network
 
 
-def ground_of(plan: Plan, buffer: Buffer) -> dict[str, Any]:
+def ground_of(plan: Layout, buffer: Buffer) -> dict[str, Any]:
     """What a map needs of a header before there is anything to see on it: the network, and how it is painted."""
     return {
         "colours": {name: _pair(colour) for name, colour in _COLOURS.items()},
@@ -205,7 +205,7 @@ def ground_of(plan: Plan, buffer: Buffer) -> dict[str, Any]:
     }
 
 
-def _plan(plan: Plan, buffer: Buffer) -> dict[str, Any]:
+def _plan(plan: Layout, buffer: Buffer) -> dict[str, Any]:
     forth, back = plan.links["pdr_ab"], plan.links["pdr_ba"]
     columns = {
         "x": plan.x_m,

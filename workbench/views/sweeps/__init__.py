@@ -1,2 +1,2 @@
-"""Charts of sweeps: a metric against a parameter (`figure.py`, its words in `words.py`), savings of one beside another
+"""Charts of sweeps: a metric against a parameter (`summary.py`), savings of one beside another
 (`savings.py`), what a metric depends on (`sensitivity.py`). `workbench.sweeps.means` works out the numbers."""

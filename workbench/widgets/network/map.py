@@ -14,7 +14,7 @@ import networkx as nx
 import traitlets
 
 from workbench.views import nodes
-from workbench.views.ground import LINKS_PER_NODE, lay_out
+from workbench.views.layout import LINKS_PER_NODE, lay_out
 from workbench.views.player.embed import part
 from workbench.views.player.once import LoadedOnce
 from workbench.views.player.parcel import Buffer, ground_of, look_of, written

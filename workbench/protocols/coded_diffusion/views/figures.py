@@ -19,7 +19,7 @@ from workbench.views.carried import carries_record
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing, text_width
 from workbench.views.event import Event
-from workbench.views.ground import Plan, lay_out
+from workbench.views.layout import Layout, lay_out
 
 WIDTH = 900
 MARGIN = 12.0
@@ -63,7 +63,7 @@ def decoding_maps(
     return drawing
 
 
-def _map(drawing: Drawing, plan: Plan, spread: Progress, time_us: int, left: float, top: float, scale: float) -> None:
+def _map(drawing: Drawing, plan: Layout, spread: Progress, time_us: int, left: float, top: float, scale: float) -> None:
     x0, _, _, y1 = plan.box_m
     radius = float(np.clip(0.36 * plan.spacing_m * scale, 1.5, 7))
     ranks, held = spread.at(time_us), spread.holders(time_us)

@@ -36,6 +36,8 @@ Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427: the format is that of its code, byte for byte.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
@@ -77,7 +79,7 @@ class BitVector:
         self.bits = bits
 
     @classmethod
-    def of(cls, items: Iterable[bytes | str], length: int = LENGTH, hashes: int = HASHES) -> "BitVector":
+    def of(cls, items: Iterable[bytes | str], length: int = LENGTH, hashes: int = HASHES) -> BitVector:
         """The filter of some items."""
         vector = cls(length)
         for item in items:
@@ -85,7 +87,7 @@ class BitVector:
         return vector
 
     @classmethod
-    def at(cls, positions: Iterable[int], length: int = LENGTH) -> "BitVector":
+    def at(cls, positions: Iterable[int], length: int = LENGTH) -> BitVector:
         """The vector with those bits set; ParameterError if one is outside of it."""
         bits = 0
         for position in positions:
@@ -95,7 +97,7 @@ class BitVector:
         return cls(length, bits)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "BitVector":
+    def from_bytes(cls, data: bytes) -> BitVector:
         """The vector of 8 bits a byte, the lowest bit of a byte first."""
         return cls(8 * len(data), int.from_bytes(data, "little"))
 
@@ -127,28 +129,28 @@ class BitVector:
         """Whether no bit is set."""
         return not self.bits
 
-    def copy(self) -> "BitVector":
+    def copy(self) -> BitVector:
         """A vector of its own with the same bits."""
         return BitVector(self.length, self.bits)
 
-    def includes(self, other: "BitVector") -> bool:
+    def includes(self, other: BitVector) -> bool:
         """Whether every bit of the other is set here; an empty vector includes nothing, not even another one.
 
         That is how the reference tests a publication against a subscription.
         """
-        self._check(other)
+        _check_lengths(self, other)
         return bool(self.bits) and not other.bits & ~self.bits
 
-    def __or__(self, other: "BitVector") -> "BitVector":
-        self._check(other)
+    def __or__(self, other: BitVector) -> BitVector:
+        _check_lengths(self, other)
         return BitVector(self.length, self.bits | other.bits)
 
-    def __and__(self, other: "BitVector") -> "BitVector":
-        self._check(other)
+    def __and__(self, other: BitVector) -> BitVector:
+        _check_lengths(self, other)
         return BitVector(self.length, self.bits & other.bits)
 
-    def __xor__(self, other: "BitVector") -> "BitVector":
-        self._check(other)
+    def __xor__(self, other: BitVector) -> BitVector:
+        _check_lengths(self, other)
         return BitVector(self.length, self.bits ^ other.bits)
 
     def __eq__(self, other: object) -> bool:
@@ -166,23 +168,17 @@ class BitVector:
 
     def encode(self) -> bytes:
         """The CBOR item ``[flags, length, bytes]``."""
-        flags, data = self._packed()
+        load, flags, data = 100 * self.popcount + 1, 0, None
+        if load < SPARSE_PERCENT * self.length:
+            flags, data = RUN_LENGTHS, _encode_runs(self.bits, self.length)
+        elif load > DENSE_PERCENT * self.length:
+            flags, data = RUN_LENGTHS | COMPLEMENT, _encode_runs(self.bits ^ ((1 << self.length) - 1), self.length)
+        if data is None:
+            flags, data = 0, self.to_bytes()
         return b"".join((cbor.array(3), cbor.unsigned(flags), cbor.unsigned(self.length), cbor.byte_string(data)))
 
-    def _packed(self) -> tuple[int, bytes]:
-        load = 100 * self.popcount + 1
-        if load < SPARSE_PERCENT * self.length:
-            runs = _encode_runs(self.bits, self.length)
-            flags = RUN_LENGTHS
-        elif load > DENSE_PERCENT * self.length:
-            runs = _encode_runs(self.bits ^ ((1 << self.length) - 1), self.length)
-            flags = RUN_LENGTHS | COMPLEMENT
-        else:
-            runs, flags = None, 0
-        return (0, self.to_bytes()) if runs is None else (flags, runs)
-
     @classmethod
-    def decode(cls, data: bytes, length: int | None = None) -> "BitVector":
+    def decode(cls, data: bytes, length: int | None = None) -> BitVector:
         """The vector of a CBOR item and nothing behind it; DecodeError for any other bytes.
 
         With ``length``, a vector of another one is refused before anything is unpacked.
@@ -193,7 +189,7 @@ class BitVector:
         return vector
 
     @classmethod
-    def read(cls, reader: cbor.Reader, length: int | None = None) -> "BitVector":
+    def read(cls, reader: cbor.Reader, length: int | None = None) -> BitVector:
         """The vector at the place where a reader of CBOR is; DecodeError if there is none."""
         start = reader.at
         reader.array("a bit vector", 3)
@@ -216,10 +212,6 @@ class BitVector:
             bits = int.from_bytes(data, "little")
         return cls(given, bits ^ ((1 << given) - 1) if flags & COMPLEMENT else bits)
 
-    def _check(self, other: "BitVector") -> None:
-        if self.length != other.length:
-            raise ParameterError(f"bit vectors of {self.length} and {other.length} bits; both must have one length")
-
 
 class CountingVector:
     """The sum of the vectors that are behind a link, of which each may be taken away again.
@@ -236,7 +228,7 @@ class CountingVector:
 
     def add(self, vector: BitVector) -> None:
         """One entry more."""
-        self._check(vector)
+        _check_lengths(self, vector)
         carry = vector.bits
         digits = self._digits
         for place in range(len(digits)):
@@ -249,7 +241,7 @@ class CountingVector:
 
     def remove(self, vector: BitVector) -> None:
         """One entry less; ParameterError, and no change, if no entry can have been this one."""
-        self._check(vector)
+        _check_lengths(self, vector)
         digits = self._digits[:]
         borrow = vector.bits
         for place in range(len(digits)):
@@ -263,7 +255,7 @@ class CountingVector:
         self._digits = digits
         self.entries -= 1
 
-    def without(self, vector: BitVector) -> "CountingVector":
+    def without(self, vector: BitVector) -> CountingVector:
         """The sum of all entries but this one; this sum stays as it is."""
         rest = CountingVector(self.length)
         rest._digits = self._digits[:]
@@ -290,12 +282,6 @@ class CountingVector:
         """How many entries have that bit."""
         return sum((digit >> position & 1) << place for place, digit in enumerate(self._digits))
 
-    def _check(self, vector: BitVector) -> None:
-        if self.length != vector.length:
-            raise ParameterError(
-                f"a vector of {vector.length} bits for a counting vector of {self.length}; make them one"
-            )
-
 
 def routes(publication: BitVector, interests: BitVector, needs: bytes) -> bool:
     """Whether a publication goes over a link with these interests and needs (32 bytes).
@@ -303,11 +289,16 @@ def routes(publication: BitVector, interests: BitVector, needs: bytes) -> bool:
     The fuzzy hash of what filter and interests have in common must include the needs. Interests are a union, so a
     publication for one of many subscriptions does not include them all; needs are what all of them ask for.
     """
-    publication._check(interests)
+    _check_lengths(publication, interests)
     common = publication.bits & interests.bits
     if not common:
         return False
     return not int.from_bytes(needs, "little") & ~fuzzy_hash_bits(common, publication.length)
+
+
+def _check_lengths(one: BitVector | CountingVector, other: BitVector) -> None:
+    if one.length != other.length:
+        raise ParameterError(f"bit vectors of {one.length} and {other.length} bits; both must have one length")
 
 
 def item_positions(item: bytes | str, length: int, hashes: int = HASHES) -> list[int]:
@@ -322,12 +313,12 @@ def positions_of(bits: int) -> list[int]:
     """The places of the ones of a number, ascending."""
     text = bin(bits)
     highest = len(text) - 1
-    found = []
+    positions = []
     at = text.rfind("1")
     while at >= 0:
-        found.append(highest - at)
+        positions.append(highest - at)
         at = text.rfind("1", 0, at)
-    return found
+    return positions
 
 
 def fuzzy_hash_bits(bits: int, length: int) -> int:

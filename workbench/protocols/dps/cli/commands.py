@@ -16,9 +16,12 @@ from threading import Thread
 from typing import Any
 
 from workbench.errors import LinkError, ParameterError, WorkbenchError
+from workbench.protocols.dps import DPS
 from workbench.protocols.dps.cli.keys import make_security
 from workbench.protocols.dps.cli.options import add_publication
 from workbench.protocols.dps.cli.output import Output, data_of_json
+from workbench.protocols.dps.udp import dps_node
+from workbench.protocols.dps.udp.multicast import PORT, Multicast, loopback_interfaces
 
 INTERRUPTED = 130  # as a shell has it: 128 and the signal's number
 MILLISECONDS = 1000
@@ -58,9 +61,6 @@ async def _run(options: argparse.Namespace, command: Command) -> int:
 
 def make_node(options: argparse.Namespace, output: Output) -> Any:
     """The node that the options describe, not opened yet."""
-    from workbench.protocols.dps import DPS
-    from workbench.protocols.dps.udp import dps_node
-
     settings = {
         "separators": options.separators,
         "filter_bits": options.filter_bits,
@@ -88,8 +88,6 @@ def _multicast(options: argparse.Namespace) -> Any:
         if options.interface or options.multicast_port:
             raise ParameterError("--interface and --multicast-port say how to multicast; add --multicast to do it")
         return None
-    from workbench.protocols.dps.udp.multicast import PORT, Multicast, loopback_interfaces
-
     publishes = is_asked and options.dps_command == "publish"
     interfaces = options.interface or (None if is_asked else loopback_interfaces())
     return Multicast(finds or publishes, finds or not publishes, interfaces, options.multicast_port or PORT, publishes)
@@ -100,10 +98,10 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
     sets = ([options.topics] if options.topics else []) + options.sets
     if not sets:
         raise ParameterError("name a topic to subscribe to, as in: workbench dps subscribe a/+/c")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         subscriptions = [await node.subscribe(*topics, expired=options.expired) for topics in sets]
-    for warning in told:
+    for warning in caught:
         output.complain(str(warning.message))
     await asyncio.sleep(options.wait)
     for address in options.link:
@@ -276,10 +274,10 @@ async def register(node: Any, options: argparse.Namespace, output: Output) -> in
 
 async def lookup(node: Any, options: argparse.Namespace, output: Output) -> int:
     """Print the addresses that are registered; 1 if there are none."""
-    found = await node.lookup(options.registry, options.tenant, options.count, options.wait)
-    for address in found:
+    registered = await node.lookup(options.registry, options.tenant, options.count, options.wait)
+    for address in registered:
         output.say("address", address, address=address)
-    return 0 if found else 1
+    return 0 if registered else 1
 
 
 async def _join(node: Any, options: argparse.Namespace, output: Output) -> None:
@@ -287,9 +285,9 @@ async def _join(node: Any, options: argparse.Namespace, output: Output) -> None:
     if options.registry is None:
         return
     await node.register(options.registry, options.tenant)
-    found = await node.lookup(options.registry, options.tenant)
-    while found:
-        address = found.pop(node.core.random.below(len(found)))
+    registered = await node.lookup(options.registry, options.tenant)
+    while registered:
+        address = registered.pop(node.core.random.below(len(registered)))
         try:
             await node.link(address)
             return

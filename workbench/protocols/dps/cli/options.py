@@ -46,16 +46,14 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     which = dps.add_subparsers(dest="dps_command", required=True, metavar="COMMAND")
-    _add_subscribe(which)
-    _add_publish(which)
-    _add_bridge(which)
-    _add_discover(which)
-    _add_register(which)
-    _add_lookup(which)
+    for name, (text, add_options) in _COMMANDS.items():
+        parser = which.add_parser(name, help=text)
+        add_options(parser)
+        _add_common(parser)
+        parser.set_defaults(command=_command(name))
 
 
-def _add_subscribe(which: Any) -> None:
-    parser = which.add_parser("subscribe", help="print what is published on topics, and acknowledge it if asked to")
+def _add_subscribe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "topics",
         nargs="*",
@@ -79,18 +77,11 @@ def _add_subscribe(which: Any) -> None:
     parser.add_argument("--expired", action="store_true", help="also tell when a retained publication ends")
     parser.add_argument("-n", "--count", type=_natural, help="end after so many publications")
     parser.add_argument("-w", "--wait", type=_seconds, default=0.0, metavar="S", help="before links are asked for")
-    _add_common(parser)
     _add_finding(parser)
     add_key_options(parser, publishes=False)
-    parser.set_defaults(command=_command("subscribe"))
 
 
-def _add_publish(which: Any) -> None:
-    parser = which.add_parser(
-        "publish",
-        help="publish once on topics; without topics, once for each line of standard input: "
-        "TOPIC ... [-t S] [-a] [-m TEXT | -j JSON]",
-    )
+def _add_publish(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topics", nargs="*", metavar="TOPIC")
     add_publication(parser)
     parser.add_argument("-w", "--wait", type=_seconds, default=0.0, metavar="S", help="between linking and publishing")
@@ -100,10 +91,8 @@ def _add_publish(which: Any) -> None:
     parser.add_argument("-n", "--count", type=_natural, help="with -a: end after so many acknowledgements")
     parser.add_argument("--multicast", action="store_true", help="multicast it, too")
     parser.add_argument("--cbor", action="store_true", help="acknowledgements are CBOR; print them as JSON")
-    _add_common(parser)
     _add_finding(parser)
     add_key_options(parser, publishes=True)
-    parser.set_defaults(command=_command("publish"))
 
 
 def add_publication(parser: argparse.ArgumentParser) -> None:
@@ -116,16 +105,12 @@ def add_publication(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-wildcards", action="store_true", help="only for those who spell the topic out")
 
 
-def _add_bridge(which: Any) -> None:
-    parser = which.add_parser("bridge", help="join meshes: pass on what comes from one for the others")
+def _add_bridge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--multicast", action="store_true", help="also bring what is multicast here into them")
-    _add_common(parser)
     _add_finding(parser)
-    parser.set_defaults(command=_command("bridge"))
 
 
-def _add_discover(which: Any) -> None:
-    parser = which.add_parser("discover", help="list the nodes that take part in discovery, and those that come and go")
+def _add_discover(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "discover", nargs="?", default="generic_discovery", metavar="SERVICE", help="(default: generic_discovery)"
     )
@@ -136,27 +121,19 @@ def _add_discover(which: Any) -> None:
     parser.add_argument("-j", "--cbor", action="store_true", help="what nodes announce is CBOR; print it as JSON")
     parser.add_argument("--announce", default="", metavar="TEXT", help="what to tell those who find this node")
     parser.add_argument("-n", "--count", type=_natural, help="end after so many nodes")
-    _add_common(parser)
-    parser.set_defaults(command=_command("discover"))
 
 
-def _add_register(which: Any) -> None:
-    parser = which.add_parser("register", help="register addresses of nodes for eight hours")
+def _add_register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("registry", metavar="REGISTRY", help="host:port of it")
     parser.add_argument("addresses", nargs="+", metavar="ADDRESS", help="host:port to register")
     _add_tenant(parser)
-    _add_common(parser)
-    parser.set_defaults(command=_command("register"))
 
 
-def _add_lookup(which: Any) -> None:
-    parser = which.add_parser("lookup", help="list the addresses that are registered")
+def _add_lookup(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("registry", metavar="REGISTRY", help="host:port of it")
     parser.add_argument("-w", "--wait", type=_seconds, default=5.0, metavar="S", help="for addresses (default: 5)")
     parser.add_argument("-n", "--count", type=_natural, default=16, help="end after so many (default: 16)")
     _add_tenant(parser)
-    _add_common(parser)
-    parser.set_defaults(command=_command("lookup"))
 
 
 def _add_tenant(parser: argparse.ArgumentParser) -> None:
@@ -228,3 +205,18 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
         return commands.run(options, getattr(commands, name))
 
     return call
+
+
+# Name -> help, and the function that adds the options which are not common to all.
+_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "subscribe": ("print what is published on topics, and acknowledge it if asked to", _add_subscribe),
+    "publish": (
+        "publish once on topics; without topics, once for each line of standard input: "
+        "TOPIC ... [-t S] [-a] [-m TEXT | -j JSON]",
+        _add_publish,
+    ),
+    "bridge": ("join meshes: pass on what comes from one for the others", _add_bridge),
+    "discover": ("list the nodes that take part in discovery, and those that come and go", _add_discover),
+    "register": ("register addresses of nodes for eight hours", _add_register),
+    "lookup": ("list the addresses that are registered", _add_lookup),
+}

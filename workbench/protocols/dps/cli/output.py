@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from workbench.errors import DecodeError, ParameterError
+from workbench.protocols.dps.udp.addresses import as_text
 from workbench.protocols.dps.wire import cbor
 
 _LINK_TEXTS = {
@@ -54,7 +55,7 @@ class Output:
             return
         topics = " | ".join(publication.topics)
         where = (
-            "here" if publication.neighbor is None else f"hops {publication.hops}, from {_peer(publication.neighbor)}"
+            "here" if publication.neighbor is None else f"hops {publication.hops}, from {as_text(publication.neighbor)}"
         )
         signed = _secured(publication)
         what = "ended" if publication.is_expiry else self._data(publication.data)
@@ -68,7 +69,7 @@ class Output:
             sequence=publication.sequence,
             ttl_s=publication.ttl_s,
             hops=publication.hops,
-            neighbor=None if publication.neighbor is None else _peer(publication.neighbor),
+            neighbor=None if publication.neighbor is None else as_text(publication.neighbor),
             sender=None if publication.sender is None else kid_text(publication.sender),
             way=publication.way,
             is_expiry=publication.is_expiry,
@@ -121,11 +122,11 @@ class Output:
         """An event of the protocol's node: links always, drops and forwarding with --debug."""
         kind = type(event).__name__
         if kind == "LinkSet":
-            peer, state = _peer(event.peer), event.detail
+            peer, state = as_text(event.peer), event.detail
             if state in _LINK_TEXTS or self._is_debug:
                 self.say("link", _LINK_TEXTS.get(state, f"{{}}: {state}").format(peer), neighbor=peer, state=state)
         elif self._is_debug:
-            whom = _peer(event.peer) if isinstance(event.peer, tuple) else ""
+            whom = as_text(event.peer) if isinstance(event.peer, tuple) else ""
             text = " ".join(str(one) for one in (kind, event.message, whom, event.value, event.detail) if one != "")
             fields = {"kind": kind, "message": event.message, "neighbor": whom or None, "value": event.value}
             self.say("debug", text, **fields, detail=str(event.detail))
@@ -164,12 +165,6 @@ def printable(text: str) -> str:
 def _secured(item: Any) -> str:
     encrypted = "" if item.way is None else f", encrypted by {item.way}"
     return encrypted + ("" if item.sender is None else f", signed by {kid_text(item.sender)}")
-
-
-def _peer(neighbor: tuple[Any, ...]) -> str:
-    from workbench.protocols.dps.udp.addresses import as_text
-
-    return as_text(neighbor)
 
 
 def id_text(publication_id: bytes) -> str:

@@ -177,22 +177,22 @@ class _Headers(NamedTuple):
 
 def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
     """What is known of a map of headers."""
-    found: dict[str, Any] = {}
+    headers: dict[str, Any] = {}
     for _ in range(reader.mapping("headers")):
         key = _read_key(reader)
         if key == _ALGORITHM:
-            found["algorithm"] = reader.integer("algorithm", _LOWEST, _HIGHEST)
+            headers["algorithm"] = reader.integer("algorithm", _LOWEST, _HIGHEST)
         elif key == _KID:
-            found["kid"] = reader.byte_string("key identifier")
+            headers["kid"] = reader.byte_string("key identifier")
         elif key == _IV:
-            found["iv"] = reader.byte_string("initialization vector", 12)
+            headers["iv"] = reader.byte_string("initialization vector", 12)
         elif key == _EPHEMERAL:
-            found["ephemeral"] = _read_point(reader)
+            headers["ephemeral"] = _read_point(reader)
         elif key == _COUNTERSIGNATURE and countersigned:
-            found["countersignature"] = _read_signature(reader, "countersignature", False)[0]
+            headers["countersignature"] = _read_signature(reader, "countersignature", False)[0]
         else:
             reader.skip("a header")
-    return _Headers(**found)
+    return _Headers(**headers)
 
 
 def _read_key(reader: cbor.Reader) -> int | None:

@@ -291,11 +291,11 @@ class DPSMesh:
 
     def _answered(self, process: MeshProcess, number: int, begin_s: float) -> dict[int, float]:
         nodes = {address: node for node, address in self._addresses.items()}
-        found: dict[int, float] = {}
+        answers: dict[int, float] = {}
         for at_s, sender in list(process.answers.get(number, ())):
             if sender in nodes:
-                found.setdefault(nodes[sender], round((at_s - begin_s) * 1000, 2))
-        return found
+                answers.setdefault(nodes[sender], round((at_s - begin_s) * 1000, 2))
+        return answers
 
     def kill(self, node: int) -> None:
         """Kill a node's process with SIGKILL: it tells nobody."""
@@ -345,12 +345,12 @@ class DPSMesh:
         """
         replies = self._each([(node, "state", {}) for node in self.alive])
         nodes = {address: node for node, address in self._addresses.items()}
-        found = {}
+        states = {}
         for node, reply in replies:
             for name in ("links", "told"):
                 reply[name] = {nodes[address]: said for address, said in reply[name].items() if address in nodes}
-            found[node] = reply
-        return found
+            states[node] = reply
+        return states
 
     def links(self) -> dict[tuple[int, int], str]:
         """(node, neighbor), the lower first -> active, muted, or what the link is on its way from."""
@@ -438,15 +438,10 @@ def dps_mesh(nodes: int | nx.Graph = 25, **settings: Any) -> DPSMesh:
     from workbench.protocols.dps import DPS
 
     DPS(**{**TIMERS, **settings})  # It says what is wrong with a setting, before anything starts.
-    if isinstance(nodes, int):
-        if not 1 <= nodes <= MOST_NODES:
-            raise ParameterError(f"dps_mesh: {nodes} nodes; there may be 1 to {MOST_NODES}, each is a process")
-        graph = _square(nodes)
-    else:
-        graph = nodes
-    if not 1 <= len(graph) <= MOST_NODES:
-        raise ParameterError(f"dps_mesh: {len(graph)} nodes; there may be 1 to {MOST_NODES}, each is a process")
-    return DPSMesh(graph, settings)
+    number = nodes if isinstance(nodes, int) else len(nodes)
+    if not 1 <= number <= MOST_NODES:
+        raise ParameterError(f"dps_mesh: {number} nodes; there may be 1 to {MOST_NODES}, each is a process")
+    return DPSMesh(_square(nodes) if isinstance(nodes, int) else nodes, settings)
 
 
 def _square(nodes: int) -> nx.Graph:

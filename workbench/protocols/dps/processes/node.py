@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from workbench.errors import WorkbenchError
@@ -84,15 +83,6 @@ class MeshNode:
         return {"links": node.links, "told": told, "bits": union.popcount, **counts, "drops": node.drops}
 
 
-ORDERS: dict[str, Callable[..., Any]] = {
-    "link": MeshNode.link,
-    "subscribe": MeshNode.subscribe,
-    "publish": MeshNode.publish,
-    "catch_up": MeshNode.catch_up,
-    "state": MeshNode.state,
-}
-
-
 async def serve(listen: str, settings: dict[str, Any]) -> None:
     """Be a node until standard input ends."""
     from workbench.protocols.dps import DPS
@@ -107,7 +97,7 @@ async def serve(listen: str, settings: dict[str, Any]) -> None:
         while line := await orders.readline():
             order = json.loads(line)
             try:
-                answer = await ORDERS[order["do"]](mesh_node, order)
+                answer = await getattr(mesh_node, order["do"])(order)
             except WorkbenchError as error:
                 answer = {"error": str(error)}
             say(id=order["id"], **answer)

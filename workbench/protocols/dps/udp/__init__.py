@@ -243,12 +243,12 @@ class UDPNode:
         self.check_open()
         host = self.address[0]
         family = socket.AF_UNSPEC if host == "::" else socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = await addresses.look_up(address, _LOOPBACK_HOST if host in _EVERYBODY else host, family)
-        if not found[1]:
+        neighbor = await addresses.look_up(address, _LOOPBACK_HOST if host in _EVERYBODY else host, family)
+        if not neighbor[1]:
             raise LinkError(f"{address!r} has port 0; name the port that the other node listens on")
-        if self.is_own(found):
-            raise LinkError(f"{addresses.as_text(found)} is where this node listens; it cannot be linked to itself")
-        return found
+        if self.is_own(neighbor):
+            raise LinkError(f"{addresses.as_text(neighbor)} is where this node listens; it cannot be linked to itself")
+        return neighbor
 
     # Subscriptions and publications
 
@@ -401,8 +401,8 @@ class UDPNode:
     @property
     def drops(self) -> dict[str, int]:
         """Reason -> number of messages and datagrams that ended here."""
-        parts = [part.drops for part in (self._multicast, self._discovery) if part is not None]
-        return dict(sum(map(Counter, parts), Counter(self.core.drops) + self._socket.errors + self.refused))
+        others = [part.drops for part in (self._multicast, self._discovery) if part is not None]
+        return dict(sum(others, Counter(self.core.drops) + self._socket.errors + self.refused))
 
     def _neighbor_of(self, source: Address, port: int | None) -> Address | None:
         """Who sent a message, by where it came from and the port it names; None if that cannot be a neighbor."""

@@ -106,12 +106,12 @@ async def look_up(text: str | int | Address, default_host: str, family: int, pas
     flags = socket.AI_PASSIVE if passive else 0
     try:
         # The loop's look-up is a thread's. A numeric host needs none, and most are.
-        found = socket.getaddrinfo(
+        candidates = socket.getaddrinfo(
             host, port, family, socket.SOCK_DGRAM, flags=flags | socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         )
     except (socket.gaierror, UnicodeError):
-        found = await _by_name(text, host, port, family, flags)
-    return normal(found[0][4])
+        candidates = await _by_name(text, host, port, family, flags)
+    return normal(candidates[0][4])
 
 
 async def _by_name(text: Any, host: str, port: int, family: int, flags: int) -> list[Any]:

@@ -80,8 +80,8 @@ def _size_B(item: Any) -> int:
 def shown(data: bytes) -> str:
     """A payload in few characters: its text if it can be printed, else hexadecimal digits."""
     text = data.decode("utf-8", "surrogateescape")  # What is no UTF-8 becomes half characters: not printable.
-    found = repr(text) if text.isprintable() else data.hex()
-    return found if len(found) <= _MOST_SHOWN else f"{found[:_MOST_SHOWN]}... ({len(data)} bytes)"
+    payload = repr(text) if text.isprintable() else data.hex()
+    return payload if len(payload) <= _MOST_SHOWN else f"{payload[:_MOST_SHOWN]}... ({len(data)} bytes)"
 
 
 def count(number: int, what: str) -> str:

@@ -40,9 +40,10 @@ Reference
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 from workbench.errors import DecodeError, LinkError, ParameterError, WorkbenchError
@@ -117,15 +118,12 @@ class Discoveries(Receiver[DiscoveredNode]):
         return f"<discoveries: {self._waiting()}>"
 
 
-class _Known:
-    """What is known of a node: how it was found, its address, and when it was heard last."""
+class _Known(NamedTuple):
+    """A node that was found, its address, and when it was heard last."""
 
-    __slots__ = ("found", "heard_s", "neighbor")
-
-    def __init__(self, found: DiscoveredNode, neighbor: Address, heard_s: float) -> None:
-        self.found = found
-        self.neighbor = neighbor
-        self.heard_s = heard_s
+    node: DiscoveredNode
+    neighbor: Address
+    heard_s: float
 
 
 def item_masks(topics: Sequence[str], separators: str, wildcards: bool, length: int, hashes: int) -> list[int]:
@@ -153,7 +151,7 @@ class Discovery:
         check_publication_topic(self._topic, node.protocol.separators)
         if len(data) > MOST_DATA_B:
             raise ParameterError(f"{len(data)} bytes to announce; there is room for {MOST_DATA_B}")
-        self.drops: dict[str, int] = {}
+        self.drops: Counter[str] = Counter()
         self._known: dict[bytes, _Known] = {}  # by publication id, who was heard last at the end
         self._ids: dict[Address, bytes] = {}
         self._published: dict[tuple[tuple[str, ...], bool], list[int]] = {}
@@ -227,7 +225,7 @@ class Discovery:
         try:
             self.node.publish_next(self._series, payload, 0)
         except WorkbenchError:  # The filter is so long that it fits no datagram.
-            self._drop("too_long")
+            self.drops["too_long"] += 1
 
     # What is heard
 
@@ -254,7 +252,7 @@ class Discovery:
         if announcement is None or answer.neighbor is None:
             return
         if announcement.publication_id is None:
-            self._drop("malformed")
+            self.drops["malformed"] += 1
             return
         self._link_if(self._note(announcement.publication_id, answer.neighbor, announcement), answer.neighbor)
 
@@ -262,12 +260,12 @@ class Discovery:
         try:
             return decode_announcement(payload, self.node.protocol.filter_bits)
         except DecodeError:
-            self._drop("malformed")
+            self.drops["malformed"] += 1
             return None
 
     def _later(self, act: Callable[[], None]) -> None:
         if len(self._handles) >= MOST_WAITING:
-            self._drop("full")
+            self.drops["full"] += 1
             return
 
         def call() -> None:
@@ -281,14 +279,14 @@ class Discovery:
         try:
             publication.acknowledge(encode_announcement(self._own(self._series.publication_id)))
         except WorkbenchError:
-            self._drop("too_long")
+            self.drops["too_long"] += 1
 
     # Who is known
 
     @property
     def found(self) -> list[DiscoveredNode]:
         """The nodes that are there, as far as is known."""
-        return [known.found for known in self._known.values()]
+        return [known.node for known in self._known.values()]
 
     def discoveries(self, most: int) -> Discoveries:
         """What is known, and what will change."""
@@ -307,7 +305,7 @@ class Discovery:
             self._forget(before)  # It has been started anew.
         elif known is None and len(self._known) >= MOST_NODES:
             self._forget(next(iter(self._known)))
-        found = DiscoveredNode(
+        node = DiscoveredNode(
             addresses.as_text(neighbor),
             self.service,
             announcement.interests,
@@ -318,27 +316,27 @@ class Discovery:
         )
         if known is not None and known.neighbor != neighbor:
             self._ids.pop(known.neighbor, None)
-        self._known[publication_id] = _Known(found, neighbor, self._loop.time())
+        self._known[publication_id] = _Known(node, neighbor, self._loop.time())
         self._ids[neighbor] = publication_id
-        if known is None or known.found != found:
-            self._tell(found)
-        return any(holds_one(found.interests, masks) for masks in self._published.values())
+        if known is None or known.node != node:
+            self._tell(node)
+        return any(holds_one(node.interests, masks) for masks in self._published.values())
 
     def _forget(self, publication_id: bytes) -> None:
         known = self._known.pop(publication_id, None)
         if known is not None:
             self._ids.pop(known.neighbor, None)
             self._mattered.discard(known.neighbor)
-            self._tell(replace(known.found, is_gone=True))
+            self._tell(replace(known.node, is_gone=True))
 
     def _forget_silent(self) -> None:
         since_s = self._loop.time() - FORGET_S
         for publication_id in [one for one, known in self._known.items() if known.heard_s < since_s]:
             self._forget(publication_id)
 
-    def _tell(self, found: DiscoveredNode) -> None:
+    def _tell(self, node: DiscoveredNode) -> None:
         for discoveries in list(self._told):
-            discoveries.put([found])
+            discoveries.put([node])
 
     # Links
 
@@ -354,7 +352,7 @@ class Discovery:
         self._published[topics, wildcards] = masks
         if is_new:
             for known in list(self._known.values()):
-                self._link_if(holds_one(known.found.interests, masks), known.neighbor)
+                self._link_if(holds_one(known.node.interests, masks), known.neighbor)
 
     def _link_if(self, is_wanted: bool, neighbor: Address) -> None:
         if not is_wanted:
@@ -365,9 +363,9 @@ class Discovery:
             try:
                 self.node.keeper.ask(neighbor, keep=False)
             except ParameterError:
-                self._drop("full")
+                self.drops["full"] += 1
             except LinkError:
-                self._drop("unreachable")
+                self.drops["unreachable"] += 1
 
     def link_ended(self, neighbor: Address) -> None:
         """A link has ended: if it mattered, it is asked for once more. Its other end may have been started anew."""
@@ -375,6 +373,3 @@ class Discovery:
             self._mattered.discard(neighbor)
             # A goodbye may come behind the end of the link.
             self._later(lambda: self._link_if(neighbor in self._ids, neighbor))
-
-    def _drop(self, reason: str) -> None:
-        self.drops[reason] = self.drops.get(reason, 0) + 1

@@ -25,6 +25,7 @@ import errno
 import socket
 import struct
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -70,7 +71,7 @@ class Multicast:
         self.publications = publications
         self.sent = 0
         self.received = 0
-        self.drops: dict[str, int] = {}
+        self.drops: Counter[str] = Counter()
         self._outgoing: list[socket.socket] = []
         self._incoming: list[socket.socket] = []
         self._own: set[Address] = set()
@@ -120,7 +121,7 @@ class Multicast:
                 outgoing.send(datagram)
                 self.sent += 1
             except OSError:
-                self._drop("unreachable")
+                self.drops["unreachable"] += 1
 
     def _numbered(self) -> list[tuple[int, str]]:
         known = socket.if_nameindex()
@@ -155,12 +156,9 @@ class Multicast:
             try:
                 frame = coap.unwrap(datagram)
             except DecodeError:
-                self._drop("malformed")
+                self.drops["malformed"] += 1
                 continue
             self._take(frame, source)
-
-    def _drop(self, reason: str) -> None:
-        self.drops[reason] = self.drops.get(reason, 0) + 1
 
 
 def loopback_interfaces() -> list[str]:

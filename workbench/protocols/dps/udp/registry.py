@@ -103,16 +103,16 @@ async def lookup(
     All that come within ``timeout_s``, ``most`` at most. LinkError if the registry does not answer.
     """
     node.check_open()
-    found: dict[str, None] = {}
+    registered: dict[str, None] = {}
     async with node.beside() as own:
         subscription = await own.subscribe(TOPIC, tenant)
         await own.link(registry, keep=False)
         end_s = asyncio.get_running_loop().time() + timeout_s
-        while len(found) < most and (left_s := end_s - asyncio.get_running_loop().time()) > 0:
+        while len(registered) < most and (left_s := end_s - asyncio.get_running_loop().time()) > 0:
             publication = await subscription.next(left_s)
             if publication is not None:
-                found |= dict.fromkeys(_addresses_in(publication.data, node))
-    return list(found)[:most]
+                registered |= dict.fromkeys(_addresses_in(publication.data, node))
+    return list(registered)[:most]
 
 
 def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
@@ -122,7 +122,7 @@ def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
     except DecodeError:
         node.refused["malformed"] += 1
         return []
-    found = []
+    registered = []
     for text in texts:
         try:
             host, port = addresses.split(text, "")
@@ -131,8 +131,8 @@ def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
         if not (host and port and host.isascii() and host.isprintable()):
             node.refused["malformed"] += 1
         elif not _is_own(node, host, port):
-            found.append(text)
-    return found
+            registered.append(text)
+    return registered
 
 
 def _is_own(node: UDPNode, host: str, port: int) -> bool:

@@ -15,7 +15,7 @@ from workbench.protocols.dps.bloom import HASHES, BitVector, item_positions
 from workbench.protocols.dps.topics import publication_items, subscription_items
 from workbench.protocols.dps.views.message import ENVELOPE, KINDS, Inspection
 from workbench.views import palette
-from workbench.views.frame import Stretch, hex_lines
+from workbench.views.dissection import Stretch, hex_lines
 
 MOST_NOTATION = 4000
 MOST_PLACES = 200

@@ -80,6 +80,7 @@ class Publication(NamedTuple):
                      own, where they are made from the other fields
     """
 
+    KIND = PUBLICATION
     port: int | None
     path: str | None
     ttl_s: int
@@ -98,6 +99,7 @@ class Publication(NamedTuple):
 class Subscription(NamedTuple):
     """Interests for a neighbor, with their needs (32 bytes); None where a message has neither."""
 
+    KIND = SUBSCRIPTION
     port: int | None
     path: str | None
     sequence: int
@@ -110,6 +112,7 @@ class Subscription(NamedTuple):
 class SubscriptionAcknowledgement(NamedTuple):
     """The answer to a subscription, with that message's number; it may bring interests in turn."""
 
+    KIND = SUBSCRIPTION_ACKNOWLEDGEMENT
     port: int | None
     path: str | None
     sequence: int
@@ -123,6 +126,7 @@ class SubscriptionAcknowledgement(NamedTuple):
 class Acknowledgement(NamedTuple):
     """A subscriber's answer to the publication of a number. ``data`` is None if it is encrypted or signed."""
 
+    KIND = ACKNOWLEDGEMENT
     publication_id: bytes
     acknowledged: int
     data: bytes | None
@@ -141,24 +145,22 @@ def encode(message: Message) -> bytes:
 
     Raises EncodeError if a field is out of range.
     """
-    protected = body = _EMPTY
-    if isinstance(message, Publication):
-        kind = PUBLICATION
+    protected = body = unprotected = _EMPTY
+    if isinstance(message, Acknowledgement):
+        protected, body = protected_map(message), message.body or body_map(message)
+    elif isinstance(message, Publication):
+        protected, body = protected_map(message), message.body or body_map(message)
         port, path = _port_and_path(message)
         hops = fields.number(fields.HOPS, message.hops, fields.U16)
         unprotected = cbor.mapping(3) + port + fields.seconds(message.ttl_s) + path + hops
-    elif isinstance(message, Acknowledgement):
-        kind, unprotected = ACKNOWLEDGEMENT, _EMPTY
-    elif isinstance(message, SubscriptionAcknowledgement):
-        kind = SUBSCRIPTION_ACKNOWLEDGEMENT
-        unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32))
     elif isinstance(message, Subscription):
-        kind, unprotected = SUBSCRIPTION, _link_map(message, b"")
+        unprotected = _link_map(message, b"")
+    elif isinstance(message, SubscriptionAcknowledgement):
+        unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32))
     else:
         raise EncodeError(f"{message!r} is not a message of DPS")
-    if isinstance(message, Publication | Acknowledgement):
-        protected, body = protected_map(message), message.body or body_map(message)
-    return b"".join((cbor.array(_ELEMENTS), cbor.unsigned(VERSION), cbor.unsigned(kind), unprotected, protected, body))
+    head = cbor.array(_ELEMENTS) + cbor.unsigned(VERSION) + cbor.unsigned(message.KIND)
+    return b"".join((head, unprotected, protected, body))
 
 
 def decode(frame: bytes, filter_bits: int | None = None) -> Message:
@@ -244,9 +246,9 @@ def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
     if kind in (SUBSCRIPTION, SUBSCRIPTION_ACKNOWLEDGEMENT):
         return NAMES[kind], NOBODY, _short_values(reader)[fields.SEQUENCE]
     reader.skip("unprotected map")
-    found = _short_values(reader)
-    origin, series = origin_of(found[fields.ID])
-    number = found[fields.SEQUENCE if kind == PUBLICATION else fields.ACKNOWLEDGED]
+    values = _short_values(reader)
+    origin, series = origin_of(values[fields.ID])
+    number = values[fields.SEQUENCE if kind == PUBLICATION else fields.ACKNOWLEDGED]
     return NAMES[kind], origin, series << 32 | number
 
 
@@ -258,16 +260,16 @@ def origin_of(publication_id: bytes) -> tuple[int, int]:
 
 def _short_values(reader: cbor.Reader) -> Values:
     """{key: value} of a map, without the values that take time to read."""
-    found = {}
+    values = {}
     for _ in range(reader.mapping("map")):
         key = reader.unsigned("key")
         if key == fields.ID:
-            found[key] = reader.byte_string("publication id", fields.ID_B)
+            values[key] = reader.byte_string("publication id", fields.ID_B)
         elif reader.peek() == cbor.UNSIGNED:
-            found[key] = reader.unsigned("value")
+            values[key] = reader.unsigned("value")
         else:
             reader.skip("value")
-    return found
+    return values
 
 
 # Encoding

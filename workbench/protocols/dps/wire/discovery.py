@@ -47,9 +47,9 @@ def encode_announcement(announcement: Announcement) -> bytes:
 def decode_announcement(payload: bytes, filter_bits: int) -> Announcement:
     """The Announcement of a payload; DecodeError if it is none, or has a filter that is not of ``filter_bits``."""
     where = "announcement"
-    found = fields.read_map(cbor.Reader(payload), where, (fields.ID, fields.INTERESTS, fields.DATA), filter_bits)
-    fields.require(found, (fields.INTERESTS,), where)
-    return Announcement(found[fields.INTERESTS], found.get(fields.DATA, b""), found.get(fields.ID))
+    values = fields.read_map(cbor.Reader(payload), where, (fields.ID, fields.INTERESTS, fields.DATA), filter_bits)
+    fields.require(values, (fields.INTERESTS,), where)
+    return Announcement(values[fields.INTERESTS], values.get(fields.DATA, b""), values.get(fields.ID))
 
 
 def encode_addresses(addresses: Sequence[str]) -> bytes:
@@ -63,9 +63,9 @@ def decode_addresses(payload: bytes) -> list[str]:
     """The texts of a registration; DecodeError if it is none. What is no UTF-8 becomes lone surrogates."""
     reader = cbor.Reader(payload)
     count = reader.unsigned("the number of addresses", MOST_ADDRESSES)
-    found = []
-    while len(found) < count and reader.peek() is not None:
-        found.append(reader.text("an address").decode("utf-8", "surrogateescape"))
-    if count and not found:
+    texts = []
+    while len(texts) < count and reader.peek() is not None:
+        texts.append(reader.text("an address").decode("utf-8", "surrogateescape"))
+    if count and not texts:
         raise DecodeError(f"a registration of {count} addresses without any")
-    return found
+    return texts

@@ -76,13 +76,10 @@ def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bit
         if last is not None and key <= last:
             raise DecodeError(f"byte {at}: key {key} after key {last}; the keys of a map must ascend")
         last = key
-        if key not in known:
-            reader.skip(f"the value of key {key}")
-        elif key in (FILTER, INTERESTS):
-            values[key] = BitVector.read(reader, filter_bits)
+        if key in known:
+            values[key] = _READ[key](reader, filter_bits)
         else:
-            name, read, limits = _FIELDS[key]
-            values[key] = read(reader, name, *limits)
+            reader.skip(f"the value of key {key}")
     return values
 
 
@@ -93,30 +90,35 @@ def require(values: dict[int, Any], keys: Iterable[int], where: str) -> None:
             raise DecodeError(f"the {where} is without {NAMES[key]}")
 
 
-def _read_topics(reader: cbor.Reader, name: str) -> tuple[str, ...]:
-    return tuple([_read_text(reader, "a topic") for _ in range(reader.array(name))])
-
-
 def _read_text(reader: cbor.Reader, name: str) -> str:
     return reader.text(name).decode("utf-8", "surrogateescape")
 
 
-# Key -> name, method of the reader, and its limits; `BitVector` reads the filters itself.
-_FIELDS: dict[int, tuple[str, Callable[..., Any], tuple[int, ...]]] = {
-    PORT: ("port", cbor.Reader.unsigned, (U16,)),
-    TTL: ("ttl", cbor.Reader.integer, (-1 - LONGEST_TTL_S, LONGEST_TTL_S)),
-    ID: ("publication id", cbor.Reader.byte_string, (ID_B,)),
-    SEQUENCE: ("sequence number", cbor.Reader.unsigned, (U32,)),
-    ACKNOWLEDGE: ("acknowledgement request", cbor.Reader.boolean, ()),
-    FILTER: ("Bloom filter", BitVector.read, ()),
-    FLAGS: ("flags", cbor.Reader.unsigned, (U8,)),
-    MESH: ("mesh id", cbor.Reader.byte_string, (ID_B,)),
-    NEEDS: ("needs", cbor.Reader.byte_string, (FUZZY_HASH_B,)),
-    INTERESTS: ("interests", BitVector.read, ()),
-    TOPICS: ("topics", _read_topics, ()),
-    DATA: ("data", cbor.Reader.byte_string, ()),
-    ACKNOWLEDGED: ("acknowledged sequence number", cbor.Reader.unsigned, (U32,)),
-    PATH: ("path", _read_text, ()),
-    HOPS: ("hop count", cbor.Reader.unsigned, (U16,)),
+_FIELDS: dict[int, tuple[str, Callable[[cbor.Reader, int | None], Any]]] = {
+    PORT: ("port", lambda reader, _: reader.unsigned("port", U16)),
+    TTL: ("ttl", lambda reader, _: reader.integer("ttl", -1 - LONGEST_TTL_S, LONGEST_TTL_S)),
+    ID: ("publication id", lambda reader, _: reader.byte_string("publication id", ID_B)),
+    SEQUENCE: ("sequence number", lambda reader, _: reader.unsigned("sequence number", U32)),
+    ACKNOWLEDGE: (
+        "acknowledgement request",
+        lambda reader, _: reader.boolean("acknowledgement request"),
+    ),
+    FILTER: ("Bloom filter", BitVector.read),
+    FLAGS: ("flags", lambda reader, _: reader.unsigned("flags", U8)),
+    MESH: ("mesh id", lambda reader, _: reader.byte_string("mesh id", ID_B)),
+    NEEDS: ("needs", lambda reader, _: reader.byte_string("needs", FUZZY_HASH_B)),
+    INTERESTS: ("interests", BitVector.read),
+    TOPICS: (
+        "topics",
+        lambda reader, _: tuple([_read_text(reader, "a topic") for _ in range(reader.array("topics"))]),
+    ),
+    DATA: ("data", lambda reader, _: reader.byte_string("data")),
+    ACKNOWLEDGED: (
+        "acknowledged sequence number",
+        lambda reader, _: reader.unsigned("acknowledged sequence number", U32),
+    ),
+    PATH: ("path", lambda reader, _: _read_text(reader, "path")),
+    HOPS: ("hop count", lambda reader, _: reader.unsigned("hop count", U16)),
 }
-NAMES = {key: name for key, (name, _, _) in _FIELDS.items()}
+NAMES = {key: name for key, (name, _) in _FIELDS.items()}
+_READ = {key: read for key, (_, read) in _FIELDS.items()}

@@ -66,20 +66,20 @@ class CopyRows:
         self._heard: tuple[Row, Copies] | None = None
         self._events = 0
         self._rows = list(rows)
-        for place, row in enumerate(self._rows):
-            self.of[row.position] = self._follow(place, row)
+        for index, row in enumerate(self._rows):
+            self.of[row.position] = self._follow(index, row)
 
-    def _follow(self, place: int, row: Row) -> Copies:
+    def _follow(self, index: int, row: Row) -> Copies:
         if row.event in ("sent", "given_up"):
-            return self._send(place, row)
+            return self._send(index, row)
         if row.event in ("received", "lost"):
             return self._arrive(row)
         if row.event == "forwarded":
             return self._forward(row)
         if row.event == "event_matched":
-            return self._match(place, row)
-        if (row.event, row.detail, row.peer) == ("dropped", "full", NOBODY) and place:
-            made = self._rows[place - 1]
+            return self._match(index, row)
+        if (row.event, row.detail, row.peer) == ("dropped", "full", NOBODY) and index:
+            made = self._rows[index - 1]
             if (made.event, made.position, made.node) == ("forwarded", row.position - 1, row.node):
                 self._frames[row.node].pop()
                 return self.of[made.position]
@@ -100,10 +100,10 @@ class CopyRows:
         """Return all copies of a message that a node has had."""
         return frozenset(copy for copy in self._had.get(row.node, ()) if copy[0] == row.message)
 
-    def _match(self, place: int, row: Row) -> Copies:
+    def _match(self, index: int, row: Row) -> Copies:
         """Note the copies of the notifications that a rendezvous node makes now."""
         made = []
-        for later in self._rows[place + 1 :]:
+        for later in self._rows[index + 1 :]:
             if (later.time_us, later.node) != (row.time_us, row.node) or later.event in ("received", "event_matched"):
                 break
             if later.event == "forwarded" and later.message == "notification" and later.peer == NOBODY:
@@ -134,18 +134,18 @@ class CopyRows:
         self._frames.setdefault(row.node, []).extend(_Frame(copies, row.time_us) for _ in range(row.value))
         return copies
 
-    def _send(self, place: int, row: Row) -> Copies:
+    def _send(self, index: int, row: Row) -> Copies:
         """Return the copies that a frame may be: of the first that waits, or of all."""
         self._heard = self._sent = None
         frames = self._frames.setdefault(row.node, [])
         possible = [] if row.node in self._mixed else self._possible(row, frames)
-        is_repeated = self._is_repeated(place, row) if self._repeats else None
+        is_repeated = self._is_repeated(index, row) if self._repeats else None
         if is_repeated is not None:
             possible = [frame for frame in possible if frame.is_taken in (is_repeated, None)]
         frame = possible[0] if len(possible) == 1 else None
         if frame is None:
             self._mixed.add(row.node)
-            copies = frozenset[Copy]().union(*(one.copies for one in possible)) or self._all(row)
+            copies = frozenset[Copy]().union(*(frame.copies for frame in possible)) or self._all(row)
         else:
             copies = frame.copies
             if frame in frames:
@@ -153,7 +153,7 @@ class CopyRows:
                 self._may_come_again(row.node, frames[:before])
                 del frames[: before + 1]
             frame.tries += 1
-            if self._is_received(place, row) and not frame.is_taken:
+            if self._is_received(index, row) and not frame.is_taken:
                 frame.is_taken = None if is_repeated is None else True
         if row.event == "sent":
             self._sent = row, frame, copies
@@ -163,15 +163,15 @@ class CopyRows:
             self._may_come_again(row.node, [frame])
         return copies
 
-    def _is_received(self, place: int, sent: Row) -> bool:
-        row = self._rows[place + 1] if place + 1 < len(self._rows) else sent
+    def _is_received(self, index: int, sent: Row) -> bool:
+        row = self._rows[index + 1] if index + 1 < len(self._rows) else sent
         return (row.event, row.node, row.peer, row.time_us) == ("received", sent.peer, sent.node, sent.time_us)
 
-    def _is_repeated(self, place: int, sent: Row) -> bool | None:
+    def _is_repeated(self, index: int, sent: Row) -> bool | None:
         """Return whether a frame was dropped as one that the neighbor had taken before; None: not known."""
-        if not self._is_received(place, sent) or place + 2 >= len(self._rows):
+        if not self._is_received(index, sent) or index + 2 >= len(self._rows):
             return None
-        row = self._rows[place + 2]
+        row = self._rows[index + 2]
         if (row.time_us, row.node) != (sent.time_us, sent.peer) or row.event in ("sent", "given_up"):
             return None
         if row.event == "dropped":
@@ -180,7 +180,7 @@ class CopyRows:
 
     def _possible(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
         """Return the frames that a row can be about: the first one that is sure, those before it, and repetitions."""
-        first = next((place for place, frame in enumerate(frames) if frame.is_sure), len(frames))
+        first = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
         made_us = min((frame.made_us for frame in frames), default=row.time_us)
         if self._evidence.outages_between(row.node, row.node, made_us, row.time_us):
             return []  # A node that was off may have forgotten what it had to send.

@@ -32,7 +32,6 @@ from workbench.protocols.tinymq.views.overlay import Overlay, overlay_in
 from workbench.protocols.tinymq.views.routes import KINDS, MARKS, MESSAGE_NAMES, NOTIFICATION, to_follow, travelled
 from workbench.protocols.tinymq.views.zones import stored_boxes, zone_table
 from workbench.views import palette
-from workbench.views.ground import Plan
 from workbench.views.layers import (
     Curves,
     Layer,
@@ -50,6 +49,7 @@ from workbench.views.layers import (
     table,
     tuples,
 )
+from workbench.views.layout import Layout
 from workbench.views.spans import joined, until_next, within
 
 # What happens to messages at nodes: rings, each larger than the one before, as a node may have several.
@@ -206,7 +206,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     return [Layer("load", within(discs, recorded.duration_us), looks, "disc", is_on=False, scale=scale)]
 
 
-def _placed(plan: Plan, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _placed(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rows whose nodes are in the plan, and their places; numbers without large gaps are looked up in a table."""
     node = nodes[rows]
     most = int(node.max(initial=0)) + 1

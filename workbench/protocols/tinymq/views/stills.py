@@ -25,8 +25,8 @@ from workbench.views import caption, palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
-from workbench.views.ground import lay_out
 from workbench.views.layers import NO_WAYS, Layer, Look, Seen, Way, Ways, select
+from workbench.views.layout import lay_out
 from workbench.views.legend import MARGIN, SMALL, Entry, legend_drawing
 from workbench.views.marks import Group, LayerScene
 from workbench.views.nodes import FAILED

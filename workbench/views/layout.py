@@ -1,4 +1,4 @@
-"""The ground a network is drawn on: where its nodes are, which links and walls to draw, who is how far from a sink."""
+"""The layout of a network: positions of its nodes, links and walls to draw, hops of each node from a sink."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ USABLE = 0.1  # of frames arrive
 
 
 @dataclass(frozen=True)
-class Plan:
+class Layout:
     """Positions and links as arrays; a node is known here by its place in ``ids``.
 
     ids: int64, ascending, shape (nodes,). x_m, y_m: float64, shape (nodes,).
@@ -80,12 +80,12 @@ def _remembered(graph: nx.Graph, what: Any, make: Callable[[], Any]) -> Any:
     return known[what]
 
 
-def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Plan:
+def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Layout:
     """The plan of a topology graph (node attribute ``pos``, arc attribute ``pdr``, ``graph.graph["walls"]``)."""
     return _remembered(graph, ("plan", links_per_node), lambda: thinned(whole(graph), links_per_node))
 
 
-def whole(graph: nx.Graph) -> Plan:
+def whole(graph: nx.Graph) -> Layout:
     """The plan with all links."""
     ids = np.array(sorted(graph.nodes), dtype=np.int64)
     notes = []
@@ -99,11 +99,11 @@ def whole(graph: nx.Graph) -> Plan:
         notes.append(f"The positions of {some} are estimated from link quality, not measured.")
     xy = np.array([positions[node] for node in ids.tolist()], dtype=float).reshape(-1, 2)
     walls = np.array(graph.graph.get("walls") or [], dtype=float).reshape(-1, 4)
-    plan = Plan(ids, xy[:, 0], xy[:, 1], {}, walls, tuple(notes))
+    plan = Layout(ids, xy[:, 0], xy[:, 1], {}, walls, tuple(notes))
     return replace(plan, links=_pairs(graph, plan))
 
 
-def thinned(plan: Plan, links_per_node: int) -> Plan:
+def thinned(plan: Layout, links_per_node: int) -> Layout:
     """The plan with the best links of each node, and a note if these are not all."""
     links = _best(plan.links, plan, links_per_node)
     every = len(plan.links["a"])
@@ -132,7 +132,7 @@ def _hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
     return hops
 
 
-def _pairs(graph: nx.DiGraph, plan: Plan) -> dict[str, np.ndarray]:
+def _pairs(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
     """Each pair of linked nodes once, with the delivery ratio of either direction."""
     adjacency = list(graph.adjacency())  # of an undirected graph either direction of a link
     counts = [len(neighbors) for _, neighbors in adjacency]
@@ -152,7 +152,7 @@ def _pairs(graph: nx.DiGraph, plan: Plan) -> dict[str, np.ndarray]:
     return {"a": key // len(plan.ids), "b": key % len(plan.ids), "pdr_ab": pdr_ab, "pdr_ba": pdr_ba}
 
 
-def _best(links: dict[str, np.ndarray], plan: Plan, per_node: int) -> dict[str, np.ndarray]:
+def _best(links: dict[str, np.ndarray], plan: Layout, per_node: int) -> dict[str, np.ndarray]:
     """The links that are among the ``per_node`` best of either end: good ones first, of equally good ones the short."""
     a, b = links["a"], links["b"]
     length = np.hypot(plan.x_m[a] - plan.x_m[b], plan.y_m[a] - plan.y_m[b])

@@ -1,16 +1,17 @@
-"""What a chart of a sweep's summary is called, and its lines. Numbers are worked out by `workbench.sweeps.means`."""
+"""The chart of a sweep's summary: its texts and its lines. `workbench.sweeps.means` computes the numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from workbench.errors import ParameterError
 from workbench.sim.radio import is_ideal
 from workbench.sweeps.plan import Plan
-
-if TYPE_CHECKING:
-    import pandas as pd
+from workbench.views.chart import Series, category_chart, line_chart
+from workbench.views.drawing import Drawing
 
 _UNITS = (
     ("_uJ_per_B", "µJ/B"),
@@ -95,3 +96,41 @@ def series(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]
         {"name": str(name), **{key: rows[column].tolist() for key, column in columns.items()}}
         for name, rows in (summary.groupby(by, sort=False) if by is not None else [("", summary)])
     ]
+
+
+# The chart
+
+WIDTH, HEIGHT = 640, 380
+
+
+def draw(summary: pd.DataFrame, texts: Texts) -> Drawing:
+    """A chart of what `means.summary` returns: series by its first column if ``texts.by`` says that there is one.
+
+    Who points at a mark reads its numbers.
+    """
+    by, x = (summary.columns[0], summary.columns[1]) if texts.by else (None, summary.columns[0])
+    parts = list(summary.groupby(by, sort=False)) if by else [("", summary)]
+    look: dict[str, Any] = {
+        "x_label": texts.x,
+        "y_label": texts.y,
+        "note": texts.note,
+        "width": WIDTH,
+        "height": HEIGHT,
+    }
+    named = [(f"{texts.by}: {label}" if by else "", rows) for label, rows in parts]
+    if pd.api.types.is_numeric_dtype(summary[x]) and not pd.api.types.is_bool_dtype(summary[x]):
+        return line_chart([_series(label, rows, rows[x].tolist(), x, texts) for label, rows in named], **look)
+    names = list(dict.fromkeys(map(str, summary[x])))
+    places = [[float(names.index(str(value))) for value in rows[x]] for _, rows in named]
+    series = [_series(label, rows, xs, x, texts) for (label, rows), xs in zip(named, places, strict=True)]
+    return category_chart(names, series, **look)
+
+
+def _series(name: str, rows: pd.DataFrame, xs: list[float], x: str, texts: Texts) -> Series:
+    columns = (rows[one].tolist() for one in (x, "mean", "low", "high", "runs"))
+    said = [
+        f"{texts.x} {value}: {texts.y} {mean:.4g}, 95 % from {low:.4g} to {high:.4g}, {runs} runs"
+        for value, mean, low, high, runs in zip(*columns, strict=True)
+    ]
+    means, lows, highs = (rows[one].tolist() for one in ("mean", "low", "high"))
+    return Series(name, xs, means, lows, highs, [f"{name}; {text}" if name else text for text in said])

@@ -46,8 +46,8 @@ class State(NamedTuple):
         return self.scenario, self.scenario.replace(protocol=self.beside)
 
 
-class Session(traitlets.HasTraits):
-    """The state and its history. ``state`` is observed; ``error`` is what the last change could not be, or ""."""
+class History(traitlets.HasTraits):
+    """The lab's states. ``state`` is observed; ``error`` is what the last change could not be, or ""."""
 
     state = traitlets.Any()
     error = traitlets.Unicode()

@@ -1,0 +1,168 @@
+"""TinyMQ's node with algorithms 3.1 and 3.2 as published, which lose queries and send events in circles.
+
+    wb.TinyMQ(literal=True), wb.PrintedTinyMQ()     the same protocol, and in a scenario file the same text
+
+Theory of operation
+    Overlay, keys, mapping, notifications and leases are TinyMQ's. Queries and events are routed as published. A node
+    hands nothing over when keys change, and drops a query or an event that comes back to it.
+
+The published algorithms
+    3.1, query     A node that has had this query quits. If part of it lies outside of Z, the strings that the node's
+                   key is a prefix of, then for each of these strings the whole query goes to the neighbor with the
+                   longest common prefix, if that is longer than the parent's, and else to the parent. *Else*, if it
+                   overlaps Z, the node stores it where it meets its zone and sends the whole of it to all children.
+    3.2, event     As 3.1 for the one string of the event, as long as the key is not a prefix of it; then down to the
+                   child whose key is, and matched where there is none.
+
+    So a query that a node can send on is not stored there (the else), a node that a further branch of it reaches quits,
+    and the neighbor with the longest common prefix may think the same of this node.
+
+How it is read where it leaves a choice
+    A query for another tree is another query. Neighbors that are no children are asked for their keys whatever tree
+    they are in, as published; of equally long prefixes the neighbor with the lowest address counts. Z and the zone are
+    the corrected ones (C1, C5). An event that returns to a node would do so for ever, and is dropped as "loop". A
+    message that had to wait at a node, or is sent another way as a neighbor does not answer, has not returned.
+
+Limits
+    Each string outside of Z is compared with each neighbor's key, so key spaces have 16 bits at most. Shortcuts are
+    part of the algorithms: ``shortcuts=False`` is refused. There is no fast twin.
+
+This file runs on a mote too (MicroPython's subset of Python).
+"""
+
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.recent import RecentIds
+from workbench.protocols.tinymq import wire
+from workbench.protocols.tinymq.node import TinyMQNode
+from workbench.protocols.tinymq.overlay import Overlay
+from workbench.protocols.tinymq.rendezvous import Rendezvous
+from workbench.protocols.tinymq.zones import intersect, universe
+
+WIDEST_KEY_SPACE = 16
+
+
+class RendezvousAsPublished(Rendezvous):
+    """A rendezvous node that hands nothing over: the published algorithms would drop it as a duplicate."""
+
+    def child_added(self, place, child, reach, now):
+        """Keep all stored queries."""
+
+    def key_changed(self, place, now):
+        """Keep all stored queries."""
+
+
+class OverlayAsPublished(Overlay):
+    """An overlay that takes each link to work both ways, and keeps a child that has yet to acknowledge a frame."""
+
+    def is_two_way(self, known):
+        """Return True: the published algorithms do not test links."""
+        return True
+
+    def has_no_key_yet(self, place, child):
+        """Return whether a child has yet to acknowledge any frame."""
+        return self.unicast.is_waiting_for(child)
+
+    def named(self, now):
+        """Return (): infos name no neighbors."""
+        return ()
+
+    def ask_silent(self, now):
+        """Do nothing: the published algorithms do not probe silent neighbors."""
+
+
+class TinyMQNodeAsPublished(TinyMQNode):
+    """A node that drops queries as "duplicate" and events as "loop" when they come back."""
+
+    def __init__(self, address, settings, random):
+        TinyMQNode.__init__(self, address, settings, random)
+        self.overlay = OverlayAsPublished(address, settings, random, self.unicast, self)
+        self.rendezvous = RendezvousAsPublished(self)
+        self._passed = RecentIds(settings.max_known)  # (tree, publisher, sequence) of events that were routed here
+
+    def take_routed(self, message, previous_hop, now):
+        """Route a query or an event the first time that it comes here; notifications go TinyMQ's way."""
+        if isinstance(message, wire.Query) and not self.must_wait(message) and self.queries.has_seen(message):
+            self.drop_message(message, previous_hop, "duplicate")
+        elif isinstance(message, wire.Event) and self.overlay.place(message.tree) and _id(message) in self._passed:
+            self.drop_message(message, previous_hop, "loop")
+        else:
+            self.route(message, previous_hop, now)
+
+    def way_to(self, place, neighbor):
+        """Return OPEN: messages take their receivers for nothing."""
+        return wire.OPEN
+
+    def split(self, place, message):
+        """Return [(neighbor, region)]: each neighbor that gets a query or an event gets the whole region."""
+        box = self.box(message)
+        if isinstance(message, wire.Query):
+            hops = query_hops(self.overlay, place, box, self.mapping)
+        else:
+            self._passed.put(_id(message))
+            hops = [event_hop(self.overlay, place, self.mapping.first_cell(box), self.mapping)]
+        return [(hop, message.region) for hop in hops]
+
+
+def _id(event):
+    return event.tree, event.publisher, event.sequence
+
+
+def query_hops(overlay, place, box, mapping):
+    """Return the neighbors that algorithm 3.1 sends a query to; NOBODY stands for this node, which stores it."""
+    own = universe(place.key, mapping.key_bits)
+    strings = mapping.cells(box)
+    outside = [string for string in strings if not _is_in(string, own)]
+    if outside:
+        hops = []
+        for string in outside:
+            hop = _hop_outside(overlay, place, wire.bits(string, mapping.key_bits))
+            if hop not in hops:
+                hops.append(hop)
+        return sorted(hops)
+    hops = [child for child, _ in place.child_keys()]
+    own_zone = place.regions(mapping.key_bits)[1]
+    if any([_is_in(string, own_zone) for string in strings]):
+        hops.append(NOBODY)
+    return sorted(hops)
+
+
+def event_hop(overlay, place, string, mapping):
+    """Return the neighbor that algorithm 3.2 sends an event to; NOBODY stands for this node, which matches it."""
+    target = wire.bits(string, mapping.key_bits)
+    if not target.startswith(place.key):
+        return _hop_outside(overlay, place, target)
+    for child, key in place.child_keys():
+        if target.startswith(key):
+            return child
+    return NOBODY
+
+
+def _hop_outside(overlay, place, target):
+    best, length = place.parent, -1
+    candidates = []
+    for address in sorted(overlay.neighbors):
+        if address in place.children:
+            continue
+        for tree in sorted(overlay.neighbors[address].places):
+            prefix = _common(target, overlay.neighbors[address].places[tree].key)
+            if address == place.parent and tree == place.tree:
+                length = max(length, prefix)
+            else:
+                candidates.append((-prefix, address))
+    for prefix, address in sorted(candidates):
+        if -prefix > length:
+            return address
+        break
+    return best
+
+
+def _common(text, other):
+    """Return the length of the longest common prefix of two texts."""
+    length = 0
+    while length < len(text) and length < len(other) and text[length] == other[length]:
+        length += 1
+    return length
+
+
+def _is_in(string, region):
+    return bool(intersect(((string, string),), region))
