@@ -73,8 +73,8 @@ lint-javascript:
 	  node_modules/.bin/tsc --project .; \
 	fi
 
-# A file's tests keep to one worker: what they share (Java for Spark, Chromium) is started once.
-# tests/conftest.py sorts the files. Byte code is written even where the environment says otherwise: hundreds of tests
+# A file's tests keep to one worker: what they share (a run, Chromium) is made once.
+# tests/conftest.py sorts the files, and says which of them keep together. Byte code is written even where the environment says otherwise: hundreds of tests
 # start a Python of their own.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	--nbmake --nbmake-timeout=3600

@@ -1,12 +1,23 @@
-"""Notebooks as tests. A long notebook is two tests: one with small values, and one with the parameters as written.
+"""Notebooks as tests: the short ones in `make test`, all of them in `make test-all`.
 
-The small values are in the metadata of the cell of parameters, and nbmake assigns them after that cell (`nbmake.mock`).
-Readers and `make notebooks` use the parameters as written; that test has the marker `family`.
+A notebook with small values is two tests: one with these, and one with the parameters as written, which has the marker
+`family`. The small values are in the metadata of the cell of parameters, and nbmake assigns them after that cell
+(`nbmake.mock`); readers and `make notebooks` use the parameters as written. A notebook of `LONG` has the marker
+`family` too: `make test` only checks the names that it uses (tests/project/test_notebooks.py).
 """
 
 import nbformat
 import pytest
 from nbmake.pytest_items import NotebookFile, NotebookItem
+
+LONG = {
+    "01-first-interest.ipynb",
+    "02-network-coding.ipynb",
+    "05-a-thousand-runs.ipynb",
+    "06-from-a-log-to-a-network.ipynb",
+    "07-down-to-ten-kilobytes.ipynb",
+    "dps.ipynb",
+}
 
 
 def small_parameters(notebook):
@@ -51,3 +62,10 @@ def pytest_collect_file(file_path, parent):
     if not small_parameters(nbformat.read(file_path, 4)):
         return None
     return FullNotebookFile.from_parent(parent, path=file_path)
+
+
+def pytest_collection_modifyitems(items):
+    """Give long notebooks the marker `family`."""
+    for item in items:
+        if isinstance(item, NotebookItem) and item.path.name in LONG:
+            item.add_marker("family")

@@ -34,6 +34,18 @@ LONG_PARTS = (
     "tests/project/",
     "tests/protocols/",
 )
+# Files that keep to one worker with each other, as what they start is the worker's: galois compiles the arithmetic of
+# a field once in a process, and Spark's Java outlives a session.
+TOGETHER = {
+    "galois": ("tests/coding/",),
+    "Spark": (
+        "tests/pipelines/test_live_spark.py",
+        "tests/pipelines/test_logs_on_spark.py",
+        "tests/pipelines/test_traces.py",
+        "tests/sweeps/test_connect.py",
+        "tests/sweeps/test_spark.py",
+    ),
+}
 
 
 def pytest_addoption(parser):
@@ -76,6 +88,19 @@ def pytest_collection_finish():
 def pytest_unconfigure():
     """Give back what `pytest_collection_finish` has kept: libraries report objects that outlive the interpreter."""
     gc.unfreeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Return a scheduler that deals out files, and those of `TOGETHER` as if they were one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            names = [name for name, parts in TOGETHER.items() if nodeid.startswith(parts)]
+            return names[0] if names else super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
 
 
 def _part(item):

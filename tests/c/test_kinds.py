@@ -16,7 +16,7 @@ from tests.c.networks import random_flood, random_kinds, random_scenario
 from tests.golden import renew
 from tests.motes.test_motes import played
 from tests.repository import REPOSITORY
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench import cli, motes
 from workbench.errors import LinkError, ParameterError, ScenarioError
 from workbench.motes import CORTEX_M3, MICROPYTHON, SIMULATED, C, in_c, lockstep
@@ -152,7 +152,7 @@ def test_sixteen_nodes_of_four_kinds_relay_for_each_other_and_one_that_is_killed
 @needs_cortex_m3
 def test_clocks_run_as_fast_as_the_run_says():
     run = line(4, duration_s=8).run(on=wb.motes.virtual(speed=4, kind={1: C, 2: CORTEX_M3, 3: C}))
-    assert run.wait(30) and not run.notes
+    assert run.wait(PATIENCE_S) and not run.notes
     published = [row["time_us"] for row in rows_of(run, "published", node=3)]
     assert len(published) == 25 and 7_500_000 < published[-1] < 8_000_000
     assert run.metrics["delivery_ratio"] > 0.5
@@ -162,7 +162,7 @@ def test_clocks_run_as_fast_as_the_run_says():
 def test_motes_in_c_send_data_again_that_the_radio_of_a_live_run_has_given_up():
     scenario = line(3, duration_s=8).replace(radio=wb.Radio(loss=0.5, retries=1))
     run = scenario.run(on=wb.motes.virtual(speed=2, kind={1: C, 2: CORTEX_M3}))
-    assert run.wait(30) and not run.notes
+    assert run.wait(PATIENCE_S) and not run.notes
     frames = Counter((row["node"], row["origin"], row["sequence"]) for row in rows_of(run, "sent", message="data"))
     # A radio sends a frame twice at most.
     assert {node for (node, _, _), count in frames.items() if count > 2} == {1, 2}
@@ -176,7 +176,7 @@ def test_outages_and_refusals_of_simulated_nodes_are_those_of_a_simulation():
     protocol = wb.Diffusion(max_interests=2)
     scenario = scenario.replace(workload=[*scenario.workload, *more], protocol=protocol)
     run = scenario.run(on=wb.motes.virtual(speed=2, kind={3: C}))
-    assert run.wait(20)
+    assert run.wait(PATIENCE_S)
     [note] = run.notes
     assert note.startswith("node 2: ") and "max_interests" in note
     times = [[row["time_us"] for row in rows_of(run, event, node=1)] for event in ("failed", "recovered")]
@@ -197,7 +197,7 @@ def test_mote_that_dies_by_itself_is_noted_and_started_for_the_next_run():
         wait_until(lambda: any(note.startswith("node 1: the mote's program ended") for note in run.notes))
         assert run.stop()
         run = line(2, duration_s=1.5).run(on=on)
-        assert run.wait(20) and not run.notes and rows_of(run, "delivered")
+        assert run.wait(PATIENCE_S) and not run.notes and rows_of(run, "delivered")
 
 
 def is_silent(url):

@@ -18,7 +18,7 @@ import workbench as wb
 from tests.c.processes import MOTE, mote_includes, mote_sources, process, program
 from tests.c_nodes import LIBRARY, SANITIZERS, WARNINGS, compile_c, declarations, needs_compiler, scratch
 from tests.golden import renew
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench.errors import LinkError
 from workbench.motes import framing, lockstep, messages, rack
 from workbench.motes.crew import protocol_on_a_mote
@@ -97,7 +97,7 @@ def test_processes_deliver_live_and_relay_for_each_other(protocol):
     with ExitStack() as stack:
         urls = processes(stack, scenario.protocol, range(4))
         run = scenario.run(on=wb.motes.boards(urls))
-        assert run.wait(30)
+        assert run.wait(PATIENCE_S)
         rows = run.so_far().trace.to_pylist()
     assert not run.notes
     delivered = [row for row in rows if row["event"] == "delivered"]

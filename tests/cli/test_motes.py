@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 import workbench as wb
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench import cli, motes
 from workbench.motes import rack
 from workbench.motes.live.conductor import Conductor
@@ -104,7 +104,7 @@ def test_monitor_goes_on_when_the_mote_is_lost_and_says_when_it_is_back(capsys):
         time.sleep(1.2)  # It asks each second: what is lost is no reason to end.
         one.restart(0)
         wait_until(lambda: says("ready: board virtual, no radio of its own, began 1 times before"))
-        listener.join(20)
+        listener.join(PATIENCE_S)
 
 
 INTERRUPTED = """

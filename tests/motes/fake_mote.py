@@ -4,6 +4,7 @@ import contextlib
 import socket
 import threading
 
+from tests.until import PATIENCE_S
 from workbench.motes import framing, messages
 
 
@@ -32,7 +33,7 @@ class FakeMote:
                 one.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.is_reading.set()
-        self._thread.join(5)
+        self._thread.join(PATIENCE_S)
 
     def forget(self):
         """It begins again, and nobody hears it say so."""

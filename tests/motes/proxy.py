@@ -4,6 +4,8 @@ import socket
 import threading
 from contextlib import suppress
 
+from tests.until import PATIENCE_S
+
 
 class Proxy:
     """Stands at ``url`` for the mote at ``target``, which it connects each of its hosts to.
@@ -33,7 +35,7 @@ class Proxy:
         self._listener.close()
         self._hang_up()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(PATIENCE_S)
 
     def cut(self, towards):
         self._cut = towards
@@ -51,7 +53,7 @@ class Proxy:
                 return  # It is closed.
             self._hang_up()
             try:
-                mote = socket.create_connection(self._target, timeout=5)
+                mote = socket.create_connection(self._target, timeout=PATIENCE_S)
             except OSError:
                 host.close()
                 continue

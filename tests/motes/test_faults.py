@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from tests.motes.proxy import Proxy
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench import motes
 from workbench.errors import LinkError
 from workbench.motes import framing, messages, port, rack
@@ -65,7 +65,7 @@ def told(run, event, **wanted):
 
 
 def wait_for_deliveries_after(run, time_us):
-    wait_until(lambda: [row for row in told(run, "delivered") if row["time_us"] > time_us], within_s=120)
+    wait_until(lambda: [row for row in told(run, "delivered") if row["time_us"] > time_us])
 
 
 def check_that_it_was_lost_and_found(run, node):
@@ -157,9 +157,9 @@ def test_a_megabyte_of_noise_both_ways_is_told_and_the_run_goes_on(three):
         with running(motes.boards(urls)) as run:
             before_B = three.memory().allocated_B[RELAY]
             proxy.disturb(host=noise, mote=noise)
-            wait_until(lambda: told(run, "noise", detail=""), within_s=120)
-            wait_until(lambda: told(run, "noise", detail="on the way to the host"), within_s=120)
-            wait_until(lambda: told(run, "noise", detail="")[-1]["value"] > 3000, within_s=120)
+            wait_until(lambda: told(run, "noise", detail=""))
+            wait_until(lambda: told(run, "noise", detail="on the way to the host"))
+            wait_until(lambda: told(run, "noise", detail="")[-1]["value"] > 3000)
             assert {row["node"] for row in told(run, "noise")} == {RELAY}
             wait_for_deliveries_after(run, run.now_s * 1e6)
             assert three.memory().allocated_B[RELAY] - before_B < 8192
@@ -221,7 +221,7 @@ def test_a_mote_of_another_version_is_told_too():
         thread.start()
         with pytest.raises(LinkError, match=f"speaks version 9 of the host link, this workbench {VERSION}"):
             Mote(f"socket://127.0.0.1:{listener.getsockname()[1]}").open()
-        thread.join(5)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.motes.fake_mote import FakeMote
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench.errors import LinkError
 from workbench.motes import line as mote_line
 from workbench.motes import messages, port
@@ -188,8 +188,8 @@ def test_a_line_that_is_opened_while_the_mote_is_closed_is_given_back(fake, monk
     closing.start()
     assert mote._closed.wait(120)
     go_on.set()
-    closing.join(10)
-    mote._reader.join(10)
+    closing.join(PATIENCE_S)
+    mote._reader.join(PATIENCE_S)
     assert slow.is_closed and not mote._reader.is_alive()
 
 

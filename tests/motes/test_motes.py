@@ -11,7 +11,7 @@ import pytest
 
 import workbench as wb
 from tests.motes.reporting import ReportingNode
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench import motes
 from workbench.attributes import keys
 from workbench.errors import DataError, LinkError, ParameterError
@@ -266,7 +266,7 @@ def test_a_run_is_looked_at_while_it_goes_on_and_stopped(three):
     assert seen.metrics["delivery_ratio"] > 0
     run.stop()
     assert not run.is_running
-    assert run.wait(1) is True
+    assert run.wait(PATIENCE_S) is True
     assert len(run.trace) >= len(seen.trace)
     times = run.trace.column("time_us").to_pylist()
     assert times == sorted(times)

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 import workbench as wb
+from tests.until import PATIENCE_S
 from workbench.errors import LinkError
 from workbench.motes import framing, messages, port, rack
 from workbench.motes.crew import protocol_on_a_mote
@@ -31,7 +32,7 @@ def socket_url():
 
 def connect(url):
     host, number = url.removeprefix("socket://").split(":")
-    line = socket.create_connection((host, int(number)), timeout=5)
+    line = socket.create_connection((host, int(number)), timeout=PATIENCE_S)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return line
 
@@ -57,7 +58,7 @@ def bridged(read, write, line):
         yield
     finally:
         os.write(stop, b"x")
-        thread.join(5)
+        thread.join(PATIENCE_S)
         os.close(ends)
         os.close(stop)
         line.close()
@@ -88,7 +89,7 @@ def rfc2217_url(socket_url):
     yield f"rfc2217://127.0.0.1:{listener.getsockname()[1]}"
     is_over.set()
     listener.close()
-    server.join(5)
+    server.join(PATIENCE_S)
     device.close()
 
 
@@ -114,7 +115,7 @@ def serve(rfc2217, device, listener, is_over):
         while data := connection.recv(1024):
             device.write(b"".join(manager.filter(data)))
     is_over.set()
-    reader.join(5)
+    reader.join(PATIENCE_S)
     connection.close()
 
 

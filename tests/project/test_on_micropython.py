@@ -31,7 +31,14 @@ HOST_S = [
 ]
 FOR_EVER_S = 1200  # for a machine that is busy
 FEW = 10  # examples; with them go the tests of a file that take longest, left out until `make test-all`
-LONG = {"protocols/coded_diffusion/test_wire": ("test_every_one_and_two_flipped_bits_are_a_decode_error",)}
+LONG = {
+    "coding/test_rlnc": ("test_decode_undoes_encode_over_hops_loss_duplication_and_reordering",),
+    "protocols/coded_diffusion/test_node": ("test_intermediate_node_decodes_from_what_is_innovative",),
+    "protocols/coded_diffusion/test_wire": (
+        "test_coded_packets_of_an_event_decode_to_it",
+        "test_every_one_and_two_flipped_bits_are_a_decode_error",
+    ),
+}
 NETWORKX, NUMPY = "a mote has no networkx", "a mote has no numpy"
 # File of tests -> the tests in it that a mote cannot run, and why.
 FILES = {

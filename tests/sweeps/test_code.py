@@ -42,8 +42,8 @@ print(json.dumps({name: count for name, count in ran.items() if count}))
 
 @pytest.fixture
 def copied(tmp_path):
-    """A copy of the package, to be edited."""
-    shutil.copytree(REPOSITORY / "workbench", tmp_path / "workbench", ignore=shutil.ignore_patterns("__pycache__"))
+    """A copy of the package, to be edited: with byte code, which saves each process that of all other files."""
+    shutil.copytree(REPOSITORY / "workbench", tmp_path / "workbench", ignore=shutil.ignore_patterns("*.nb?"))
     return tmp_path
 
 

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 import workbench as wb
+from tests.until import PATIENCE_S
 from workbench.protocols.dissection import byte_range
 from workbench.records import found, record_of
 from workbench.views.player.embed import player_html
@@ -93,7 +94,7 @@ class Player:
 
     def __init__(self, browser, path, size=(1366, 768), **how):
         self.page = browser.new_page(viewport={"width": size[0], "height": size[1]}, **how)
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(1000 * PATIENCE_S)
         self.requests, self.complaints = [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))

@@ -5,7 +5,8 @@ import importlib.util
 import nbformat
 import pytest
 
-from tests.jupyter import KERNEL, Jupyter
+from tests.jupyter import KERNEL, WITHIN_S, Jupyter
+from tests.until import wait_until
 
 pytestmark = pytest.mark.browser
 SETUP = """
@@ -26,6 +27,7 @@ CELLS = (
     "print(view.selection['node'])",
 )
 SHOW, VIEW, FEED, COMMS, PICKED = 1, 2, 3, 4, 5
+FIRST = "document.querySelector('.wb-player').workbenchPlayer"
 WORKLOADS = "one.picture.workload.split(' ').pop()"
 
 
@@ -41,7 +43,7 @@ def shown(notebook, workloads):
         "(wanted) => JSON.stringify([...document.querySelectorAll('.wb-player')].map((root) => root.workbenchPlayer)"
         f".map((one) => {WORKLOADS})) == JSON.stringify(wanted)",
         arg=workloads,
-        timeout=30_000,
+        timeout=1000 * WITHIN_S,
     )
 
 
@@ -64,9 +66,12 @@ def test_in_jupyterlab_runs_are_shown_fed_and_play_again_without_a_kernel(chromi
     )
     # What is picked in the browser is known in the kernel.
     notebook.page.evaluate("() => [...document.querySelectorAll('.wb-player')].pop().workbenchPlayer.pickNode(3)")
-    notebook.page.wait_for_timeout(300)
-    notebook.run(PICKED)
-    assert notebook.output(PICKED) == "3\n"
+
+    def is_known():
+        notebook.run(PICKED)
+        return notebook.output(PICKED) == "3\n"
+
+    wait_until(is_known)
     notebook.save()
     assert notebook.complaints == []
     notebook.page.close()
@@ -75,11 +80,8 @@ def test_in_jupyterlab_runs_are_shown_fed_and_play_again_without_a_kernel(chromi
         lab.shut_down(kernel)
     again = lab.opened(chromium, "notebook.ipynb")
     shown(again, ["1", "2"])
-    played = (
-        "() => { const one = document.querySelector('.wb-player').workbenchPlayer; one.play();"
-        " return new Promise((done) => setTimeout(() => done(one.time), 400)) }"
-    )
-    assert again.page.evaluate(played) > 0
+    again.page.evaluate(f"() => {{ {FIRST}.jump(0); {FIRST}.play() }}")
+    again.page.wait_for_function(f"() => {FIRST}.time > 0")
     again.page.close()
 
 

@@ -23,9 +23,9 @@ def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path, is
         page.on("pageerror", lambda error: complaints.append(str(error)))
         hand.sees_run("")
         compose(hand)
+        change(hand)
+        look(hand)
         if is_whole:
-            change(hand)
-            look(hand)
             stop_a_long_run(hand)
             compare(hand)
             sweep(hand)

@@ -270,6 +270,7 @@ def take_python(hand):
     return same[0]
 
 
+@pytest.mark.family  # `make test` tells the beginning of it through Voilà (test_app), and the rest without a page.
 def test_with_mouse_and_keyboard_alone_a_lab_is_composed_run_looked_at_and_taken_away(chromium, tmp_path):
     start_page(tmp_path)
     with Jupyter("lab", tmp_path) as jupyter:

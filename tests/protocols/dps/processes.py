@@ -10,8 +10,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from tests.repository import REPOSITORY
+from tests.until import PATIENCE_S
 
-WITHIN_S = 30.0
+WITHIN_S = PATIENCE_S
 
 
 class Command:

@@ -5,23 +5,22 @@ import threading
 import pytest
 
 import workbench as wb
-
-WITHIN_S = 20.0
+from tests.until import PATIENCE_S
 
 
 def test_calls_wait_for_what_the_node_does():
     with wb.dps_node() as publisher, wb.dps_node() as subscriber:
         subscription = subscriber.subscribe("a/+", expired=True)
-        neighbor = publisher.link(str(subscriber), timeout_s=WITHIN_S)
+        neighbor = publisher.link(str(subscriber), timeout_s=PATIENCE_S)
         assert publisher.links == {str(subscriber): "active"}
         series = publisher.publish("a/b", "hello", ttl_s=100, acknowledge=True)
-        publication = subscription.next(WITHIN_S)
+        publication = subscription.next(PATIENCE_S)
         assert (publication.text, subscription.topics) == ("hello", ("a/+",))
         publication.acknowledge("thanks")
-        assert series.next(WITHIN_S).data == b"thanks"
+        assert series.next(PATIENCE_S).data == b"thanks"
         assert series.publish(b"again", ttl_s=100) == series.sequence == 2
         series.expire()
-        assert [subscription.next(WITHIN_S).is_expiry for _ in range(2)] == [False, True]
+        assert [subscription.next(PATIENCE_S).is_expiry for _ in range(2)] == [False, True]
         subscription.unsubscribe()
         assert list(subscription) == []
         publisher.unlink(neighbor)
@@ -63,7 +62,7 @@ def test_iterating_ends_when_the_node_is_closed():
     reader.start()
     blocking.publish("a", b"1")
     blocking.close()
-    reader.join(WITHIN_S)
+    reader.join(PATIENCE_S)
     assert taken == [b"1"]
 
 

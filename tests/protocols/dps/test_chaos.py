@@ -4,6 +4,8 @@ import asyncio
 import random
 import sys
 
+import pytest
+
 from tests.network import Network
 from tests.protocols.dps.alone import SAK, subscription
 from tests.repository import REPOSITORY
@@ -167,6 +169,7 @@ def test_after_deaths_restarts_and_strangers_all_hear_all_and_nobody_asks_for_th
     assert not {seed: rounds[-1] for seed, rounds in found.items() if rounds[-1][1] or rounds[-1][2]}
 
 
+@pytest.mark.family  # `make test` has the same nodes in simulated time above, and their sockets in test_udp.
 def test_the_same_over_sockets():
     seed = random.randrange(1 << 32)
     took = asyncio.run(dps_chaos.play(seed, NODES, 2, within_losses=8.0))

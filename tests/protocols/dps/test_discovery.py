@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.protocols.dps.peer import Peer, run, until
-from tests.protocols.dps.processes import Command
+from tests.protocols.dps.processes import WITHIN_S, Command
 from workbench.errors import DecodeError, EncodeError, LinkError, ParameterError
 from workbench.protocols.dps import wire
 from workbench.protocols.dps.bloom import BitVector
@@ -456,13 +456,13 @@ def test_what_cannot_be_is_refused_in_a_sentence(port):
 
 def test_a_blocking_node_discovers_too(port):
     with node_of("test", port) as one, node_of("test", port, announce="hello") as other:
-        found = one.discover().next(20)
+        found = one.discover().next(WITHIN_S)
         assert (found.address, found.text) == (str(other), "hello")
         assert one.discovered == [found]
         subscription = other.subscribe("a/b")
         one.will_publish("a/b")
         one.publish("a/b", "x", ttl_s=100)
-        assert subscription.next(20).text == "x"
+        assert subscription.next(WITHIN_S).text == "x"
 
 
 # Commands
@@ -478,7 +478,7 @@ def test_command_lists_who_is_there_and_whether_topics_may_be_wanted(port):
         assert (found["topics"], found["service"]) == (["a/b/c"], "test")
         with Command("publish", "--discover", "test", "-w", "1", "a/b/c", "-m", "x", *multicast) as publisher:
             assert subscriber.expect("publication")["data"] == "x"
-            assert publisher.process.wait(20) == 0
+            assert publisher.process.wait(WITHIN_S) == 0
         address = subscriber.address
         assert subscriber.interrupt() == 0
         discover.expect("gone", address=address)

@@ -4,7 +4,7 @@ import pytest
 
 import workbench as wb
 from tests.protocols.dps.peer import run
-from tests.protocols.dps.processes import Command
+from tests.protocols.dps.processes import WITHIN_S, Command
 from workbench.protocols.dps.udp import registry
 from workbench.protocols.dps.wire.discovery import encode_addresses
 
@@ -83,14 +83,14 @@ def test_commands_register_look_up_and_join():
     with Command("subscribe", registry.TOPIC) as keeper, Command("subscribe", "a/b") as subscriber:
         with Command("register", keeper.address, subscriber.address, "--tenant", "t") as command:
             command.expect("registered", address=subscriber.address)
-            assert command.process.wait(20) == 0
+            assert command.process.wait(WITHIN_S) == 0
         with Command("lookup", keeper.address, "--tenant", "t", "-n", "1") as command:
             command.expect("address", address=subscriber.address)
-            assert command.process.wait(20) == 0
+            assert command.process.wait(WITHIN_S) == 0
         with Command("lookup", keeper.address, "--tenant", "nobody", "-w", "0.1") as command:
-            assert command.process.wait(20) == 1
+            assert command.process.wait(WITHIN_S) == 1
         with Command(
             "publish", "--registry", keeper.address, "--tenant", "t", "a/b", "-m", "x", "-a", "-n", "1"
         ) as node:
             assert subscriber.expect("publication")["data"] == "x"
-            assert node.process.wait(20) == 0
+            assert node.process.wait(WITHIN_S) == 0

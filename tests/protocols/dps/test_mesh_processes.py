@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from figures import processes
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench.errors import LinkError, ParameterError
 from workbench.protocols.dps.processes import DPSMesh, links_of
 from workbench.views.drawing import Text
@@ -28,7 +28,7 @@ def test_a_small_mesh_publishes_heals_and_ends():
         assert set(mesh.links()) == {(0, 1), (0, 3), (1, 2), (2, 3)}
         mesh.subscribe(2, "a/+")
         mesh.settle()
-        outcome = mesh.publish(0, "a/b", "hello", within_s=20)
+        outcome = mesh.publish(0, "a/b", "hello", within_s=PATIENCE_S)
         assert outcome.wanted == (2,) and outcome.missing == () and outcome.answers[2] > 0
         assert mesh.nodes[2].publications[0]["text"] == "hello"
         assert mesh.publish(0, "b/b", within_s=1).wanted == ()
@@ -38,7 +38,7 @@ def test_a_small_mesh_publishes_heals_and_ends():
         mesh.kill(way)
         assert mesh.alive == [node for node in range(4) if node != way]
         mesh.settle()
-        assert mesh.publish(0, "a/b", within_s=20).missing == ()
+        assert mesh.publish(0, "a/b", within_s=PATIENCE_S).missing == ()
         picture = [item.text for item in processes.processes_drawing(mesh, outcome).items if isinstance(item, Text)]
         assert "4 processes on this machine, 3 of them alive" in picture and "killed" in picture
         with pytest.raises(ParameterError, match=f"node {way} is not alive"):
@@ -57,7 +57,7 @@ def test_what_a_node_refuses_is_an_error_here_and_the_mesh_goes_on():
         with pytest.raises(LinkError, match="may only be the last segment"):
             mesh.subscribe(0, "a/#/b")
         mesh.subscribe(0, "a")
-        assert mesh.publish(0, "a", within_s=20).missing == ()
+        assert mesh.publish(0, "a", within_s=PATIENCE_S).missing == ()
         with pytest.raises(ParameterError, match="no live node between node 0 and others"):
             mesh.needed_most(0)
 
@@ -85,7 +85,7 @@ def test_nodes_end_when_who_has_started_them_is_killed():
         parent.send_signal(signal.SIGKILL)
         parent.wait()
         parent.stdout.close()
-    wait_until(lambda: not any(map(is_running, pids)), 30)
+    wait_until(lambda: not any(map(is_running, pids)))
 
 
 def is_running(pid):

@@ -5,14 +5,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import numba
 import pytest
 
 import workbench as wb
 from tests.repository import REPOSITORY
-from tests.until import wait_until
+from tests.until import PATIENCE_S, wait_until
 from workbench.public_names import PROTOCOLS
 from workbench.sim import fast
 from workbench.sim.fast import engine, kept, warming
@@ -138,7 +137,7 @@ def test_one_process_compiles_a_twin_at_a_time(folder, command):
 def test_what_went_wrong_is_told(folder, command):
     command("raise MemoryError('no room')")
     handle = fast.warm(wb.Flooding())
-    assert handle.wait(30)
+    assert handle.wait(PATIENCE_S)
     assert handle.error == "MemoryError: no room"
 
 
@@ -157,10 +156,7 @@ def test_process_ends_with_the_one_that_started_it(folder):
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, timeout=600, check=True)
     pid = int(ran.stdout)
-    deadline_s = time.monotonic() + 30
-    while time.monotonic() < deadline_s and is_running(pid):
-        time.sleep(0.05)
-    assert not is_running(pid)
+    wait_until(lambda: not is_running(pid))
 
 
 def is_running(pid):
@@ -186,7 +182,7 @@ def test_second_compiler_waits_for_the_first(folder):
         wait_until(lambda: order == ["waits"])
         with kept.alone("another.twin", lambda: order.append("never")):
             order.append("first")
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert order == ["waits", "first", "second"]
 
 
