@@ -44,7 +44,8 @@ from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS, automaton
 from workbench.protocols.dps.views.looks import shades
 from workbench.sim.rows import Columns
-from workbench.views.layers import Table, select, tuples
+from workbench.views.layers import Table, alive, select, tuples
+from workbench.views.spans import running
 
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # how a link is seen from both of its ends together
 LOOKS = (ACTIVE, MUTED, PENDING)
@@ -174,8 +175,7 @@ class Mesh:
         return max(int(self.ends.bits.max(initial=0)), int(self.sums["value"].max(initial=0)))
 
     def _alive(self, some: Table, time_us: int) -> np.ndarray:
-        time_us = min(time_us, self.duration_us - 1)
-        return np.flatnonzero((some["from_us"] <= time_us) & (some["until_us"] > time_us))
+        return alive(some, min(time_us, self.duration_us - 1))
 
     def _of_ends(self, values_of: Any) -> Table:
         """What one end sees, and then the other: the runs of some values, of which the first tells what there is.
@@ -322,21 +322,13 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
     times = times[mark_first(times) & (times < seen.duration_us)]
     if most is not None and len(times) > most:
         times = times[np.linspace(0, len(times) - 1, most).astype(np.int64)]
-    total = _running(seen.sums, seen.sums["value"], times)
+    total = running(seen.sums, times, seen.sums["value"])
     return {
         "time_us": times,
         "mean": total / seen.filter_bits / max(nodes, 1),
         "most": _highest(seen.sums, seen.sums["value"], times) / seen.filter_bits,
-        "muted": _running(muted, np.ones(len(muted["look"]), np.int64), times),
+        "muted": running(muted, times),
     }
-
-
-def _running(some: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-    """The sum of the values of the rows that are alive at each of some times."""
-    change = np.zeros(len(times_us) + 1, np.int64)
-    for name, sign in (("from_us", 1), ("until_us", -1)):
-        change += sign * np.bincount(np.searchsorted(times_us, some[name]), values, len(change)).astype(np.int64)
-    return np.cumsum(change[:-1])
 
 
 def _highest(some: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:

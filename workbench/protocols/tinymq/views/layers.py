@@ -50,7 +50,7 @@ from workbench.views.layers import (
     tuples,
 )
 from workbench.views.layout import Layout
-from workbench.views.spans import joined, until_next, within
+from workbench.views.spans import joined, running, until_next, within
 
 # What happens to messages at nodes: rings, each larger than the one before, as a node may have several.
 MARK_LOOKS = {
@@ -369,11 +369,7 @@ def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
     ends = [np.concatenate([some["from_us"], some["until_us"]]) for some in spans]
     times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *ends]))
     times_us = times_us[times_us < seen.duration_us]
-    steps = {"time_us": times_us}
-    for name, some in zip(COUNTS, spans, strict=True):
-        begun, ended = (np.searchsorted(np.sort(some[end]), times_us, "right") for end in ("from_us", "until_us"))
-        steps[name] = begun - ended
-    return steps
+    return {"time_us": times_us} | {name: running(some, times_us) for name, some in zip(COUNTS, spans, strict=True)}
 
 
 def _repair_curves(seen: Overlay) -> Iterable[Curves]:
