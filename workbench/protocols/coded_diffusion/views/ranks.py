@@ -127,7 +127,11 @@ def ranks(columns: Columns) -> list[Rank]:
     events = columns.tuples(rows, "node", "peer", "origin", "sequence", "value")
     spans = zip(columns["time_us"][rows].tolist(), until.tolist(), strict=True)
     every = zip(events, text.tolist(), spans, strict=True)
-    return [Rank(*event, words[code], start, end) for event, code, (start, end) in every if start < end]
+    return [
+        Rank(*event, text=words[code], from_us=start, until_us=end)
+        for event, code, (start, end) in every
+        if start < end
+    ]
 
 
 @dataclass(frozen=True)
