@@ -4,6 +4,7 @@
     answer_for(module)                 the same for the names of a module
     hand_out(module, homes)            have a package load its public names when they are used; former(owner, name)
                                        finds those that have moved
+    defaults_of(function)              its arguments: defaults by name, and the names of required ones
     signature_of(parameters)           of a table of parameters, as ``inspect.signature`` shows it
     documentation(text, parameters)    a docstring with the table as its section "Parameters"
     signature_with, sections           the same of a call that takes one of several tables besides its own keywords
@@ -222,6 +223,17 @@ def _keyword(parameter: Any) -> inspect.Parameter:
     kind = Literal[choices] if isinstance(choices, tuple) else type(parameter.default)
     name, default = parameter.name, parameter.default
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the plain defaults of a function's arguments by name, and the names of arguments that it requires."""
+    try:
+        arguments = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C, say
+        return {}, []
+    named = [one for one in arguments if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    defaults = {one.name: one.default for one in named if isinstance(one.default, (bool, int, float, str))}
+    return defaults, [one.name for one in named if one.default is one.empty]
 
 
 def documentation(

@@ -39,7 +39,7 @@ EXPERIMENTS = {"cli/demo.py"}
 # Rooms from left to right; "contract" stands for the files in protocols/ itself.
 ROOMS = (
     (
-        *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords"),
+        *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords", "plugins"),
         *("folded_errors", "notice", "columns", "extensions"),
     ),
     ("attributes", "coding"),
