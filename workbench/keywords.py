@@ -61,11 +61,12 @@ def checked(made: Made) -> Made:
         if isinstance(function, FunctionType) and not name.startswith("_"):
             setattr(made, name, _checked(function, f"{made.__name__}.{name}"))
     if not hasattr(made, "__getattr__"):
-        made.__getattr__ = _unknown  # type: ignore[attr-defined]
+        made.__getattr__ = refuse_unknown  # type: ignore[attr-defined]
     return made
 
 
-def _unknown(self: Any, name: str) -> Any:
+def refuse_unknown(self: Any, name: str) -> Any:
+    """Raise `UnknownName`: the ``__getattr__`` of a class."""
     # Only called when ordinary look-up fails, which a property of this name may have caused: then it fails once more.
     if name.startswith("_") or hasattr(type(self), name):
         return object.__getattribute__(self, name)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from workbench.errors import ScenarioError
 from workbench.extensions import extensible
-from workbench.keywords import UnknownName, checked
+from workbench.keywords import checked, refuse_unknown
 from workbench.sim import metrics as metrics_module
 from workbench.sim import trace as trace_module
 
@@ -68,12 +68,9 @@ class Run:
     if not TYPE_CHECKING:  # else the type checker would accept any name
 
         def __getattr__(self, name: str) -> Any:
-            # Only called when ordinary look-up fails.
             if name in metrics_module.COMMON:
                 raise AttributeError(f"Run has no attribute {name!r}; it is a metric: run.metrics[{name!r}]")
-            if name.startswith("_") or hasattr(type(self), name):
-                return object.__getattribute__(self, name)
-            raise UnknownName("Run", name, dir(self))
+            return refuse_unknown(self, name)
 
     def __repr__(self) -> str:
         m = self.metrics

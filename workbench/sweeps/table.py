@@ -12,6 +12,7 @@ from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.sim.metrics import COMMON, COUNTS
 from workbench.suggestion import meant
+from workbench.sweeps import means, words
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
 
@@ -83,22 +84,16 @@ class SweepTable:
 
         Columns: by (if given), x, mean, low, high, runs. One run alone has no interval: NaN.
         """
-        from workbench.sweeps import means
-
         self._check(x, y, by)
         return means.summary(self._frame, x, y, by)
 
     def name_of(self, column: str) -> str:
         """What `plot` and `drawing` call an axis or a metric, with its unit: "protocol.ttl" -> "ttl (hops)"."""
-        from workbench.sweeps import words
-
         return words.name_of(column, self.plan)
 
     @cached_property
     def radio_note(self) -> str:
         """Text that a chart adds to its note if all runs have an ideal radio; "" otherwise."""
-        from workbench.sweeps import words
-
         return words.radio_note(self.plan)
 
     def _check(self, x: str, y: str, by: str | None) -> None:

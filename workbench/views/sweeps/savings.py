@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.sweeps import means, words
 from workbench.views.carried import carries_sweep
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing
@@ -122,13 +123,11 @@ def _cheapest(x: np.ndarray, coverages: np.ndarray, costs: np.ndarray, coverage:
 
 def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
     """Value and its 95 % interval, from the value of all and those with one left out."""
-    from workbench.sweeps.means import student_t
-
     whole, parts = float(values[0]), values[1:]
     if len(parts) < 2 or not np.isfinite(values).all():
         return whole, math.nan, math.nan
     count = len(parts)
-    half = student_t(count - 1) * math.sqrt((count - 1) / count * float(((parts - parts.mean()) ** 2).sum()))
+    half = means.student_t(count - 1) * math.sqrt((count - 1) / count * float(((parts - parts.mean()) ** 2).sum()))
     return whole, whole - half, whole + half
 
 
@@ -141,8 +140,6 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
     As `SweepTable.drawing`, but with bytes in KB, shares on an axis from 0 to 1 and the bare values of ``by`` in the
     legend; ``look``: titles and labels as `line_chart` takes them. Raises ParameterError if ``x`` is no number.
     """
-    from workbench.sweeps import means, words
-
     summary = _in_KB(table.summary(x, y, by), y)
     usual = {
         "x_label": table.name_of(x),
@@ -155,8 +152,6 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
     """KB sent against coverage, a line for each protocol through a point for each value of the parameter."""
-    from workbench.sweeps import words
-
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     usual = {"x_label": table.name_of("coverage"), "y_label": _SENT}
