@@ -4,6 +4,7 @@
     answer_for(module)                 the same for the names of a module
     hand_out(module, homes)            have a package load its public names when they are used; former(owner, name)
                                        finds those that have moved
+    defaults_of(function)              its arguments: defaults by name, and the names of required ones
     signature_of(parameters)           of a table of parameters, as ``inspect.signature`` shows it
     documentation(text, parameters)    a docstring with the table as its section "Parameters"
     signature_with, sections           the same of a call that takes one of several tables besides its own keywords
@@ -107,10 +108,8 @@ def checked_method(method: Any, name: str) -> Any:
 def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Have a package load its public names when they are used; ``dir`` lists them and those of ``__all__`` alone.
 
-    Returns the package's ``__getattr__``.
-
     ``homes``: public name -> the module of the package that has it; a module's name -> itself. Other modules of the
-    package are loaded by their names too, but not listed. Functions are `checked`.
+    package are loaded by their names too, but not listed. Functions are `checked`. Returns the ``__getattr__``.
     """
     owner = sys.modules[package]
     further = vars(owner).get("__getattr__")
@@ -221,6 +220,17 @@ def _keyword(parameter: Any) -> inspect.Parameter:
     kind = Literal[choices] if isinstance(choices, tuple) else type(parameter.default)
     name, default = parameter.name, parameter.default
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the plain defaults of a function's arguments by name, and the names of arguments that it requires."""
+    try:
+        arguments = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C, say
+        return {}, []
+    named = [one for one in arguments if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    defaults = {one.name: one.default for one in named if isinstance(one.default, (bool, int, float, str))}
+    return defaults, [one.name for one in named if one.default is one.empty]
 
 
 def documentation(

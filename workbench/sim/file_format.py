@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from workbench import attributes, public_names, topology
+from workbench import attributes, plugins, public_names, topology
 from workbench.errors import ParameterError, ScenarioError, WorkbenchError
 from workbench.protocols.protocol import Protocol, plain
 from workbench.sim import workload
@@ -133,14 +133,22 @@ def protocol_from_dict(values: Any) -> Protocol:
 def _protocol_class(name: str) -> type[Protocol]:
     if name in public_names.PROTOCOLS:
         return _public_class(name)
-    module, _, cls = name.partition(":")
-    # A file must not make us import anything: a protocol from elsewhere has to be there already.
-    found = getattr(sys.modules.get(module), cls, None) if cls else None
-    if isinstance(found, type) and issubclass(found, Protocol):
-        return found
-    known = sorted(public_names.PROTOCOLS)
-    hint = f"import {module} first" if cls else f"known are {', '.join(known)}"
+    module, _, cls = name.rpartition(":")
+    # A file must not make us import anything: a protocol from elsewhere is a plug-in, or has to be there already.
+    loaded = getattr(sys.modules.get(module), cls, None)
+    if isinstance(loaded, type) and issubclass(loaded, Protocol):
+        return loaded
+    plugin = plugins.load("protocols", cls)
+    if plugin is not None and module in ("", plugin.__module__):
+        return plugin
+    known = sorted([*public_names.PROTOCOLS, *plugins.names("protocols")])
+    hint = f"import {module} first" if module else f"known are {', '.join(known)}"
     raise ScenarioError(f"the scenario's protocol {name!r} is not known here{meant(name, known)}; {hint}")
+
+
+def known_protocols() -> list[str]:
+    """Return the names of all protocols: the workbench's, and those of plug-ins."""
+    return sorted([*public_names.PROTOCOLS, *plugins.load_all("protocols", public_names.PROTOCOLS)])
 
 
 def _public_class(name: str) -> type[Protocol]:

@@ -124,10 +124,14 @@ def ranks(columns: Columns) -> list[Rank]:
     if not len(rows):
         return []
     text, words = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
-    told = [columns[name][rows].tolist() for name in ("node", "peer", "origin", "sequence", "value")]
-    said = [words[code] for code in text.tolist()]
-    found = map(Rank._make, zip(*told, said, columns["time_us"][rows].tolist(), until.tolist(), strict=True))
-    return [one for one in found if one.from_us < one.until_us]
+    events = columns.tuples(rows, "node", "peer", "origin", "sequence", "value")
+    spans = zip(columns["time_us"][rows].tolist(), until.tolist(), strict=True)
+    every = zip(events, text.tolist(), spans, strict=True)
+    return [
+        Rank(*event, text=words[code], from_us=start, until_us=end)
+        for event, code, (start, end) in every
+        if start < end
+    ]
 
 
 @dataclass(frozen=True)
