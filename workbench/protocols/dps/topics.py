@@ -61,8 +61,7 @@ def publication_items(topic: AnyStr, separators: str | bytes = SEPARATORS, wildc
         end += len(segment) + len(separator)
         items.append(data[:end])
     items += [_placed(segments, levels, place) for place in range(1, len(segments))]
-    items.append(levels + _ONE)
-    items += [levels[:count] + _REST for count in range(len(levels), -1, -1)]
+    items += _level_items(levels)
     return _like(topic, items)
 
 
@@ -210,6 +209,12 @@ def _split(data: bytes, separators: str | bytes) -> tuple[list[bytes], list[byte
 def _splitter(separators: str | bytes) -> re.Pattern[bytes] | None:
     data = separator_bytes(separators)
     return re.compile(b"([" + re.escape(data) + b"])") if data else None
+
+
+@lru_cache(maxsize=256)
+def _level_items(levels: bytes) -> tuple[bytes, ...]:
+    """Return the items that depend on a topic's separators alone."""
+    return levels + _ONE, *(levels[:count] + _REST for count in range(len(levels), -1, -1))
 
 
 def _placed(segments: list[bytes], levels: bytes, place: int) -> bytes:
