@@ -1,13 +1,17 @@
 """Topics, filters and routes over arrays: each answer is the one that is given for one alone."""
 
+import hashlib
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.dps.bloom import BitVector, routes
 from workbench.protocols.dps.bloom import arrays as bloom_arrays
+from workbench.protocols.dps.bloom import kernels as bloom_kernels
+from workbench.protocols.dps.bloom.arrays import Texts
 from workbench.protocols.dps.topics import matches, publication_items, subscription_items
 
 SEPARATORS = "/."
@@ -33,6 +37,15 @@ SUBSCRIBED = st.lists(topics(st.one_of(INNER, WORDS), st.one_of(WORDS, st.sample
 
 def filters_of(vectors, length):
     return bloom_arrays.from_vectors(vectors) if vectors else np.zeros((0, length // 64), np.uint64)
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=50)
+def test_digest_is_sha256(data):
+    item = np.frombuffer(data + bytes(128), np.uint8).copy()
+    state, w = np.empty(8, np.uint32), np.empty(64, np.uint32)
+    bloom_kernels._digest(state, w, item, len(data))
+    assert b"".join(int(word).to_bytes(4, "big") for word in state) == hashlib.sha256(data).digest()
 
 
 @given(PUBLISHED, LENGTHS, HASHES, st.booleans())
@@ -128,6 +141,12 @@ def test_longest_topic_goes_and_one_byte_more_does_not():
     assert bloom_arrays.to_vectors(bloom_arrays.publication_filters([deep])) == [BitVector.of(publication_items(deep))]
     with pytest.raises(AttributeFormatError, match="position 2048"):
         bloom_arrays.publication_filters([topic + "z"])
+
+
+def test_texts_are_laid_end_to_end():
+    texts = Texts.of(["a", b"", "é"])
+    assert (len(texts), texts.text(0), texts.text(1), texts.text(2)) == (3, b"a", b"", "é".encode())
+    assert bloom_arrays.matches(Texts.of(["a"]), Texts.of(["a"])).tolist() == [[True]]
 
 
 def test_rows_that_do_not_fit_are_refused():

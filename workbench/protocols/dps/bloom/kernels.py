@@ -1,0 +1,354 @@
+"""Topics to filters, routing and matching over arrays, compiled by numba: the loops of `arrays.py`.
+
+That module says what they compute. Texts are one array of bytes and where each begins; ``is_separator`` says so of each
+of the 256 bytes. Topics must have been checked by `first_invalid`.
+"""
+
+import numpy as np
+from numba import njit
+
+Integer = int | np.integer
+
+_PLUS, _HASH = np.uint8(ord("+")), np.uint8(ord("#"))
+_BLOCK_B = 64
+_LENGTH_B = 8
+_DIGEST_WORDS = 8
+
+
+def _roots(count: int, power: int) -> list[int]:
+    """The first 32 binary places of the square (2) or cube (3) roots of the first primes, as SHA-256 defines them."""
+    primes = [n for n in range(2, 312) if all(n % d for d in range(2, int(n**0.5) + 1))][:count]
+    roots = []
+    for prime in primes:
+        scaled, low, high = prime << 32 * power, 0, 1 << 40
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if middle**power <= scaled else (low, middle - 1)
+        roots.append(low & 0xFFFFFFFF)
+    return roots
+
+
+_START = np.array(_roots(8, 2), np.uint32)
+_ROUND = np.array(_roots(64, 3), np.uint32)
+
+
+@njit(cache=True)
+def _rotate(x: np.uint32, by: Integer) -> np.uint32:
+    return np.uint32(x >> np.uint32(by)) | np.uint32(x << np.uint32(32 - by))
+
+
+@njit(cache=True)
+def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Integer) -> None:
+    """SHA-256's compression of the 64 bytes at ``begin``; w: 64 words to work in."""
+    for t in range(16):
+        at = begin + 4 * t
+        w[t] = np.uint32(
+            np.uint32(block[at]) << np.uint32(24)
+            | np.uint32(block[at + 1]) << np.uint32(16)
+            | np.uint32(block[at + 2]) << np.uint32(8)
+            | np.uint32(block[at + 3])
+        )
+    for t in range(16, 64):
+        x, y = w[t - 15], w[t - 2]
+        low = _rotate(x, 7) ^ _rotate(x, 18) ^ np.uint32(x >> np.uint32(3))
+        high = _rotate(y, 17) ^ _rotate(y, 19) ^ np.uint32(y >> np.uint32(10))
+        w[t] = np.uint32(w[t - 16] + low + w[t - 7] + high)
+    a, b, c, d, e, f, g, h = state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7]
+    for t in range(64):
+        s1 = _rotate(e, 6) ^ _rotate(e, 11) ^ _rotate(e, 25)
+        first = np.uint32(h + s1 + ((e & f) ^ (~e & g)) + _ROUND[t] + w[t])
+        s0 = _rotate(a, 2) ^ _rotate(a, 13) ^ _rotate(a, 22)
+        second = np.uint32(s0 + ((a & b) ^ (a & c) ^ (b & c)))
+        h, g, f, e, d, c, b, a = g, f, e, np.uint32(d + first), c, b, a, np.uint32(first + second)
+    state[0] = np.uint32(state[0] + a)
+    state[1] = np.uint32(state[1] + b)
+    state[2] = np.uint32(state[2] + c)
+    state[3] = np.uint32(state[3] + d)
+    state[4] = np.uint32(state[4] + e)
+    state[5] = np.uint32(state[5] + f)
+    state[6] = np.uint32(state[6] + g)
+    state[7] = np.uint32(state[7] + h)
+
+
+@njit(cache=True)
+def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -> None:
+    """SHA-256 of the first ``size`` bytes of ``item``, which has room for what is padded behind them."""
+    state[:] = _START
+    end = (size + 1 + _LENGTH_B + _BLOCK_B - 1) // _BLOCK_B * _BLOCK_B
+    item[size] = 0x80
+    for at in range(size + 1, end):
+        item[at] = 0
+    bits = 8 * size
+    for k in range(4):  # topics have less than 2 ** 32 bits
+        item[end - 1 - k] = bits >> 8 * k & 0xFF
+    for begin in range(0, end, _BLOCK_B):
+        _compress(state, w, item, begin)
+
+
+@njit(cache=True)
+def _insert(
+    row: np.ndarray, item: np.ndarray, size: Integer, hashes: Integer, state: np.ndarray, w: np.ndarray
+) -> None:
+    """Set the bits of an item. DPS reads the digest's bytes as little-endian words; SHA-256 makes big-endian ones."""
+    _digest(state, w, item, size)
+    length = 64 * row.size
+    for k in range(hashes):
+        word = state[k]
+        swapped = (word >> 24) | (word >> 8 & 0xFF00) | (word << 8 & 0xFF0000) | (word << 24 & 0xFF000000)
+        bit = np.int64(swapped) % length
+        row[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+
+
+@njit(cache=True)
+def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separator: np.ndarray, at: np.ndarray) -> int:
+    """The places of the separators of a topic into ``at``; how many."""
+    count = 0
+    for place in range(begin, end):
+        if is_separator[data[place]]:
+            at[count] = place
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def _place_segment(
+    item: np.ndarray, data: np.ndarray, separators: np.ndarray, count: Integer, which: Integer, end: Integer
+) -> int:
+    """A segment with the separators before it and the one behind it, into ``item``; its size."""
+    size = 0
+    for k in range(which):
+        item[size] = data[separators[k]]
+        size += 1
+    first = separators[which - 1] + 1 if which else 0
+    last = separators[which] + 1 if which < count else end
+    for place in range(first, last):
+        item[size] = data[place]
+        size += 1
+    return size
+
+
+@njit(cache=True)
+def add_publications(
+    filters: np.ndarray,
+    data: np.ndarray,
+    starts: np.ndarray,
+    is_separator: np.ndarray,
+    hashes: Integer,
+    wildcards: bool,
+    longest: Integer,
+) -> None:
+    """Insert the items of each topic into its row of ``filters`` (uint64)."""
+    item = np.empty(longest + 2 * _BLOCK_B, np.uint8)
+    separators = np.empty(longest + 1, np.int64)
+    state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
+    for i in range(filters.shape[0]):
+        begin, end = starts[i], starts[i + 1]
+        row = filters[i]
+        size = end - begin
+        item[:size] = data[begin:end]
+        _insert(row, item, size, hashes, state, w)
+        if not wildcards:
+            continue
+        count = _find_separators(data, begin, end, is_separator, separators)
+        for k in range(count):
+            size = separators[k] + 1 - begin
+            item[:size] = data[begin : begin + size]
+            _insert(row, item, size, hashes, state, w)
+        for k in range(1, count + 1):
+            size = _place_segment(item, data, separators, count, k, end)
+            _insert(row, item, size, hashes, state, w)
+        for levels in range(count + 1):
+            for k in range(levels):
+                item[k] = data[separators[k]]
+            item[levels] = _HASH
+            _insert(row, item, levels + 1, hashes, state, w)
+        for k in range(count):
+            item[k] = data[separators[k]]
+        item[count] = _PLUS
+        _insert(row, item, count + 1, hashes, state, w)
+
+
+@njit(cache=True)
+def add_subscriptions(
+    filters: np.ndarray,
+    data: np.ndarray,
+    starts: np.ndarray,
+    is_separator: np.ndarray,
+    hashes: Integer,
+    longest: Integer,
+) -> None:
+    """Insert the items of each subscription's topic into its row of ``filters`` (uint64)."""
+    item = np.empty(longest + 2 * _BLOCK_B, np.uint8)
+    separators = np.empty(longest + 1, np.int64)
+    state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
+    for i in range(filters.shape[0]):
+        begin, end = starts[i], starts[i + 1]
+        row = filters[i]
+        wildcard = begin
+        while wildcard < end and data[wildcard] != _PLUS and data[wildcard] != _HASH:
+            wildcard += 1
+        size = wildcard - begin
+        if size:
+            item[:size] = data[begin:wildcard]
+            _insert(row, item, size, hashes, state, w)
+        count = _find_separators(data, begin, end, is_separator, separators)
+        for k in range(1, count + 1):
+            first = separators[k - 1] + 1
+            if first <= wildcard or (data[first] == _PLUS and k < count and separators[k] == first + 1):
+                continue
+            size = _place_segment(item, data, separators, count, k, end)
+            _insert(row, item, size, hashes, state, w)
+
+
+@njit(cache=True)
+def first_invalid(
+    data: np.ndarray, starts: np.ndarray, is_separator: np.ndarray, longest: Integer, wildcards: bool
+) -> int:
+    """The number of the first topic that is not valid, -1 if all are; wildcards: those of a subscription are."""
+    for i in range(starts.size - 1):
+        begin, end = starts[i], starts[i + 1]
+        if not 0 < end - begin <= longest or is_separator[data[begin]] or is_separator[data[end - 1]]:
+            return i
+        for at in range(begin, end):
+            if data[at] != _PLUS and data[at] != _HASH:
+                continue
+            is_last = at + 1 == end
+            behind = is_last or (data[at] == _PLUS and is_separator[data[at + 1]])
+            if not wildcards or not behind or not (at == begin or is_separator[data[at - 1]]):
+                return i
+    return -1
+
+
+@njit(cache=True)
+def match(
+    matched: np.ndarray,
+    data: np.ndarray,
+    starts: np.ndarray,
+    subscribed: np.ndarray,
+    subscribed_starts: np.ndarray,
+    is_separator: np.ndarray,
+) -> None:
+    """matched[i, j]: whether subscription j matches publication i."""
+    for i in range(matched.shape[0]):
+        begin, end = starts[i], starts[i + 1]
+        for j in range(matched.shape[1]):
+            matched[i, j] = _matches(
+                data, begin, end, subscribed, subscribed_starts[j], subscribed_starts[j + 1], is_separator
+            )
+
+
+@njit(cache=True)
+def _matches(
+    data: np.ndarray,
+    at: Integer,
+    end: Integer,
+    subscribed: np.ndarray,
+    place: Integer,
+    last: Integer,
+    is_separator: np.ndarray,
+) -> bool:
+    while place < last:
+        byte = subscribed[place]
+        if byte == _HASH:
+            return bool(at < end and not is_separator[data[at]])
+        if byte == _PLUS:
+            while at < end and not is_separator[data[at]]:
+                at += 1
+        else:
+            if at >= end or data[at] != byte:
+                return False
+            at += 1
+        place += 1
+    return at == end
+
+
+@njit(cache=True)
+def fuzzy_hash(filters: np.ndarray, hashes: np.ndarray) -> None:
+    """The four words of the fuzzy hash of each row."""
+    for i in range(filters.shape[0]):
+        folded, bits = np.uint64(0), 0
+        for k in range(filters.shape[1]):
+            word = filters[i, k]
+            folded |= word
+            while word and bits < 63:
+                word &= word - np.uint64(1)
+                bits += 1
+        hashes[i, 0], hashes[i, 1], hashes[i, 2] = _smear(folded)
+        hashes[i, 3] = _unary(bits)
+
+
+@njit(cache=True)
+def _turn(x: np.uint64, by: Integer) -> np.uint64:
+    return x | (x << np.uint64(by)) | (x >> np.uint64(64 - by))
+
+
+@njit(cache=True)
+def _smear(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """The first three words of a fuzzy hash; each turn is of what the ones before it made."""
+    first = _turn(_turn(folded, 7), 31)
+    second = _turn(_turn(_turn(folded, 11), 29), 37)
+    third = _turn(_turn(_turn(_turn(folded, 13), 17), 19), 41)
+    return first, second, third
+
+
+@njit(cache=True)
+def _unary(bits: Integer) -> np.uint64:
+    """The last word: one for each bit that is set; 63 and more fill it."""
+    return ~np.uint64(0) if bits >= 63 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+
+
+@njit(cache=True)
+def route(routed: np.ndarray, filters: np.ndarray, interests: np.ndarray, needs: np.ndarray) -> None:
+    """routed[i, j]: whether publication i goes over link j."""
+    words = np.empty(filters.shape[1], np.int64)
+    for i in range(routed.shape[0]):
+        # Filters are sparse: a link is asked about the words alone that are not empty.
+        used = 0
+        for k in range(filters.shape[1]):
+            if filters[i, k]:
+                words[used] = k
+                used += 1
+        for j in range(routed.shape[1]):
+            routed[i, j] = _goes(filters[i], interests[j], needs[j], words[:used])
+
+
+@njit(cache=True)
+def _goes(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray, words: np.ndarray) -> bool:
+    folded = np.uint64(0)
+    for k in words:
+        folded |= publication[k] & interests[k]
+    if not folded:
+        return False
+    first, second, third = _smear(folded)
+    if needs[0] & ~first or needs[1] & ~second or needs[2] & ~third:
+        return False
+    if not needs[3]:
+        return True
+    bits = 0
+    for k in words:
+        common = publication[k] & interests[k]
+        while common and bits < 63:
+            common &= common - np.uint64(1)
+            bits += 1
+    return not needs[3] & ~_unary(bits)
+
+
+@njit(cache=True)
+def include(included: np.ndarray, filters: np.ndarray, others: np.ndarray) -> None:
+    """included[i, j]: whether filter i has all bits of other j; an empty filter has none of an empty one."""
+    for i in range(included.shape[0]):
+        is_empty = True
+        for k in range(filters.shape[1]):
+            if filters[i, k]:
+                is_empty = False
+                break
+        for j in range(included.shape[1]):
+            included[i, j] = not is_empty and _is_included(filters[i], others[j])
+
+
+@njit(cache=True)
+def _is_included(vector: np.ndarray, other: np.ndarray) -> bool:
+    k = 0
+    while k < vector.size and not other[k] & ~vector[k]:
+        k += 1
+    return k == vector.size
