@@ -97,6 +97,14 @@ def answer_for(module: str) -> None:
     vars(owner)["__getattr__"] = answer
 
 
+def checked_method(method: Any, name: str) -> Any:
+    """The same for a function that is a method by this name of a class in another module.
+
+    Its first parameter is the object, and is hidden as ``self`` is.
+    """
+    return _checked(method, name, next(iter(inspect.signature(method).parameters)))
+
+
 def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Have a package load its public names when they are used; ``dir`` lists them and those of ``__all__`` alone.
 
@@ -144,11 +152,11 @@ def former(owner: str, name: str, stacklevel: int) -> Any:
         raise AttributeError(f"{owner}.{name} has moved to {home.replace('.', '/')} of the source tree") from error
 
 
-def _checked(function: Any, name: str) -> Any:
+def _checked(function: Any, name: str, hidden: str = "self") -> Any:
     signature = inspect.signature(function)
     parameters = signature.parameters
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
-    known = tuple(one for one in parameters if one != "self")
+    known = tuple(one for one in parameters if one != hidden)
     among = frozenset(known).issuperset
 
     @wraps(function)
@@ -161,13 +169,15 @@ def _checked(function: Any, name: str) -> Any:
             return function(*arguments, **keywords)
         except TypeError:
             # Only where the call itself is wrong: binding costs as much as many of these functions do.
-            _check_call(signature, name, arguments, keywords)
+            _check_call(signature, name, arguments, keywords, hidden)
             raise
 
     return call
 
 
-def _check_call(signature: inspect.Signature, name: str, arguments: tuple, keywords: Mapping[str, Any]) -> None:
+def _check_call(
+    signature: inspect.Signature, name: str, arguments: tuple, keywords: Mapping[str, Any], hidden: str
+) -> None:
     """Raise WrongCall, with what the call looks like, if arguments are missing, or if there are too many."""
     try:
         signature.bind(*arguments, **keywords)
@@ -179,7 +189,7 @@ def _check_call(signature: inspect.Signature, name: str, arguments: tuple, keywo
         required = [one.name for one in signature.parameters.values() if one.default is one.empty]
         missing = [one for one in required if one not in given and signature.parameters[one].kind in kinds]
         fault = f"lacks {' and '.join(missing)}" if missing else f"cannot be called so ({error})"
-        shown = ", ".join(_shown(one) for one in signature.parameters.values() if one.name != "self")
+        shown = ", ".join(_shown(one) for one in signature.parameters.values() if one.name != hidden)
         raise WrongCall(f"{name} {fault}; it is called as {name}({shown})") from None
 
 

@@ -20,8 +20,9 @@ from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.notice import notebook_kernel
 from workbench.protocols.protocol import Protocol
+from workbench.sim.file_format import known_protocols, protocol_from_dict
 from workbench.sim.run import Run
-from workbench.sim.scenario import Scenario, known_protocols, protocol_from_dict
+from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
 from workbench.widgets.cards import Cards, Differences
 from workbench.widgets.compare import Compare

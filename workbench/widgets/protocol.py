@@ -12,7 +12,7 @@ from workbench import public_names
 from workbench.errors import WorkbenchError
 from workbench.protocols.parameter import Parameter
 from workbench.protocols.protocol import Protocol
-from workbench.sim.scenario import known_protocols, protocol_from_dict
+from workbench.sim.file_format import known_protocols, protocol_from_dict
 from workbench.widgets.controls import words
 from workbench.widgets.fields import Field, fields_of, sentence, vary_button, why_button
 from workbench.widgets.part import Part
