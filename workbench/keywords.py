@@ -108,10 +108,8 @@ def checked_method(method: Any, name: str) -> Any:
 def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Have a package load its public names when they are used; ``dir`` lists them and those of ``__all__`` alone.
 
-    Returns the package's ``__getattr__``.
-
     ``homes``: public name -> the module of the package that has it; a module's name -> itself. Other modules of the
-    package are loaded by their names too, but not listed. Functions are `checked`.
+    package are loaded by their names too, but not listed. Functions are `checked`. Returns the ``__getattr__``.
     """
     owner = sys.modules[package]
     further = vars(owner).get("__getattr__")

@@ -23,6 +23,7 @@ in texts are not imports: a protocol's class names its parts, and `public_names.
 """
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -436,9 +437,15 @@ def _docstrings(tree: ast.AST) -> Iterator[ast.AST]:
 
 def named_in(text: str, protocols: Iterable[str]) -> set[str]:
     """The protocols that a text or an identifier names: `dps_mesh`, `CodedDiffusion`, "flooding.fast"."""
+    return _joined(text) & set(protocols)
+
+
+@functools.cache
+def _joined(text: str) -> frozenset[str]:
+    """Return the words of a text, and up to three of them beside each other as one word."""
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", text)]
-    joined = {"".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(i + 3, len(words)) + 1)}
-    return joined & set(protocols)
+    ends = ((i, j) for i in range(len(words)) for j in range(i + 1, min(i + 3, len(words)) + 1))
+    return frozenset("".join(words[i:j]) for i, j in ends)
 
 
 def longest(found: set[str]) -> set[str]:

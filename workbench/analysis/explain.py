@@ -31,7 +31,7 @@ from workbench.analysis.expected import Expected, expected
 from workbench.analysis.sentences import more, seconds
 from workbench.attributes.model import EQ, IS, TOPIC, Attribute
 from workbench.attributes.text import parse, to_text
-from workbench.columns import find_last, split_rows
+from workbench.columns import find_last, split_rows, take_rows
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
 from workbench.sim.metrics.matching import matching_of
@@ -350,7 +350,7 @@ def _compares_bytes(protocol: Protocol) -> bool:
 
 
 def _without_a_path(found: Expected) -> Iterator[str]:
-    asked, apart = found.subscriptions, found.pairs.those(found.pairs.hops < 0)
+    asked, apart = found.subscriptions, take_rows(found.pairs, found.pairs.hops < 0)
     if len(apart.publisher):
         ways = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
         yield (

@@ -135,9 +135,9 @@ def _protocol_class(name: str) -> type[Protocol]:
         return _public_class(name)
     module, _, cls = name.rpartition(":")
     # A file must not make us import anything: a protocol from elsewhere is a plug-in, or has to be there already.
-    found = getattr(sys.modules.get(module), cls, None)
-    if isinstance(found, type) and issubclass(found, Protocol):
-        return found
+    loaded = getattr(sys.modules.get(module), cls, None)
+    if isinstance(loaded, type) and issubclass(loaded, Protocol):
+        return loaded
     plugin = plugins.load("protocols", cls)
     if plugin is not None and module in ("", plugin.__module__):
         return plugin
