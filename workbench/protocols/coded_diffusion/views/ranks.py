@@ -124,10 +124,14 @@ def ranks(columns: Columns) -> list[Rank]:
     if not len(rows):
         return []
     text, words = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
-    told = columns.tuples(rows, "node", "peer", "origin", "sequence", "value")
-    spans = zip(text.tolist(), columns["time_us"][rows].tolist(), until.tolist(), strict=True)
-    found = [Rank(*row, words[code], *span) for row, (code, *span) in zip(told, spans, strict=True)]
-    return [one for one in found if one.from_us < one.until_us]
+    events = columns.tuples(rows, "node", "peer", "origin", "sequence", "value")
+    spans = zip(columns["time_us"][rows].tolist(), until.tolist(), strict=True)
+    every = zip(events, text.tolist(), spans, strict=True)
+    return [
+        Rank(*event, text=words[code], from_us=start, until_us=end)
+        for event, code, (start, end) in every
+        if start < end
+    ]
 
 
 @dataclass(frozen=True)
