@@ -78,6 +78,8 @@ def leave_out(kind: str, name: str, error: BaseException) -> None:
 def provide(kind: str, plugins: Mapping[str, Any]) -> None:
     """From now on have these plug-ins of a kind, whatever is installed in this process."""
     _provided[kind] = plugins
+    for name in plugins:
+        _errors.pop((kind, name), None)
 
 
 def installed() -> list[Plugin]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from workbench import attributes, plugins
@@ -177,7 +177,9 @@ def unpack(packed: bytes) -> Any:
     for name, measure, looks_at in modules:
         _provide_metrics(name, measure, looks_at)
     # Those of the driver alone, so that all rows have the same metrics.
-    plugins.provide("metrics", {name: _metrics(name, *rest) for name, *rest in plugged_in})
+    plugins.provide(
+        "metrics", {name: SimpleNamespace(measure=one, LOOKS_AT=events) for name, one, events in plugged_in}
+    )
     return work
 
 
@@ -188,12 +190,6 @@ def _provide_metrics(name: str, measure: Callable, looks_at: tuple[str, ...]) ->
     except ImportError:
         module = sys.modules[name] = ModuleType(name)
     vars(module).update(measure=measure, LOOKS_AT=looks_at)
-
-
-def _metrics(name: str, measure: Callable, looks_at: tuple[str, ...]) -> ModuleType:
-    module = ModuleType(name)
-    vars(module).update(measure=measure, LOOKS_AT=looks_at)
-    return module
 
 
 def _user_keys() -> list[tuple]:

@@ -8,3 +8,7 @@ def answer_for(module):
 def checked(made):
     """Return a function or class as it is."""
     return made
+
+
+def hand_out(package, homes):
+    """Leave a package as it is."""

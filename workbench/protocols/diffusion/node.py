@@ -248,7 +248,7 @@ class DiffusionNode(Node):
 
     def _flood(self, own, now):
         """Send the present round of an interest of our own, and listen whether a neighbor passes it on."""
-        expiration_s = self._expiration_s(own, now)
+        expiration_s = self.expiration_s(own, now)
         self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
         own.repeat_us = None
         if own.repeats < self.settings.max_repeats:
@@ -261,7 +261,7 @@ class DiffusionNode(Node):
                 own.repeat_us = None
                 self._plan_wake()
 
-    def _expiration_s(self, own, now):
+    def expiration_s(self, own, now):
         """What a gradient may live: to the end of the subscription, or as long as one that is refreshed should."""
         longest_s = rules.lifetime_s(self.settings.refresh_s, self.settings.gradient_lifetime_s)
         times = [one.expires_us for one in self.subscriptions.of(own)]
@@ -516,7 +516,7 @@ class DiffusionNode(Node):
             self.address,
             # One hop more than allowed to a message on its way: `_next_frame` takes it off again.
             self.settings.ttl + 1,
-            self._expiration_s(own, now),
+            self.expiration_s(own, now),
             attributes,
         )
         interests = [(own.attributes, data_gradients)]

@@ -196,7 +196,7 @@ def register_plugins():
         from workbench import plugins
     except ImportError:  # a mote has none
         return False
-    found = plugins.load_all("filters", [*BUILT_IN, *registered])
+    found = plugins.load_all("filters", list(BUILT_IN) + list(registered))
     registered.update(found)
     return bool(found)
 
