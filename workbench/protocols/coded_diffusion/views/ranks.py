@@ -124,9 +124,15 @@ def ranks(columns: Columns) -> list[Rank]:
     if not len(rows):
         return []
     text, words = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
-    told = columns.tuples(rows, "node", "peer", "origin", "sequence", "value")
-    spans = zip(text.tolist(), columns["time_us"][rows].tolist(), until.tolist(), strict=True)
-    found = [Rank(*row, words[code], *span) for row, (code, *span) in zip(told, spans, strict=True)]
+    found = [
+        Rank(node, peer, origin, sequence, value, words[code], from_us, until_us)
+        for (node, peer, origin, sequence, value, from_us), code, until_us in zip(
+            columns.tuples(rows, "node", "peer", "origin", "sequence", "value", "time_us"),
+            text.tolist(),
+            until.tolist(),
+            strict=True,
+        )
+    ]
     return [one for one in found if one.from_us < one.until_us]
 
 
