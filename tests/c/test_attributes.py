@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.c_nodes import library, needs_compiler
+from tests.families import examples
 from workbench import draws
 from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.model import BLOB_OPERATORS, IS, PAYLOAD, Attribute, one_way_match, split_samples
@@ -42,7 +43,7 @@ def listed(c, attributes):
     return ffi.new("struct attributes *", (memory, len(encoded), len(attributes)))[0], memory
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(LISTS, LISTS)
 def test_two_lists_compare_as_in_python(c, one, other):
     _, functions = c
@@ -76,7 +77,7 @@ def test_aggregate_is_split_where_its_first_key_comes_again(c, attributes):
     assert samples == split_samples(attributes)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(LISTS, st.integers(0, 3), st.data())
 def test_bytes_are_refused_where_python_refuses_them(c, attributes, damage, data):
     ffi, functions = c

@@ -4,7 +4,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import ScenarioError
-from workbench.widgets.session import State
+from workbench.widgets.history import State
 from workbench.widgets.store import Store
 
 SCENARIO = wb.Scenario(wb.topology.line(4), wb.Diffusion(), [wb.subscribe(0, "TEMP GE 1")], seed=9)

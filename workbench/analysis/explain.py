@@ -38,6 +38,7 @@ from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.workload import Asked, Published, down_times, spells
 from workbench.sim.readings import Readings
 from workbench.sim.rows import Columns
+from workbench.sim.run import Run
 
 LOW = 0.9  # A delivery ratio below it is worth a word.
 _SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published
@@ -72,8 +73,8 @@ def hint(delivery_ratio: float) -> str:
     return f"{'Little was' if is_number else 'Nothing was expected to be'} delivered: run.explain() says why."
 
 
-def explain(run: Any) -> Explanation:
-    """Return why a run delivered little or nothing."""
+def explain(run: Run) -> Explanation:
+    """Return why little or nothing was delivered, as text; the scenario or the rows of the run prove each line."""
     scenario, metrics, rows = run.scenario, run.metrics, Columns(run._rows)
     found = expected(scenario, rows)
     asked, published, samples = found.subscriptions, found.publications, found.samples

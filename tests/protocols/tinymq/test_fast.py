@@ -158,11 +158,11 @@ def test_node_with_more_neighbors_than_it_can_number_frames_for_has_no_twin():
 
 
 def test_busy_network_outgrows_every_array_it_began_with():
-    topology = wb.topology.disc(120, 60, 60, radius_m=14, seed=2)
-    workload = [wb.subscribe("all", "TEMP GE 10", start_s=5), wb.publish(range(0, 120, 7), "TEMP IS 20", 1, 12)]
-    protocol = wb.TinyMQ(roots=(0, 60, 119), info_s=5.0, max_queries=200)
-    workload += [wb.outage(range(20, 40), 14, 17)]
-    assert_same_trace(wb.Scenario(topology, protocol, workload, wb.Radio(loss=0.1), duration_s=20, seed=1))
+    topology = wb.topology.disc(60, 42, 42, radius_m=14, seed=2)
+    workload = [wb.subscribe("all", "TEMP GE 10", start_s=5), wb.publish(range(0, 60, 7), "TEMP IS 20", 1, 12)]
+    protocol = wb.TinyMQ(roots=(0, 30, 59), info_s=5.0, max_queries=200)
+    workload += [wb.outage(range(10, 20), 14, 15)]
+    assert_same_trace(wb.Scenario(topology, protocol, workload, wb.Radio(loss=0.1), duration_s=16, seed=1))
 
 
 def burst(cls, readings, **options):
