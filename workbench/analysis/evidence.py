@@ -75,6 +75,7 @@ class Trail:
     def __init__(self, columns: Columns, indices: np.ndarray, harmless: Collection[str]) -> None:
         self._columns = columns
         self._indices = indices
+        self._events = columns.codes["event"][indices]
         self._harmless = frozenset(harmless)
         self._of: dict[str, list[Row]] = {}
         self._losses: dict[int, dict[int, Row]] = {}
@@ -86,7 +87,7 @@ class Trail:
         return self._of[event]
 
     def _where(self, event: str) -> np.ndarray:
-        return self._columns.where(self._indices, event=event)
+        return self._indices[self._events == self._columns.code("event", event)]
 
     def at(self, event: str, node: int) -> list[Row]:
         """Return the rows of an event at a node."""

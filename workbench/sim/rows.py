@@ -6,7 +6,7 @@ integers, and nothing here has a Python step for each row of the trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -167,19 +167,19 @@ class Columns:
 
     def listed(self, rows: np.ndarray) -> list[Row]:
         """Return some rows, one by one."""
-        cells = self.tuples(rows, *Row._fields[1:])
-        return [Row(position, *of_row) for position, of_row in zip(rows.tolist(), cells, strict=True)]
+        return list(map(Row, rows.tolist(), *self._cells(rows, Row._fields[1:]))) if len(rows) else []
 
     def tuples(self, rows: np.ndarray, *names: str) -> Iterator[tuple]:
         """Yield a tuple for each of some rows, of Python's numbers and texts from these columns."""
-        cells: list[list[Any]] = []
-        for name in names if len(rows) else ():
+        return zip(*self._cells(rows, names), strict=True)
+
+    def _cells(self, rows: np.ndarray, names: Sequence[str]) -> Iterator[list[Any]]:
+        for name in names:
             if name in TEXTS:
                 words = self.words[name]
-                cells.append([words[code] for code in self.codes[name][rows].tolist()])
+                yield [words[code] for code in self.codes[name][rows].tolist()]
             else:
-                cells.append(self.numbers[name][rows].tolist())
-        return zip(*cells, strict=True)
+                yield self.numbers[name][rows].tolist()
 
 
 def _several(words: str | Iterable[str]) -> set[str]:
