@@ -74,8 +74,8 @@ lint-javascript:
 	fi
 
 # A file's tests keep to one worker: what they share (a run, Chromium) is made once.
-# tests/conftest.py sorts the files, and says which of them keep together. Byte code is written even where the environment says otherwise: hundreds of tests
-# start a Python of their own.
+# tests/conftest.py sorts the files, and says which of them keep together. Byte code is written even where the environment
+# says otherwise: hundreds of tests start a Python of their own.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	--nbmake --nbmake-timeout=3600
 

@@ -17,7 +17,6 @@ from timing import interleaved
 from workbench.protocols.dps import wire as dps
 from workbench.protocols.dps.bloom import BitVector, routes
 from workbench.protocols.dps.bloom import arrays as bloom_arrays
-from workbench.protocols.dps.bloom.arrays import Texts
 from workbench.protocols.dps.cose import A256KW, KeyStore, Security
 from workbench.protocols.dps.topics import matches, publication_items, subscription_items
 
@@ -40,9 +39,8 @@ class Mesh:
     """Topics as texts and as filters, for one and for all."""
 
     def __init__(self) -> None:
-        self.published, self.subscribed = Texts.of(PUBLISHED), Texts.of(SUBSCRIBED)
-        self.filters = bloom_arrays.publication_filters(self.published)
-        self.interests = bloom_arrays.subscription_filters(self.subscribed)
+        self.filters = bloom_arrays.publication_filters(PUBLISHED)
+        self.interests = bloom_arrays.subscription_filters(SUBSCRIBED)
         self.needs = bloom_arrays.fuzzy_hashes(self.interests)
         self.vectors = bloom_arrays.to_vectors(self.filters)[:ALONE]
         self.links = [(vector, vector.fuzzy_hash()) for vector in bloom_arrays.to_vectors(self.interests)]
@@ -64,9 +62,9 @@ class Mesh:
 def comparisons(mesh: Mesh) -> dict[str, tuple[Callable[[], int], Callable[[], int]]]:
     """By name, the same work one by one and all at once; each returns how much it was."""
     return {
-        "publication's topic to filter": (lambda: _filters(mesh), lambda: _filters_at_once(mesh)),
+        "publication's topic to filter": (lambda: _filters(mesh), _filters_at_once),
         "routing decision": (lambda: _routes(mesh), lambda: _routes_at_once(mesh)),
-        "topic match": (lambda: _matches(mesh), lambda: _matches_at_once(mesh)),
+        "topic match": (lambda: _matches(mesh), _matches_at_once),
     }
 
 
@@ -76,8 +74,8 @@ def _filters(mesh: Mesh) -> int:
     return len(PUBLISHED)
 
 
-def _filters_at_once(mesh: Mesh) -> int:
-    return sum(bloom_arrays.publication_filters(mesh.published).shape[0] for _ in range(10))
+def _filters_at_once() -> int:
+    return sum(bloom_arrays.publication_filters(PUBLISHED).shape[0] for _ in range(10))
 
 
 def _routes(mesh: Mesh) -> int:
@@ -98,8 +96,8 @@ def _matches(mesh: Mesh) -> int:
     return ALONE * len(SUBSCRIBED)
 
 
-def _matches_at_once(mesh: Mesh) -> int:
-    return sum(bloom_arrays.matches(mesh.published, mesh.subscribed).size for _ in range(10))
+def _matches_at_once() -> int:
+    return sum(bloom_arrays.matches(PUBLISHED, SUBSCRIBED).size for _ in range(10))
 
 
 def messages() -> dict[str, Callable[[], int]]:
@@ -159,7 +157,7 @@ def report(quick: bool) -> Iterator[str]:
     yield table(header, rows) + "\n"
     fill = np.bitwise_count(mesh.filters).sum() / mesh.filters.size / 64 if hasattr(np, "bitwise_count") else None
     routed = bloom_arrays.routes(mesh.filters, mesh.interests, mesh.needs)
-    matched = bloom_arrays.matches(mesh.published, mesh.subscribed)
+    matched = bloom_arrays.matches(PUBLISHED, SUBSCRIBED)
     yield (
         f"{len(PUBLISHED)} publications{'' if fill is None else f' with {100 * fill:.2f} % of the bits set'}, "
         f"{len(SUBSCRIBED)} subscriptions; {100 * matched.mean():.1f} % of the pairs match, "

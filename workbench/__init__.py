@@ -22,6 +22,10 @@ def __getattr__(name: str) -> "Any":
     if name.startswith("_"):
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
     if name not in HOME:
+        if name[0].isupper():
+            plugin = import_module("workbench.plugins").load("protocols", name)
+            if plugin is not None:
+                return plugin
         from workbench import topology
         from workbench.keywords import UnknownName, former
 

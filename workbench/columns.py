@@ -11,6 +11,7 @@ integer of each row of a table, and the other functions take such keys.
     count_distinct(*columns)     the number of distinct rows
     cumcount(keys)               the number of earlier rows with the same key
     split_rows(codes, count)     the rows of each code
+    take_rows(table, rows)       some rows of a table
     find_last(rows, table)       the index of each row in another table
     find_sorted(values, known)   the index of each value in an ascending column
     mark_first(*columns)         the first row of each run of equal rows
@@ -24,10 +25,12 @@ Cost
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 Table = tuple[np.ndarray, ...]
+_SomeTable = TypeVar("_SomeTable", bound=Table)
 _MOST_KEYS = 1 << 62
 _DIGIT = 16  # bits of a number by which numpy sorts without comparing
 _MOST_DIGITS = 3
@@ -160,6 +163,11 @@ def cumcount(keys: np.ndarray) -> np.ndarray:
 def split_rows(codes: np.ndarray, count: int) -> list[np.ndarray]:
     """Return the rows with each of the codes 0, ..., ``count`` - 1, ascending: a list of ``count`` arrays."""
     return np.split(argsort(codes), np.cumsum(np.bincount(codes, minlength=count)))[:count]
+
+
+def take_rows(table: _SomeTable, rows: np.ndarray) -> _SomeTable:
+    """Return some rows of a named tuple of columns; ``rows``: their indices, or a mask (n,)."""
+    return type(table)(*(column[rows] for column in table))
 
 
 def find_last(rows: Table, table: Table) -> np.ndarray:

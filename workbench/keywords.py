@@ -4,6 +4,7 @@
     answer_for(module)                 the same for the names of a module
     hand_out(module, homes)            have a package load its public names when they are used; former(owner, name)
                                        finds those that have moved
+    defaults_of(function)              its arguments: defaults by name, and the names of required ones
     signature_of(parameters)           of a table of parameters, as ``inspect.signature`` shows it
     documentation(text, parameters)    a docstring with the table as its section "Parameters"
     signature_with, sections           the same of a call that takes one of several tables besides its own keywords
@@ -96,13 +97,19 @@ def answer_for(module: str) -> None:
     vars(owner)["__getattr__"] = answer
 
 
+def checked_method(method: Any, name: str) -> Any:
+    """The same for a function that is a method by this name of a class in another module.
+
+    Its first parameter is the object, and is hidden as ``self`` is.
+    """
+    return _checked(method, name, next(iter(inspect.signature(method).parameters)))
+
+
 def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Have a package load its public names when they are used; ``dir`` lists them and those of ``__all__`` alone.
 
-    Returns the package's ``__getattr__``.
-
     ``homes``: public name -> the module of the package that has it; a module's name -> itself. Other modules of the
-    package are loaded by their names too, but not listed. Functions are `checked`.
+    package are loaded by their names too, but not listed. Functions are `checked`. Returns the ``__getattr__``.
     """
     owner = sys.modules[package]
     further = vars(owner).get("__getattr__")
@@ -143,11 +150,11 @@ def former(owner: str, name: str, stacklevel: int) -> Any:
         raise AttributeError(f"{owner}.{name} has moved to {home.replace('.', '/')} of the source tree") from error
 
 
-def _checked(function: Any, name: str) -> Any:
+def _checked(function: Any, name: str, hidden: str = "self") -> Any:
     signature = inspect.signature(function)
     parameters = signature.parameters
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
-    known = tuple(one for one in parameters if one != "self")
+    known = tuple(one for one in parameters if one != hidden)
     among = frozenset(known).issuperset
 
     @wraps(function)
@@ -160,13 +167,15 @@ def _checked(function: Any, name: str) -> Any:
             return function(*arguments, **keywords)
         except TypeError:
             # Only where the call itself is wrong: binding costs as much as many of these functions do.
-            _check_call(signature, name, arguments, keywords)
+            _check_call(signature, name, arguments, keywords, hidden)
             raise
 
     return call
 
 
-def _check_call(signature: inspect.Signature, name: str, arguments: tuple, keywords: Mapping[str, Any]) -> None:
+def _check_call(
+    signature: inspect.Signature, name: str, arguments: tuple, keywords: Mapping[str, Any], hidden: str
+) -> None:
     """Raise WrongCall, with what the call looks like, if arguments are missing, or if there are too many."""
     try:
         signature.bind(*arguments, **keywords)
@@ -178,7 +187,7 @@ def _check_call(signature: inspect.Signature, name: str, arguments: tuple, keywo
         required = [one.name for one in signature.parameters.values() if one.default is one.empty]
         missing = [one for one in required if one not in given and signature.parameters[one].kind in kinds]
         fault = f"lacks {' and '.join(missing)}" if missing else f"cannot be called so ({error})"
-        shown = ", ".join(_shown(one) for one in signature.parameters.values() if one.name != "self")
+        shown = ", ".join(_shown(one) for one in signature.parameters.values() if one.name != hidden)
         raise WrongCall(f"{name} {fault}; it is called as {name}({shown})") from None
 
 
@@ -211,6 +220,17 @@ def _keyword(parameter: Any) -> inspect.Parameter:
     kind = Literal[choices] if isinstance(choices, tuple) else type(parameter.default)
     name, default = parameter.name, parameter.default
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the plain defaults of a function's arguments by name, and the names of arguments that it requires."""
+    try:
+        arguments = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C, say
+        return {}, []
+    named = [one for one in arguments if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    defaults = {one.name: one.default for one in named if isinstance(one.default, (bool, int, float, str))}
+    return defaults, [one.name for one in named if one.default is one.empty]
 
 
 def documentation(

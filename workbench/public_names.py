@@ -1,4 +1,4 @@
-"""The public names of the package, and where each is found: what `workbench/__init__.py` hands out.
+"""The public names of the package, and where each is found: what `workbench/__init__.py` and `extensions.py` hand out.
 
 It is the one table in which protocols are named.
 """
@@ -85,6 +85,27 @@ HOME = PROTOCOLS | {
     "widgets": "widgets",
     "topology": "topology",
     "views": "views",
+}
+
+# Class -> its attributes that modules above it implement -> the function that each is, whose first parameter is `self`.
+EXTENSIONS = {
+    "pipelines.live.following.Following": {"chart": "views.windows.chart"},
+    "protocols.dissection.Dissection": {"_repr_html_": "views.dissection.page"},
+    "sim.run.Run": {
+        "frames": "analysis.frames.frames",
+        "explain": "analysis.explain.explain",
+        "stream": "pipelines.live.bridge.stream",
+        "save": "records.record.save",
+        "show": "views.notebook.show",
+        "figure": "views.figure.figure",
+        "save_html": "views.export.save_html",
+        "_repr_mimebundle_": "views.rich.bundle",
+    },
+    "motes.live.run.LiveRun": {"show": "views.notebook.show_motes"},
+    "sim.scenario.Scenario": {"run": "sim.runner.run", "_repr_mimebundle_": "views.picture.of_scenario"},
+    "sweeps.plans.sensitivity.SensitivityResult": {"plot": "views.sweeps.sensitivity.plot"},
+    "sweeps.table.SweepTable": {"plot": "views.sweeps.summary.plot", "drawing": "views.sweeps.summary.drawing"},
+    "topology.graphs.Network": {"_repr_mimebundle_": "views.picture.of_network"},
 }
 
 # Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from workbench.sim import runner
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 
@@ -18,7 +19,7 @@ SEEDS = 2  # from the scenario's own on: one run alone may be luck
 @lru_cache(maxsize=64)
 def run_of(scenario: Scenario) -> Run:
     """The scenario's run, with its trace."""
-    return scenario.run(engine="reference")
+    return runner.play(scenario, engine="reference")
 
 
 @lru_cache(maxsize=256)
@@ -30,7 +31,7 @@ def mean(scenario: Scenario, metric: str, seeds: int = SEEDS) -> float:
 
 @lru_cache(maxsize=256)
 def _metrics(scenario: Scenario) -> Mapping[str, float]:
-    return scenario.run(engine="reference", record="metrics").metrics.to_dict()
+    return runner.play(scenario, engine="reference", record="metrics").metrics.to_dict()
 
 
 def cheapest(answer: Any, scenarios: Mapping[Any, Scenario], metric: str, counted: str) -> Verdict:

@@ -4,7 +4,6 @@ import networkx as nx
 import pytest
 
 import workbench as wb
-from workbench.analysis import why_not
 from workbench.analysis.accounts import CAUSES, accounts, missing
 from workbench.analysis.explain import sentence
 
@@ -195,11 +194,3 @@ def test_nodes_that_nothing_joins_expect_nothing():
     graph.add_node(0, pos=(0.0, 0.0))
     graph.add_node(4, pos=(1.0, 0.0))
     assert accounts(played(wb.Flooding(), graph=graph)) == []
-
-
-def test_the_former_name_warns_and_has_the_sentences_the_last_published_first():
-    workload = [wb.subscribe(0, "TEMP GE 20", start_s=1), wb.publish(3, "TEMP IS 25", 5, 4), wb.outage(1, 8)]
-    run = wb.Scenario(wb.topology.line(4), wb.Flooding(), workload, duration_s=20).run(engine="reference")
-    with pytest.warns(DeprecationWarning, match=r"accounts\.missing"):
-        ends = why_not.ends(run, 2)
-    assert [end.split(",")[0] for end in ends] == ["Reading 3 of node 3", "Reading 2 of node 3"]

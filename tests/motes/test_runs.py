@@ -13,7 +13,7 @@ from workbench.errors import LinkError, ScenarioError
 from workbench.motes import line as mote_line
 from workbench.motes import messages, rack
 from workbench.motes.live import conductor
-from workbench.motes.live.subscriptions import Subscriptions
+from workbench.motes.live.application import Subscriptions
 from workbench.sim import workload
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))

@@ -7,17 +7,19 @@ Rules
     inside     within a protocol imports point one way (`MAY_IMPORT`): wire, rules and events -> node and its other
                parts -> the package's page -> fast, metrics, dissector -> views; page -> explain; udp -> cli, processes
     between    a protocol imports no other one, unless its page says ``KIND_OF = "the other one"``
-    rooms      generic rooms import from left to right (`ROOMS`), and of protocols only the contract
+    rooms      rooms import only what is left of them (`ROOMS`), lazily or for types too, but for `UPWARD`; generic
+               rooms import of protocols only the contract
     names      generic rooms name no protocol: neither as an identifier nor in a text; a docstring may name one in its
                examples and in its prose, but not the path of a module of it. An experiment (`EXPERIMENTS`) names what
                it runs, as a notebook does
-    circles    no import circle at import time
+    circles    no import circle at import time; none through several rooms or protocols, lazy imports counted
     prefixes   no folder in which prefixes do the work of sub-folders
     lists      only `public_names` lists protocols
     constants  a constant of a protocol stands once
     mote       what runs on a mote imports only what MicroPython has, and nothing from a package's page
 
-At import time means: neither within a function nor under ``if TYPE_CHECKING``. Other imports are lazy.
+At import time means: neither within a function nor under ``if TYPE_CHECKING``. Other imports are lazy. Names of modules
+in texts are not imports: a protocol's class names its parts, and `public_names.EXTENSIONS` the displays of values.
 """
 
 import ast
@@ -29,6 +31,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+import networkx as nx
+
 PACKAGE = "workbench"
 
 EXPERIMENTS = {"cli/demo.py"}
@@ -36,8 +40,8 @@ EXPERIMENTS = {"cli/demo.py"}
 # Rooms from left to right; "contract" stands for the files in protocols/ itself.
 ROOMS = (
     (
-        *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords"),
-        *("folded_errors", "notice", "columns"),
+        *("errors", "draws", "purposes", "public_names", "array_draws", "java", "suggestion", "keywords", "plugins"),
+        *("folded_errors", "notice", "columns", "extensions"),
     ),
     ("attributes", "coding"),
     ("contract",),
@@ -52,6 +56,8 @@ ROOMS = (
     ("widgets",),
     ("cli", "__main__"),
 )
+# (importing file, imported module) -> why this import points to the right: at most three of them.
+UPWARD: dict[tuple[str, str], str] = {}
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
 CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "dissection")
 NAMELESS = ("sim", "analysis", "fuzzing", "motes", "sweeps", "pipelines", "records", "views", "widgets", "cli")
@@ -349,10 +355,11 @@ def rooms(house: House) -> Iterator[Fault]:
                 f"everybody's belongs into {here.room}/ or a room left of it"
             )
             yield _fault("rooms", path, one, why)
-        elif RANK.get(there.room, -1) > RANK.get(here.room, 99) and not one.is_lazy:
+        elif RANK.get(there.room, -1) > RANK.get(here.room, 99) and (path, one.module) not in UPWARD:
             why = (
                 f"{there.room} is right of {here.room}, which imports only what is left of it: what both need belongs "
-                f"into {here.room} or left of it; what only {there.room} needs belongs there"
+                f"into {here.room} or left of it; what only {there.room} needs belongs there; what displays or runs a "
+                f"value belongs into {there.room} and into public_names.EXTENSIONS"
             )
             yield _fault("rooms", path, one, why)
 
@@ -447,12 +454,8 @@ def longest(found: set[str]) -> set[str]:
 
 
 def circles(house: House) -> Iterator[Fault]:
-    """Circles of imports at import time, each told once."""
-    arcs = defaultdict(list)
-    for path, imports in house.imports.items():
-        arcs[module_of(path)] = sorted(
-            {one.module for one in imports if not one.is_lazy and one.module in house.modules}
-        )
+    """Circles of imports at import time, and those that span packages if lazy imports count, each told once."""
+    arcs = _arcs(house, are_lazy_counted=False)
     done: set[str] = set()
     for module in sorted(arcs):
         circle = _circle_from(module, arcs, done, [])
@@ -461,6 +464,32 @@ def circles(house: House) -> Iterator[Fault]:
             shown = " -> ".join(one.removeprefix(f"{PACKAGE}.") for one in (*circle, circle[0]))
             why = "what they need of each other belongs into a module that both import"
             yield Fault("circles", first, shown, f"{PACKAGE}/{first}: a circle of imports, {shown}: {why}")
+
+    for knot in knots(house):
+        packages = sorted({"/".join(filter(None, house.place(module)[:2])) for module in knot})
+        if len(packages) > 1:
+            first, shown = house.modules[knot[0]], ", ".join(packages)
+            why = (
+                f"lazy imports lead in a circle through {shown}: what they need of each other belongs into one of them"
+            )
+            yield Fault("circles", first, shown, f"{PACKAGE}/{first}: {why}")
+
+
+def _arcs(house: House, are_lazy_counted: bool) -> dict[str, list[str]]:
+    """Module -> the modules of the package that it imports, in order of their names."""
+    return {
+        module_of(path): sorted(
+            {one.module for one in imports if (are_lazy_counted or not one.is_lazy) and one.module in house.modules}
+        )
+        for path, imports in house.imports.items()
+    }
+
+
+def knots(house: House) -> list[list[str]]:
+    """Groups of modules that import each other in circles, lazily or for types too; the largest first."""
+    graph = nx.DiGraph((module, other) for module, others in _arcs(house, True).items() for other in others)
+    found = [sorted(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
+    return sorted(found, key=lambda group: (-len(group), group))
 
 
 def _circle_from(module: str, arcs: Mapping[str, list[str]], done: set[str], way: list[str]) -> list[str]:

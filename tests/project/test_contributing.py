@@ -16,7 +16,9 @@ from workbench.motes import rack
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 # A file of the page: its path at the head of a paragraph, then its text.
 PARTS = ("__init__", "events", "fast", "metrics", "node", "views/layers")
-FILES = dict(re.findall(r"^`([\w/]+\.py)`(?:[^\n]+\n)+\n```python\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
+FILES = dict(
+    re.findall(r"^`([\w/]+\.(?:py|toml))`(?:[^\n]+\n)+\n```(?:python|toml)\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def events(run):
 
 
 def test_experiment_of_the_page_runs_as_it_stands(folder):
-    assert sorted(FILES) == [*(f"coin_flooding/{part}.py" for part in PARTS), "experiment.py"]
+    assert sorted(FILES) == [*(f"coin_flooding/{part}.py" for part in PARTS), "experiment.py", "pyproject.toml"]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "experiment.py"]
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)

@@ -4,15 +4,18 @@ Whoever breaks a rule gets a sentence that says where the thing belongs. The las
 trees that are made up.
 """
 
+import inspect
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
-from tests.project.house import House, faults, mote_faults, named_in
+from tests.project.house import RANK, UPWARD, House, faults, mote_faults, named_in
 from tests.repository import REPOSITORY
 from workbench.errors import LinkError
 from workbench.motes.program import compile_file, sources
+from workbench.public_names import EXTENSIONS
 
 ON_MOTES = sources("virtual")
 MODULES = [name.removesuffix(".py").replace("/", ".") for name, _ in ON_MOTES if name.startswith("workbench/")]
@@ -28,6 +31,23 @@ def house():
 def test_the_house_keeps_its_rules(house):
     found = [*faults(house), *mote_faults(house, MODULES)]
     assert not found, "\n".join(fault.sentence for fault in found)
+
+
+def test_few_imports_point_upward_and_each_is_justified(house):
+    imported = {(path, one.module) for path, _, one, _ in house.own_imports()}
+    assert len(UPWARD) <= 3 and set(UPWARD) <= imported and all(why.endswith(".") for why in UPWARD.values())
+
+
+def test_each_extension_is_a_function_of_a_room_that_is_not_left_of_its_class(house):
+    for owner, attributes in EXTENSIONS.items():
+        module, _, name = owner.rpartition(".")
+        extended = getattr(import_module(f"workbench.{module}"), name)
+        for attribute, function in attributes.items():
+            above = function.rpartition(".")[0]
+            ranks = [RANK[house.place(f"workbench.{one}").room] for one in (module, above)]
+            assert ranks == sorted(ranks), f"{above} is left of {owner}, whose {attribute} belongs into the class"
+            assert attribute in dir(extended)
+            assert inspect.getdoc(getattr(extended, attribute)) and inspect.signature(getattr(extended, attribute))
 
 
 def test_what_runs_on_a_mote_loads_nothing_a_mote_lacks():
@@ -65,7 +85,7 @@ TREE = {
     "protocols/bees/__init__.py": 'KIND_OF = "ants"\nfrom workbench.protocols.ants import Ants',
     "protocols/bees/node.py": "from workbench.protocols.ants.node import AntNode",
     "protocols/bees/hive.py": "from workbench.protocols import bees",
-    "sim/run.py": "def show(run):\n    from workbench.views import drawing",
+    "sim/run.py": "",
     "sim/fast/loop.py": "",
     "views/drawing.py": '"""Draws: an example is `wb.Ants()`."""\nfrom workbench.sim import run',
     "cli/__init__.py": "from workbench.views.drawing import Drawing",
@@ -91,7 +111,11 @@ BROKEN = [
     ("rooms", {"ants/fast/__init__.py": "from workbench.views import drawing"}, "protocols/ants/views"),
     ("rooms", {"ants/explain.py": "from workbench.views import drawing"}, "protocols/ants/views"),
     ("rooms", {"/sim/run.py": "def f():\n    from workbench.protocols.ants import Ants"}, "finds it by name"),
-    ("rooms", {"/sim/run.py": "from workbench.views import drawing"}, "belongs into sim or left of it"),
+    ("rooms", {"/sim/run.py": "from workbench.views import drawing", "/views/drawing.py": ""}, "sim or left of it"),
+    ("rooms", {"/sim/run.py": "def f():\n    from workbench.views import drawing", "/views/drawing.py": ""},
+     "into public_names.EXTENSIONS"),
+    ("rooms", {"/sim/run.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import workbench.views.drawing",
+               "/views/drawing.py": ""}, "views is right of sim"),
     ("rooms", {"/attributes/model.py": "from workbench.protocols.contract import Node"}, "attributes or left of it"),
     ("rooms", {"/helpers/lists.py": ""}, "the house has no room 'helpers'"),
     ("rooms", {"/protocols/queues.py": ""}, "what is one protocol's own belongs into its folder"),
@@ -101,6 +125,8 @@ BROKEN = [
     ("names", {"/views/drawing.py": '"""See protocols/bees/views."""'}, "('protocols/bees')"),
     ("circles", {"/sim/a.py": "from workbench.sim import b", "/sim/b.py": "import workbench.sim.a"},
      "sim.a -> sim.b -> sim.a: what they need of each other belongs into a module that both import"),
+    ("circles", {"/topology/a.py": "import workbench.datasets.b",
+                 "/datasets/b.py": "def f():\n    import workbench.topology.a"}, "through datasets, topology"),
     ("prefixes", {"ants/trails_drawing.py": ""}, "workbench/protocols/ants/trails/"),
     ("prefixes", {"/views/map_legend.py": "", "/views/map_scale.py": ""}, "workbench/views/map/"),
     ("prefixes", {"/sim/fast_names.py": ""}, "fast/, fast_names.py share the word 'fast'"),
@@ -139,7 +165,8 @@ def test_what_breaks_no_rule():
         "protocols/ants/explain.py": "from workbench.protocols.ants import Ants\nfrom workbench.sim import run",
         "protocols/bees/views/map.py": "from workbench.protocols.ants.views.map import Scene\nWIDTH = 5",
         "protocols/bees/views/comb.py": "WIDTH = 5",  # no constant of the protocol's definition
-        "sim/run.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from workbench.views import drawing",
+        "sim/run.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import workbench.sim.fast.loop",
+        "sim/fast/loop.py": "def f():\n    import workbench.sim.run",
         "motes/line.py": "# as ants do\nimport workbench.sim.run as wants",
     }
     assert faults(House(TREE | more)) == []

@@ -23,7 +23,7 @@ from workbench.errors import ParameterError, ScenarioError, WorkbenchError
 from workbench.protocols.contract import Node
 from workbench.protocols.diffusion.filters import register_filter
 from workbench.protocols.protocol import Parameter, Protocol
-from workbench.sim import radio
+from workbench.sim import radio, runner
 
 SOIL = wb.register_key(171, "SOIL_WETNESS", "%", steps=10, minimum=0, maximum=100)
 
@@ -537,7 +537,7 @@ def test_a_run_warns_of_items_that_start_after_its_end():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         scenario.replace(duration_s=31).run(engine="reference")
-        exec("scenario.run(engine='reference')", {"__name__": "workbench.sweeps.work", "scenario": scenario})
+        runner.play(scenario, engine="reference")  # as sweeps and the lab do
 
 
 def test_a_mapping_replaces_what_is_published():

@@ -10,6 +10,7 @@ from ipywidgets.widgets import widget as ipywidgets
 
 import workbench as wb
 from workbench import motes
+from workbench.sim import runner
 from workbench.views.player import living
 from workbench.widgets import filters, laboratory, run_panel, runs, sweep, why_not
 from workbench.widgets.laboratory import Lab, protocol_named
@@ -105,14 +106,14 @@ def test_of_a_run_that_is_outdated_no_more_than_a_glimpse_is_shown(lab, shown, m
 
 
 def test_a_glimpse_is_completed_where_the_newer_run_fails(lab, shown, monkeypatch):
-    played = wb.Scenario.run
+    played = runner.play
 
     def run(scenario, **how):
         if scenario.seed == 9:
             raise wb.ScenarioError("this one cannot be")
         return played(scenario, **how)
 
-    monkeypatch.setattr(wb.Scenario, "run", run)
+    monkeypatch.setattr(runner, "play", run)
     player = lab._players.players[0]
     player.wire.observe(lambda _: lab.change(seed=9) if lab.scenario.seed == 8 else None, "parcel")
     lab.change(seed=8)

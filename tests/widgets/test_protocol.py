@@ -5,7 +5,7 @@ import pytest
 import workbench as wb
 from workbench import public_names
 from workbench.protocols.protocol import Parameter
-from workbench.sim.scenario import protocol_from_dict
+from workbench.sim.file_format import protocol_from_dict
 from workbench.widgets.protocol import ProtocolForm, protocol_names
 
 NONSENSE = ("", "ten", "-1", "nan", "1e400", "9" * 5000, "{[]: 1}", "1, {}", "0, 0", "((((", "TEMP 9 1", "²", "\0 ü")

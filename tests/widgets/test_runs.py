@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import workbench as wb
+from workbench.sim import runner
 from workbench.widgets import runs as runs_module
 from workbench.widgets.history import State
 from workbench.widgets.run_panel import RunPanel
@@ -70,7 +71,7 @@ def test_a_stop_keeps_what_there_is(player):
 
 def test_what_ends_a_run_is_a_sentence_and_the_next_wish_is_played(player, monkeypatch):
     runs, told = player
-    monkeypatch.setattr(wb.Scenario, "run", lambda self, **_: 1 / 0)
+    monkeypatch.setattr(runner, "play", lambda scenario, **_: 1 / 0)
     runs.want(State(SHORT))
     assert runs.wait(300)
     assert told["failed"] == ["the run ended with ZeroDivisionError: division by zero"]

@@ -1,10 +1,10 @@
 """What was composed, on disk."""
 
 import pytest
-from workbench.widgets.session import State
 
 import workbench as wb
 from workbench.errors import ScenarioError
+from workbench.widgets.history import State
 from workbench.widgets.store import Store
 
 SCENARIO = wb.Scenario(wb.topology.line(4), wb.Diffusion(), [wb.subscribe(0, "TEMP GE 1")], seed=9)

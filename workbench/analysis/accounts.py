@@ -33,6 +33,7 @@ import pyarrow as pa
 from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
 from workbench.analysis.expected import NEVER, Expected, expected
 from workbench.analysis.steps import broadcast_step, routed_step
+from workbench.columns import argsort, take_rows
 from workbench.sim.rows import Columns
 
 # Each cause, and which rows prove it. X is the account's node, Y its neighbor, s the subscriber. "Had the reading": X
@@ -109,8 +110,8 @@ def accounts(run: Any) -> list[Account]:
     """
     rows = Columns(run.trace)
     found = expected(run.scenario, rows)
-    pairs = found.pairs.those(found.pairs.hops >= 0)
-    done = _delivered(rows, found, pairs.those(pairs.delivery != NEVER))
+    pairs = take_rows(found.pairs, found.pairs.hops >= 0)
+    done = _delivered(rows, found, take_rows(pairs, pairs.delivery != NEVER))
     done += missing(run, found)
     return sorted(done, key=lambda account: (account.subscriber, account.subscription, account.published_us))
 
@@ -125,8 +126,8 @@ def missing(
     """
     found = found or expected(run.scenario, Columns(run.trace))
     pairs = found.missing
-    order = np.argsort(found.publications.time_us[pairs.publication], kind="stable")
-    pairs = pairs.those(order[max(0, len(order) - (len(order) if most is None else most)) :])
+    order = argsort(found.publications.time_us[pairs.publication])
+    pairs = take_rows(pairs, order[max(0, len(order) - (len(order) if most is None else most)) :])
     if not len(pairs.publication):
         return []
     evidence, last_step = _evidence(run.scenario, run.trace)

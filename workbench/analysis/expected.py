@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.columns import find_last, ranges, split_rows, unique_inverse
+from workbench.columns import find_last, ranges, split_rows, take_rows, unique_inverse
 from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.deliveries import samples_of
 from workbench.sim.metrics.matching import Matching, matching_of
@@ -39,10 +39,6 @@ class Pairs(NamedTuple):
     hops_back: np.ndarray
     delivery: np.ndarray
 
-    def those(self, chosen: np.ndarray) -> Pairs:
-        """Return some of the pairs, by a mask (o,)."""
-        return Pairs(*(column[chosen] for column in self))
-
 
 class Expected(NamedTuple):
     """The subscriptions and publications of a run, and the pairs of them that match.
@@ -59,7 +55,7 @@ class Expected(NamedTuple):
     @property
     def missing(self) -> Pairs:
         """The expected publications that were not delivered."""
-        return self.pairs.those((self.pairs.hops >= 0) & (self.pairs.delivery == NEVER))
+        return take_rows(self.pairs, (self.pairs.hops >= 0) & (self.pairs.delivery == NEVER))
 
 
 def expected(scenario: Any, rows: Columns) -> Expected:

@@ -31,13 +31,14 @@ from workbench.analysis.expected import Expected, expected
 from workbench.analysis.sentences import more, seconds
 from workbench.attributes.model import EQ, IS, TOPIC, Attribute
 from workbench.attributes.text import parse, to_text
-from workbench.columns import find_last, split_rows
+from workbench.columns import find_last, split_rows, take_rows
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
 from workbench.sim.metrics.matching import matching_of
 from workbench.sim.metrics.workload import Asked, Published, down_times, spells
 from workbench.sim.readings import Readings
 from workbench.sim.rows import Columns
+from workbench.sim.run import Run
 
 LOW = 0.9  # A delivery ratio below it is worth a word.
 _SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published
@@ -72,8 +73,8 @@ def hint(delivery_ratio: float) -> str:
     return f"{'Little was' if is_number else 'Nothing was expected to be'} delivered: run.explain() says why."
 
 
-def explain(run: Any) -> Explanation:
-    """Return why a run delivered little or nothing."""
+def explain(run: Run) -> Explanation:
+    """Return why little or nothing was delivered, as text; the scenario or the rows of the run prove each line."""
     scenario, metrics, rows = run.scenario, run.metrics, Columns(run._rows)
     found = expected(scenario, rows)
     asked, published, samples = found.subscriptions, found.publications, found.samples
@@ -349,7 +350,7 @@ def _compares_bytes(protocol: Protocol) -> bool:
 
 
 def _without_a_path(found: Expected) -> Iterator[str]:
-    asked, apart = found.subscriptions, found.pairs.those(found.pairs.hops < 0)
+    asked, apart = found.subscriptions, take_rows(found.pairs, found.pairs.hops < 0)
     if len(apart.publisher):
         ways = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
         yield (

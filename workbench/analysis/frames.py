@@ -39,6 +39,7 @@ from workbench.sim import engine
 from workbench.sim.air import Transmission
 from workbench.sim.kernel import FRAME_END, Kernel
 from workbench.sim.rows import Columns
+from workbench.sim.run import Run
 from workbench.sim.trace import Recorder
 from workbench.topology.graphs import is_number, is_whole
 
@@ -50,16 +51,26 @@ _LOOK_EVERY = 256  # frames
 
 
 def frames(
-    run: Any,
+    run: Run, rows: Iterable[int] | None = None, until_s: float | None = None, most: int | None = None
+) -> pa.Table:
+    """Return the frames that were sent, with their bytes; the columns are described in `workbench.analysis.frames`.
+
+    A trace has no bytes, so the scenario is played once more, as far as is needed. ``rows``: of these rows of the
+    trace alone. ``until_s``: those whose airtime has ended by then. ``most``: the first so many. ScenarioError if
+    the run cannot be played again, or comes out otherwise; ParameterError for rows that are not "sent" and for limits
+    that are not numbers.
+    """
+    return heard(run, rows, until_s, most)
+
+
+def heard(
+    run: Run,
     rows: Iterable[int] | None = None,
     until_s: float | None = None,
     most: int | None = None,
     look: Callable[[], None] = lambda: None,
 ) -> pa.Table:
-    """What `Run.frames` returns. ParameterError for rows that are not "sent", and for limits that are none.
-
-    ``look`` is called now and then; what it raises ends it.
-    """
+    """Return the same; ``look`` is called now and then, and an error that it raises ends the replay."""
     if run.engine == LIVE:
         raise ScenarioError(
             "a live run on motes cannot be played again, so its frames have no bytes; "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from workbench.analysis.expected import Pairs
+from workbench.columns import take_rows
 
 
 def seconds(time_us: int) -> str:
@@ -40,7 +41,7 @@ def unheard(missing: Pairs, message: str) -> Iterator[str]:
 
     ``message``: the message of the subscriber that cannot come there, with its article.
     """
-    deaf = missing.those((missing.hops >= 0) & (missing.hops_back < 0))
+    deaf = take_rows(missing, (missing.hops >= 0) & (missing.hops_back < 0))
     if len(deaf.subscriber):
         publisher, subscriber = deaf.publisher[0], deaf.subscriber[0]
         yield (

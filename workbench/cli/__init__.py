@@ -110,28 +110,31 @@ def _sentence(error: Exception) -> str:
 
 def run_scenario(options: argparse.Namespace) -> int:
     """Run one scenario file; print its metrics, write its trace, metrics, page and picture."""
-    from workbench.sim import workload
+    from workbench.sim import runner, workload
 
     for name in options.modules:
         import_module(name)
     scenario = read_scenario(options.scenario)
     if late := workload.describe_late(scenario.workload, scenario.duration_s):
         print(f"workbench run: {options.scenario}: {late}", file=sys.stderr)
-    write_results(scenario.run(engine=options.engine), options.out or Path("out", options.scenario.stem))
+    write_results(runner.play(scenario, options.engine), options.out or Path("out", options.scenario.stem))
     return 0
 
 
 def write_results(run: "Run", out: Path) -> None:
     """Print a run's metrics and write all that there is of it into a folder."""
     from workbench.analysis.explain import hint
+    from workbench.records import record
     from workbench.sim.metrics.shown import shown_metrics
+    from workbench.views.export import save_html
+    from workbench.views.figure import network_drawing
 
     print(shown_metrics(run.metrics).to_string(float_format=lambda value: f"{value:.6g}"))
     if low := hint(run.metrics["delivery_ratio"]):
         print(low)
-    run.save(out)
-    run.save_html(out / "run.html")
-    (out / "run.png").write_bytes(run.figure().to_png())
+    record.save(run, out)
+    save_html(run, out / "run.html")
+    (out / "run.png").write_bytes(network_drawing(run).to_png())
     print(f"wrote scenario.json, metrics.json, record.json, trace.parquet, run.html and run.png into {out}")
 
 

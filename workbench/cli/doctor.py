@@ -1,7 +1,7 @@
 """What is installed, what is missing, and how to get it: what ``workbench doctor`` prints, and its table (``--all``).
 
-Nothing heavy is imported, and nothing is started but ``java -version`` and a compiler that is asked where its library
-is: versions come from the packages' metadata, so the doctor answers in a broken environment too.
+Nothing heavy is imported but plug-ins, and nothing is started but ``java -version`` and a compiler that is asked where
+its library is: versions come from the packages' metadata, so the doctor answers in a broken environment too.
 """
 
 import re
@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from workbench import datasets
+from workbench import datasets, plugins
 from workbench.errors import DataError
 from workbench.java import REMEDY, find_java
 from workbench.motes import in_c
@@ -55,7 +55,7 @@ class Finding(NamedTuple):
 
 def examine() -> list[Finding]:
     """Look at everything, required things first."""
-    return [_python(), java(), *libraries(), *_programs(), *_data_sets()]
+    return [_python(), java(), *libraries(), *_programs(), *_data_sets(), *map(_plugin, plugins.installed())]
 
 
 def _python() -> Finding:
@@ -137,6 +137,11 @@ def _data_set(data_set: datasets.DataSet) -> Finding:
     if absent:
         remarks.append(f"without {', '.join(absent)}: {data_set.how}")
     return Finding(what, ", ".join(found), True, False, " ".join(remarks))
+
+
+def _plugin(plugin: plugins.Plugin) -> Finding:
+    """Describe an installed plug-in; it is loaded to find out whether it works."""
+    return Finding(f"{plugin.kind}: {plugin.name}", plugin.distribution, not plugin.error, False, plugin.error)
 
 
 def report(findings: list[Finding], everything: bool = False) -> str:

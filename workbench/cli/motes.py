@@ -94,7 +94,7 @@ def run_on_motes(options: argparse.Namespace) -> int:
     virtual = motes.virtual(options.speed, options.lockstep, options.kind)
     where = motes.boards(options.on) if options.on else virtual
     try:
-        run = scenario.run(on=where, progress=_progress(scenario.duration_s) if sys.stderr.isatty() else None)
+        run = where.play(scenario, _progress(scenario.duration_s) if sys.stderr.isatty() else None)
     except KeyboardInterrupt:
         print("workbench motes run: interrupted, with nothing to write yet", file=sys.stderr)
         return INTERRUPTED

@@ -15,11 +15,11 @@ from workbench.datasets.loaders import (
     intel_connectivity,
     intel_positions,
     intel_readings,
+    links_from_neighbors,
     ulb_neighbors,
     ulb_readings,
 )
 from workbench.datasets.made import make_raw_log, make_readings
-from workbench.datasets.neighbors import links_from_neighbors
 from workbench.keywords import answer_for
 
 __all__ = [

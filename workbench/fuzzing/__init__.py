@@ -22,12 +22,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from workbench import draws, topology
+from workbench.analysis.frames import frames
 from workbench.attributes.text import parse
 from workbench.errors import FuzzError, ParameterError, WorkbenchError
 from workbench.fuzzing.hail import Frame, Hail
 from workbench.keywords import checked
 from workbench.protocols.contract import Node
 from workbench.protocols.protocol import Protocol
+from workbench.sim import runner
 from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Item, outage, publish, subscribe
 from workbench.topology.graphs import whole
@@ -213,7 +215,7 @@ def harvest(protocol: Protocol, seed: int) -> list[Frame]:
             outage(1, start_s=7, stop_s=10),
         )
         scenario = Scenario(topology.grid(3, 3), protocol, workload, duration_s=15, seed=seed + turn)
-        sent = scenario.run(engine="reference").frames()
+        sent = frames(runner.play(scenario, engine="reference"))
         columns = (sent[name].to_pylist() for name in ("frame", "node", "peer"))
         found += [Frame(data, node, peer < 0) for data, node, peer in zip(*columns, strict=True)]
     if not found:

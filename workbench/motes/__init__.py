@@ -36,7 +36,7 @@ from workbench.motes.program import program_files
 from workbench.motes.rack import Memory, Rack, log_crash
 from workbench.suggestion import meant
 
-__all__ = ["KINDS", "Boards", "Motes", "VirtualMotes", "boards", "footprint", "listing", "missing", "run", "virtual"]
+__all__ = ["KINDS", "Boards", "Motes", "VirtualMotes", "boards", "footprint", "listing", "missing", "virtual"]
 
 MICROPYTHON, C, CORTEX_M3, SIMULATED = "micropython", in_c.C, in_c.CORTEX_M3, "simulated"
 KINDS = (MICROPYTHON, C, CORTEX_M3, SIMULATED)
@@ -84,6 +84,25 @@ class Motes:
 
     def end(self) -> None:
         """The run that had them has ended."""
+
+    def play(self, scenario: Any, progress: Callable[[float], None] | None = None) -> Any:
+        """Run a scenario on these motes, as `Scenario.run(on=...)` does. ScenarioError if its protocol cannot."""
+        protocol_on_a_mote(scenario.protocol)  # before any mote is started
+        if not self.lockstep:
+            from workbench.motes.live.run import LiveRun
+
+            return LiveRun(scenario, self, progress)
+        from workbench.motes import lockstep
+        from workbench.sim.run import Run
+
+        taken_by = object()
+        urls = self.take(scenario, taken_by)
+        try:
+            run = Run(scenario, "motes in lockstep", lockstep.play(scenario, urls, progress))
+            run.kinds = dict(self.kinds)
+            return run
+        finally:
+            self.give_back(taken_by)
 
 
 class VirtualMotes(Motes):
@@ -328,28 +347,6 @@ def boards(urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | N
 def listing() -> list[tuple[str, str]]:
     """(URL, what it is) of the serial ports of this machine, where boards may be."""
     return port.serial_ports()
-
-
-def run(scenario: Any, on: Motes, progress: Callable[[float], None] | None = None) -> Any:
-    """Run a scenario on motes: what `Scenario.run(on=...)` does. ScenarioError if its protocol cannot run there."""
-    if not isinstance(on, Motes):
-        raise ParameterError(f"on is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
-    protocol_on_a_mote(scenario.protocol)  # before any mote is started
-    if not on.lockstep:
-        from workbench.motes.live.run import LiveRun
-
-        return LiveRun(scenario, on, progress)
-    from workbench.motes import lockstep
-    from workbench.sim.run import Run
-
-    taken_by = object()
-    urls = on.take(scenario, taken_by)
-    try:
-        run = Run(scenario, "motes in lockstep", lockstep.play(scenario, urls, progress))
-        run.kinds = dict(on.kinds)
-        return run
-    finally:
-        on.give_back(taken_by)
 
 
 answer_for(__name__)

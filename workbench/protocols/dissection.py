@@ -31,6 +31,7 @@ from workbench.attributes.keys import in_units, key_of
 from workbench.attributes.model import IS, OPERATOR_NAMES, Attribute, check, is_blob
 from workbench.attributes.text import to_text
 from workbench.errors import AttributeFormatError, DecodeError, ParameterError
+from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.protocols.protocol import Protocol
 
@@ -68,6 +69,7 @@ class Field(NamedTuple):
             yield from child.tree(depth + 1)
 
 
+@extensible
 class Dissection(NamedTuple):
     """A frame taken apart: its bytes, and its fields in the order of their bytes."""
 
@@ -100,11 +102,6 @@ class Dissection(NamedTuple):
             more = " …" if digits and field.end - field.start > _HEX_B else ""
             lines.append(f"{byte_range(field):<8} {digits + more:<26} {name:<{width}}  {field.text}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        from workbench.views.dissection import page
-
-        return page(self)
 
 
 def byte_range(field: Any) -> str:

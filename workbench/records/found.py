@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from workbench.errors import DataError
 from workbench.records import carriers
 from workbench.records.record import from_text
-from workbench.sim.scenario import FORMAT as SCENARIO
+from workbench.sim.file_format import FORMAT as SCENARIO
 from workbench.sim.trace import SCHEMA
 from workbench.sweeps.store import files
 from workbench.sweeps.store.columns import COLUMNS, METRIC

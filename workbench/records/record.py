@@ -63,6 +63,22 @@ def _plain(value: float) -> float | str | None:
     return value if math.isfinite(value) else str(value)
 
 
+def save(run: Run, folder: str | Path) -> Path:
+    """Write scenario.json, metrics.json, record.json and (if there is a trace) trace.parquet into a folder.
+
+    record.json says which versions and engine made them, and with which hashes; `wb.reproduce` takes the folder.
+    Returns the folder.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scenario.json").write_text(run.scenario.to_json() + "\n")
+    (folder / "metrics.json").write_text(run.metrics.to_json(indent=2) + "\n")
+    (folder / "record.json").write_text(json.dumps(record_of(run), indent=2) + "\n")
+    if run.has_trace:
+        write_trace(run, folder / "trace.parquet")
+    return folder
+
+
 def write_trace(run: Run, where: Path | IO[bytes]) -> None:
     """Write the trace of a run as a Parquet file that carries the run's record and has checksums."""
     import pyarrow.parquet as pq

@@ -24,7 +24,8 @@ from workbench.records.differences import Difference
 from workbench.records.record import surroundings_for, versions
 from workbench.sim import trace as trace_module
 from workbench.sim.run import Run
-from workbench.sim.scenario import Scenario, checked_engine
+from workbench.sim.runner import checked_engine, play
+from workbench.sim.scenario import Scenario
 from workbench.sweeps.code import Codes
 
 MOST_SHOWN = 12
@@ -221,7 +222,7 @@ def _count(value: Any) -> str:
 def _played(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference:
     """The run of a scenario; if it fails here (code of the user's may have changed), that is the difference."""
     try:
-        run = scenario.run(engine=engine, record="trace" if with_trace else "metrics")
+        run = play(scenario, engine, "trace" if with_trace else "metrics")
         _ = run.metrics
         return run
     except Exception as error:

@@ -23,7 +23,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from workbench.records.record import plain_metrics, sealed, surroundings
-from workbench.sim.scenario import protocol_from_dict
+from workbench.sim.file_format import protocol_from_dict
 
 if TYPE_CHECKING:
     from workbench.sweeps.plan import Plan

@@ -17,7 +17,7 @@ import pprint
 from dataclasses import MISSING, fields
 from typing import Any
 
-from workbench import public_names, topology
+from workbench import plugins, public_names, topology
 from workbench.protocols.protocol import Protocol
 from workbench.sensor_field import SensorField
 from workbench.sim import workload
@@ -70,8 +70,9 @@ def _protocol(protocol: Protocol) -> str:
         for one in protocol.parameters
         if protocol.settings[one.name] != one.default
     }
-    name = f"wb.{cls.__name__}" if cls.__name__ in public_names.PROTOCOLS else cls.__name__
-    return _call(name, changed)
+    name = cls.__name__
+    is_public = name in public_names.PROTOCOLS or plugins.load("protocols", name) is cls
+    return _call(f"wb.{name}" if is_public else name, changed)
 
 
 def _item(item: Any) -> str:

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
+from workbench import plugins
 from workbench.errors import ParameterError, ScenarioError
 from workbench.keywords import checked, documentation
 from workbench.protocols.parameter import Parameter
@@ -134,6 +135,12 @@ class Radio:
             if name not in known:
                 raise ScenarioError(f"radio has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}")
         return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _is_pair(values) else {})})
+
+
+def named_radios() -> dict[str, Radio]:
+    """Return the radios that a form offers, by name: those that most studies use, and those of plug-ins."""
+    own = {"ideal channel": Radio(), "IEEE 802.15.4": Radio(collisions=True, csma=True, retries=3)}
+    return own | plugins.load_all("radios", own)
 
 
 def is_ideal(radio: Radio, topology: Any) -> bool:

@@ -32,7 +32,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -43,6 +42,7 @@ from workbench.attributes.text import to_text
 from workbench.columns import count_distinct
 from workbench.protocols import contract
 from workbench.protocols.protocol import Protocol
+from workbench.sim.metrics.shown import modules_of
 from workbench.sim.rows import codes
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -71,12 +71,13 @@ KEPT = frozenset(("delivered", "originated", "published", "subscribed", "unsubsc
 def kept_events(protocol: Protocol) -> frozenset[str]:
     """The events whose rows both engines keep where only metrics are wanted.
 
-    They are KEPT, what the protocol's own metrics look at, and that by which it says that it changed a message.
+    They are KEPT, what the metrics of the protocol and of plug-ins look at, and that by which the protocol says that
+    it changed a message.
 
     Frames, losses, drops and who holds what are counted; all else is forgotten. Nodes do not tell every message that
     they forward or drop then (`Node.tells_all`), so no metric can look at these.
     """
-    return KEPT.union(import_module(protocol.metrics).LOOKS_AT if protocol.metrics else (), protocol.changes[:1])
+    return KEPT.union(*(module.LOOKS_AT for module in modules_of(protocol)), protocol.changes[:1])
 
 
 def event_name(event_type: type) -> str:

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from workbench.errors import ScenarioError
 from workbench.protocols.protocol import Protocol
-from workbench.sim.scenario import Scenario, checked_engine
+from workbench.sim.runner import checked_engine
+from workbench.sim.scenario import Scenario
 from workbench.sweeps import user_code, values
 from workbench.sweeps.code import Codes
 from workbench.sweeps.design import Design, grid

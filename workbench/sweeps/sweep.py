@@ -9,7 +9,8 @@ from typing import Any
 
 from workbench import keywords
 from workbench.errors import ScenarioError, WorkbenchError
-from workbench.sim.scenario import RECORDS, Scenario
+from workbench.sim.runner import RECORDS
+from workbench.sim.scenario import Scenario
 from workbench.suggestion import meant
 from workbench.sweeps.design import Design
 from workbench.sweeps.plan import Measure, Plan, Points, checked

@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ParameterError
+from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.sim.metrics import COMMON, COUNTS
 from workbench.suggestion import meant
@@ -20,18 +21,19 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 10
 
 
+@extensible
 @checked
 class SweepTable:
     """A sweep's results: ``to_pandas()``, ``summary(x, y)``, ``plot(x, y)``, ``drawing(x, y)``, ``failed``."""
 
     def __init__(self, plan: Plan, rows: Sequence[Row]) -> None:
-        self._plan = plan
+        self.plan = plan
         self.rows = rows
 
     @property
     def axes(self) -> tuple[str, ...]:
         """The paths that were varied."""
-        return self._plan.paths
+        return self.plan.paths
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -43,8 +45,8 @@ class SweepTable:
     def _frame(self) -> pd.DataFrame:
         import pandas as pd
 
-        columns: dict[str, Any] = {"point": [self._plan.point_key(row.number) for row in self.rows]}
-        labels = [self._plan.labels(row.number) for row in self.rows]
+        columns: dict[str, Any] = {"point": [self.plan.point_key(row.number) for row in self.rows]}
+        labels = [self.plan.labels(row.number) for row in self.rows]
         for path in self.axes:
             columns[path] = [one[path] for one in labels]
         columns["seed"] = [row.seed for row in self.rows]
@@ -58,8 +60,8 @@ class SweepTable:
         return pd.DataFrame(columns)
 
     @property
-    def _varied(self) -> list[str]:
-        """The paths with more than one value."""
+    def varied(self) -> list[str]:
+        """The paths that have more than one value."""
         return [path for path in self.axes if self._frame[path].nunique(dropna=False) > 1]
 
     def to_pandas(self) -> pd.DataFrame:
@@ -86,48 +88,18 @@ class SweepTable:
         self._check(x, y, by)
         return means.summary(self._frame, x, y, by)
 
-    def plot(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
-        """`summary` as a chart: a line of means in a confidence band, or intervals where ``x`` is no number.
-
-        It is a `Drawing`: a notebook shows it, ``save(path)`` writes an SVG or PNG.
-        """
-        from workbench.views.sweeps import summary
-
-        return self.carrying(summary.draw(self.summary(x, y, by), summary.texts(self._plan, self._varied, x, y, by)), y)
-
-    def drawing(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> Any:
-        """As `plot`, of the size of a column of a paper; ``x`` has to be a number."""
-        from workbench import views
-        from workbench.views.sweeps import summary
-
-        series = summary.series(self.summary(x, y, by), x, by)
-        texts = summary.texts(self._plan, self._varied, x, y, by)
-        legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
-        return self.carrying(views.line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note), y)
-
-    def carrying(self, drawing: Any, *drawn: str, others: Sequence[SweepTable] = ()) -> Any:
-        """The drawing, which from now on carries the record of this sweep; ``drawn``: the metrics that it shows.
-
-        ``others``: tables of other sweeps that it shows, too. It carries no record if these have another measure.
-        """
-        from workbench.records.table import carrying
-
-        if any(other._plan.measure is not self._plan.measure for other in others):
-            return drawing
-        return carrying(drawing, self.rows, self._plan, *drawn, others=[(one.rows, one._plan) for one in others])
-
     def name_of(self, column: str) -> str:
         """What `plot` and `drawing` call an axis or a metric, with its unit: "protocol.ttl" -> "ttl (hops)"."""
-        from workbench.views.sweeps import summary
+        from workbench.sweeps import words
 
-        return summary.name_of(column, self._plan)
+        return words.name_of(column, self.plan)
 
     @cached_property
     def radio_note(self) -> str:
         """Text that a chart adds to its note if all runs have an ideal radio; "" otherwise."""
-        from workbench.views.sweeps import summary
+        from workbench.sweeps import words
 
-        return summary.radio_note(self._plan)
+        return words.radio_note(self.plan)
 
     def _check(self, x: str, y: str, by: str | None) -> None:
         varied = tuple(dict.fromkeys((*self.axes, "seed")))

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from workbench import attributes
+from workbench import attributes, plugins
 from workbench.protocols.protocol import Protocol
 from workbench.sweeps import sources
 from workbench.sweeps.references import PACKAGE, Walk, package_of
@@ -40,6 +40,8 @@ def of(protocol: Protocol) -> dict[str, Any]:
     if protocol.metrics and protocol.metrics.partition(".")[0] != PACKAGE:
         module = importlib.import_module(protocol.metrics)
         found[f"metrics {protocol.metrics} of {' '.join(module.LOOKS_AT)}"] = module.measure
+    for name, module in plugins.load_all("metrics").items():
+        found[f"plug-in metrics {name} of {' '.join(module.LOOKS_AT)}"] = module.measure
     twin = protocol.fast if "fast" in vars(cls) else ""
     if twin and twin.partition(".")[0] != PACKAGE:
         found[f"fast twin {twin}"] = _sources(twin)
@@ -116,9 +118,10 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable | None = No
     ]
     metrics = {protocol.metrics for protocol in protocols if protocol.metrics}
     modules = [(name, *_of_metrics(name)) for name in sorted(metrics) if name.partition(".")[0] != PACKAGE]
+    plugged_in = [(name, one.measure, one.LOOKS_AT) for name, one in plugins.load_all("metrics").items()]
     things = [*code.values(), *([] if measure is None else [measure])]
     walk = _walked(things)
-    content = (work, registered, modules, _user_keys())
+    content = (work, registered, modules, plugged_in, _user_keys())
     try:
         with _by_value(cloudpickle, walk.packages):
             packed = cloudpickle.dumps(content)
@@ -166,13 +169,15 @@ def unpack(packed: bytes) -> Any:
     _added_path[:] = [folder for folder in path if folder not in sys.path]
     sys.path += _added_path
     sources.install(shipped)
-    work, registered, modules, keys = pickle.loads(content)
+    work, registered, modules, plugged_in, keys = pickle.loads(content)
     for number, name, type_, unit, steps, minimum, maximum in keys:
         attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
     for register, name, make in registered:
         register(name, make)
     for name, measure, looks_at in modules:
         _provide_metrics(name, measure, looks_at)
+    # Those of the driver alone, so that all rows have the same metrics.
+    plugins.provide("metrics", {name: _metrics(name, *rest) for name, *rest in plugged_in})
     return work
 
 
@@ -183,6 +188,12 @@ def _provide_metrics(name: str, measure: Callable, looks_at: tuple[str, ...]) ->
     except ImportError:
         module = sys.modules[name] = ModuleType(name)
     vars(module).update(measure=measure, LOOKS_AT=looks_at)
+
+
+def _metrics(name: str, measure: Callable, looks_at: tuple[str, ...]) -> ModuleType:
+    module = ModuleType(name)
+    vars(module).update(measure=measure, LOOKS_AT=looks_at)
+    return module
 
 
 def _user_keys() -> list[tuple]:

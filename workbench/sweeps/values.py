@@ -11,8 +11,9 @@ import networkx as nx
 
 from workbench.errors import WorkbenchError
 from workbench.protocols.protocol import Protocol, plain
+from workbench.sim.file_format import protocol_to_dict
 from workbench.sim.radio import Radio
-from workbench.sim.scenario import digest_of_network, normal_form, protocol_to_dict
+from workbench.sim.scenario import digest_of_network, normal_form
 from workbench.sim.workload import Item, to_dict
 
 WRONG = (WorkbenchError, TypeError, ValueError, AttributeError, KeyError)

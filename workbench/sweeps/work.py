@@ -19,6 +19,7 @@ import pyarrow as pa
 
 import workbench
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.sim import runner
 from workbench.sim.fast import kept
 from workbench.sim.scenario import Scenario
 from workbench.sweeps import user_code, values
@@ -123,7 +124,7 @@ def run_point(plan: Plan, number: int) -> Row:
         return row
     begin, loaded_s = time.perf_counter(), kept.loading_s()
     try:
-        run = scenario.run(engine=plan.engine, record="trace" if plan.measure or plan.keeps_traces else "metrics")
+        run = runner.play(scenario, plan.engine, "trace" if plan.measure or plan.keeps_traces else "metrics")
         metrics = {str(name): float(value) for name, value in run.metrics.items()}
         if plan.measure is not None:
             metrics.update(_measured(plan.measure, run, metrics))

@@ -15,13 +15,16 @@ nodes in ascending order with ``pos=(x_m, y_m)``, arcs in ascending (transmitter
 Paths, components and the like are networkx's business.
 """
 
+from importlib.util import find_spec
+from typing import Any
+
 from workbench.keywords import answer_for
 from workbench.topology.generators import disc, from_positions, grid, line, random_geometric, ring
 from workbench.topology.graphs import Network, check, digest
 from workbench.topology.links import from_links, testbed
 from workbench.topology.office import office
 from workbench.topology.propagation import Propagation, packet_reception
-from workbench.topology.recipes import from_dict, to_dict
+from workbench.topology.recipes import from_dict, generator_of, to_dict
 from workbench.topology.sites import field_with_roots, renumbered, spread
 
 __all__ = [
@@ -45,5 +48,14 @@ __all__ = [
     "testbed",
     "to_dict",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # A module of this package, which is about to be imported, is no plug-in.
+    generator = None if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None else generator_of(name)
+    if generator is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return generator
+
 
 answer_for(__name__)

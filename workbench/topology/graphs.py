@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import ParameterError, ScenarioError
+from workbench.extensions import extensible
 from workbench.topology.layout import estimate_positions, lay_out
 
 LARGEST_NODE = 2**31 - 1  # a trace keeps nodes in 32 bits
@@ -42,6 +43,7 @@ class Arrays(NamedTuple):
     pdr: np.ndarray
 
 
+@extensible
 class Network(nx.DiGraph):
     """A topology: a ``networkx.DiGraph`` that shows itself as a picture in a notebook, and is nothing else."""
 
@@ -49,11 +51,6 @@ class Network(nx.DiGraph):
         # All arcs are looked at, which takes seconds where there are millions.
         details = _details(self) if self.number_of_edges() <= _MOST_ARCS_READ else ""
         return f"<{self}{details}>"
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        from workbench.views import picture
-
-        return picture.of_network(self)
 
 
 def _details(graph: nx.DiGraph) -> str:

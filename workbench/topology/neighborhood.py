@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from workbench.columns import ranges
 from workbench.errors import ParameterError
 from workbench.topology.graphs import MOST_ARCS
 
@@ -60,8 +61,7 @@ def _expand(order: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.n
         raise ParameterError(
             f"The radius makes about {2 * total:,} links; choose one that makes at most {MOST_ARCS:,}."
         )
-    within = np.arange(total) - np.repeat(np.cumsum(count) - count, count)
-    return np.column_stack((order[np.repeat(index, count)], order[np.repeat(first, count) + within]))
+    return np.column_stack((order[np.repeat(index, count)], order[ranges(first, count)]))
 
 
 def _within(positions_m: np.ndarray, pairs: np.ndarray, reach: float) -> np.ndarray:

@@ -9,11 +9,12 @@ from typing import Any
 
 import networkx as nx
 
+from workbench.keywords import defaults_of
 from workbench.protocols.parameter import Parameter
 from workbench.topology.links import testbed
 from workbench.topology.office import OFFICE
 from workbench.topology.propagation import Propagation
-from workbench.topology.recipes import KINDS
+from workbench.topology.recipes import generator_of
 
 MOST_NODES = 2000  # of a form: a network of so many is made in about a second
 
@@ -83,11 +84,20 @@ PROPAGATION: dict[str, tuple[Parameter, ...]] = {
 }
 
 
+def table_of(kind: str) -> tuple[Parameter, ...]:
+    """Return the table of a generator. That of a plug-in is its ``parameters``, or made of its signature."""
+    if kind in TABLES:
+        return TABLES[kind]
+    generator = generator_of(kind)
+    defaults = [Parameter(*one, None, None, "", "default of the plug-in") for one in defaults_of(generator)[0].items()]
+    return tuple(getattr(generator, "parameters", defaults))
+
+
 def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """{parameter: value} of a kind's tables, as a recipe has them; what it has not, and without one, the defaults."""
     recipe = recipe or {}
     told = {**recipe, **(recipe.get("propagation") or {})}
-    table = (*TABLES[kind], *PROPAGATION.get(kind, ()))
+    table = (*table_of(kind), *PROPAGATION.get(kind, ()))
     return {one.name: one.default if told.get(one.name) is None else told[one.name] for one in table}
 
 
@@ -98,7 +108,7 @@ def made(kind: str, values: Mapping[str, Any], name: str = "") -> nx.DiGraph:
     """
     if kind == "testbed":
         return testbed(name, **{**values, "max_range_m": values["max_range_m"] or None})
-    arguments = {one.name: values[one.name] for one in TABLES[kind]}
+    arguments = {one.name: values[one.name] for one in table_of(kind)}
     if kind in PROPAGATION:
         arguments["propagation"] = Propagation(**{one.name: values[one.name] for one in PROPAGATION[kind]})
-    return KINDS[kind](**arguments)
+    return generator_of(kind)(**arguments)

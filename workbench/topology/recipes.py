@@ -4,16 +4,20 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 import networkx as nx
 
+from workbench import plugins
 from workbench.errors import ParameterError, ScenarioError
+from workbench.keywords import checked
 from workbench.suggestion import meant
 from workbench.topology.generators import disc, from_positions, grid, line, random_geometric, ring
 from workbench.topology.graphs import (
     LARGEST_NODE,
     build,
+    check,
     check_walls,
     coordinates,
     digest_of,
@@ -34,6 +38,30 @@ KINDS: dict[str, Callable[..., nx.DiGraph]] = {
     "office": office,
     "testbed": testbed,
 }
+
+
+def generator_of(kind: Any) -> Any:
+    """Return the generator of a kind, of the workbench or of a plug-in; None for anything else."""
+    if not isinstance(kind, str):
+        return None
+    if kind in KINDS:
+        return KINDS[kind]
+    function = plugins.load("topologies", kind)
+    return None if function is None else _with_recipe(kind, function)
+
+
+def _with_recipe(kind: str, function: Callable[..., nx.Graph]) -> Callable[..., nx.DiGraph]:
+    """Return the generator of a plug-in: its networks are in normal form, and have a recipe."""
+
+    @wraps(function)
+    def generate(*arguments: Any, **keywords: Any) -> nx.DiGraph:
+        graph = check(function(*arguments, **keywords))
+        bound = inspect.signature(function).bind(*arguments, **keywords)
+        bound.apply_defaults()
+        graph.graph["recipe"] = {"kind": kind, **bound.arguments}
+        return graph
+
+    return checked(generate)
 
 
 def to_dict(graph: nx.Graph) -> dict[str, Any]:
@@ -83,7 +111,8 @@ def from_dict(form: object) -> nx.DiGraph:
 
 
 def _can_be_repeated(recipe: Any) -> bool:
-    if not isinstance(recipe, Mapping) or recipe.get("kind") not in {*KINDS, "from_positions"}:
+    kind = recipe.get("kind") if isinstance(recipe, Mapping) else None
+    if kind != "from_positions" and generator_of(kind) is None:
         return False
     try:
         return bool(json.loads(json.dumps(recipe, allow_nan=False)) == recipe)
@@ -95,14 +124,15 @@ def _from_recipe(recipe: Any) -> nx.DiGraph:
     kind = recipe.get("kind") if isinstance(recipe, Mapping) else None
     if kind == "from_positions":
         return _from_positions(recipe)
-    if not isinstance(kind, str) or kind not in KINDS:
-        kinds = (*KINDS, "from_positions")
+    generator = generator_of(kind)
+    if generator is None:
+        kinds = (*KINDS, *plugins.names("topologies", KINDS), "from_positions")
         hint = meant(kind, kinds)
         raise ScenarioError(
             f"The topology's recipe has the kind {kind!r:.60}{hint}; it must be one of {', '.join(kinds)}."
         )
     arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
-    return _call(kind, KINDS[kind], arguments)
+    return _call(str(kind), generator, arguments)
 
 
 def _from_positions(recipe: Mapping[str, Any]) -> nx.DiGraph:

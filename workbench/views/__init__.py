@@ -32,6 +32,7 @@ lesson or paper needs is beside that notebook.
 
 from typing import Any
 
+from workbench import plugins
 from workbench.keywords import former, hand_out
 
 _HOME = {
@@ -55,7 +56,12 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    return former(__name__, name, stacklevel=4)
+    view = None if name.startswith("_") else plugins.load("views", name)
+    return former(__name__, name, stacklevel=4) if view is None else view
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOME, *plugins.names("views")])
 
 
 hand_out(__name__, _HOME)

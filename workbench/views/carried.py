@@ -12,6 +12,7 @@ from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from workbench.records import record_of, record_of_runs
+from workbench.records.table import carrying
 from workbench.sim.run import Run
 from workbench.views.drawing import Drawing
 from workbench.views.stepper import Stepper
@@ -37,14 +38,17 @@ def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
 def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
     """The drawing, which from now on carries the record of a sweep's table, or of several; as it is for another table.
 
+    Tables of sweeps with different measures have no record in common.
+
     ``drawn``: the metrics that it shows.
     """
     from workbench.sweeps.table import SweepTable
 
     some = list(tables) if isinstance(tables, (list, tuple)) else [tables]
-    if some and all(isinstance(one, SweepTable) for one in some):
-        some[0].carrying(drawing, *drawn, others=some[1:])
-    return drawing
+    is_one_measure = all(isinstance(one, SweepTable) and one.plan.measure is some[0].plan.measure for one in some)
+    if not some or not is_one_measure:
+        return drawing
+    return carrying(drawing, some[0].rows, some[0].plan, *drawn, others=[(one.rows, one.plan) for one in some[1:]])
 
 
 def _record_of(seen: Any) -> Callable[[], Mapping[str, Any]] | None:

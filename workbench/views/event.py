@@ -16,8 +16,7 @@ Event = tuple[int, int]
 def events_of(columns: Columns) -> list[Event]:
     """The events of a trace, (origin, sequence), in the order in which they were made."""
     rows = columns.where(event="originated")
-    told = (columns[name][rows].tolist() for name in ("origin", "sequence"))
-    return list(dict.fromkeys(zip(*told, strict=True)))
+    return list(dict.fromkeys(columns.tuples(rows, "origin", "sequence")))
 
 
 def chosen_event(columns: Columns, event: Event | None) -> Event:

@@ -18,7 +18,7 @@ from workbench.views.panels import curves_drawing, strips_drawing
 from workbench.views.seeing import see
 from workbench.views.still import Scene
 
-__all__ = ["LINE", "MARGIN", "SMALL", "WIDTH", "Scene", "draw", "network_drawing", "time_us_of"]
+__all__ = ["LINE", "MARGIN", "SMALL", "WIDTH", "Scene", "draw", "figure", "network_drawing", "time_us_of"]
 
 WIDTH = 700
 
@@ -45,6 +45,14 @@ def network_drawing(
     if width < 300:
         raise ParameterError(f"network_drawing: width is {width!r}; a network needs 300 px or more")
     return draw(see(run, event), time_us, width, layers, dark, way)
+
+
+def figure(run: Any, time_s: float | None = None, dark: bool = False, layers: Collection[str] | None = None) -> Drawing:
+    """The network at a time (None: the end) as a static drawing with ``to_svg()`` and ``to_png()``.
+
+    dark: for a dark ground. layers: the names of those to draw, as the player has them; None: those on at first.
+    """
+    return network_drawing(run, time_s, dark=dark, layers=None if layers is None else tuple(layers))
 
 
 def draw(

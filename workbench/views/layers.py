@@ -43,7 +43,7 @@ Marks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -198,7 +198,7 @@ class Layer:
 
     def alive(self, time_us: int) -> np.ndarray:
         """The rows that are alive at a time, ascending."""
-        return np.flatnonzero((self.table["from_us"] <= time_us) & (self.table["until_us"] > time_us))
+        return alive(self.table, time_us)
 
 
 class Line(NamedTuple):
@@ -276,6 +276,16 @@ def table(rows: int = 0, /, **columns: Any) -> Table:
 def select(some: Table, rows: np.ndarray) -> Table:
     """Some rows of a table; ``rows``: their numbers, or a mask."""
     return {name: column[rows] for name, column in some.items()}
+
+
+def alive(some: Table, time_us: int) -> np.ndarray:
+    """Return the rows of a table that are alive at a time, ascending."""
+    return np.flatnonzero((some["from_us"] <= time_us) & (some["until_us"] > time_us))
+
+
+def tuples(some: Table, *names: str, rows: np.ndarray | slice = slice(None)) -> Iterator[tuple]:
+    """Yield a tuple of Python's numbers from some columns for each row of a table."""
+    return zip(*(some[name][rows].tolist() for name in names), strict=True)
 
 
 def as_spans(kind: Any, some: Table, words: Sequence[str] = (), rows: np.ndarray | slice = slice(None)) -> list[Any]:

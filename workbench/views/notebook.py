@@ -73,6 +73,16 @@ MOST_NOTES = 5
 _views: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # run -> its players
 
 
+def show_motes(run: Any) -> None:
+    """Follow a run on motes while it goes on; then show the player, as for any run."""
+    if run.is_running:
+        show_live(run)
+        return
+    if run.error is not None:
+        print(run.notes[-1], file=sys.stderr)
+    show(run)
+
+
 def show_live(run: Any) -> None:
     """Follow a run below the cell, without blocking it; outside of a notebook wait for its end and write its page."""
     if not in_notebook():

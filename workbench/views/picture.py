@@ -37,7 +37,7 @@ OFF = FAILED._replace(said="off for a time")
 DOT = Look("node", palette.OUTLINE)
 
 
-def of_network(graph: nx.Graph) -> dict[str, Any]:
+def of_network(graph: nx.Graph, **_asked: Any) -> dict[str, Any]:
     """The mimebundle of a topology; one that no scenario would take may be words alone."""
     try:
         picture = Picture(graph)
@@ -49,7 +49,7 @@ def of_network(graph: nx.Graph) -> dict[str, Any]:
     }
 
 
-def of_scenario(scenario: Any) -> dict[str, Any]:
+def of_scenario(scenario: Any, **_asked: Any) -> dict[str, Any]:
     """The mimebundle of a scenario."""
     picture = Picture(scenario.topology, scenario.workload)
     said = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)

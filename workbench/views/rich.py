@@ -11,8 +11,13 @@ from workbench.views import caption
 _STYLE = "text-align:left;padding:1px 14px 1px 0"
 
 
-def bundle(run: Any) -> dict[str, Any]:
-    """The mimebundle of a run: text/plain and text/html. A picture is made when one is asked for."""
+def bundle(run: Any, **_asked: Any) -> dict[str, Any]:
+    """The mimebundle of a run: text/plain and text/html. A picture is made when one is asked for.
+
+    Of a run on motes that goes on it is text alone: its metrics would hold up the notebook until the end.
+    """
+    if getattr(run, "is_running", False):
+        return {"text/plain": repr(run)}
     low = hint(run.metrics["delivery_ratio"])
     return {"text/plain": f"{run!r}\n{low}" if low else repr(run), "text/html": summary_html(run)}
 

@@ -8,6 +8,7 @@
     within(table, duration_us)       what lasts, cut at the end of the run
     thinned(table, most, what)       every n-th row, and the sentence that says so
     sampled(is_vital, most)          every n-th row, but more of the vital ones
+    running(table, times)            the number of rows that are alive at some times
     joined(table, *names)            intervals that are alike and meet or overlap, as one
 
 Keys, times and values have an entry for each row, in the order of the trace. Keys are integers; of several columns
@@ -154,6 +155,14 @@ def thinned(table: Table, most: int, what: str) -> tuple[Table, tuple[str, ...]]
     step = -(-rows // most)
     note = f"Of {rows:,} {what} one in {step} is drawn; all of them are counted."
     return select(table, np.arange(0, rows, step)), (note,)
+
+
+def running(some: Table, times_us: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+    """Return the number of rows that are alive at each of some ascending times, or the sum of their values."""
+    change = np.zeros(len(times_us) + 1, np.int64)
+    for name, sign in (("from_us", 1), ("until_us", -1)):
+        change += sign * np.bincount(np.searchsorted(times_us, some[name]), values, len(change)).astype(np.int64)
+    return np.cumsum(change[:-1])
 
 
 def joined(some: Table, *names: str) -> Table:

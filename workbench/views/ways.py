@@ -56,10 +56,9 @@ def _carriers(columns: Columns) -> np.ndarray:
 
 def _ways(columns: Columns, made: np.ndarray, carriers: np.ndarray) -> tuple[Way, ...]:
     names = [columns.words["message"][code] for code in np.flatnonzero(carriers).tolist()]
-    told = [columns[name][made].tolist() for name in ("origin", "sequence", "time_us")]
     return tuple(
         Way(f"publication {sequence} of node {origin}", time_us, tuple((origin, sequence, name) for name in names))
-        for origin, sequence, time_us in zip(*told, strict=True)
+        for origin, sequence, time_us in columns.tuples(made, "origin", "sequence", "time_us")
     )
 
 

@@ -104,8 +104,11 @@ def drawing_of(following: Any, key: str | None = None) -> Drawing:
     return windows_chart(windows, key, note if len(windows) else f"no window of {length_s:g} s is closed; {state}")
 
 
-def show(following: Any, key: str | None = None) -> Drawing | None:
-    """In a notebook, a chart below the cell that follows until the end; elsewhere the drawing of what there is now."""
+def chart(following: Any, key: str | None = None) -> Drawing | None:
+    """The means over time: in a notebook a chart below the cell that follows, elsewhere a drawing of what is.
+
+    ``key``: of which readings, if there are several.
+    """
     drawing = drawing_of(following, key)
     if not in_notebook():
         return drawing

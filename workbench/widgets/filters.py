@@ -20,7 +20,7 @@ from workbench.analysis.decisions import Decision, decisions, told_by_trace
 from workbench.attributes import FIRST_FILTER_KEY, LAST_FILTER_KEY
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.protocol import Protocol
-from workbench.sim.scenario import protocol_from_dict
+from workbench.sim.file_format import protocol_from_dict
 from workbench.widgets.attributes import CHOICE, Attributes
 from workbench.widgets.controls import (
     NAME_WIDTH,

@@ -20,8 +20,9 @@ from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.notice import notebook_kernel
 from workbench.protocols.protocol import Protocol
+from workbench.sim.file_format import known_protocols, protocol_from_dict
 from workbench.sim.run import Run
-from workbench.sim.scenario import Scenario, protocol_from_dict
+from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
 from workbench.widgets.cards import Cards, Differences
 from workbench.widgets.compare import Compare
@@ -196,7 +197,7 @@ class Lab(widgets.VBox):
     def _make_frame(self) -> None:
         self._undo = widgets.Button(icon="undo", tooltip="Undo", layout={"width": "2.6em"})
         self._redo = widgets.Button(icon="repeat", tooltip="Redo", layout={"width": "2.6em"})
-        names = [_ALONE, *sorted(public_names.PROTOCOLS)]
+        names = [_ALONE, *known_protocols()]
         self._beside = widgets.Dropdown(options=names, description="beside it:", layout={"width": "15em"})
         self._beside.tooltip = "Another protocol on the same workload, side by side"
         self._drawer = widgets.ToggleButton(description="Forms", icon="bars", layout={"width": "6.5em"})

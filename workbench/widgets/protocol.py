@@ -12,7 +12,7 @@ from workbench import public_names
 from workbench.errors import WorkbenchError
 from workbench.protocols.parameter import Parameter
 from workbench.protocols.protocol import Protocol
-from workbench.sim.scenario import protocol_from_dict
+from workbench.sim.file_format import known_protocols, protocol_from_dict
 from workbench.widgets.controls import words
 from workbench.widgets.fields import Field, fields_of, sentence, vary_button, why_button
 from workbench.widgets.part import Part
@@ -153,7 +153,7 @@ def _preset_of(value: Protocol) -> str:
 
 def protocol_names() -> list[str]:
     """The names of all protocols; one that is another with a setting is left out, for its form is that one's."""
-    made = {name: protocol_from_dict({"name": name}) for name in sorted(public_names.PROTOCOLS)}
+    made = {name: protocol_from_dict({"name": name}) for name in known_protocols()}
     return [name for name, one in made.items() if type(one).public_class().__name__ == name]
 
 

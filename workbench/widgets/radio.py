@@ -10,7 +10,7 @@ import ipywidgets as widgets
 import traitlets
 
 from workbench.protocols.parameter import Parameter
-from workbench.sim.radio import PARAMETERS, Radio
+from workbench.sim.radio import PARAMETERS, Radio, named_radios
 from workbench.sim.workload import LONGEST_S
 from workbench.widgets.fields import Field, fields_of, vary_button, why_button
 from workbench.widgets.part import Part
@@ -24,6 +24,7 @@ JITTER = (
     Parameter("jitter_from_ms", 1.0, 0.0, 1e6, "ms", _JITTER),
     Parameter("jitter_to_ms", 5.0, 0.0, 1e6, "ms", _JITTER),
 )
+_CUSTOM = "as set below"
 _CROSSED = "the jitter must go from a lower to a higher number"
 _LOSSES = {"as the links lose": "links", "nothing": "none", "a share of all frames": None}
 
@@ -46,6 +47,8 @@ class RadioForm(Part):
 
     def __init__(self, value: Conditions | None = None) -> None:
         value = value or Conditions(Radio(), 60.0, 1)
+        self.radios = widgets.Dropdown(options=[(_CUSTOM, None), *named_radios().items()], description="radio:")
+        self.radios.observe(self._choose, "value")
         self.loss = widgets.Dropdown(options=list(_LOSSES), description="frames lost:")
         self.share = Field(Parameter("share", 0.1, 0.0, 1.0, "of frames", "every arc loses that share"))
         table = [one for one in PARAMETERS if one.name not in ("loss", "jitter_ms")]
@@ -63,13 +66,14 @@ class RadioForm(Part):
         for control in (self.loss, self.share, *self.fields.values()):
             control.observe(self._edited, "value")
         buttons = widgets.HBox((self.another, self.why, self.vary), layout={"flex_flow": "row wrap"})
-        above = (self.fields["duration_s"], self.fields["seed"], buttons, self.loss, self.share)
+        above = (self.fields["duration_s"], self.fields["seed"], buttons, self.radios, self.loss, self.share)
         rest = tuple(field for name, field in self.fields.items() if name not in ("duration_s", "seed"))
         super().__init__(value, (*above, *rest))
 
     def draw(self, value: Conditions) -> None:
         """Show a radio, a duration and a seed."""
         radio = value.radio
+        self._show_name(radio)
         is_share = not isinstance(radio.loss, str)
         words = {meaning: word for word, meaning in _LOSSES.items()}
         self.loss.value = words[radio.loss if isinstance(radio.loss, str) else None]
@@ -80,6 +84,14 @@ class RadioForm(Part):
         shown["jitter_from_ms"], shown["jitter_to_ms"] = radio.jitter_ms
         for name, field in self.fields.items():
             field.show(shown[name])
+
+    def _show_name(self, radio: Radio) -> None:
+        """Show the name of a radio, if it has a name."""
+        self.radios.value = next((named for _, named in self.radios.options if named == radio), None)
+
+    def _choose(self, change: Any) -> None:
+        if change.new is not None and change.new != self.value.radio:
+            self.value = self.value._replace(radio=change.new)
 
     def _ask_for(self, path: str, times: int) -> None:
         self.vary.value = False
@@ -99,7 +111,9 @@ class RadioForm(Part):
         if not is_jitter:
             jitter_ms = self.value.radio.jitter_ms
         loss: Any = self.share.value if meaning is None else meaning
-        self.offer(Conditions(Radio(loss=loss, jitter_ms=jitter_ms, **values), duration_s, seed))
+        radio = Radio(loss=loss, jitter_ms=jitter_ms, **values)
+        self.offer(Conditions(radio, duration_s, seed))
+        self._show_name(radio)
 
     def _tell_jitter(self, edited: Any, is_right: bool) -> None:
         for end in (self.fields["jitter_from_ms"], self.fields["jitter_to_ms"]):

@@ -195,7 +195,7 @@ class RunPanel(widgets.HBox):
 
     def _play_on_motes(self, state: State) -> None:
         try:
-            self._follow(state.scenario.run(on=self._found_motes(len(state.scenario.topology))))
+            self._follow(self._found_motes(len(state.scenario.topology)).play(state.scenario))
         except (WorkbenchError, OSError) as error:
             self._end()
             self.say(str(error), is_error=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.sim import fast
+from workbench.sim import fast, runner
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.widgets.history import State
@@ -118,7 +118,7 @@ class Runs:
             self._told(share + part / count)
             return self._is_stopping
 
-        return scenario.run(engine=engine_for(scenario), progress=progress)
+        return runner.play(scenario, engine=engine_for(scenario), progress=progress)
 
 
 def engine_for(scenario: Scenario) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import ScenarioError, WorkbenchError
-from workbench.sim.scenario import Scenario, protocol_from_dict, protocol_to_dict
+from workbench.sim.file_format import protocol_from_dict, protocol_to_dict
+from workbench.sim.scenario import Scenario
 from workbench.widgets.history import State
 
 FOLDER = Path(".workbench")

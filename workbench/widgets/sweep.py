@@ -18,6 +18,7 @@ from workbench.sim.scenario import Scenario
 from workbench.sweeps import LocalRunner, ProcessRunner, Runner, SparkRunner, Sweep, SweepTable
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
+from workbench.views.sweeps.summary import plot
 from workbench.widgets.controls import said_html, words
 from workbench.widgets.fields import is_plain, literal, usual_range
 from workbench.widgets.part import Part
@@ -200,7 +201,7 @@ class SweepPanel(Part):
         if self.table is None or not len(self.table):
             return
         try:
-            self._chart.value = self.table.plot(self._done[0].path, self.metric.value).to_html()
+            self._chart.value = plot(self.table, self._done[0].path, self.metric.value).to_html()
         except WorkbenchError as error:
             self._chart.value = said_html(str(error))
         own = tuple(name for name in self.table.metrics if name not in self.metric.options)

@@ -16,7 +16,10 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.errors import WorkbenchError
+from workbench.records import record
 from workbench.sim.python_lines import python_lines
+from workbench.views.export import save_html
+from workbench.views.figure import network_drawing
 from workbench.widgets.controls import error_html, words
 
 LARGEST_B = 60_000_000  # of a link: a browser takes no longer ones
@@ -76,14 +79,12 @@ class TakeAway(widgets.VBox):
         if name == "scenario.json":
             return run.scenario.to_json().encode()
         if name == "figure.svg":
-            return run.figure(self._time_s()).to_svg().encode()
+            return network_drawing(run, self._time_s()).to_svg().encode()
         if name == "figure.png":
-            return run.figure(self._time_s()).to_png()
+            return network_drawing(run, self._time_s()).to_png()
         if name == "run.html":
             with tempfile.TemporaryDirectory() as folder:
-                return run.save_html(Path(folder) / name).read_bytes()
-        from workbench.records import record
-
+                return save_html(run, Path(folder) / name).read_bytes()
         file = io.BytesIO()
         record.write_trace(run, file)
         return file.getvalue()

@@ -70,7 +70,7 @@ def _told(run: Any, look: Callable[[], None]) -> str:
     missing = int(metrics["expected"] - metrics["delivered"])
     if not missing and metrics["expected"]:
         return "<p>Everything arrived.</p>"
-    text = run.explain()._repr_html_()
+    text = explain.explain(run)._repr_html_()
     look()
     if missing:
         last = reversed(accounts.missing(run, most=SHOWN, look=look))

@@ -309,8 +309,7 @@ def _packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[i
     rows = columns.where(event="innovative")
     rows = rows[columns["node"][rows] == node]
     found: list[tuple[int, tuple[int, ...]]] = []
-    told = columns["time_us"][rows].tolist(), columns["value"][rows].tolist(), columns.text("detail", rows).tolist()
-    for time_us, rank, pivot in zip(*told, strict=True):
+    for time_us, rank, pivot in columns.tuples(rows, "time_us", "value", "detail"):
         before = found[-1][1] if found and rank > 1 else ()
         found = found if before else []
         found.append((time_us, (*before, int(pivot))))

@@ -24,7 +24,7 @@ def spoiled_by_distance(run: Any, hostile: int) -> dict[int, float]:
     columns = Columns(run.trace)
     rows = columns.where(event="dropped", detail="corrupt")
     events = len(columns.where(event="originated"))
-    spoiled = {*zip(*(columns[name][rows].tolist() for name in ("node", "origin", "sequence")), strict=True)}
+    spoiled = set(columns.tuples(rows, "node", "origin", "sequence"))
     hops = nx.single_source_shortest_path_length(run.scenario.topology, hostile)
     dropped = Counter(hops[node] for node, _, _ in spoiled if node in hops)
     nodes = Counter(hops.values())

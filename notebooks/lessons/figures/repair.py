@@ -32,7 +32,7 @@ from workbench.views.carried import carries_record
 from workbench.views.chart import Series, line_chart
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
-from workbench.views.layers import Table
+from workbench.views.layers import tuples
 from workbench.views.nodes import failing, subscribed
 
 WIDTH = 760
@@ -55,16 +55,15 @@ def arrivals(run: Any) -> list[Arrival]:
     columns = Columns(run.trace)
     duration_us = round(run.scenario.duration_s * 1e6)
     down: dict[int, list[tuple[int, int]]] = {}
-    for node, start_us, end_us in _rows(failing(columns, duration_us), "node", "from_us", "until_us"):
+    for node, start_us, end_us in tuples(failing(columns, duration_us), "node", "from_us", "until_us"):
         down.setdefault(node, []).append((start_us, end_us))
     subscriptions, wants = subscribed(columns, duration_us)
-    told = _rows(subscriptions, "node", "sequence", "from_us", "until_us", "text")
+    told = tuples(subscriptions, "node", "sequence", "from_us", "until_us", "text")
     asked = [(*place, parse(wants[text])) for *place, text in told]
     came = _came(columns)
     found = []
     rows = columns.where(event="published")
-    numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "sequence")]
-    for time_us, node, reading, text in zip(*numbers, columns.text("detail", rows).tolist(), strict=True):
+    for time_us, node, reading, text in columns.tuples(rows, "time_us", "node", "sequence", "detail"):
         attributes = parse(text)
         for sink, number, from_us, until_us, wanted in asked:
             is_up = not any(start <= time_us < end for start, end in down.get(sink, ()))
@@ -74,14 +73,9 @@ def arrivals(run: Any) -> list[Arrival]:
     return found
 
 
-def _rows(table: Table, *names: str) -> list[tuple[int, ...]]:
-    return list(zip(*[table[name].tolist() for name in names], strict=True))
-
-
 def _came(columns: Columns) -> set[tuple[int, int, int, int]]:
     rows = columns.where(event="delivered")
-    numbers = [columns[name][rows].tolist() for name in ("node", "value", "origin", "sequence")]
-    return set(zip(*numbers, strict=True))
+    return set(columns.tuples(rows, "node", "value", "origin", "sequence"))
 
 
 @carries_record

@@ -46,6 +46,7 @@ from workbench.protocols.dps.topics import publication_items, subscription_items
 from workbench.protocols.dps.views.looks import IN_VAIN, REPEATED, USEFUL
 from workbench.protocols.dps.views.mesh import protocol_of
 from workbench.protocols.dps.views.paths import MOST_PATHS, paths
+from workbench.sim import runner
 from workbench.views import palette
 from workbench.views.chart import ticks
 from workbench.views.drawing import Drawing
@@ -249,7 +250,7 @@ def vain_table(scenario: Any, lengths: Sequence[int] = LENGTHS, hashes: Sequence
     for length in lengths:
         for count in hashes:
             protocol = DPS(**{**scenario.protocol.settings, "filter_bits": length, "hashes": count})
-            run = scenario.replace(protocol=protocol).run()
+            run = runner.play(scenario.replace(protocol=protocol))
             seen = mesh_of(run)
             ways = paths(run, MOST_PATHS)
             trace = run.trace.select(["event", "message", "size_B"]).to_pandas()

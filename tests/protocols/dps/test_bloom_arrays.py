@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.dps.bloom import BitVector, routes
 from workbench.protocols.dps.bloom import arrays as bloom_arrays
-from workbench.protocols.dps.bloom.arrays import Texts
 from workbench.protocols.dps.topics import matches, publication_items, subscription_items
 
 SEPARATORS = "/."
@@ -129,12 +128,6 @@ def test_longest_topic_goes_and_one_byte_more_does_not():
     assert bloom_arrays.to_vectors(bloom_arrays.publication_filters([deep])) == [BitVector.of(publication_items(deep))]
     with pytest.raises(AttributeFormatError, match="position 2048"):
         bloom_arrays.publication_filters([topic + "z"])
-
-
-def test_texts_are_laid_end_to_end():
-    texts = Texts.of(["a", b"", "é"])
-    assert (len(texts), texts.text(0), texts.text(1), texts.text(2)) == (3, b"a", b"", "é".encode())
-    assert bloom_arrays.matches(Texts.of(["a"]), Texts.of(["a"])).tolist() == [[True]]
 
 
 def test_rows_that_do_not_fit_are_refused():

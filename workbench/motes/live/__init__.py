@@ -14,12 +14,10 @@ Theory of operation
     What a mote refuses, or what does not fit into a frame of the host link, is noted, and the run goes on.
 
 Parts
-    run            the Run that a user holds
-    conductor      the thread's loop: clock, kernel, messages of the motes
-    application    what the workload asks for, as commands; outages, and motes that are lost and found
-    subscriptions  by which numbers motes know their subscriptions
-    commands       how commands are sent
-    recorder       rows that can be looked at while they come, notes, the clock
+    run          the Run that a user holds
+    conductor    the thread's loop: clock, kernel, messages of the motes
+    application  what the workload asks for, as commands; subscriptions, outages, and motes that are lost and found
+    recorder     rows that can be looked at while they come, notes, the clock
 
     Kernel and air are the simulator's own (`workbench.sim.kernel`, `workbench.sim.air`); the kernel's nodes are
     `conductor.LiveNode`.

@@ -13,10 +13,8 @@ from workbench.errors import LinkError
 from workbench.motes import messages
 from workbench.motes.crew import Crew
 from workbench.motes.events import event_names
-from workbench.motes.live.application import MoteApplication, MoteOutages
-from workbench.motes.live.commands import Commands
+from workbench.motes.live.application import Commands, MoteApplication, MoteOutages, Subscriptions
 from workbench.motes.live.recorder import Notes, RunClock
-from workbench.motes.live.subscriptions import Subscriptions
 from workbench.motes.mote import Mote
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import engine

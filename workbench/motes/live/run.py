@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from workbench.extensions import extensible
 from workbench.motes.crew import Crew
 from workbench.motes.live.conductor import Conductor
 from workbench.motes.live.recorder import LiveRecorder, RunClock
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from workbench.motes import Motes
 
 
+@extensible
 class LiveRun(Run):
     """What `Scenario.run` returns for motes: a Run that is still going on.
 
@@ -148,20 +149,6 @@ class LiveRun(Run):
         """As `Run.metrics`, once it has ended."""
         self.join()
         return super().metrics
-
-    def show(self) -> Any:
-        """Follow it while it goes on; then the player, as for any run."""
-        from workbench import views
-
-        if self.is_running:
-            return views.show_live(self)
-        if self.error is not None:
-            print(self._notes[-1], file=sys.stderr)
-        return views.show(self)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        # As the last expression of a cell it must not hold up the notebook until the run has ended.
-        return {"text/plain": repr(self)} if self.is_running else super()._repr_mimebundle_(include, exclude)
 
     def __repr__(self) -> str:
         if self.is_running:

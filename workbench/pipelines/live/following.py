@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.pipelines.live import capture
 from workbench.pipelines.live.background import Background
@@ -26,6 +27,7 @@ CHART_S = 5.0  # the longest that a chart's last drawing is waited for
 KEEP_S = 1.0  # between two checkpoints, while no window closes
 
 
+@extensible
 class Following(Background):
     """What `follow` returns. ``folder``: of the windows. Following again into that folder goes on there.
 
@@ -90,15 +92,6 @@ class Following(Background):
         finally:
             for chart in () if self.is_running else self.charts:
                 chart.join(CHART_S)  # A notebook that is executed without a page takes in nothing later.
-
-    def chart(self, key: str | None = None) -> Any:
-        """The means over time: in a notebook a chart below the cell that follows, elsewhere a drawing of what is.
-
-        ``key``: of which readings, if there are several.
-        """
-        from workbench.views import windows
-
-        return windows.show(self, key)
 
     def __repr__(self) -> str:
         found = f"{self._output.windows().num_rows:,} windows of {self.readings:,} readings, {self.late:,} late"

@@ -16,6 +16,7 @@ import pyarrow as pa
 from workbench.errors import DataError
 from workbench.keywords import checked
 from workbench.pipelines import damage
+from workbench.sim import runner
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.code import Codes
@@ -47,7 +48,7 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
     if spark is not None and some and all(isinstance(one, Scenario) for one in some):
         documents = json.dumps([json.loads(one.to_json()) for one in some if isinstance(one, Scenario)])
         return spark.read.format("workbench.trace").option("scenario", documents).load()
-    found = [batch for one in some for batch in of_run(one if isinstance(one, Run) else one.run())]
+    found = [batch for one in some for batch in of_run(one if isinstance(one, Run) else runner.play(one))]
     table = pa.Table.from_batches(found, SCHEMA).unify_dictionaries()
     return table if spark is None else spark.createDataFrame(plain(table))
 

@@ -30,7 +30,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from workbench.errors import DataError, ScenarioError
 from workbench.pipelines.trace.kept import PLAIN, chosen_runs, of_run, plain
-from workbench.sim.scenario import Scenario, checked_engine
+from workbench.sim.runner import checked_engine, play
+from workbench.sim.scenario import Scenario
 from workbench.sweeps.store.traces import File, Kept
 
 ROWS_A_TASK = 1 << 21
@@ -123,7 +124,7 @@ class RunReader(DataSourceReader):
         for place, seed in partition.value.runs:
             if place not in known:
                 known = {place: Scenario.from_json(self._documents[place])}
-            yield from map(plain, of_run(known[place].replace(seed=seed).run(engine=self._engine)))
+            yield from map(plain, of_run(play(known[place].replace(seed=seed), self._engine)))
 
 
 def _documents(text: str) -> list[str]:

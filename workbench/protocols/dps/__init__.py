@@ -46,7 +46,7 @@ False positives
     dead_end        no filter of the node's own said yes, and the publication does not go on
 
     A dead end is the last node of a way in vain, not all of it, and long filters do not prevent it: "a/+" says yes to
-    "a/b/c" at any length, a neighbor's interests are a sum, and muted links stay in it. `views.publications.paths`
+    "a/b/c" at any length, a neighbor's interests are a sum, and muted links stay in it. `views.paths.paths`
     names each frame that was in vain. How many of them are due to short filters is the difference to the same run with
     long ones.
 

@@ -65,7 +65,10 @@ class _Links:
 
     def state(self, node: int) -> dict[int, Row]:
         """Return neighbor -> the last row "link_set" of a node before it (or else the last holder) held the reading."""
-        return _states(self._evidence, node, self._count(node))
+        count = self._count(node)
+        return self._evidence.once(
+            ("link_set", node, count), lambda: {row.peer: row for row in self._evidence.at("link_set", node)[:count]}
+        )
 
     def _count(self, node: int) -> int:
         """Return how many rows "link_set" of a node came before it (or else the last holder) held the reading."""
@@ -103,13 +106,6 @@ class _Links:
         when, link = self.when(node), self.state(node).get(neighbor)
         detail = "never" if link is None else link.detail
         return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if link is None else (link,))))
-
-
-def _states(evidence: Evidence, node: int, count: int) -> dict[int, Row]:
-    """Return neighbor -> the last of a node's first ``count`` rows "link_set"; many readings share the result."""
-    return evidence.once(
-        ("link_set", node, count), lambda: {row.peer: row for row in evidence.at("link_set", node)[:count]}
-    )
 
 
 def _unasked(evidence: Evidence, node: int, neighbor: int, when: Row) -> Step:

@@ -67,6 +67,7 @@ from workbench.protocols.dps.remotes import (
     NO_NEEDS,
     NOTHING_ANNOUNCED,
     SUBSCRIPTION,
+    Announced,
     Remote,
     owner_of,
 )
@@ -79,10 +80,10 @@ class Links:
 
     remotes            neighbor -> Remote
     interests_changed  called with a Remote whose interests have changed, or came for the first time
-    ended              called with the neighbor of a link that has ended, if it is set
+    ended              called with the neighbor of a link that has ended; the node sets it, as its value needs the links
     """
 
-    ended: Callable[[Neighbor, int], None] | None = None
+    ended: Callable[[Neighbor, int], None]
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class Links:
         self._ids_us: int | None = None  # when neighbors are told ids that have changed
         self._ids_wait = False  # whether one of them is told when what is outstanding there has been answered
         self._has_news = False  # whether events may have to report something
-        self._announced, self._announced_owner = NOTHING_ANNOUNCED, -1
+        self._announced = NOTHING_ANNOUNCED
         self._out = Outgoing(context, self.interests, self.mesh_ids)
 
     def start(self, mesh_id: bytes) -> None:
@@ -561,8 +562,7 @@ class Links:
             self._come(other, NEEDED, now)
 
     def _ask_later(self, remote: Remote, now: int) -> None:
-        if self.ended is not None:
-            self.ended(remote.address, now)
+        self.ended(remote.address, now)
 
     def _update(self, remote: Remote, now: int) -> None:
         self.update(now)
@@ -593,27 +593,18 @@ class Links:
         for remote in self.remotes.values():
             if remote.has_news:
                 remote.has_news = False
-                self._announce_neighbor(remote)
-        interests, needs = self.interests.all_but(None)
-        announced = interests.popcount, _count(needs)
-        if announced != self._announced:
-            self._announced = announced
-            self._context.report(InterestsSet, NOBODY, "", NOBODY, 0, *announced)
-        owner = owner_number(self.mesh_ids.own)
-        if owner != self._announced_owner:
-            self._announced_owner = owner
-            self._context.report(MeshIdSet, NOBODY, "", NOBODY, 0, owner, "")
+                announced = _announced(remote.inbound, remote.inbound_mesh_id)
+                self._report(remote.address, _SUB, remote.inbound_revision, remote.announced, announced)
+                remote.announced = announced
+        announced = _announced(self.interests.all_but(None), self.mesh_ids.own)
+        self._report(NOBODY, "", 0, self._announced, announced)
+        self._announced = announced
 
-    def _announce_neighbor(self, remote: Remote) -> None:
-        announced, owner = NOTHING_ANNOUNCED, owner_number(remote.inbound_mesh_id)
-        if remote.inbound is not None:
-            announced = remote.inbound[0].popcount, _count(remote.inbound[1])
-        if announced != remote.announced:
-            remote.announced = announced
-            self._context.report(InterestsSet, remote.address, _SUB, NOBODY, remote.inbound_revision, *announced)
-        if owner != remote.announced_owner:
-            remote.announced_owner = owner
-            self._context.report(MeshIdSet, remote.address, "", NOBODY, 0, owner, "")
+    def _report(self, peer: Neighbor, message: str, revision: int, before: Announced, after: Announced) -> None:
+        if after.interests != before.interests:
+            self._context.report(InterestsSet, peer, message, NOBODY, revision, *after.interests)
+        if after.owner != before.owner:
+            self._context.report(MeshIdSet, peer, "", NOBODY, 0, after.owner, "")
 
     def _drop(self, neighbor: Neighbor, name: str, message: wire.LinkMessage, reason: str) -> None:
         self._context.drop(neighbor, name, (NOBODY, message.sequence), reason)
@@ -629,6 +620,6 @@ def _mesh_id_of(message: wire.LinkMessage) -> int:
     return mesh_id if message.flags & wire.COUNTS_HOPS else owner_of(mesh_id)
 
 
-def _count(needs: bytes) -> str:
-    """How many bits of the needs are set, as a text."""
-    return str(BitVector.from_bytes(needs).popcount)
+def _announced(pair: Pair | None, mesh_id: int) -> Announced:
+    bits, needs = (0, 0) if pair is None else (pair[0].popcount, BitVector.from_bytes(pair[1]).popcount)
+    return Announced((bits, str(needs)), owner_number(mesh_id))

@@ -134,8 +134,9 @@ class Neighborhood:
 
     def next_due_us(self) -> int | None:
         """When `wake` is next to be called, None for never."""
-        times = (self._choose_us, self._scout_us, *self._ask_at_us.values())
-        return min([time_us for time_us in times if time_us is not None], default=None)
+        due = [time_us for time_us in (self._choose_us, self._scout_us) if time_us is not None]
+        due += self._ask_at_us.values()
+        return min(due) if due else None
 
     def _ask(self, neighbor: int, now: int) -> None:
         if len(self._links.remotes) < self._settings.max_links:

@@ -262,7 +262,7 @@ class DPSNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        name = wire.NAMES[message.KIND]
+        name = wire.NAMES[wire.KIND_OF[type(message)]]
         port = None if isinstance(message, wire.Acknowledgement) else message.port
         if not (port is None or broadcast or self.may_speak_for(previous_hop, port)):
             self.drop(previous_hop, name, NOBODY, 0, "port")
@@ -316,4 +316,5 @@ class DPSNode(Node):
         self.links.announce()
         times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
-        self.next_wake = min([time_us for time_us in times if time_us is not None], default=None)
+        due = [time_us for time_us in times if time_us is not None]
+        self.next_wake = min(due) if due else None

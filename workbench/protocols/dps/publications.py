@@ -103,7 +103,8 @@ class Repeats:
 
     def next_due_us(self) -> int | None:
         """Return when `wake` is next to be called, None for never."""
-        return min([entry.due_us for entry in self._entries if entry.due_us is not None], default=None)
+        due = [entry.due_us for entry in self._entries if entry.due_us is not None] if self._entries else ()
+        return min(due) if due else None
 
     def wake(self, now: int) -> None:
         """Send what is due, to neighbors that are still linked and have not sent the same publication meanwhile."""
@@ -398,9 +399,9 @@ class Publications:
 
     def next_due_us(self) -> int | None:
         """When `wake` is next to be called for a publication, None for never."""
-        times = [self.retained.next_end_us(), self.repeats.next_due_us()]
-        times += [waiting.due_us for waiting in self._waiting.values()]
-        return min([time_us for time_us in times if time_us is not None], default=None)
+        due = [waiting.due_us for waiting in self._waiting.values()]
+        due += [time_us for time_us in (self.retained.next_end_us(), self.repeats.next_due_us()) if time_us is not None]
+        return min(due) if due else None
 
     def wake(self, now: int) -> None:
         """Forward, end, and send again what is due."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from workbench.protocols.dps.automaton import GONE, State
 from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
@@ -13,9 +14,6 @@ NO_NEEDS = bytes(FUZZY_HASH_B)
 # Above every mesh id: what a neighbor is taken to have sent before it has sent anything.
 NO_MESH_ID = 1 << 128
 
-# Bits and needs of no interests, as events have them.
-NOTHING_ANNOUNCED = 0, "0"
-
 # What an answer is outstanding to.
 SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
 
@@ -23,6 +21,16 @@ SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
 def owner_of(mesh_id: int) -> int:
     """Return a mesh id as its owner made it, before any hop; equal for two ids of one owner."""
     return mesh_id - hops_of(mesh_id)
+
+
+class Announced(NamedTuple):
+    """The interests and the mesh id's owner that events reported last, of a neighbor or of all together."""
+
+    interests: tuple[int, str] = (0, "0")  # bits, and bits of the needs
+    owner: int = -1
+
+
+NOTHING_ANNOUNCED = Announced()
 
 
 @dataclass(slots=True, eq=False)
@@ -52,8 +60,7 @@ class Remote:
     inbound: tuple[BitVector, bytes] | None = None  # its interests and needs, None if there are no interests
     inbound_mesh_id: int = NO_MESH_ID
     inbound_revision: int = 0
-    announced: tuple[int, str] = NOTHING_ANNOUNCED  # bits and needs of its interests, as events have them
-    announced_owner: int = -1
+    announced: Announced = NOTHING_ANNOUNCED
     has_news: bool = False  # whether events may have to report others
     counts_hops: bool = False  # whether it counts hops in mesh ids, as its last message has shown
     rises: int = 0  # how often in turn its mesh id has come from farther

@@ -60,7 +60,7 @@ def publication_items(topic: AnyStr, separators: str | bytes = SEPARATORS, wildc
     for segment, separator in zip(segments, between, strict=False):
         end += len(segment) + len(separator)
         items.append(data[:end])
-    items += [_placed(segments, between, place) for place in range(1, len(segments))]
+    items += [_placed(segments, levels, place) for place in range(1, len(segments))]
     items.append(levels + _ONE)
     items += [levels[:count] + _REST for count in range(len(levels), -1, -1)]
     return _like(topic, items)
@@ -81,7 +81,7 @@ def subscription_items(topic: AnyStr, separators: str | bytes = SEPARATORS) -> l
     for place, segment in enumerate(segments):
         is_last = place == len(between)
         if begin > wildcard and (segment != _ONE or is_last):
-            items.append(_placed(segments, between, place))
+            items.append(_placed(segments, b"".join(between), place))
         begin += len(segment) + 1
     return _like(topic, items)
 
@@ -212,9 +212,9 @@ def _splitter(separators: str | bytes) -> re.Pattern[bytes] | None:
     return re.compile(b"([" + re.escape(data) + b"])") if data else None
 
 
-def _placed(segments: list[bytes], between: list[bytes], place: int) -> bytes:
-    """A segment with all separators before it and the one behind it, if there is one."""
-    return b"".join(between[:place]) + segments[place] + b"".join(between[place : place + 1])
+def _placed(segments: list[bytes], levels: bytes, place: int) -> bytes:
+    """Return a segment with all separators before it and the one behind it; ``levels``: the separators, a byte each."""
+    return levels[:place] + segments[place] + levels[place : place + 1]
 
 
 def as_bytes(topic: str | bytes) -> bytes:

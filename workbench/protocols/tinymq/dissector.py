@@ -158,18 +158,8 @@ def _region(cutter: Cutter) -> None:
             raise DecodeError(f"a region of {count} intervals of {key_bits} bits is none")
         intervals = [_interval(cutter, f"interval {index + 1}", key_bits) for index in range(count)]
         group.text = ", ".join(f"{low} to {high}" for low, high in intervals)
-        if not _ascend(intervals, key_bits):
+        if not wire.ascends(intervals, key_bits):
             group.text = refused(group.text, f"they do not ascend within strings of {key_bits} bits")
-
-
-def _ascend(intervals: list[tuple[int, int]], key_bits: int) -> bool:
-    """Whether intervals are apart, in their order, and within the key space: others are refused."""
-    previous = -1
-    for low, high in intervals:
-        if not previous < low <= high < 1 << key_bits:
-            return False
-        previous = high
-    return True
 
 
 def _interval(cutter: Cutter, name: str, key_bits: int) -> tuple[int, int]:

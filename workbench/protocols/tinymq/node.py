@@ -155,19 +155,17 @@ class TinyMQNode(Node):
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
         self.unicast.begin(now)
-        self.overlay.heard(previous_hop, now)
         if isinstance(message, wire.Info):
             self.overlay.take_info(message, previous_hop, now)
             self._send_elsewhere(now)
-        elif isinstance(message, wire.Ack):
-            self.overlay.answered(previous_hop, now)
-            self.unicast.acknowledged(previous_hop, message.number, now)
-        elif isinstance(message, wire.Refusal):
-            self.overlay.answered(previous_hop, now)
-            self.unicast.refused(previous_hop, message.number, now)
         else:
             self.overlay.answered(previous_hop, now)
-            self._take_unicast(number, message, wire.way_of(frame), wire.wants_ack(frame), previous_hop, now)
+            if isinstance(message, wire.Ack):
+                self.unicast.acknowledged(previous_hop, message.number, now)
+            elif isinstance(message, wire.Refusal):
+                self.unicast.refused(previous_hop, message.number, now)
+            else:
+                self._take_unicast(number, message, wire.way_of(frame), wire.wants_ack(frame), previous_hop, now)
         self._plan_wake()
 
     def sent(self, destination, frame, ok, now):
@@ -177,7 +175,6 @@ class TinyMQNode(Node):
             return
         self.unicast.reported(destination, number, ok, now)
         if ok:
-            self.overlay.heard(destination, now)
             self.overlay.answered(destination, now)
         self._plan_wake()
 

@@ -226,16 +226,13 @@ class Overlay:
 
     # Infos
 
-    def heard(self, neighbor, now):
-        """A neighbor was heard, whatever it said."""
-        known = self.neighbors.get(neighbor)
-        if known is not None:
-            known.heard_us = now
-
     def answered(self, neighbor, now):
-        """A neighbor has sent a frame to this node alone, as only who hears a node does."""
+        """Note that a neighbor has sent a frame to this node alone: such a neighbor hears this node."""
         known = self.neighbors.get(neighbor)
-        if known is not None and not self.is_two_way(known):
+        if known is None:
+            return
+        known.heard_us = now
+        if not self.is_two_way(known):
             distances, known.distances = known.distances, ()
             known.hears_us = True
             self._take_distances(distances, neighbor, now)

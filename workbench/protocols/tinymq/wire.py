@@ -259,15 +259,21 @@ def _encode_key(key):
 def _encode_region(key_bits, region):
     if not 1 <= key_bits <= WIDEST_KEY_SPACE or not 1 <= len(region) <= MOST_INTERVALS:
         raise EncodeError("a region of %d intervals of %d bits does not fit a frame" % (len(region), key_bits))
+    if not ascends(region, key_bits):
+        raise EncodeError("a region's intervals %r are not ascending within %d bits" % (region, key_bits))
     size_B = (key_bits + 7) // 8
+    parts = [low.to_bytes(size_B, "big") + high.to_bytes(size_B, "big") for low, high in region]
+    return bytes((key_bits, len(region))) + b"".join(parts)
+
+
+def ascends(region, key_bits):
+    """Return whether intervals are apart, in ascending order, and within the key space."""
     previous = -1
-    parts = [bytes((key_bits, len(region)))]
     for low, high in region:
         if not previous < low <= high < 1 << key_bits:
-            raise EncodeError("a region's intervals %r are not ascending within %d bits" % (region, key_bits))
-        parts.append(low.to_bytes(size_B, "big") + high.to_bytes(size_B, "big"))
+            return False
         previous = high
-    return b"".join(parts)
+    return True
 
 
 def decode(frame):
@@ -323,15 +329,10 @@ class _Reader:
         if not 1 <= key_bits <= WIDEST_KEY_SPACE or count < 1:
             raise DecodeError("a region of %d intervals of %d bits is none" % (count, key_bits))
         size_B = (key_bits + 7) // 8
-        region = []
-        previous = -1
-        for _ in range(count):
-            low, high = self.number(size_B), self.number(size_B)
-            if not previous < low <= high < 1 << key_bits:
-                raise DecodeError("a region's intervals are not ascending within %d bits" % key_bits)
-            region.append((low, high))
-            previous = high
-        return key_bits, tuple(region)
+        region = tuple([(self.number(size_B), self.number(size_B)) for _ in range(count)])
+        if not ascends(region, key_bits):
+            raise DecodeError("a region's intervals are not ascending within %d bits" % key_bits)
+        return key_bits, region
 
     def attributes(self, decode_list):
         """The attributes to the end of the frame."""

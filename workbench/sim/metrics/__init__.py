@@ -17,7 +17,8 @@ Every run has
     energy_mJ                of sending, and of hearing what was received or collided; see `workbench.sim.radio`
     sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same in detail
 
-A protocol has metrics of its own in the module that its class names (``metrics``); they stand between the coverage and
+A protocol has metrics of its own in the module that its class names (``metrics``), and plug-ins may bring metrics for
+the runs of all protocols; they stand between the coverage and
 what the run cost. A few of them are public names (`public_names.METRICS`) and stand there in every run, so that runs of
 several protocols fit into one table: NaN if the protocol has no such metric.
 
@@ -34,11 +35,12 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from workbench import public_names
+from workbench import plugins, public_names
 from workbench.columns import count_distinct
 from workbench.errors import ScenarioError
 from workbench.sim.metrics.deliveries import NOT_A_NUMBER, deliveries
@@ -92,11 +94,21 @@ def _coverage(scenario: Any, rows: Columns, counts: Counter) -> float:
 
 
 def _own(scenario: Any, rows: Columns) -> dict[str, float]:
-    """The metrics of the protocol alone; ScenarioError if one has the name of another metric."""
+    """The metrics of the protocol and of plug-ins; ScenarioError if the protocol's have the name of another metric."""
     module = scenario.protocol.metrics
-    found = importlib.import_module(module).measure(scenario, rows) if module else {}
+    found = _new(module, importlib.import_module(module).measure(scenario, rows)) if module else {}
+    for name, plugin in plugins.load_all("metrics").items():
+        try:
+            found |= _new(name, plugin.measure(scenario, rows), (*found, *public_names.METRICS))
+        except Exception as error:
+            plugins.leave_out("metrics", name, error)
+    return found
+
+
+def _new(module: str, found: dict[str, float], taken: Collection[str] = ()) -> dict[str, float]:
+    """Return metrics that are in no run yet; ScenarioError for one that is."""
     for name in found:
-        if name.startswith(COUNTS) or (name in COMMON and name not in public_names.METRICS):
+        if name.startswith(COUNTS) or name in taken or (name in COMMON and name not in public_names.METRICS):
             raise ScenarioError(f"{module} has a metric {name}, which is in every run already; give it another name")
     return found
 

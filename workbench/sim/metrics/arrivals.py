@@ -53,10 +53,6 @@ class _Deliveries(NamedTuple):
     may_differ: np.ndarray
     row: np.ndarray
 
-    def those(self, chosen: np.ndarray) -> _Deliveries:
-        """Some of them, by a mask (d,)."""
-        return _Deliveries(*(column[chosen] for column in self))
-
 
 class _Items(NamedTuple):
     """Items in columns (i,); ``pair`` is the index of a message and of a text that is asked for."""
@@ -78,8 +74,8 @@ def arrivals(
     subscription = find_last((node, number), (asked.node, asked.number))
     may_differ = find_last((name, origin, sequence), _changed(rows, changes)) >= 0
     every = _Deliveries(subscription, message, time_us, text, may_differ, np.arange(len(node)))
-    right = every.those(_in_time(every, asked))
-    right = right.those(_matches(right, asked, texts, matching))
+    right = columns.take_rows(every, _in_time(every, asked))
+    right = columns.take_rows(right, _matches(right, asked, texts, matching))
     _, first, pair = columns.unique_all(row_keys(right.message, asked.what[right.subscription]))
     pairs = right.message[first], asked.what[right.subscription[first]]
     items = _items(*pairs, carried, asked, published, texts, matching)

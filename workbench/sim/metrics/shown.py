@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, NamedTuple
 
-from workbench import public_names
+from workbench import plugins, public_names
 
 
 class Shown(NamedTuple):
@@ -52,6 +52,12 @@ SHOWN = {
 }
 
 
+def modules_of(protocol: Any) -> list[Any]:
+    """Return the modules of the metrics that a protocol's runs have besides those of every run: its own, plug-ins'."""
+    own = [importlib.import_module(protocol.metrics)] if protocol is not None and protocol.metrics else []
+    return [*own, *plugins.load_all("metrics").values()]
+
+
 def shown_metrics(metrics: Any) -> Any:
     """Return a series of metrics without those that its protocol does not have: a coverage that is not a number."""
     absent = [name for name in ("coverage", *public_names.METRICS) if name in metrics.index and metrics.isna()[name]]
@@ -60,10 +66,10 @@ def shown_metrics(metrics: Any) -> Any:
 
 def shown_as(name: str, protocol: Any = None) -> Shown:
     """How a metric is shown; one that nobody wrote of is shown by its name. ``protocol``: whose run it is of."""
-    modules = [f"workbench.{public_names.METRICS[name]}"] if name in public_names.METRICS else []
-    modules += [protocol.metrics] if protocol is not None and protocol.metrics else []
-    for module in modules:
-        own = getattr(importlib.import_module(module), "SHOWN", {})
+    home = public_names.METRICS.get(name)
+    public = [importlib.import_module(f"workbench.{home}")] if home else []
+    for module in (*public, *modules_of(protocol)):
+        own = getattr(module, "SHOWN", {})
         if name in own:
             return own[name]
     return SHOWN.get(name) or Shown(name.replace("_", " "), "", None, name)

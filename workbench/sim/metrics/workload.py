@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.columns import find_last, shared_keys, unique_inverse
+from workbench.columns import find_last, shared_keys, take_rows, unique_inverse
 from workbench.sim.rows import Columns
 
 _NEVER_US = int(np.iinfo(np.int64).max)
@@ -85,7 +85,7 @@ def spells(asked: Asked, rows: Columns) -> Spells:
         cut = [spell for node, *one in zip(*columns, strict=True) for spell in _cut(one, down.get(node, []))]
         lasting = Spells(*np.array(cut, np.int64).reshape(-1, 3).T)
     is_any = lasting.first_us < lasting.last_us
-    return Spells(*(column[is_any] for column in lasting))
+    return take_rows(lasting, is_any)
 
 
 def _cut(lasting: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:

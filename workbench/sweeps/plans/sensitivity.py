@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.extensions import extensible
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.design import Design
 from workbench.sweeps.plan import Measure
@@ -53,6 +54,7 @@ _MOST = 1_000_000
 _RESAMPLES = 100
 
 
+@extensible
 class SensitivityResult:
     """What `Sensitivity.run` gives: ``indices``, ``table`` (all runs) and ``plot()``."""
 
@@ -62,13 +64,6 @@ class SensitivityResult:
         # S1, S1_half, ST, ST_half (Sobol). Each half is that of a 95 % interval. Effects are in the metric's unit.
         self.indices = indices
         self.table = table
-
-    def plot(self) -> Any:
-        """The indices with their 95 % intervals, the most important parameter first: a `Drawing`."""
-        from workbench.views.sweeps import sensitivity as figure
-
-        names = {path: self.table.name_of(path) for path in self.indices["parameter"]}
-        return figure.draw(self.indices, self.method, names, self.table.name_of(self.metric), self.samples)
 
     def __repr__(self) -> str:
         return f"SensitivityResult({self.method}, {self.metric}, {self.samples} samples)\n{self.indices.to_string()}"

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.columns import unique_inverse
 from workbench.sim.rows import Columns
 from workbench.views import caption, palette
 from workbench.views.frames import LOST_AT
@@ -266,7 +267,7 @@ def _alive(layer: Layer, seen: Seen, panels: list[Panel], time_s: float, buffer:
     if not is_written:
         table.pop("text", None)
     elif "text" in table:
-        used, table["text"] = np.unique(table["text"], return_inverse=True)
+        used, table["text"] = unique_inverse(table["text"])
         words = [layer.words[one] if one >= 0 else "" for one in used.tolist()]
     return _described(some, panels, rows) | {
         "on_timeline": False,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.analysis.frames import frames as frames_of
+from workbench.analysis.frames import heard
 from workbench.errors import WorkbenchError
 from workbench.protocols.dissection import Field, take_apart
 from workbench.sim.rows import Columns
@@ -26,7 +27,7 @@ def told(run: Any, quick: bool = False) -> dict[str, Any] | None:
     if quick and (len(run.scenario.topology) > QUICK_NODES or run.metrics["transmissions"] > QUICK_FRAMES):
         return note("run.frames() has the bytes of this run's messages; an exported page has those of the first ones.")
     try:
-        frames = run.frames(most=MOST_FRAMES)
+        frames = frames_of(run, most=MOST_FRAMES)
     except WorkbenchError as error:
         return _missing(error)
     told = _told(run.scenario.protocol, frames)
@@ -44,7 +45,7 @@ def told_around(run: Any, row: int, look: Callable[[], None] = lambda: None) -> 
     place = int(np.searchsorted(sent, row))
     rows = sorted({row, *sent[max(place - AROUND, 0) : place + AROUND].tolist()})
     try:
-        frames = frames_of(run, rows, look=look)
+        frames = heard(run, rows, look=look)
     except WorkbenchError as error:
         return _missing(error)
     return _told(run.scenario.protocol, frames)

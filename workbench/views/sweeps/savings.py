@@ -141,8 +141,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
     As `SweepTable.drawing`, but with bytes in KB, shares on an axis from 0 to 1 and the bare values of ``by`` in the
     legend; ``look``: titles and labels as `line_chart` takes them. Raises ParameterError if ``x`` is no number.
     """
-    from workbench.sweeps import means
-    from workbench.views.sweeps import summary as texts
+    from workbench.sweeps import means, words
 
     summary = _in_KB(table.summary(x, y, by), y)
     usual = {
@@ -151,17 +150,17 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
         "y_range": (0.0, 1.0) if means.is_share(y, summary["mean"]) else None,
         "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds{table.radio_note}",
     }
-    return carries_sweep(table, line_chart(texts.series(summary, x, by), **{**usual, **look}), y)
+    return carries_sweep(table, line_chart(words.series(summary, x, by), **{**usual, **look}), y)
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
     """KB sent against coverage, a line for each protocol through a point for each value of the parameter."""
-    from workbench.views.sweeps import summary as texts
+    from workbench.sweeps import words
 
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     usual = {"x_label": table.name_of("coverage"), "y_label": _SENT}
-    drawing = line_chart(texts.series(points, "coverage", by), **{**usual, **look})
+    drawing = line_chart(words.series(points, "coverage", by), **{**usual, **look})
     return carries_sweep(table, drawing, "bytes_sent", "coverage")
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import pandas as pd
 
+from workbench.sweeps.plans.sensitivity import SensitivityResult
 from workbench.views.chart import Series, category_chart
 from workbench.views.drawing import Drawing
 
@@ -19,19 +19,20 @@ _SHOWN = {
 _SAMPLES = {"morris": "trajectories", "sobol": "base points"}
 
 
-def draw(indices: pd.DataFrame, method: str, names: Mapping[str, str], metric: str, samples: int) -> Drawing:
-    """A chart of `SensitivityResult.indices`; ``names``: path -> what a parameter is called.
+def plot(result: SensitivityResult) -> Drawing:
+    """The indices with their 95 % intervals, the most important parameter first: a `Drawing`.
 
-    Morris's effects are in the unit of the metric, Sobol's indices are shares of its variance. Who points at a mark
-    reads its numbers.
+    Morris's effects are in the unit of the metric, Sobol's indices are shares of its variance. Hover over a mark to see
+    its values.
     """
-    parameters = [names[path] for path in indices["parameter"]]
+    indices, method, metric = result.indices, result.method, result.table.name_of(result.metric)
+    parameters = [result.table.name_of(path) for path in indices["parameter"]]
     effect, share = f"effect on {metric}", f"share of the variance of {metric}"
     return category_chart(
         parameters,
         [_series(indices, parameters, *shown) for shown in _SHOWN[method]],
         y_label=effect if method == "morris" else share,
-        note=f"{method.capitalize()}: {samples} {_SAMPLES[method]}, 95 % intervals by resampling",
+        note=f"{method.capitalize()}: {result.samples} {_SAMPLES[method]}, 95 % intervals by resampling",
         width=WIDTH,
         height=HEIGHT,
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as widgets
 import networkx as nx
 
-from workbench import datasets
+from workbench import datasets, plugins
 from workbench.errors import DataError, WorkbenchError
 from workbench.topology import from_links, from_positions, parameters
 from workbench.widgets.controls import error_html, words
@@ -127,7 +127,7 @@ class Sources(widgets.VBox):
             for one, field in self.fields.items():
                 field.value = values[one]
             return
-        main = fields_of(parameters.TABLES[kind], values, SAID.get(kind, name))
+        main = fields_of(parameters.table_of(kind), values, SAID.get(kind, name))
         radio = fields_of(parameters.PROPAGATION.get(kind, ()), values, "propagation")
         self.fields = {**main, **radio}
         for field in self.fields.values():
@@ -200,7 +200,8 @@ class TableSource(widgets.VBox):
 def choices() -> list[tuple[str, Any]]:
     """What a network can come from: (words, source), the testbeds of this machine among them."""
     here = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
-    return [*((said, (kind, "")) for kind, said in SAID.items()), *here, ("a table: paste or upload", TABLE)]
+    said = SAID | {name: name for name in plugins.load_all("topologies", parameters.TABLES)}
+    return [*((words, (kind, "")) for kind, words in said.items()), *here, ("a table: paste or upload", TABLE)]
 
 
 def testbeds() -> list[str]:

@@ -124,9 +124,9 @@ def ranks(columns: Columns) -> list[Rank]:
     if not len(rows):
         return []
     text, words = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
-    told = [columns[name][rows].tolist() for name in ("node", "peer", "origin", "sequence", "value")]
-    said = [words[code] for code in text.tolist()]
-    found = map(Rank._make, zip(*told, said, columns["time_us"][rows].tolist(), until.tolist(), strict=True))
+    told = columns.tuples(rows, "node", "peer", "origin", "sequence", "value")
+    spans = zip(text.tolist(), columns["time_us"][rows].tolist(), until.tolist(), strict=True)
+    found = [Rank(*row, words[code], *span) for row, (code, *span) in zip(told, spans, strict=True)]
     return [one for one in found if one.from_us < one.until_us]
 
 

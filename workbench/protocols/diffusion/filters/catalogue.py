@@ -4,11 +4,12 @@ A mote never loads this file.
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from workbench.keywords import defaults_of
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN, registered
-from workbench.protocols.diffusion.filters.value import Filter
+from workbench.protocols.diffusion.filters.value import Filter, register_plugins
 from workbench.protocols.parameter import Parameter
 
 
@@ -28,7 +29,8 @@ class Kind(NamedTuple):
 
 
 def kinds() -> tuple[Kind, ...]:
-    """The built-in filters, then those that the user has registered."""
+    """The built-in filters, then those of plug-ins and those that the user has registered."""
+    register_plugins()
     built_in = (_built_in_kind(name, cls) for name, cls in BUILT_IN.items())
     return (*built_in, *(_own_kind(name, code) for name, code in registered.items()))
 
@@ -48,21 +50,9 @@ def _own_kind(name: str, code: Any) -> Kind:
     says = _says(code) or "registered by you"
     if not hasattr(code, "decide"):
         return Kind(name, (), says, {}, ())
-    table, lacks = [], []
-    for one in _arguments(code):
-        if isinstance(one.default, (bool, int, float, str)):
-            table.append(Parameter(one.name, one.default, None, None, "", "your default"))
-        elif one.default is inspect.Parameter.empty:
-            lacks.append(one.name)
-    return Kind(name, tuple(table), says, {}, tuple(lacks))
-
-
-def _arguments(code: Any) -> Iterator[inspect.Parameter]:
-    try:
-        arguments = inspect.signature(code).parameters.values()
-    except (TypeError, ValueError):  # written in C, say
-        return
-    yield from (one for one in arguments if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY))
+    defaults, lacks = defaults_of(code)
+    table = tuple(Parameter(*one, None, None, "", "your default") for one in defaults.items())
+    return Kind(name, table, says, {}, tuple(lacks))
 
 
 def _says(code: Any) -> str:

@@ -54,7 +54,12 @@ class Filter:
             )
         if messages not in ("data", "interest"):
             raise ParameterError("filter %s is for %r messages; it must be 'data' or 'interest'" % (name, messages))
-        self.instance()  # An unknown name or a wrong setting is told here, not in the middle of a run.
+        try:
+            self.instance()  # An unknown name or a wrong setting is told here, not in the middle of a run.
+        except ParameterError:
+            if not register_plugins():
+                raise
+            self.instance()
 
     def instance(self):
         """A fresh filter for one node, with a state of its own."""
@@ -183,6 +188,17 @@ def register_filter(name, make):
         raise ParameterError("filter %s is %r; it must be a function or a class with decide()" % (name, make))
     registered[name] = make
     return make
+
+
+def register_plugins():
+    """Register the filters of plug-ins that are not registered yet; return whether there were any."""
+    try:
+        from workbench import plugins
+    except ImportError:  # a mote has none
+        return False
+    found = plugins.load_all("filters", [*BUILT_IN, *registered])
+    registered.update(found)
+    return bool(found)
 
 
 def registered_filters():

@@ -39,6 +39,7 @@ Reference
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from struct import unpack
@@ -62,21 +63,23 @@ SPARSE_PERCENT, DENSE_PERCENT = 30, 70  # of a vector: up to there, and from the
 _KEPT_RUNS = 128
 
 
+@dataclass(slots=True, unsafe_hash=True, repr=False)
 class BitVector:
     """A bit vector of a fixed length: a Bloom filter, or one of the vectors made from filters.
 
     ``bits`` is the vector as an integer. Two vectors of different lengths do not mix: ParameterError.
     """
 
-    __slots__ = ("bits", "length")
+    length: int = LENGTH
+    bits: int = 0
 
-    def __init__(self, length: int = LENGTH, bits: int = 0) -> None:
-        if not (isinstance(length, int) and 0 < length <= LONGEST and length % WORD == 0):
-            raise ParameterError(f"a bit vector of length {length!r}: it must be a multiple of 64 from 64 to {LONGEST}")
-        if bits >> length:
-            raise ParameterError(f"bit {bits.bit_length() - 1} is outside of a bit vector of length {length}")
-        self.length = length
-        self.bits = bits
+    def __post_init__(self) -> None:
+        if not (isinstance(self.length, int) and 0 < self.length <= LONGEST and self.length % WORD == 0):
+            raise ParameterError(
+                f"a bit vector of length {self.length!r}: it must be a multiple of 64 from 64 to {LONGEST}"
+            )
+        if self.bits >> self.length:
+            raise ParameterError(f"bit {self.bits.bit_length() - 1} is outside of a bit vector of length {self.length}")
 
     @classmethod
     def of(cls, items: Iterable[bytes | str], length: int = LENGTH, hashes: int = HASHES) -> BitVector:
@@ -152,12 +155,6 @@ class BitVector:
     def __xor__(self, other: BitVector) -> BitVector:
         _check_lengths(self, other)
         return BitVector(self.length, self.bits ^ other.bits)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BitVector) and (self.length, self.bits) == (other.length, other.bits)
-
-    def __hash__(self) -> int:
-        return hash((self.length, self.bits))
 
     def __repr__(self) -> str:
         return f"BitVector({self.length}) with {self.popcount} bits set"

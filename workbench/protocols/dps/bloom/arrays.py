@@ -1,11 +1,11 @@
 """Filters (`dps.bloom`) and topics (`dps.topics`) for many at once: the same answers, over arrays. Never on a mote.
 
 Theory of operation
-    Filters are rows of words of 64 bits, little-endian, so a row's bytes are `BitVector.to_bytes`. Topics are laid end
-    to end (`Texts`). Of topics together, each different item is hashed once, and all bits are set by one operation.
-    Filters are routed and topics matched in loops compiled by numba, without an object for each. A routing decision
-    looks at those words alone in which the publication's filter has a bit, which are few, and counts no bits where the
-    first three words of the fuzzy hash have said no.
+    Filters are rows of words of 64 bits, little-endian, so a row's bytes are `BitVector.to_bytes`. Each different item
+    of the topics is hashed once, and all bits are set by one operation. Filters are routed and topics matched in loops
+    compiled by numba, without an object for each. A routing decision looks at those words alone in which the
+    publication's filter has a bit, which are few, and counts no bits where the first three words of the fuzzy hash have
+    said no.
 
 Cost
     See benchmarks/dps_codec.py. The first use in a process loads numba; the first use on a machine compiles for some
@@ -19,7 +19,6 @@ Limits
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -31,31 +30,7 @@ from workbench.protocols.dps.bloom import HASHES, LENGTH, MOST_HASHES, WORD, Bit
 _NEEDS_WORDS = 4
 Integer = int | np.integer
 _PLUS, _HASH = np.uint8(ord("+")), np.uint8(ord("#"))
-
-
-class Texts(NamedTuple):
-    """Many texts: their bytes (uint8), end to end, and where each begins, with the end of the last (int64)."""
-
-    data: np.ndarray
-    starts: np.ndarray
-
-    @classmethod
-    def of(cls, texts: Sequence[str | bytes]) -> "Texts":
-        """Texts as UTF-8, or bytes as they are."""
-        pieces = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
-        starts = np.zeros(len(pieces) + 1, np.int64)
-        np.cumsum([len(piece) for piece in pieces], out=starts[1:])
-        return cls(np.frombuffer(b"".join(pieces), np.uint8), starts)
-
-    def text(self, number: int) -> bytes:
-        """One of them."""
-        return self.data[self.starts[number] : self.starts[number + 1]].tobytes()
-
-    def __len__(self) -> int:
-        return self.starts.size - 1
-
-
-Topics = Texts | Sequence[str | bytes]
+Topics = Sequence[str | bytes]
 
 
 def publication_filters(
@@ -82,7 +57,7 @@ def subscription_filters(
 def _filters(given: Topics, length: int, hashes: int, items_of: Callable[[bytes], list[bytes]]) -> np.ndarray:
     if not 1 <= hashes <= MOST_HASHES:
         raise ParameterError(f"{hashes!r} hashes for an item of a filter; there may be 1 to {MOST_HASHES}")
-    items = [items_of(topic) for topic in _each(given)]
+    items = [items_of(topics.as_bytes(topic)) for topic in given]
     filters = np.zeros((len(items), BitVector(length).length // WORD), np.uint64)
     inserted = list(chain.from_iterable(items))
     numbers = {item: number for number, item in enumerate(dict.fromkeys(inserted))}
@@ -126,13 +101,12 @@ def matches(published: Topics, subscribed: Topics, separators: str | bytes = top
 
     AttributeFormatError if a subscription is not valid; publications are not checked.
     """
-    for topic in _each(subscribed):
+    for topic in subscribed:
         topics.check_subscription_topic(topic, separators)
     is_separator = np.zeros(256, np.bool_)
     is_separator[list(topics.separator_bytes(separators))] = True
-    texts, subscriptions = _texts(published), _texts(subscribed)
-    matched = np.empty((len(texts), len(subscriptions)), np.bool_)
-    _match_all(matched, *texts, *subscriptions, is_separator)
+    matched = np.empty((len(published), len(subscribed)), np.bool_)
+    _match_all(matched, *_laid_out(published), *_laid_out(subscribed), is_separator)
     return matched
 
 
@@ -149,16 +123,12 @@ def to_vectors(filters: np.ndarray) -> list[BitVector]:
     return [BitVector.from_bytes(row.tobytes()) for row in _rows(filters)]
 
 
-def _texts(given: Topics) -> Texts:
-    return given if isinstance(given, Texts) else Texts.of(given)
-
-
-def _each(given: Topics) -> list[bytes]:
-    return (
-        [given.text(number) for number in range(len(given))]
-        if isinstance(given, Texts)
-        else [topics.as_bytes(topic) for topic in given]
-    )
+def _laid_out(given: Topics) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes of some topics, end to end, and where each begins, with the end of the last."""
+    pieces = [topics.as_bytes(topic) for topic in given]
+    starts = np.zeros(len(pieces) + 1, np.int64)
+    np.cumsum([len(piece) for piece in pieces], out=starts[1:])
+    return np.frombuffer(b"".join(pieces), np.uint8), starts
 
 
 def _rows(filters: np.ndarray) -> np.ndarray:

@@ -45,6 +45,9 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.keywrap import aes_key_wrap
+
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.dps import wire as dps
 from workbench.protocols.dps.cose import algorithms, structures
@@ -157,7 +160,7 @@ class Security:
         else:
             key, iv = os.urandom(algorithms.KEY_B), os.urandom(algorithms.NONCE_B)
             recipients = [self._wrapped(kid, key) for kid in self.recipients]
-        content = algorithms.encrypt(key, iv, plain, structures.encryption_structure(tag, protected, external))
+        content = AESGCM(key).encrypt(iv, plain, structures.encryption_structure(tag, protected, external))
         signature = None
         if self.sender is not None:
             signature = self._signed("CounterSignature", b"", content, protected)
@@ -165,9 +168,9 @@ class Security:
 
     def _wrapped(self, kid: bytes, key: bytes) -> Recipient:
         if self.way == A256KW:
-            return Recipient(structures.A256KW, kid, None, algorithms.wrap(self.keys.symmetric(kid), key))
+            return Recipient(structures.A256KW, kid, None, aes_key_wrap(self.keys.symmetric(kid), key))
         ephemeral, wrapping = algorithms.agree_with(self.keys.public(kid))
-        return Recipient(structures.ECDH_ES_A256KW, kid, ephemeral, algorithms.wrap(wrapping, key))
+        return Recipient(structures.ECDH_ES_A256KW, kid, ephemeral, aes_key_wrap(wrapping, key))
 
     def _decrypted(self, item: Secured, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
         """(the way it was encrypted, the key's identifier, the text)."""

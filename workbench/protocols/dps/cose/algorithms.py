@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
+from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap
 
 from workbench.protocols.dps.cose.structures import ES384, ES512, Point, key_derivation_structure
 
@@ -30,22 +30,12 @@ def is_supported(curve: ec.EllipticCurve) -> bool:
     return curve.name in _CURVES
 
 
-def encrypt(key: bytes, nonce: bytes, plain: bytes, authenticated: bytes) -> bytes:
-    """AES-256-GCM: the ciphertext and its tag of 16 bytes."""
-    return AESGCM(key).encrypt(nonce, plain, authenticated)
-
-
 def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> bytes | None:
     """The text of a ciphertext with its tag; None if it was not made with this key, nonce and ``authenticated``."""
     try:
         return AESGCM(key).decrypt(nonce, content, authenticated)
     except (InvalidTag, ValueError):
         return None
-
-
-def wrap(wrapping: bytes, key: bytes) -> bytes:
-    """A key of 32 bytes wrapped in another: 40 bytes."""
-    return aes_key_wrap(wrapping, key)
 
 
 def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:

@@ -322,15 +322,13 @@ class UDPNode:
         """A series of the protocol's node, with a mailbox or a handler for its answers; see `publish`."""
         series = DPSSeries(self, core, handler, self._max_waiting)
         if core.acknowledge:
-            self._expect(wire.origin_of(core.publication_id), series, handler is not None)
+            name = wire.origin_of(core.publication_id)
+            self._series[name] = series
+            if handler is not None:
+                while len(self._handled) >= self.protocol.max_history:
+                    del self._handled[next(iter(self._handled))]
+                self._handled[name] = series
         return series
-
-    def _expect(self, name: tuple[int, int], series: DPSSeries, is_handled: bool) -> None:
-        self._series[name] = series
-        if is_handled:
-            while len(self._handled) >= self.protocol.max_history:
-                del self._handled[next(iter(self._handled))]
-            self._handled[name] = series
 
     def publish_next(self, series: DPSSeries, payload: bytes | str, ttl_s: int) -> int:
         """What `DPSSeries.publish` does before it waits."""

@@ -10,7 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from workbench.protocols.dps.series import Arrival
 from workbench.protocols.dps.udp.addresses import as_text
@@ -19,6 +19,7 @@ from workbench.protocols.dps.udp.link_keeper import now_us
 if TYPE_CHECKING:
     from workbench.protocols.dps.series import Answer
     from workbench.protocols.dps.udp import UDPNode
+    from workbench.protocols.dps.udp.blocking import BlockingNode
 
 MOST_WAITING_B = 1 << 24  # of one subscription or series
 _ITEM_B = 64
@@ -26,23 +27,16 @@ _MOST_SHOWN = 40
 Item = TypeVar("Item")
 
 
-class Acknowledger(Protocol):
-    """What sends an acknowledgement: the node, or what leads to it from another thread."""
-
-    def acknowledge(self, arrival: Any, payload: bytes | str) -> None:
-        """Answer a publication."""
-
-
 class ReceivedPublication(Arrival):
     """A publication as a subscription received it: an `Arrival` that can be acknowledged."""
 
-    def __new__(cls, node: Acknowledger, arrival: Arrival) -> Self:
+    def __new__(cls, node: UDPNode | BlockingNode, arrival: Arrival) -> Self:
         """Make one of what the protocol's node has given."""
         publication = cls._make(arrival)
         publication._node, publication.arrival = node, arrival
         return publication
 
-    _node: Acknowledger
+    _node: UDPNode | BlockingNode
     arrival: Arrival
 
     def __repr__(self) -> str:
@@ -89,7 +83,7 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _listed(topics: tuple[str, ...]) -> str:
+def _listed(topics: Sequence[str]) -> str:
     """Topics in few characters; they may be anybody's, and not all characters can be printed."""
     text = ", ".join(one if one.isprintable() else ascii(one) for one in topics)
     return text if len(text) <= 2 * _MOST_SHOWN else f"{text[: 2 * _MOST_SHOWN]}..."

@@ -1,7 +1,7 @@
 """DPS's frames taken apart, field by field, for any view of any run: the parts of `inspect_message` as a tree.
 
 What is in a map are its children. A message by itself has more to look at: bits, topics and CBOR in
-`workbench.views.inspect_message`.
+`wb.dps.views.inspect_message`.
 """
 
 from collections.abc import Iterator

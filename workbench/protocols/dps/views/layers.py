@@ -24,7 +24,7 @@ import numpy as np
 from workbench.columns import last_marked, lexsort, mark_first, unique_inverse
 from workbench.protocols.dps import automaton
 from workbench.protocols.dps.views import looks
-from workbench.protocols.dps.views.mesh import LOOKS, Mesh, in_time, mesh_in, settled, spans, steps
+from workbench.protocols.dps.views.mesh import LOOKS, Mesh, mesh_in, settled, spans, steps
 from workbench.protocols.dps.views.paths import (
     HOPS,
     LOST_HOP,
@@ -37,7 +37,21 @@ from workbench.protocols.dps.views.paths import (
     steps_of,
 )
 from workbench.views import palette
-from workbench.views.layers import Curves, Layer, Line, Look, Part, Recorded, Scale, Section, Table, Way, Ways, select
+from workbench.views.layers import (
+    Curves,
+    Layer,
+    Line,
+    Look,
+    Part,
+    Recorded,
+    Scale,
+    Section,
+    Table,
+    Way,
+    Ways,
+    select,
+    table,
+)
 
 MOST_ROWS = 100_000
 MOST_TIMES = 2_000
@@ -243,4 +257,4 @@ def _layer(name: str, some: Table, looks_: tuple[Look, ...], mark: str = "", **m
         lasts = some["until_us"] - some["from_us"]
         some = select(some, np.argpartition(lasts, rows - MOST_ROWS)[rows - MOST_ROWS :])
         more["notes"] = (f"{name}: of {rows:,} changes those {MOST_ROWS:,} that lasted longest are shown.",)
-    return Layer(name, in_time(**some), looks_, mark, **more)
+    return Layer(name, table(**some), looks_, mark, **more)

@@ -39,12 +39,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from workbench.columns import argsort, find_sorted, last_marked, mark_first, row_keys, unique_index
+from workbench.columns import argsort, find_sorted, last_marked, mark_first, row_keys, take_rows, unique_index
 from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS, automaton
 from workbench.protocols.dps.views.looks import shades
 from workbench.sim.rows import Columns
-from workbench.views.layers import Table, select, table
+from workbench.views.layers import Table, alive, select, tuples
+from workbench.views.spans import running
 
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # how a link is seen from both of its ends together
 LOOKS = (ACTIVE, MUTED, PENDING)
@@ -174,8 +175,7 @@ class Mesh:
         return max(int(self.ends.bits.max(initial=0)), int(self.sums["value"].max(initial=0)))
 
     def _alive(self, some: Table, time_us: int) -> np.ndarray:
-        time_us = min(time_us, self.duration_us - 1)
-        return np.flatnonzero((some["from_us"] <= time_us) & (some["until_us"] > time_us))
+        return alive(some, min(time_us, self.duration_us - 1))
 
     def _of_ends(self, values_of: Any) -> Table:
         """What one end sees, and then the other: the runs of some values, of which the first tells what there is.
@@ -197,11 +197,11 @@ class Mesh:
 
 
 def _pairs(some: Table, rows: np.ndarray) -> list[tuple[int, int]]:
-    return list(zip(some["node"][rows].tolist(), some["peer"][rows].tolist(), strict=True))
+    return list(tuples(some, "node", "peer", rows=rows))
 
 
 def _filters(some: Table, rows: np.ndarray) -> list[Filter]:
-    return [Filter(*one) for one in zip(some["value"][rows].tolist(), some["sequence"][rows].tolist(), strict=True)]
+    return [Filter(*row) for row in tuples(some, "value", "sequence", rows=rows)]
 
 
 def protocol_of(run: Any) -> DPS:
@@ -248,7 +248,7 @@ def _owners(node: np.ndarray, peer: np.ndarray, number: np.ndarray) -> np.ndarra
 def standing(told: Rows, filter_bits: int, duration_us: int) -> Mesh:
     """The mesh from the rows about it."""
     is_sum = (told.peer < 0) & (told.kind == INTERESTS)
-    links, sums = (Rows(*(column[rows] for column in told)) for rows in (told.peer >= 0, is_sum))
+    links, sums = (take_rows(told, rows) for rows in (told.peer >= 0, is_sum))
     return Mesh(filter_bits, _ends(links), _sums(sums, duration_us), duration_us)
 
 
@@ -256,7 +256,7 @@ def _ends(told: Rows) -> Ends:
     """What both ends of a link see and have been told after each row, of rows at the same time after the last one."""
     low, high = np.minimum(told.node, told.peer), np.maximum(told.node, told.peer)
     order = argsort(row_keys(low, high))
-    time_us, node, peer, kind, value, needs = (column[order] for column in told)
+    time_us, node, peer, kind, value, needs = take_rows(told, order)
     low, high = np.minimum(node, peer), np.maximum(node, peer)
     begins = mark_first(low, high)
     first = last_marked(begins)
@@ -288,15 +288,9 @@ def _ends(told: Rows) -> Ends:
 def _sums(told: Rows, duration_us: int) -> Table:
     order = argsort(told.node)
     order = order[settled(mark_first(told.node[order]), told.time_us[order])]
-    time_us, node, bits, needs = (column[order] for column in (told.time_us, told.node, told.value, told.needs))
+    time_us, node, _, _, bits, needs = take_rows(told, order)
     at, until = spans(mark_first(node), time_us, duration_us, bits, needs)
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "value": bits[at], "sequence": needs[at]}
-
-
-def in_time(**columns: Any) -> Table:
-    """A table from its columns, in order of ``from_us``."""
-    order = argsort(columns["from_us"])
-    return table(**{name: column[order] for name, column in columns.items()})
 
 
 def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
@@ -328,21 +322,13 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
     times = times[mark_first(times) & (times < seen.duration_us)]
     if most is not None and len(times) > most:
         times = times[np.linspace(0, len(times) - 1, most).astype(np.int64)]
-    total = _running(seen.sums, seen.sums["value"], times)
+    total = running(seen.sums, times, seen.sums["value"])
     return {
         "time_us": times,
         "mean": total / seen.filter_bits / max(nodes, 1),
         "most": _highest(seen.sums, seen.sums["value"], times) / seen.filter_bits,
-        "muted": _running(muted, np.ones(len(muted["look"]), np.int64), times),
+        "muted": running(muted, times),
     }
-
-
-def _running(some: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-    """The sum of the values of the rows that are alive at each of some times."""
-    change = np.zeros(len(times_us) + 1, np.int64)
-    for name, sign in (("from_us", 1), ("until_us", -1)):
-        change += sign * np.bincount(np.searchsorted(times_us, some[name]), values, len(change)).astype(np.int64)
-    return np.cumsum(change[:-1])
 
 
 def _highest(some: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
     inspect_message(data, topics=())     an `Inspection`: shown as HTML by a notebook, or ``.to_html()``
     diagnostic(data)                     CBOR in diagnostic notation
-    conversation(topic, subscription)    the messages of two nodes that link, subscribe, publish and acknowledge
 
 Theory of operation
     The bytes are read twice. `workbench.protocols.dps.wire` decodes them as a node does: what it says is the verdict.
@@ -11,7 +10,7 @@ Theory of operation
     read. So any bytes can be looked at. The parts follow on each other, and together they are the bytes.
 
 Limits
-    What is encrypted stays so; its topics can be guessed from the filter (`workbench.protocols.dps.views.topic_bits`).
+    What is encrypted stays so; its topics can be guessed from the filter (`workbench.protocols.dps.views.page`).
 
 Reference
     Diagnostic notation: RFC 8949, section 8.

@@ -36,7 +36,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.dps.views.mesh import protocol_of
 from workbench.sim.rows import Columns
 from workbench.views.frames import ways_of
-from workbench.views.layers import Table, Way, Ways, select
+from workbench.views.layers import Table, Way, Ways, select, tuples
 
 PUBLICATION, ACKNOWLEDGEMENT = "publication", "acknowledgement"
 REASONS = ("dead_end", "no_match", "out_of_range")
@@ -134,13 +134,11 @@ def publications(trace: pa.Table) -> list[Published]:
 def published_in(columns: Columns, most: int | None = None) -> list[Published]:
     """The first ``most`` publications of a trace (None: all), in order of time."""
     said = columns.where(event="published")
-    places = [columns[name][said].tolist() for name in ("node", "sequence")]
-    texts = dict(zip(zip(*places, strict=True), columns.text("detail", said).tolist(), strict=True))
+    texts = {(node, reading): text for node, reading, text in columns.tuples(said, "node", "sequence", "detail")}
     rows = columns.where(event="originated", message=PUBLICATION)[:most]
-    numbers = [columns[name][rows].tolist() for name in ("node", "sequence", "time_us", "value")]
     return [
         Published(node, sequence, time_us, texts.get((node, reading), ""))
-        for node, sequence, time_us, reading in zip(*numbers, strict=True)
+        for node, sequence, time_us, reading in columns.tuples(rows, "node", "sequence", "time_us", "value")
     ]
 
 
@@ -167,11 +165,10 @@ def _paths(columns: Columns, wanted: list[Published]) -> list[Path]:
     found = steps_of(columns, wanted)
     hops: list[list[Hop]] = [[] for _ in wanted]
     marks: list[list[Mark]] = [[] for _ in wanted]
-    told = [found.hops[name].tolist() for name in ("way", "node", "peer", "value", "from_us", "look")]
-    for way, sender, receiver, from_us, arrived_us, look in zip(*told, strict=True):
+    names = "way", "node", "peer", "value", "from_us", "look"
+    for way, sender, receiver, from_us, arrived_us, look in tuples(found.hops, *names):
         hops[way].append(Hop(sender, receiver, from_us, arrived_us, HOPS[look]))
-    told = [found.marks[name].tolist() for name in ("way", "node", "look", "from_us")]
-    for way, node, look, at_us in zip(*told, strict=True):
+    for way, node, look, at_us in tuples(found.marks, "way", "node", "look", "from_us"):
         marks[way].append(Mark(node, MARKS[look], at_us))
     made = zip(wanted, hops, marks, found.matches.tolist(), strict=True)
     return [

@@ -44,6 +44,7 @@ Reference
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from struct import pack
 from typing import Any, NamedTuple, TypeAlias
 
@@ -80,7 +81,6 @@ class Publication(NamedTuple):
                      own, where they are made from the other fields
     """
 
-    KIND = PUBLICATION
     port: int | None
     path: str | None
     ttl_s: int
@@ -99,7 +99,6 @@ class Publication(NamedTuple):
 class Subscription(NamedTuple):
     """Interests for a neighbor, with their needs (32 bytes); None where a message has neither."""
 
-    KIND = SUBSCRIPTION
     port: int | None
     path: str | None
     sequence: int
@@ -112,7 +111,6 @@ class Subscription(NamedTuple):
 class SubscriptionAcknowledgement(NamedTuple):
     """The answer to a subscription, with that message's number; it may bring interests in turn."""
 
-    KIND = SUBSCRIPTION_ACKNOWLEDGEMENT
     port: int | None
     path: str | None
     sequence: int
@@ -126,7 +124,6 @@ class SubscriptionAcknowledgement(NamedTuple):
 class Acknowledgement(NamedTuple):
     """A subscriber's answer to the publication of a number. ``data`` is None if it is encrypted or signed."""
 
-    KIND = ACKNOWLEDGEMENT
     publication_id: bytes
     acknowledged: int
     data: bytes | None
@@ -138,6 +135,15 @@ Securable: TypeAlias = Publication | Acknowledgement
 LinkMessage: TypeAlias = Subscription | SubscriptionAcknowledgement
 Message: TypeAlias = Securable | LinkMessage
 Values: TypeAlias = dict[int, Any]
+KIND_OF: dict[type, int] = {
+    Publication: PUBLICATION,
+    Subscription: SUBSCRIPTION,
+    Acknowledgement: ACKNOWLEDGEMENT,
+    SubscriptionAcknowledgement: SUBSCRIPTION_ACKNOWLEDGEMENT,
+}
+_HEADS = {
+    message: cbor.array(_ELEMENTS) + cbor.unsigned(VERSION) + cbor.unsigned(kind) for message, kind in KIND_OF.items()
+}
 
 
 def encode(message: Message) -> bytes:
@@ -159,8 +165,7 @@ def encode(message: Message) -> bytes:
         unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32))
     else:
         raise EncodeError(f"{message!r} is not a message of DPS")
-    head = cbor.array(_ELEMENTS) + cbor.unsigned(VERSION) + cbor.unsigned(message.KIND)
-    return b"".join((head, unprotected, protected, body))
+    return b"".join((_HEADS[type(message)], unprotected, protected, body))
 
 
 def decode(frame: bytes, filter_bits: int | None = None) -> Message:
@@ -315,29 +320,27 @@ def _kind(reader: cbor.Reader) -> int:
     return kind
 
 
+_OUTER_KEYS = (fields.PORT, fields.TTL, fields.PATH, fields.HOPS)
+_PROTECTED_KEYS = (fields.TTL, fields.ID, fields.SEQUENCE, fields.ACKNOWLEDGE, fields.FILTER)
+_protected_values = itemgetter(*_PROTECTED_KEYS)
+
+
 def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publication:
     where = "unprotected map of the publication"
-    outer = fields.read_map(reader, where, (fields.PORT, fields.TTL, fields.PATH, fields.HOPS))
+    outer = fields.read_map(reader, where, _OUTER_KEYS)
     fields.require(outer, (fields.TTL, fields.HOPS), where)
     if fields.PORT not in outer and fields.PATH not in outer:
         raise DecodeError(f"the {where} has neither port nor path")
-    keys = (fields.TTL, fields.ID, fields.SEQUENCE, fields.ACKNOWLEDGE, fields.FILTER)
-    protected, inner = _decode_protected(reader, "publication", keys, filter_bits)
+    protected, inner = _decode_protected(reader, "publication", _PROTECTED_KEYS, filter_bits)
     if not inner[fields.SEQUENCE]:
         raise DecodeError("the sequence number of the publication is 0; the first one is 1")
     start = reader.at
     topics, data = (None, None) if _skip_secured(reader) else _decode_body(reader)
-    return Publication(
-        outer.get(fields.PORT),
-        outer.get(fields.PATH) if fields.PORT not in outer else None,
-        outer[fields.TTL],
-        outer[fields.HOPS],
-        *(inner[key] for key in keys),
-        topics,
-        data,
-        protected,
-        bytes(reader.data[start : reader.at]),
-    )
+    port, path = outer.get(fields.PORT), outer.get(fields.PATH)
+    ttl_s, hops = outer[fields.TTL], outer[fields.HOPS]
+    body = bytes(reader.data[start : reader.at])
+    values = (port, path if port is None else None, ttl_s, hops, *_protected_values(inner))
+    return Publication._make((*values, topics, data, protected, body))
 
 
 def _decode_protected(
@@ -415,7 +418,7 @@ def _decode_link(reader: cbor.Reader, kind: int, filter_bits: int | None) -> Lin
     reader.skip_mapping("last map of the " + name)
     contents: tuple[Any, ...] = tuple(map(values.get, _LINK_KEYS))
     if is_answer:
-        return SubscriptionAcknowledgement(*contents, values.get(fields.ACKNOWLEDGED, 0))
+        return SubscriptionAcknowledgement._make((*contents, values.get(fields.ACKNOWLEDGED, 0)))
     if not flags & SAK_REQUESTED:
         raise DecodeError(f"a subscription with flags {flags} that requests no answer; each one must")
     return Subscription(*contents)

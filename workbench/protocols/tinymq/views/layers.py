@@ -47,9 +47,10 @@ from workbench.views.layers import (
     Ways,
     select,
     table,
+    tuples,
 )
 from workbench.views.layout import Layout
-from workbench.views.spans import joined, until_next, within
+from workbench.views.spans import joined, running, until_next, within
 
 # What happens to messages at nodes: rings, each larger than the one before, as a node may have several.
 MARK_LOOKS = {
@@ -247,8 +248,7 @@ def _ways(known: Table, wanted: Table, hops: Table, marks: Table) -> Ways:
     at = np.bincount(marks["way"] * len(MARKS) + marks["look"], minlength=len(count) * len(MARKS))
     told = at.reshape(-1, len(MARKS)).tolist()
     spans_ms = ((last_us - wanted["from_us"]) / 1000).tolist()
-    listed = [wanted[name].tolist() for name in ("kind", "node", "sequence", "from_us")]
-    for which, (kind, node, sequence, from_us) in enumerate(zip(*listed, strict=True)):
+    for which, (kind, node, sequence, from_us) in enumerate(tuples(wanted, "kind", "node", "sequence", "from_us")):
         name, messages = list(KINDS.items())[kind]
         frames = tuple((node, sequence, message) for message in messages)
         said = [f"{count[which]} hop{'s' * (count[which] != 1)} within {spans_ms[which]:,.1f} ms"]
@@ -343,8 +343,8 @@ def _query_layers(seen: Overlay, zones: Table, mapping: Mapping, panel: Panel) -
     boxes, notes = _longest(stored_boxes(seen, zones, mapping), "parts of queries in zones")
     storing = seen.storing
     _, first, query = unique_all(row_keys(storing["sink"], storing["number"]))
-    asked = [storing[name][first].tolist() for name in ("sink", "number", "text")]
-    texts = [f"query {number} of node {sink}: {seen.words[text]}" for sink, number, text in zip(*asked, strict=True)]
+    asked = tuples(storing, "sink", "number", "text", rows=first)
+    texts = [f"query {number} of node {sink}: {seen.words[text]}" for sink, number, text in asked]
     lanes = max(min(len(texts), LANES), 1)
     query = query[boxes["row"]]
     lane = query % lanes
@@ -369,11 +369,7 @@ def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
     ends = [np.concatenate([some["from_us"], some["until_us"]]) for some in spans]
     times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *ends]))
     times_us = times_us[times_us < seen.duration_us]
-    steps = {"time_us": times_us}
-    for name, some in zip(COUNTS, spans, strict=True):
-        begun, ended = (np.searchsorted(np.sort(some[end]), times_us, "right") for end in ("from_us", "until_us"))
-        steps[name] = begun - ended
-    return steps
+    return {"time_us": times_us} | {name: running(some, times_us) for name, some in zip(COUNTS, spans, strict=True)}
 
 
 def _repair_curves(seen: Overlay) -> Iterable[Curves]:

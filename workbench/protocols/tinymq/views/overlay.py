@@ -39,7 +39,7 @@ from workbench.columns import argsort, last_marked, lexsort, row_keys, unique_in
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq import TinyMQ
 from workbench.sim.rows import Columns
-from workbench.views.layers import Table, as_spans, select
+from workbench.views.layers import Table, alive, as_spans, select
 from workbench.views.spans import FOREVER_US, joined, opened, within, without
 
 NEVER, LOST, PLACED = range(3)  # what a node that is up has of its places: none yet, none any more, all
@@ -131,8 +131,7 @@ class Overlay:
 
     def alive(self, some: Table, time_us: int) -> np.ndarray:
         """The rows of a table that are alive at a time; at the end of the run those that last to it."""
-        time_us = min(time_us, self.duration_us - 1)
-        return np.flatnonzero((some["from_us"] <= time_us) & (time_us < some["until_us"]))
+        return alive(some, min(time_us, self.duration_us - 1))
 
 
 def protocol_of(run: Any) -> TinyMQ:

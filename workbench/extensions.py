@@ -1,0 +1,34 @@
+"""Attributes of a class that modules above it implement: displays, runs, questions (`public_names.EXTENSIONS`).
+
+The class imports none of these modules. The first use of an attribute loads its module and puts the function into the
+class, so signatures, documentation and speed are those of a method that is written in the class.
+"""
+
+from importlib import import_module
+from typing import Any, TypeVar
+
+from workbench.keywords import checked_method
+from workbench.public_names import EXTENSIONS
+
+Extended = TypeVar("Extended", bound=type)
+
+
+class Extension:
+    """A method of the class ``owner`` by the name ``name``, until its first use; ``function``: "module.function"."""
+
+    def __init__(self, owner: type, name: str, function: str) -> None:
+        self.owner, self.name, self.function = owner, name, function
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        module, _, name = self.function.rpartition(".")
+        function = getattr(import_module(f"workbench.{module}"), name)
+        method = checked_method(function, f"{self.owner.__name__}.{self.name}")
+        setattr(self.owner, self.name, method)
+        return method.__get__(instance, owner)
+
+
+def extensible(owner: Extended) -> Extended:
+    """Give a class the attributes that `EXTENSIONS` lists for it."""
+    for name, function in EXTENSIONS[f"{owner.__module__}.{owner.__qualname__}".removeprefix("workbench.")].items():
+        setattr(owner, name, Extension(owner, name, function))
+    return owner

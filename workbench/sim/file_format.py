@@ -1,0 +1,155 @@
+"""The file format of scenarios: their JSON form both ways, which their hashes digest too.
+
+A file holds no code: a protocol is a name and its parameters. What a scenario names must be known where it is read.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from workbench import attributes, plugins, public_names, topology
+from workbench.errors import ParameterError, ScenarioError, WorkbenchError
+from workbench.protocols.protocol import Protocol, plain
+from workbench.sim import workload
+from workbench.sim.radio import Radio
+from workbench.suggestion import meant
+
+FORMAT = "workbench-scenario"
+VERSION = 1
+FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
+_EXTRA = ("format", "version", "keys")
+# Fields that version 0.1 did not have, with their defaults. At its default such a field is left out of JSON and hash,
+# so old scenarios keep their hashes. `Protocol.added` and `radio.ADDED` are the same for parameters and for the radio.
+_ADDED: dict[str, Any] = {"keys": []}
+Made = TypeVar("Made")
+
+
+def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
+    """Return a scenario as plain values; ``network`` takes the place of its topology."""
+    values = {
+        "format": FORMAT,
+        "version": VERSION,
+        "topology": network,
+        "protocol": protocol_to_dict(scenario.protocol),
+        "workload": [workload.to_dict(item) for item in scenario.workload],
+        "radio": scenario.radio.to_dict(),
+        "duration_s": scenario.duration_s,
+        "seed": scenario.seed,
+        "keys": scenario.user_keys(),
+    }
+    return {name: value for name, value in values.items() if name not in _ADDED or value != _ADDED[name]}
+
+
+def from_json(text: str, make: Callable[..., Made]) -> Made:
+    """Return what ``make`` makes of the fields in a JSON text: a `Scenario`. Raises ScenarioError for a wrong field."""
+    try:
+        values = json.loads(text)
+    except (ValueError, TypeError) as error:
+        is_path = isinstance(text, os.PathLike) or (isinstance(text, str) and text.strip().endswith(".json"))
+        hint = "; from_json takes the text of a file, Path(...).read_text()" if is_path else ""
+        raise ScenarioError(f"the scenario is not JSON: {error}{hint}") from None
+    except RecursionError:
+        raise ScenarioError("the scenario is nested too deep to be one") from None
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise ScenarioError(f'the text is no scenario; it must be an object with "format": "{FORMAT}"')
+    if values.get("version") != VERSION:
+        raise ScenarioError(f"the scenario has version {values.get('version')!r}; this workbench reads {VERSION}")
+    for name in values:
+        if name not in FIELDS + _EXTRA:
+            raise ScenarioError(f"a scenario has no field {name!r}{meant(name, FIELDS)}; it has: {', '.join(FIELDS)}")
+    for name in ("topology", "protocol"):
+        if name not in values:
+            raise ScenarioError(f"the scenario has no {name}")
+    return _from_dict(values, make)
+
+
+def _from_dict(values: dict[str, Any], make: Callable[..., Made]) -> Made:
+    items = values.get("workload", [])
+    if not isinstance(items, list):
+        raise ScenarioError(f"workload is {items!r}; it must be a list")
+    _register_keys(values.get("keys", []))
+    try:
+        return make(
+            topology=topology.from_dict(values["topology"]),
+            protocol=protocol_from_dict(values["protocol"]),
+            workload=tuple(workload.from_dict(item, f"workload item {i}") for i, item in enumerate(items)),
+            radio=Radio.from_dict(values.get("radio", {})),
+            duration_s=values.get("duration_s", 60.0),
+            seed=values.get("seed", 1),
+        )
+    except ScenarioError:
+        raise
+    except WorkbenchError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def _register_keys(keys: Any) -> None:
+    try:
+        for number, name, type_, unit, steps, minimum, maximum in keys:
+            attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
+    except WorkbenchError as error:
+        raise ScenarioError(f"keys: {error}") from None
+    except (TypeError, ValueError):
+        raise ScenarioError(
+            f"keys is {keys!r}; it must be a list of [number, name, type, unit, steps, minimum, maximum]"
+        ) from None
+
+
+def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
+    """Return a protocol as plain values: its name and its parameters, but for added ones at their defaults."""
+    cls = protocol.public_class()
+    name = cls.__name__
+    if name not in public_names.PROTOCOLS or _public_class(name) is not cls:
+        name = f"{cls.__module__}:{name}"
+    try:
+        values = {"name": name, **{key: plain(value) for key, value in protocol.settings.items()}}
+    except ParameterError as error:
+        raise ScenarioError(str(error)) from None
+    for parameter in protocol.parameters:
+        if parameter.name in protocol.added and protocol.settings[parameter.name] == parameter.default:
+            del values[parameter.name]
+        elif isinstance(parameter.default, float):
+            values[parameter.name] = float(values[parameter.name])  # 30 and 30.0 are the same scenario
+    return values
+
+
+def protocol_from_dict(values: Any) -> Protocol:
+    """The protocol of plain values; ScenarioError if it is not known here or has no such parameter."""
+    if not isinstance(values, Mapping) or not isinstance(values.get("name"), str):
+        raise ScenarioError(f'protocol is {values!r}; it must be an object with a "name" and parameters')
+    cls = _protocol_class(values["name"])
+    settings = cls.settings_from_plain({name: value for name, value in values.items() if name != "name"})
+    try:
+        return cls(**settings)
+    except ParameterError as error:
+        raise ScenarioError(f"protocol: {error}") from None
+
+
+def _protocol_class(name: str) -> type[Protocol]:
+    if name in public_names.PROTOCOLS:
+        return _public_class(name)
+    module, _, cls = name.rpartition(":")
+    # A file must not make us import anything: a protocol from elsewhere is a plug-in, or has to be there already.
+    loaded = getattr(sys.modules.get(module), cls, None)
+    if isinstance(loaded, type) and issubclass(loaded, Protocol):
+        return loaded
+    plugin = plugins.load("protocols", cls)
+    if plugin is not None and module in ("", plugin.__module__):
+        return plugin
+    known = sorted([*public_names.PROTOCOLS, *plugins.names("protocols")])
+    hint = f"import {module} first" if module else f"known are {', '.join(known)}"
+    raise ScenarioError(f"the scenario's protocol {name!r} is not known here{meant(name, known)}; {hint}")
+
+
+def known_protocols() -> list[str]:
+    """Return the names of all protocols: the workbench's, and those of plug-ins."""
+    return sorted([*public_names.PROTOCOLS, *plugins.load_all("protocols", public_names.PROTOCOLS)])
+
+
+def _public_class(name: str) -> type[Protocol]:
+    return getattr(importlib.import_module(f"workbench.{public_names.PROTOCOLS[name]}"), name)

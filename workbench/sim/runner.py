@@ -1,0 +1,88 @@
+"""The runner: it chooses the engine that plays a scenario, and returns the run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from workbench.errors import ParameterError, ScenarioError, WorkbenchError
+from workbench.sim import engine as reference
+from workbench.sim import fast, workload
+from workbench.sim.run import Run
+from workbench.sim.scenario import Scenario
+from workbench.suggestion import meant
+
+ENGINES = ("auto", "reference", "fast")
+RECORDS = ("trace", "metrics")
+
+
+def run(
+    scenario: Scenario,
+    engine: str = "auto",
+    record: str = "trace",
+    progress: Callable[[float], Any] | None = None,
+    on: Any = None,
+) -> Run:
+    """Play the scenario and return its Run; ``on`` motes (`workbench.motes`) a run that is still going on.
+
+    ``engine="auto"`` takes the fast engine where it can and where that pays: a small run on its own is over
+    before that engine is loaded. ``"fast"`` insists on it, and ScenarioError says why it cannot be. The
+    engines' runs are the same, row by row. ``record="metrics"`` keeps no trace. ``progress`` is called now and then
+    with the share done, 0 to 1. If it returns True, the run ends there: `Run.scenario` has that duration. On motes
+    there is the reference engine alone, and always a trace. A warning names an item of the workload that starts
+    after the end of the run.
+    """
+    engine = checked_engine(engine)
+    if record not in RECORDS:
+        raise ScenarioError(f"record is {record!r}{meant(record, RECORDS)}; it must be one of {', '.join(RECORDS)}")
+    if late := workload.describe_late(scenario.workload, scenario.duration_s):
+        warnings.warn(late, stacklevel=3)  # one frame up is that of `checked`, beyond it the caller's
+    if on is None:
+        return play(scenario, engine, record, progress)
+    if record != "trace" or engine == "fast":
+        asked = 'record="metrics"' if record != "trace" else 'engine="fast"'
+        raise ScenarioError(f"{asked} is not for runs on motes; they are the reference engine's, with a trace")
+    if not hasattr(on, "play"):
+        raise ParameterError(f"on is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
+    return on.play(scenario, progress)
+
+
+def play(
+    scenario: Scenario,
+    engine: str = "auto",
+    record: str = "trace",
+    progress: Callable[[float], Any] | None = None,
+) -> Run:
+    """Play a scenario in the simulator, as `run` does, without a warning of late items of the workload.
+
+    A sweep would warn once a process, and the lab at every change; there `Run.explain` names such items.
+    """
+    engine = checked_engine(engine)
+    reason = 'engine="reference" was asked for'
+    if engine != "reference":
+        try:
+            if engine == "fast" or fast.is_worth_it(scenario):
+                return _run_of(scenario, "fast", fast.run(scenario, record, progress))
+            reason = "the run is so small that loading the fast engine would take longer"
+        except WorkbenchError as error:
+            if engine == "fast":
+                raise ScenarioError(f"the scenario cannot run on the fast engine: {error}") from error
+            reason = str(error)
+    return _run_of(scenario, "reference", reference.run(scenario, record, progress), reason)
+
+
+def _run_of(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
+    """The run of what was recorded; if it was ended early, of this scenario with that duration."""
+    ended_us = recorder.ended_us
+    played = scenario if ended_us is None else scenario.replace(duration_s=ended_us / 1e6)
+    return Run(played, engine, recorder, reason)
+
+
+def checked_engine(engine: str) -> str:
+    """The engine of that name; ScenarioError if there is none. "compiled" is what older notebooks call the fast one."""
+    if engine == "compiled":
+        return "fast"
+    if engine not in ENGINES:
+        raise ScenarioError(f"engine is {engine!r}{meant(engine, ENGINES)}; it must be one of {', '.join(ENGINES)}")
+    return engine
