@@ -72,6 +72,11 @@ SCENARIOS = {
 }
 
 
+# A kind of another protocol has the layers of that one; the tests of views in Python look at both.
+KINDS = ("PUB-2-SUB+", "gossip")
+EACH = [pytest.param(name, marks=pytest.mark.family if name in KINDS else ()) for name in SCENARIOS]
+
+
 @pytest.fixture(scope="module")
 def runs():
     """A run of each protocol, made when it is asked for."""
@@ -169,7 +174,7 @@ def test_a_page_needs_nothing_from_outside_and_opens_with_a_telling_picture(play
     assert player.text(".wb-page-node").split()[:3] == ["Node", "1", "sink"]
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", EACH)
 def test_the_browser_has_the_rows_that_are_alive_in_python(chromium, runs, tmp_path, name):
     run = runs[name]
     opened = Player(chromium, paged(tmp_path, run))
@@ -213,7 +218,7 @@ INK = """((name) => {
 """
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", EACH)
 def test_every_layer_of_every_protocol_leaves_ink_when_it_is_alive(chromium, runs, tmp_path, name):
     run = runs[name]
     seen = see(run)
