@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # what `typing` calls so, without loading it
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> "Any":
