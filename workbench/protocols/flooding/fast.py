@@ -24,7 +24,7 @@ from workbench.sim.fast.matching import deliver
 from workbench.sim.fast.prepare import Setup
 from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.record import drop, tell_forwarded, tell_held, tell_originated
-from workbench.sim.fast.reference import hot, inlined
+from workbench.sim.fast.compiled import compiled, hot
 
 REASONS = ("chance",)
 (CHANCE,) = range(FIRST_REASON, FIRST_REASON + len(REASONS))
@@ -74,7 +74,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     )
 
 
-inlined(hops_taken)
+compiled(hops_taken)
 
 
 @hot
@@ -96,7 +96,7 @@ def _remembers(state, i, message):
     return state.known[message, i] != 0
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Flood a publication."""
     message = make_message(core, _FLOOD, core.addresses[i], number, content)

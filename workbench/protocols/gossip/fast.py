@@ -25,7 +25,7 @@ from workbench.sim.fast.matching import hold
 from workbench.sim.fast.prepare import Setup
 from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.record import add_row, drop, tell_forwarded, tell_originated
-from workbench.sim.fast.reference import hot, inlined
+from workbench.sim.fast.compiled import compiled, hot
 from workbench.sim.fast.rows import LIST, NO_ROWS, append, remove
 
 REASONS = (
@@ -155,20 +155,20 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 # What a node remembers
 
-inlined(hops_taken)
+compiled(hops_taken)
 
 
-@inlined
+@compiled
 def _has(bits, event, i, number):
     return bits[event, i, number >> 6] >> np.uint64(number & 63) & np.uint64(1) != 0
 
 
-@inlined
+@compiled
 def _add(bits, event, i, number):
     bits[event, i, number >> 6] |= np.uint64(1) << np.uint64(number & 63)
 
 
-@inlined
+@compiled
 def _clear(bits, event, i):
     for word in range(bits.shape[2]):
         bits[event, i, word] = np.uint64(0)
@@ -179,7 +179,7 @@ def _is_known(state, i, event):
     return is_recent(state.pairs[event, i].ordinal, state.nodes[i].taken, state.memory)
 
 
-@inlined
+@compiled
 def _take_in(state, i, event):
     """Remember a publication, none of whose pieces has come as far as node ``i`` remembers."""
     state.nodes[i].taken += 1
@@ -187,7 +187,7 @@ def _take_in(state, i, event):
     _clear(state.came, event, i)
 
 
-@inlined
+@compiled
 def _begin(core, state, i, event, pieces, now):
     """Put a publication together, in place of the oldest if there are as many as may be."""
     partial = state.nodes[i].partial
@@ -205,7 +205,7 @@ def _begin(core, state, i, event, pieces, now):
     _clear(state.kept, event, i)
 
 
-@inlined
+@compiled
 def _forget(state, i, event):
     state.pairs[event, i].missing = 0
     remove(state.nodes[i].partial, state.pairs[:, i], event)
@@ -235,7 +235,7 @@ def _keep(core, state, i, peer, message, ttl, now):
 # What the loop calls
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Broadcast a publication piece by piece."""
     event = state.numbers[_PUBLISHED]

@@ -25,7 +25,7 @@ Theory of operation
 How a twin is written
     A protocol's class names the module of its twin (``fast = "coin_flooding.fast"``) and says what a run costs
     (``receptions_on_an_arc``). The module may belong to any package. Flooding's twin, of 120 lines, is the template. A
-    twin has functions that numba compiles into the loop (``@inlined``, or ``@outlined`` for what
+    twin has functions that numba compiles into the loop (``@compiled``, or ``@compiled`` for what
     is rare and long: `reference.py`). Those marked * need not be written, where `defaults.py` says what is meant::
 
         start(core, state, i, now) *                                     the node of index i begins
@@ -65,7 +65,7 @@ How a twin is written
 
 What a twin shares with its definition
     Constants are imported from the node's modules. A rule on plain numbers (``rules.py``) is written once: the twin
-    calls the function of the definition, which ``inlined(rule)`` makes known to numba. Lists of what a node keeps come
+    calls the function of the definition, which ``compiled(rule)`` makes known to numba. Lists of what a node keeps come
     from `rows.py`: a column `LIST` in the node's record, a column ``next`` in the rows; a pool is a `fields.Pool`.
 
 What the core gives it

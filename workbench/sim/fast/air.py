@@ -36,7 +36,7 @@ from workbench.sim.fast.layout import (
     NONE,
 )
 from workbench.sim.fast.record import add_loss
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 FORGET_AT = 16  # a node's audible transmissions, before those that are over are looked for
 
@@ -46,7 +46,7 @@ UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED = range(3)
 # Frames and messages
 
 
-@inlined
+@compiled
 def take_frame(core):
     """A free entry for a frame or a wake-up."""
     frame = np.uint32(core.numbers[FREE_FRAME])
@@ -55,7 +55,7 @@ def take_frame(core):
     return frame
 
 
-@inlined
+@compiled
 def free_frame(core, frame):
     """The entry of a frame that is over, or of a wake-up that has been."""
     core.frames[frame].next = core.numbers[FREE_FRAME]
@@ -63,14 +63,14 @@ def free_frame(core, frame):
     core.numbers[FREE_FRAMES] += 1
 
 
-@inlined
+@compiled
 def make_message(core, name, origin, sequence, content):
     """A message with the attributes and the size of a content; whoever makes it holds it until `let_go`."""
     it = core.contents[content]
     return take_message(core, name, origin, sequence, content, it.size_B, it.airtime_us)
 
 
-@inlined
+@compiled
 def take_message(core, name, origin, sequence, content, size_B, airtime_us):
     """A message of any size; what its content is, is the protocol's own affair."""
     message = core.numbers[FREE_MESSAGE]
@@ -87,13 +87,13 @@ def take_message(core, name, origin, sequence, content, size_B, airtime_us):
     return message
 
 
-@inlined
+@compiled
 def hold_message(core, message):
     """One more who needs the message."""
     core.messages[message].holders += 1
 
 
-@inlined
+@compiled
 def let_go(core, message):
     """One less; without any its row is free."""
     it = core.messages[message]
@@ -104,7 +104,7 @@ def let_go(core, message):
         core.numbers[FREE_MESSAGES] += 1
 
 
-@inlined
+@compiled
 def end(core, frame):
     """Nothing more comes of a frame."""
     let_go(core, core.frames[frame].message)
@@ -114,7 +114,7 @@ def end(core, frame):
 # Sending
 
 
-@inlined
+@compiled
 def send(core, now, i, receiver, message, word):
     """Give node ``i``'s radio a frame: to the node of index ``receiver``, BROADCAST or UNREACHABLE."""
     frame = take_frame(core)
@@ -137,7 +137,7 @@ def send(core, now, i, receiver, message, word):
         begin(core, frame, max(ready, core.nodes[i].free_at), now)
 
 
-@inlined
+@compiled
 def begin(core, frame, start, now):
     """A frame goes on the air at ``start``, now or later."""
     it = core.frames[frame]
@@ -152,14 +152,14 @@ def begin(core, frame, start, now):
 # What a node can hear
 
 
-@outlined
+@compiled
 def _be_heard(core, sender, start, finish, now):
     for arc in range(core.first[sender], core.first[sender + 1]):
         _hear(core, core.receivers[arc], sender, start, finish, now)
     _hear(core, sender, sender, start, finish, now)
 
 
-@inlined
+@compiled
 def _hear(core, i, sender, start, finish, now):
     if core.audible[i] >= core.forget_at[i]:
         # Whatever ends from now on began at most the longest airtime ago.
@@ -177,7 +177,7 @@ def _hear(core, i, sender, start, finish, now):
     core.audible[i] += 1
 
 
-@inlined
+@compiled
 def _unlink(core, i, before, index):
     """Take an entry out of node ``i``'s list; returns the one behind it."""
     behind = core.audibles[index].next
@@ -192,7 +192,7 @@ def _unlink(core, i, before, index):
     return behind
 
 
-@inlined
+@compiled
 def _forget(core, i, horizon):
     before, index = NONE, core.on_air[i]
     while index != NONE:
@@ -202,7 +202,7 @@ def _forget(core, i, horizon):
             before, index = index, core.audibles[index].next
 
 
-@inlined
+@compiled
 def _forget_sender(core, i, sender, now):
     """At node ``i``, what ``sender`` has not begun is not heard, and what it has begun ends now."""
     before, index = NONE, core.on_air[i]
@@ -216,7 +216,7 @@ def _forget_sender(core, i, sender, now):
         before, index = index, it.next
 
 
-@inlined
+@compiled
 def is_busy(core, i, now):
     """Whether node ``i`` hears anything now."""
     index = core.on_air[i]
@@ -228,7 +228,7 @@ def is_busy(core, i, now):
     return False
 
 
-@inlined
+@compiled
 def disturbance(core, i, sender, start, finish):
     """Why node ``i`` cannot make out a frame on the air from start to finish, or NO_REASON."""
     reason = NO_REASON
@@ -245,7 +245,7 @@ def disturbance(core, i, sender, start, finish):
     return reason
 
 
-@inlined
+@compiled
 def why_lost(core, arc, frame, finish):
     """Why a frame is lost on an arc, or NO_REASON."""
     i = core.receivers[arc]
@@ -259,7 +259,7 @@ def why_lost(core, arc, frame, finish):
     return NO_REASON
 
 
-@inlined
+@compiled
 def arc_between(core, sender, receiver):
     """The arc from one node to another, by their indices, or NONE."""
     low, high = core.first[sender], core.first[sender + 1]
@@ -276,7 +276,7 @@ def arc_between(core, sender, receiver):
 # CSMA/CA and acknowledgements
 
 
-@outlined
+@compiled
 def contend(core, frame, now):
     """A frame is ready: it joins its node's queue, and at its head begins to contend for the channel."""
     it = core.frames[frame]
@@ -294,7 +294,7 @@ def contend(core, frame, now):
         core.queue_tail[i] = frame
 
 
-@outlined
+@compiled
 def _back_off(core, frame, now):
     it = core.frames[frame]
     i = it.sender
@@ -304,7 +304,7 @@ def _back_off(core, frame, now):
     push(core, frame, max(now, core.nodes[i].free_at) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK)
 
 
-@outlined
+@compiled
 def check_channel(core, frame, now):
     """Send the frame whose back-off is over, have it wait again, or give it up.
 
@@ -326,7 +326,7 @@ def check_channel(core, frame, now):
     return False
 
 
-@inlined
+@compiled
 def give_up(core, frame, now, reason):
     """A frame is not sent, or not to its end."""
     it = core.frames[frame]
@@ -334,7 +334,7 @@ def give_up(core, frame, now, reason):
     end(core, frame)
 
 
-@inlined
+@compiled
 def next_in_queue(core, i, now):
     """The first frame leaves a node's queue, and the next one begins to contend."""
     head = core.queue_head[i]
@@ -345,7 +345,7 @@ def next_in_queue(core, i, now):
         _back_off(core, head, now)
 
 
-@outlined
+@compiled
 def acknowledge(core, frame, arrived, now):
     """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged; return which of these."""
     it = core.frames[frame]
@@ -376,7 +376,7 @@ def acknowledge(core, frame, arrived, now):
     return UNDECIDED
 
 
-@inlined
+@compiled
 def _acknowledgement_lost(core, sender, receiver, start):
     arc = arc_between(core, receiver, sender)
     if arc == NONE:
@@ -390,7 +390,7 @@ def _acknowledgement_lost(core, sender, receiver, start):
 # Outages
 
 
-@outlined
+@compiled
 def fall_silent(core, i, now):
     """Node ``i`` has failed: its queue is given up, and nothing of its transmissions disturbs anybody."""
     if core.csma:

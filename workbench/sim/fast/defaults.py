@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.compiled import compiled
 
 WAKES = False
 COUNTS_HOLDERS = True
@@ -20,7 +20,7 @@ def of(twin: ModuleType, name: str) -> Any:
     return getattr(twin, name) if hasattr(twin, name) else globals()[name]
 
 
-@inlined
+@compiled
 def has_room(core, state):
     """What nodes remember is made beforehand: an event cannot run out of it."""
     return True
@@ -36,21 +36,21 @@ def text(setup: Any, state: Any, number: int) -> str:
     raise IndexError(number)
 
 
-@inlined
+@compiled
 def start(core, state, i, now):
     """Nothing to begin with."""
 
 
-@inlined
+@compiled
 def subscribe(core, state, i, what, now):
     """Subscriptions are never sent."""
 
 
-@inlined
+@compiled
 def unsubscribe(core, state, i, what, now):
     """Nobody else knows of it."""
 
 
-@inlined
+@compiled
 def wake(core, state, i, now):
     """No timers."""

@@ -156,29 +156,11 @@ def _ended(core: Core, end_us: int) -> Core:
 def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
     """Load the machine code from disk, or compile it, which is announced: it takes a minute or so."""
     # Another process that compiles this twin is waited for, and what it leaves on disk is taken.
-    with (
-        Notice() as notice,
-        kept.loading(),
-        kept.alone(twin, partial(notice.show, _WAITING)),
-        _announce_compiling(loop, partial(notice.show, _COMPILING)),
-    ):
+    with Notice() as notice, kept.loading(), kept.alone(twin, partial(notice.show, _WAITING)):
+        if not kept.files(loop.stats.cache_path, loop.__qualname__):
+            notice.show(_COMPILING)
         loop(core, state, *needs, 0)
     kept.note(twin, loop.stats.cache_path, loop.__qualname__)
-
-
-def _announce_compiling(loop: Any, announce: Callable[[], None]) -> Any:
-    """Return a context in which ``announce`` is called when the loop is compiled, and not when it comes from disk."""
-    from numba.core import event
-
-    class OnCompiling(event.Listener):
-        def on_start(self, event: Any) -> None:
-            if event.data["dispatcher"] is loop:
-                announce()
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    return event.install_listener("numba:compile", OnCompiling())
 
 
 def _doubled(core: Core, rows: np.ndarray, free: int) -> np.ndarray:

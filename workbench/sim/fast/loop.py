@@ -74,7 +74,7 @@ from workbench.sim.fast.layout import (
     WAKE,
 )
 from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
-from workbench.sim.fast.reference import COMPILED_MODULES, by_reference, inlined, kept_on_disk, pasted
+from workbench.sim.fast.compiled import COMPILED_MODULES, by_reference, compiled, compiled_loop, hot
 
 _NUMBERS = (int, float, np.number)
 ENOUGH = NONE  # no array is too small
@@ -135,7 +135,7 @@ def _package(module: str) -> str:
     return module.partition(".")[0]
 
 
-@inlined
+@compiled
 def plan_wake(core, i, now):
     """Note when node ``i`` wants to be woken; what lies in the past is due now."""
     wake = core.next_wake[i]
@@ -153,7 +153,7 @@ def plan_wake(core, i, now):
             push(core, entry, max(wake, now), WAKE)
 
 
-@inlined
+@compiled
 def _fail(core, i, now):
     core.down[i] += 1
     if core.down[i] == 1:
@@ -163,7 +163,7 @@ def _fail(core, i, now):
         fall_silent(core, i, now)
 
 
-@inlined
+@compiled
 def _recover(core, i, now):
     core.down[i] -= 1
     if core.down[i] == 0:
@@ -172,7 +172,7 @@ def _recover(core, i, now):
         add_action(core, now, i, RECOVERED, 0, 0, NO_REASON)
 
 
-@inlined
+@compiled
 def _subscribe(core, i, now, what):
     it = core.subscriptions[what]
     it.is_open = 1
@@ -182,7 +182,7 @@ def _subscribe(core, i, now, what):
     add_action(core, now, i, SUBSCRIBED, it.number, it.expires_us, it.detail)
 
 
-@inlined
+@compiled
 def _take_reading_number(core, i, now, content):
     number = core.readings[i]
     core.readings[i] += 1
@@ -190,7 +190,7 @@ def _take_reading_number(core, i, now, content):
     return number
 
 
-@inlined
+@compiled
 def _tell_sent(core, frame, now):
     it = core.frames[frame]
     peer = NONE if it.receiver < 0 else core.addresses[it.receiver]
@@ -200,7 +200,7 @@ def _tell_sent(core, frame, now):
 # What is next, and is there room for it?
 
 
-@pasted
+@hot
 def _next_frame(core):
     """When the next frame or wake-up is due (NEVER if there is none), its bucket, and whether it is in the heap."""
     bucket, now, is_far = 0, NEVER, False
@@ -213,20 +213,20 @@ def _next_frame(core):
     return now, bucket, is_far
 
 
-@pasted
+@hot
 def _starts(core):
     """Whether there are nodes that have not begun."""
     return core.numbers[NEXT_START] < len(core.addresses)
 
 
-@pasted
+@hot
 def _acts(core, now):
     """Whether an action comes before what is due now."""
     action = core.numbers[NEXT_ACTION]
     return action < len(core.actions) and core.actions[action].time_us <= now
 
 
-@pasted
+@hot
 def _what_is_short(core, begins, acts, receive_needs, act_needs):
     """Which array is too small for all that may come of the next event; ENOUGH if none is."""
     numbers = core.numbers
@@ -254,7 +254,7 @@ def _what_is_short(core, begins, acts, receive_needs, act_needs):
 # A frame's end
 
 
-@pasted
+@hot
 def _arcs_of(core, frame, now):
     """The arcs (first, behind the last) that a frame goes over; a unicast frame without one is lost."""
     it = core.frames[frame]
@@ -269,7 +269,7 @@ def _arcs_of(core, frame, now):
     return arc, arc
 
 
-@pasted
+@hot
 def _arrives(core, arc, frame, now):
     """Whether a frame is heard over an arc; a row says why it is not."""
     reason = why_lost(core, arc, frame, now)
@@ -279,7 +279,7 @@ def _arrives(core, arc, frame, now):
     return reason == NO_REASON
 
 
-@pasted
+@hot
 def _after_frame(core, frame, heard, now):
     """Do what the radio does when a frame has been heard over so many arcs; return the outcome of a unicast."""
     it = core.frames[frame]
@@ -300,7 +300,7 @@ def _after_frame(core, frame, heard, now):
 def _make_begin(start: Callable, wakes: bool) -> Any:
     """A function for the next node that is to begin."""
 
-    @pasted
+    @hot
     def begin(core, state):
         i = core.numbers[NEXT_START]
         core.numbers[NEXT_START] = i + 1
@@ -314,7 +314,7 @@ def _make_begin(start: Callable, wakes: bool) -> Any:
 def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wakes: bool) -> Any:
     """A function for the next action of the workload."""
 
-    @pasted
+    @hot
     def ask(core, state, i, now, it):
         if it.kind == SUBSCRIBE:
             _subscribe(core, i, now, it.what)
@@ -331,7 +331,7 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
         if wakes:
             plan_wake(core, i, now)
 
-    @pasted
+    @hot
     def act(core, state):
         it = core.actions[core.numbers[NEXT_ACTION]]
         now, i = it.time_us, np.int64(it.index)
@@ -354,13 +354,13 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
     """Return a function that reports the outcome of a unicast frame to its sender, if the twin wants to know."""
     if sent is None:
 
-        @pasted
+        @hot
         def no_report(core, state, frame, ok, now):
             """The twin ignores outcomes."""
 
         return no_report
 
-    @pasted
+    @hot
     def report(core, state, frame, ok, now):
         it = core.frames[frame]
         i = np.int64(it.sender)
@@ -374,7 +374,7 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
     """A function for the end of a frame: it is heard, or lost, by all that it goes to."""
 
-    @pasted
+    @hot
     def end_frame(core, state, frame, now):
         it = core.frames[frame]
         i = it.sender
@@ -408,7 +408,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
 def _make_check(report: Callable) -> Any:
     """Return a function for the end of a back-off."""
 
-    @pasted
+    @hot
     def check(core, state, frame, now):
         if check_channel(core, frame, now):
             if core.frames[frame].receiver != BROADCAST:
@@ -421,7 +421,7 @@ def _make_check(report: Callable) -> Any:
 def _make_wake_up(wake: Callable) -> Any:
     """A function for a wake-up: the node's timers, if it is still to be woken now."""
 
-    @pasted
+    @hot
     def wake_up(core, state, entry, now):
         """False if the node asks to be woken in the past, which would never end."""
         i = np.int64(core.frames[entry].sender)
@@ -507,4 +507,4 @@ def make_loop(
     # numba's index of what is on disk is a file for each name. One file for all twins could not be read where a twin's
     # own package is not at hand, nor after a twin's state has moved to another module.
     made.__qualname__ = name
-    return kept_on_disk(made)
+    return compiled_loop(made)

@@ -7,10 +7,10 @@ is the same.
 from workbench.attributes.model import EQ, EQ_ANY, GE, GT, IS, LE, LT, NE
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import tell_delivered, tell_held
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 
-@inlined
+@compiled
 def satisfies(value, operator, bound):
     """`attributes.satisfies` of integers."""
     return (
@@ -24,7 +24,7 @@ def satisfies(value, operator, bound):
     )
 
 
-@inlined
+@compiled
 def one_way_match(attributes, first, last, sample_first, sample_last):
     """`attributes.one_way_match` of rows first:last (a subscription) and sample_first:sample_last of ``attributes``."""
     for a in range(first, last):
@@ -39,7 +39,7 @@ def one_way_match(attributes, first, last, sample_first, sample_last):
     return True
 
 
-@outlined
+@compiled
 def deliver(core, now, i, peer, message):
     """Hand each sample of a publication to the open subscriptions of node ``i`` that it matches."""
     content = core.contents[core.messages[message].content]
@@ -54,7 +54,7 @@ def deliver(core, now, i, peer, message):
         index = subscription.next
 
 
-@inlined
+@compiled
 def hold(core, pairs, i, peer, message, event, hops, now):
     """Node ``i`` has a publication: tell so and deliver it; ``pairs[event, i].held`` says whether it ever held it."""
     pair = pairs[event, i]

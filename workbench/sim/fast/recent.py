@@ -11,7 +11,7 @@ Ordinals: where each id has a cell of its own anyway (a node and a publication, 
 import numpy as np
 
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import hot, inlined
+from workbench.sim.fast.compiled import compiled, hot
 
 RING = np.dtype([("count", np.int32), ("oldest", np.int32)], align=True)
 
@@ -28,7 +28,7 @@ def find_newest_first(ids, ring, id):
     return NONE
 
 
-@inlined
+@compiled
 def note(ids, ring, id):
     """Remember an id that is not there, in place of the oldest if there is no more room; returns its index."""
     if ring.count < len(ids):
@@ -41,7 +41,7 @@ def note(ids, ring, id):
     return index
 
 
-@inlined
+@compiled
 def is_recent(ordinal, taken, most):
     """Whether an id is among the last ``most`` of the ``taken`` ids."""
     return ordinal > 0 and taken - ordinal < most

@@ -18,7 +18,7 @@ Each function takes the record of a list, and the array of its rows; of a matrix
 import numpy as np
 
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.compiled import compiled
 
 LIST = np.dtype([("first", np.int32), ("last", np.int32), ("count", np.int32)], align=True)
 NO_ROWS = (NONE, NONE, 0)  # a list's fill, see `fields.Array`
@@ -26,7 +26,7 @@ NO_ROWS = (NONE, NONE, 0)  # a list's fill, see `fields.Array`
 # Pools
 
 
-@inlined
+@compiled
 def take_free(rows, numbers, free):
     """Take a row from a pool."""
     row = numbers[free]
@@ -35,7 +35,7 @@ def take_free(rows, numbers, free):
     return row
 
 
-@inlined
+@compiled
 def give_back(rows, numbers, free, row):
     """A row of a pool is free again, and the next to be taken."""
     rows[row].next = numbers[free]
@@ -46,7 +46,7 @@ def give_back(rows, numbers, free, row):
 # Lists that are linked both ways
 
 
-@inlined
+@compiled
 def append(of, rows, row):
     """Add a row at the end of a list."""
     rows[row].next = NONE
@@ -59,7 +59,7 @@ def append(of, rows, row):
     of.count += 1
 
 
-@inlined
+@compiled
 def remove(of, rows, row):
     """Take a row out of a list; it keeps its own links, from which one may go on."""
     it = rows[row]
@@ -77,7 +77,7 @@ def remove(of, rows, row):
 # Lists that are linked one way
 
 
-@inlined
+@compiled
 def clear(of):
     """Make a list empty, whatever becomes of its rows."""
     of.first = NONE
@@ -85,7 +85,7 @@ def clear(of):
     of.count = 0
 
 
-@inlined
+@compiled
 def append_behind(of, rows, before, row):
     """Add a row to a list, behind the row ``before`` (NONE: as the first; ``of.last``: as the last)."""
     if before == NONE:
@@ -99,7 +99,7 @@ def append_behind(of, rows, before, row):
     of.count += 1
 
 
-@inlined
+@compiled
 def remove_behind(of, rows, before, row):
     """Take a row out of a list, where it stands behind ``before`` (NONE: first); returns the row behind it."""
     behind = rows[row].next

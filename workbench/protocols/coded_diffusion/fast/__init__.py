@@ -48,7 +48,7 @@ from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FORWARDED, NO_REASON, NONE
 from workbench.sim.fast.matching import hold
 from workbench.sim.fast.record import add_row, drop, tell, tell_originated
-from workbench.sim.fast.reference import hot, inlined, outlined
+from workbench.sim.fast.compiled import compiled, hot
 from workbench.sim.fast.rows import append, give_back, remove, take_free
 
 __all__ = [
@@ -69,7 +69,7 @@ WAKES = True
 _MOST_HOPS = wire.U16 - 1
 
 
-@inlined
+@compiled
 def has_room(core, state):
     """Whether each node that hears a frame may begin a generation."""
     return state.numbers[FREE_GENERATIONS] >= state.most_new
@@ -78,10 +78,10 @@ def has_room(core, state):
 # What is known
 
 for _rule in (is_full, is_quiet):
-    inlined(_rule)
+    compiled(_rule)
 
 
-@inlined
+@compiled
 def _know(state, i, event, now):
     """Node ``i`` has heard of an event now, or sent it."""
     pair, node = state.pairs[event, i], state.nodes[i]
@@ -111,13 +111,13 @@ def _is_over(core, state, i, origin, event, now):
     return True
 
 
-@inlined
+@compiled
 def _is_full(state, i, matrices):
     node = state.nodes[i]
     return is_full(node.known, state.max_known, node.generations.count + matrices, state.max_events)
 
 
-@inlined
+@compiled
 def _can_know_another(core, state, i, matrices, now):
     """Whether another event can be known, with so many matrices; what has long been quiet makes room for it."""
     if matrices:
@@ -127,7 +127,7 @@ def _can_know_another(core, state, i, matrices, now):
     return not _is_full(state, i, matrices)
 
 
-@outlined
+@compiled
 def _make_room(core, state, i):
     """Where another matrix has no room, forget the oldest event that is kept for neighbors alone."""
     node = state.nodes[i]
@@ -142,7 +142,7 @@ def _make_room(core, state, i):
         generation = it.next
 
 
-@outlined
+@compiled
 def _forget_the_quiet(core, state, i, now):
     node = state.nodes[i]
     generation = node.generations.first
@@ -174,7 +174,7 @@ def _forget_the_quiet(core, state, i, now):
     node.all_known_until_us = oldest_us + state.forget_after_us
 
 
-@inlined
+@compiled
 def _tell_expired(core, state, i, event, now):
     if core.traces:
         it = state.events[event]
@@ -186,7 +186,7 @@ def _tell_expired(core, state, i, event, now):
 # Generations
 
 
-@inlined
+@compiled
 def _begin(state, i, event):
     """A generation without packets, the youngest of node ``i``."""
     generation = take_free(state.generations, state.numbers, FREE_GENERATION)
@@ -207,7 +207,7 @@ def _begin(state, i, event):
     return generation
 
 
-@inlined
+@compiled
 def _forget(core, state, i, event):
     """Give up what node ``i`` has of an event; nothing to do if it has nothing."""
     generation = state.pairs[event, i].generation
@@ -218,7 +218,7 @@ def _forget(core, state, i, event):
         _plan_wake(core, state, i)
 
 
-@inlined
+@compiled
 def _plan_wake(core, state, i):
     earliest_us = NONE
     generation = state.nodes[i].generations.first
@@ -232,7 +232,7 @@ def _plan_wake(core, state, i):
     core.next_wake[i] = earliest_us
 
 
-@inlined
+@compiled
 def _plan_sending(core, state, i, generation, now):
     it = state.generations[generation]
     if it.has_sent and not state.rearm:
@@ -242,7 +242,7 @@ def _plan_sending(core, state, i, generation, now):
         it.send_us = now + state.collecting_us
 
 
-@inlined
+@compiled
 def _plan_answer(state, generation, now):
     it = state.generations[generation]
     if it.send_us == NONE:
@@ -250,7 +250,7 @@ def _plan_answer(state, generation, now):
         it.due_us = max(it.due_us, it.send_us)
 
 
-@inlined
+@compiled
 def _allow_request(core, state, i, generation, now):
     """Allow one more request after the last: a neighbor sends, and its next packet is likely to be innovative."""
     it = state.generations[generation]
@@ -261,7 +261,7 @@ def _allow_request(core, state, i, generation, now):
             _plan_wake(core, state, i)
 
 
-@inlined
+@compiled
 def _plan_forgetting(core, state, i, generation, now):
     """A decoded event is kept for neighbors that ask, or until a timer that runs has fired."""
     it = state.generations[generation]
@@ -276,7 +276,7 @@ def _plan_forgetting(core, state, i, generation, now):
 # Packets
 
 
-@inlined
+@compiled
 def _make_packet(core, state, event):
     """A coded packet of an event whose encoding vector is still to be written."""
     it = state.events[event]
@@ -286,7 +286,7 @@ def _make_packet(core, state, event):
     return message
 
 
-@inlined
+@compiled
 def _tell_forwarded(core, state, i, peer, event, count, now):
     if core.traces:
         it = state.events[event]
@@ -294,7 +294,7 @@ def _tell_forwarded(core, state, i, peer, event, count, now):
         add_row(core, now, i, FORWARDED, peer, CODED_MESSAGE, it.origin, it.sequence, 0, 0, detail)
 
 
-@outlined
+@compiled
 def _send_combinations(core, state, i, generation, count, now):
     """Broadcast combinations of what has come of an event."""
     it = state.generations[generation]
@@ -306,7 +306,7 @@ def _send_combinations(core, state, i, generation, count, now):
         let_go(core, message)
 
 
-@inlined
+@compiled
 def _receive_event(core, state, i, sender, message, event, now):
     peer = core.addresses[sender]
     if _is_over(core, state, i, core.messages[message].origin, event, now):
@@ -372,7 +372,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
     _plan_wake(core, state, i)
 
 
-@inlined
+@compiled
 def _receive_request(core, state, i, sender, message, rank, event, now):
     generation = state.pairs[event, i].generation
     if generation == NO_GENERATION:
@@ -389,7 +389,7 @@ def _receive_request(core, state, i, sender, message, rank, event, now):
 # What the loop calls
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Broadcast an event."""
     event = state.numbers[PUBLISHED]
@@ -419,7 +419,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):
         _receive_request(core, state, i, sender, message, word, event, now)
 
 
-@inlined
+@compiled
 def _send_planned(core, state, i, generation, now):
     it = state.generations[generation]
     it.send_us = NONE
@@ -434,7 +434,7 @@ def _send_planned(core, state, i, generation, now):
     _tell_forwarded(core, state, i, NONE, it.event, count, now)
 
 
-@inlined
+@compiled
 def _request(core, state, i, generation, now):
     """Ask for more packets: the neighbor that sent the last innovative one, and then all of them."""
     it = state.generations[generation]
@@ -453,7 +453,7 @@ def _request(core, state, i, generation, now):
     it.peer = NONE
 
 
-@inlined
+@compiled
 def wake(core, state, i, now):
     """Send for the events whose collecting time is over, ask for more of others, forget those that were kept."""
     generation = state.nodes[i].generations.first

@@ -45,7 +45,7 @@ from workbench.protocols.diffusion.fast.state import (
 )
 from workbench.sim.fast.layout import NO_REASON, NONE, TTL
 from workbench.sim.fast.record import add_row, drop
-from workbench.sim.fast.reference import hot, inlined
+from workbench.sim.fast.compiled import compiled, hot
 
 __all__ = [
     "EVENTS",
@@ -64,7 +64,7 @@ WAKES = True
 COUNTS_HOLDERS = False
 
 
-@inlined
+@compiled
 def has_room(core, state):
     """Whether the pools have what an event may take."""
     numbers, room = state.numbers, state.room
@@ -76,7 +76,7 @@ def has_room(core, state):
     )
 
 
-@inlined
+@compiled
 def start(core, state, i, now):
     """Node ``i`` knows from the start which neighbors it cannot talk with."""
     if core.kept[BLACKLISTED]:
@@ -85,19 +85,19 @@ def start(core, state, i, now):
             add_row(core, now, i, BLACKLISTED, peer, 0, NONE, 0, 0, 1, NO_REASON)
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Offer a sample."""
     offer(core, state, i, content, number, now)
 
 
-@inlined
+@compiled
 def subscribe(core, state, i, what, now):
     """Ask the network for data that matches."""
     begin_subscription(core, state, i, what, now)
 
 
-@inlined
+@compiled
 def unsubscribe(core, state, i, what, now):
     """End a subscription."""
     end_subscription(core, state, i, what, now)
@@ -121,14 +121,14 @@ def receive(core, state, i, sender, message, word, broadcast, now):
         receive_reinforcement(core, state, i, sender, message, word, now)
 
 
-@inlined
+@compiled
 def sent(core, state, i, receiver, message, word, ok, now):
     """Plan to send data again that the radio has given up; ``word`` is its ttl."""
     if not ok:
         plan_to_send_again(core, state, i, receiver, message, word, now)
 
 
-@inlined
+@compiled
 def wake(core, state, i, now):
     """Do what is due: refresh interests, end subscriptions, send frames again, match or drop samples that wait."""
     refresh(core, state, i, now)

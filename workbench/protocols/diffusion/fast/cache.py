@@ -19,10 +19,10 @@ from workbench.protocols.diffusion.rules import FOREVER_US, is_path_of_round, is
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim.fast.layout import NO_REASON, NONE
 from workbench.sim.fast.record import add_row
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 for _rule in (is_path_of_round, is_stale, replaced):
-    inlined(_rule)
+    compiled(_rule)
 
 # A sink has no gradients: neighbor, number, whether it is reinforced.
 NO_HEAD = (np.int64(NONE), np.int64(0), np.int64(0))
@@ -30,7 +30,7 @@ NO_HEAD = (np.int64(NONE), np.int64(0), np.int64(0))
 BEFORE_ROUND, EXPIRED_BY, SET_UP_TO = range(3)
 
 
-@outlined
+@compiled
 def find(state, i, constraints):
     """Node ``i``'s entry with these constraints, or NONE."""
     for place in range(state.nodes[i].entries):
@@ -40,7 +40,7 @@ def find(state, i, constraints):
     return NONE
 
 
-@outlined
+@compiled
 def new_entry(core, state, now, i, number, sink, sequence):
     """A new entry for a list, in place of the oldest if the cache is full."""
     state.nodes[i].is_evicting = state.nodes[i].entries >= state.max_interests
@@ -66,7 +66,7 @@ def new_entry(core, state, now, i, number, sink, sequence):
     return entry
 
 
-@inlined
+@compiled
 def take_out(state, i, place):
     """Take the entry at a place out of node ``i``'s cache."""
     state.entries[state.order[i, place]].is_used = 0
@@ -75,7 +75,7 @@ def take_out(state, i, place):
         state.order[i, later] = state.order[i, later + 1]
 
 
-@outlined
+@compiled
 def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, reason):
     """Take gradients out of an entry: EXPIRED_BY the time bound, or a sink's SET_UP_TO interest ``bound``.
 
@@ -114,7 +114,7 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
     return count - kept
 
 
-@inlined
+@compiled
 def head_of(state, entry, sink):
     """Return (neighbor, number, whether it is reinforced) of a sink's first gradient, or NO_HEAD."""
     g = _first_of(state, entry, sink, state.entries[entry].gradients)
@@ -124,13 +124,13 @@ def head_of(state, entry, sink):
     return np.int64(it.neighbor), np.int64(_number(it)), np.int64(it.wave != NONE)
 
 
-@inlined
+@compiled
 def _number(gradient):
     """Return the number of a gradient's interest, or 0 if reinforcements alone have set it."""
     return max(gradient.sequence, 0)
 
 
-@outlined
+@compiled
 def tell_head(core, state, now, i, entry, sink, before):
     """Report a sink's first gradient if it is not what it was ``before``."""
     if not core.kept[HEAD_SET]:
@@ -141,7 +141,7 @@ def tell_head(core, state, now, i, entry, sink, before):
         add_row(core, now, i, HEAD_SET, peer, INTEREST_NAME, origin, head[1], 0, head[2], NO_REASON)
 
 
-@outlined
+@compiled
 def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
     """Set or renew the gradient towards the neighbor that sent an interest (wave NONE) or a reinforcement.
 
@@ -184,7 +184,7 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
         add_row(core, now, i, GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
 
 
-@inlined
+@compiled
 def _gradient(state, entry, sink, neighbor):
     for g in range(state.entries[entry].gradients):
         it = state.gradients[entry, g]
@@ -193,7 +193,7 @@ def _gradient(state, entry, sink, neighbor):
     return NONE
 
 
-@inlined
+@compiled
 def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
     """Append a gradient, in place of another if the list is full; its place, or NONE if it was not taken."""
     if state.entries[entry].gradients >= state.max_gradients:
@@ -217,7 +217,7 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
     return g
 
 
-@inlined
+@compiled
 def _first_of(state, entry, sink, count):
     """The first of the first ``count`` gradients that is a sink's, or ``count``."""
     for g in range(count):
@@ -226,7 +226,7 @@ def _first_of(state, entry, sink, count):
     return count
 
 
-@inlined
+@compiled
 def _to_front(state, entry, g):
     it = state.gradients[entry, g]
     expires_us, sequence, wave, round_ = it.expires_us, it.sequence, it.wave, it.round
@@ -238,7 +238,7 @@ def _to_front(state, entry, g):
     first.neighbor, first.sink, first.ttl = neighbor, sink, ttl
 
 
-@inlined
+@compiled
 def newest_wave(state, entry, sink):
     """The newest reinforcement of a sink among an entry's gradients, NONE if there is none."""
     newest = NONE
@@ -248,7 +248,7 @@ def newest_wave(state, entry, sink):
     return newest
 
 
-@inlined
+@compiled
 def is_past(state, entry, sink, round_):
     """Whether a sink's interest has come in a newer round than this one."""
     found = False
@@ -258,21 +258,21 @@ def is_past(state, entry, sink, round_):
     return found
 
 
-@inlined
+@compiled
 def has_sink(state, entry, sink):
     """Whether an entry has a gradient towards a sink."""
     count = state.entries[entry].gradients
     return _first_of(state, entry, sink, count) < count
 
 
-@outlined
+@compiled
 def clean(core, state, now, i):
     """Drop what has expired."""
     if now >= state.nodes[i].first_expiry_us:
         _clean(core, state, now, i)
 
 
-@outlined
+@compiled
 def _clean(core, state, now, i):
     first_us = FOREVER_US
     place = 0
@@ -290,7 +290,7 @@ def _clean(core, state, now, i):
     state.nodes[i].first_expiry_us = first_us
 
 
-@inlined
+@compiled
 def tell_removed(core, state, now, i, gradient, reason):
     """Report that a gradient is gone."""
     if core.kept[GRADIENT_REMOVED]:
@@ -299,7 +299,7 @@ def tell_removed(core, state, now, i, gradient, reason):
         add_row(core, now, i, GRADIENT_REMOVED, peer, INTEREST_NAME, sink, sequence, 0, 0, reason)
 
 
-@inlined
+@compiled
 def tell_interest_removed(core, state, now, i, entry, reason):
     """An entry is gone."""
     if core.kept[INTEREST_REMOVED]:

@@ -17,15 +17,15 @@ from workbench.sim.fast.air import hold_message, let_go, send
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import NONE, TTL
 from workbench.sim.fast.record import drop, tell_forwarded
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 for _rule in (has_circled, is_better_hop, may_retry):
-    inlined(_rule)
+    compiled(_rule)
 
 WORD_BITS = 64
 
 
-@outlined
+@compiled
 def send_on(core, state, i, sender, message, ttl, seen, now):
     """Send data towards the sinks that neither other copies nor this node has served; False if there are none."""
     others = _listed(state, message)
@@ -61,7 +61,7 @@ def send_on(core, state, i, sender, message, ttl, seen, now):
     return True
 
 
-@inlined
+@compiled
 def _listed(state, message):
     """Put the sinks that a message lists in ``served_else``; return how many."""
     count = 0
@@ -70,7 +70,7 @@ def _listed(state, message):
     return count
 
 
-@inlined
+@compiled
 def _add_served(state, i, seen, count):
     """Add the sinks that node ``i`` has sent a message towards to the first ``count`` of ``served_else``."""
     for place in range(state.nodes[i].served_sinks):
@@ -79,7 +79,7 @@ def _add_served(state, i, seen, count):
     return count
 
 
-@inlined
+@compiled
 def _goes_to_served(state, i, seen, paths):
     """Return whether one of the first ``paths`` is for a sink that node ``i`` has sent a message towards."""
     for place in range(state.nodes[i].served_sinks):
@@ -90,13 +90,13 @@ def _goes_to_served(state, i, seen, paths):
     return False
 
 
-@inlined
+@compiled
 def _is_served(state, i, seen, place):
     """Return whether a node has sent a message towards the sink with this bit."""
     return (state.served[i, seen, place // WORD_BITS] >> np.uint64(place % WORD_BITS)) & np.uint64(1) != 0
 
 
-@inlined
+@compiled
 def _insert(values, count, value):
     """Insert a value in the first ``count``, which are sorted, unless it is there; return how many there are now."""
     place = count
@@ -110,7 +110,7 @@ def _insert(values, count, value):
     return count + 1
 
 
-@inlined
+@compiled
 def _wants(state, i, number):
     first = state.own_first[i]
     found = False
@@ -119,7 +119,7 @@ def _wants(state, i, number):
     return found
 
 
-@inlined
+@compiled
 def _skip(state, i, message, others):
     """Mark the sinks that get no copy."""
     stamp = state.numbers[STAMP] + 1
@@ -131,7 +131,7 @@ def _skip(state, i, message, others):
     state.numbers[SKIPPED] = stamp
 
 
-@outlined
+@compiled
 def _find_paths(core, state, i, sender, message, others, now):
     """Find the copies that a message needs, but for the first ``others`` of ``served_else``; return how many."""
     _skip(state, i, message, others)
@@ -144,7 +144,7 @@ def _find_paths(core, state, i, sender, message, others, now):
     return paths
 
 
-@inlined
+@compiled
 def _without(state, paths, others):
     """Take out of the first ``paths`` those for the first ``others`` of ``served_else``; return how many are left."""
     left = 0
@@ -155,7 +155,7 @@ def _without(state, paths, others):
     return left
 
 
-@outlined
+@compiled
 def _add_paths(state, entry, now, not_to, most, paths, near):
     """Add the copies that an entry wants to the first ``paths``; return how many paths and near neighbors there are."""
     stamp = state.numbers[STAMP] + 1
@@ -193,7 +193,7 @@ def _add_paths(state, entry, now, not_to, most, paths, near):
     return paths, near
 
 
-@outlined
+@compiled
 def _add_detours(state, entry, now, not_to, failed, paths):
     """Add a path for each sink of an entry, to its first gradient but to ``failed``, else that one; return how many."""
     skipped, first = state.numbers[SKIPPED], paths
@@ -218,7 +218,7 @@ def _add_detours(state, entry, now, not_to, failed, paths):
     return paths
 
 
-@outlined
+@compiled
 def _share(state, paths):
     """Give each path to a neighbor, as few of them as are near enough, those of rank 0 first.
 
@@ -260,7 +260,7 @@ def _share(state, paths):
     return ways, left
 
 
-@inlined
+@compiled
 def _is_near(state, path, neighbor):
     found = False
     for place in range(path.first, path.last):
@@ -268,7 +268,7 @@ def _is_near(state, path, neighbor):
     return found
 
 
-@outlined
+@compiled
 def _send_copies(core, state, i, message, ttl, paths, ways, others, now):
     """Send each neighbor a copy, which lists the sinks of all other ways and the first ``others`` of served_else."""
     if ways == 1 and others == 0:
@@ -302,7 +302,7 @@ def _send_copies(core, state, i, message, ttl, paths, ways, others, now):
         let_go(core, copy)
 
 
-@inlined
+@compiled
 def _is_on_way(state, paths, way, sink):
     found = False
     for path in range(paths):
@@ -310,7 +310,7 @@ def _is_on_way(state, paths, way, sink):
     return found
 
 
-@inlined
+@compiled
 def _is_among(values, count, value):
     found = False
     for k in range(count):
@@ -318,7 +318,7 @@ def _is_among(values, count, value):
     return found
 
 
-@inlined
+@compiled
 def _note_served(state, i, seen, sink):
     """Note that data was sent towards a sink."""
     node = state.nodes[i]
@@ -339,7 +339,7 @@ def _note_served(state, i, seen, sink):
     state.served[i, seen, place // WORD_BITS] |= np.uint64(1) << np.uint64(place % WORD_BITS)
 
 
-@inlined
+@compiled
 def _has_gradients(state, i, sink):
     for place in range(state.nodes[i].entries):
         entry = state.order[i, place]
@@ -352,7 +352,7 @@ def _has_gradients(state, i, sink):
 # What the radio has given up
 
 
-@outlined
+@compiled
 def plan_to_send_again(core, state, i, failed, message, ttl, now):
     """Plan to send data again that a neighbor did not acknowledge."""
     if core.messages[message].name != DATA_NAME:
@@ -377,7 +377,7 @@ def plan_to_send_again(core, state, i, failed, message, ttl, now):
     plan_wake_up(core, state, i)
 
 
-@outlined
+@compiled
 def send_waiting(core, state, i, now):
     """Send the frames again whose time has come."""
     place = 0
@@ -394,7 +394,7 @@ def send_waiting(core, state, i, now):
         let_go(core, message)
 
 
-@outlined
+@compiled
 def _send_again(core, state, i, failed, not_to, message, ttl, now):
     clean(core, state, now, i)
     others = _listed(state, message)

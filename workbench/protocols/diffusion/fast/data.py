@@ -30,15 +30,15 @@ from workbench.sim.fast.air import let_go
 from workbench.sim.fast.layout import DROPPED, DUPLICATE, NONE
 from workbench.sim.fast.matching import one_way_match
 from workbench.sim.fast.record import add_row, drop, tell_delivered, tell_held, tell_originated
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 for _rule in (hops_taken, may_reinforce):
-    inlined(_rule)
+    compiled(_rule)
 
 # Samples
 
 
-@outlined
+@compiled
 def offer(core, state, i, content, number, now):
     """A sample to be sent as soon as an interest matches; the oldest goes if too many wait."""
     drop_old_samples(core, state, i, now)
@@ -55,7 +55,7 @@ def offer(core, state, i, content, number, now):
         plan_wake_up(core, state, i)
 
 
-@outlined
+@compiled
 def drop_old_samples(core, state, i, now):
     """Samples that have waited for longer than their lifetime are too old for whoever asks now."""
     first = state.samples_first[i]
@@ -66,7 +66,7 @@ def drop_old_samples(core, state, i, now):
         _drop_samples(core, state, i, count, EXPIRED, now)
 
 
-@inlined
+@compiled
 def _drop_samples(core, state, i, count, reason, now):
     """The oldest samples go. One that nobody wanted in time has no message yet, hence no number."""
     for _ in range(count):
@@ -80,7 +80,7 @@ def _drop_samples(core, state, i, count, reason, now):
         state.samples[place] = state.samples[place + count]
 
 
-@outlined
+@compiled
 def send_samples(core, state, i, now):
     """Send the samples that some interest wants, as many as fit in one message; the rest keep waiting."""
     clean(core, state, now, i)
@@ -101,7 +101,7 @@ def send_samples(core, state, i, now):
         first = last
 
 
-@inlined
+@compiled
 def _take_wanted(state, i):
     """Move the samples that some interest wants to ``wanted``; returns how many."""
     node = state.nodes[i]
@@ -119,7 +119,7 @@ def _take_wanted(state, i):
     return wanted
 
 
-@inlined
+@compiled
 def _is_wanted(state, i, number):
     first = state.own_first[i]
     for place in range(first, first + state.nodes[i].own_interests):
@@ -131,7 +131,7 @@ def _is_wanted(state, i, number):
     return found
 
 
-@inlined
+@compiled
 def _aggregate(state, first, wanted):
     """(last, list): the samples first:last fit in one message, and its attributes."""
     number = state.wanted[first].list
@@ -157,7 +157,7 @@ def _aggregate(state, first, wanted):
 # On its way
 
 
-@outlined
+@compiled
 def receive_data(core, state, i, sender, message, ttl, now):
     """Data from a neighbor: on it goes, unless what it is for has been served."""
     clean(core, state, now, i)
@@ -174,7 +174,7 @@ def receive_data(core, state, i, sender, message, ttl, now):
         drop(core, now, i, core.addresses[sender], message, DUPLICATE)
 
 
-@outlined
+@compiled
 def _route(core, state, i, sender, message, ttl, seen, now):
     """Filters, own interests, interest cache: where new data goes; ``sender`` is NONE for the node's own."""
     number = core.messages[message].content
@@ -218,7 +218,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
         let_go(core, message)
 
 
-@outlined
+@compiled
 def _deliver(core, state, i, own, sender, message, now):
     """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
     number = core.messages[message].content
@@ -242,7 +242,7 @@ def _deliver(core, state, i, own, sender, message, now):
         reinforce(core, state, i, own, place, now)
 
 
-@inlined
+@compiled
 def _hand_over(core, state, i, what, peer, message, number, now):
     constraints = state.lists[state.subscription_lists[what]]
     is_aggregate = state.interest_fields[message].is_aggregate

@@ -19,7 +19,7 @@ from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.matching import one_way_match
 from workbench.sim.fast.record import add_row
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 _KINDS = (
     "suppress_unchanged",
@@ -78,7 +78,7 @@ def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
     return table
 
 
-@outlined
+@compiled
 def filtered(core, state, now, i, message, origin):
     """The list of a message's attributes after all filters of node ``i`` that want them, or NONE if nothing is left."""
     it = core.messages[message]
@@ -114,7 +114,7 @@ def filtered(core, state, now, i, message, origin):
     return interned(state, start)
 
 
-@inlined
+@compiled
 def _carries_any(state, i):
     found = False
     for f in range(len(state.filters)):
@@ -122,7 +122,7 @@ def _carries_any(state, i):
     return found
 
 
-@outlined
+@compiled
 def _filtered_part(core, state, now, i, message, origin, number):
     name = core.messages[message].name
     for f in range(len(state.filters)):
@@ -139,7 +139,7 @@ def _filtered_part(core, state, now, i, message, origin, number):
     return number
 
 
-@inlined
+@compiled
 def _wants(state, f, name, number):
     match, it = state.lists[state.filters[f].match], state.lists[number]
     if name == DATA_NAME:
@@ -154,7 +154,7 @@ def _wants(state, f, name, number):
     return True
 
 
-@outlined
+@compiled
 def _decide(state, f, i, origin, number, now):
     """The list that a filter answers, or NONE to drop the message."""
     it = state.filters[f]
@@ -192,7 +192,7 @@ def _decide(state, f, i, origin, number, now):
     return _with_value(state, number, place, _summary(kind, window, min(row.count, it.window)))
 
 
-@inlined
+@compiled
 def _place_of_value(state, number, key):
     """The row of the first IS value of a key, or NONE."""
     it = state.lists[number]
@@ -202,7 +202,7 @@ def _place_of_value(state, number, key):
     return NONE
 
 
-@inlined
+@compiled
 def _with_value(state, number, place, value):
     """The list with another value in the row ``place``."""
     it = state.lists[number]
@@ -214,13 +214,13 @@ def _with_value(state, number, place, value):
     return interned(state, start)
 
 
-@inlined
+@compiled
 def _mean(total, count):
     """The mean of integers, rounded to the nearest (half up)."""
     return (2 * total + count) // (2 * count)
 
 
-@inlined
+@compiled
 def _summary(kind, window, count):
     total, low, high = np.int64(0), window[0], window[0]
     for k in range(count):
@@ -232,7 +232,7 @@ def _summary(kind, window, count):
     return np.int64(low if kind == _RUNNING_MINIMUM else high)
 
 
-@inlined
+@compiled
 def _average(state, f, i, origin, number, place, value, now):
     all_ = state.averages[f, i]
     memory, is_new = _memory(state, f, i, origin)
@@ -256,7 +256,7 @@ def _average(state, f, i, origin, number, place, value, now):
     return _with_value(state, number, place, mean)
 
 
-@outlined
+@compiled
 def _memory(state, f, i, origin):
     """(the row in which filter ``f`` on node ``i`` remembers an origin, whether it is new)"""
     count = state.carries.shape[1]

@@ -32,16 +32,16 @@ from workbench.sim.fast.air import let_go, send
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import BROADCAST, DUPLICATE, NONE, TTL
 from workbench.sim.fast.record import add_row, drop, tell_forwarded
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import append_behind, clear, remove_behind
 
 for _rule in (next_round, is_stale, lasts_s):
-    inlined(_rule)
+    compiled(_rule)
 
 # The application's side
 
 
-@outlined
+@compiled
 def begin_subscription(core, state, i, what, now):
     """Ask the network: by an interest of its own, or by a new round of one with the same constraints."""
     number = state.subscription_lists[what]
@@ -56,7 +56,7 @@ def begin_subscription(core, state, i, what, now):
     plan_tick(core, state, i, now)
 
 
-@inlined
+@compiled
 def _own_interest(state, i, constraints):
     first = state.own_first[i]
     for place in range(first, first + state.nodes[i].own_interests):
@@ -66,7 +66,7 @@ def _own_interest(state, i, constraints):
     return NONE
 
 
-@inlined
+@compiled
 def _new_own_interest(state, i, number):
     own = state.own_first[i]
     while state.own_interests[own].is_used:
@@ -86,13 +86,13 @@ def _new_own_interest(state, i, number):
     return own
 
 
-@inlined
+@compiled
 def block_of(state, own):
     """The block of an own interest's data gradients."""
     return len(state.entries) + own
 
 
-@outlined
+@compiled
 def end_subscription(core, state, i, what, now):
     """End a subscription; with the last one of an interest the interest is cancelled in the whole network."""
     place = state.own_first[i]
@@ -110,7 +110,7 @@ def end_subscription(core, state, i, what, now):
     plan_wake_up(core, state, i)
 
 
-@inlined
+@compiled
 def _unlink(state, own, what):
     """Take a subscription out of an own interest; whether it was there."""
     subscriptions = state.own_interests[own].subscriptions
@@ -123,7 +123,7 @@ def _unlink(state, own, what):
     return True
 
 
-@inlined
+@compiled
 def _take_out_own(state, i, place):
     state.own_interests[state.own_order[place]].is_used = 0
     state.nodes[i].own_interests -= 1
@@ -134,7 +134,7 @@ def _take_out_own(state, i, place):
 # Time
 
 
-@outlined
+@compiled
 def refresh(core, state, i, now):
     """End subscriptions that have expired, and send the interests that are due again."""
     place = state.own_first[i]
@@ -159,7 +159,7 @@ def refresh(core, state, i, now):
         place += 1
 
 
-@outlined
+@compiled
 def plan_wake_up(core, state, i):
     """When the node wants to be woken: for its tick, a sample's end, a refresh, or the end of a subscription."""
     wake = state.nodes[i].tick_us
@@ -178,14 +178,14 @@ def plan_wake_up(core, state, i):
     core.next_wake[i] = wake
 
 
-@inlined
+@compiled
 def _earlier(one, other):
     if one == NONE or other == NONE:
         return max(one, other)
     return min(one, other)
 
 
-@inlined
+@compiled
 def plan_tick(core, state, i, now):
     """The cache has changed: samples that wait are matched again at the next tick."""
     node = state.nodes[i]
@@ -194,7 +194,7 @@ def plan_tick(core, state, i, now):
         plan_wake_up(core, state, i)
 
 
-@inlined
+@compiled
 def _begin_round(state, i, own):
     it = state.own_interests[own]
     it.round = next_round(it.round)
@@ -202,7 +202,7 @@ def _begin_round(state, i, own):
     forget_reinforcements(state, block_of(state, own), i)
 
 
-@outlined
+@compiled
 def _send_interest(core, state, i, own, now):
     """Flood an interest of the node's own: a new one, a longer one, or the next round."""
     it = state.own_interests[own]
@@ -214,7 +214,7 @@ def _send_interest(core, state, i, own, now):
     plan_wake_up(core, state, i)
 
 
-@outlined
+@compiled
 def _flood(core, state, i, own, now):
     """Send the present round of an own interest, and listen whether a neighbor passes it on; returns the message."""
     it = state.own_interests[own]
@@ -226,7 +226,7 @@ def _flood(core, state, i, own, now):
     return message
 
 
-@outlined
+@compiled
 def _hear_own(core, state, i, sequence, round_):
     """A neighbor passes on an interest of the node's own: the flood has left it."""
     first = state.own_first[i]
@@ -237,7 +237,7 @@ def _hear_own(core, state, i, sequence, round_):
             plan_wake_up(core, state, i)
 
 
-@outlined
+@compiled
 def expiration_s(core, state, own, now):
     """What a gradient may live: to the end of the longest subscription, or as long as one that is refreshed should."""
     ends_us = now
@@ -254,7 +254,7 @@ def expiration_s(core, state, own, now):
 # Frames
 
 
-@outlined
+@compiled
 def receive_interest(core, state, i, sender, message, ttl, now):
     """Cache a neighbor's interest, or cancel it, and pass it on."""
     clean(core, state, now, i)
@@ -301,7 +301,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
         let_go(core, message)
 
 
-@outlined
+@compiled
 def _cache_interest(core, state, i, sender, message, ttl, now):
     """Keep a new interest, or a known one's new round."""
     number = core.messages[message].content
@@ -325,7 +325,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
     plan_tick(core, state, i, now)
 
 
-@outlined
+@compiled
 def _cancel(core, state, i, message, now):
     """A sink has unsubscribed: its gradients go, and those by which it reinforced a part of the interest."""
     number, sequence = core.messages[message].content, core.messages[message].sequence
@@ -348,7 +348,7 @@ def _cancel(core, state, i, message, now):
             tell_interest_removed(core, state, now, i, entry, CANCELLED)
 
 
-@inlined
+@compiled
 def _tell_cached(core, state, now, i, peer, message):
     it = core.messages[message]
     round_ = state.interest_fields[message].round
@@ -356,7 +356,7 @@ def _tell_cached(core, state, now, i, peer, message):
     add_row(core, now, i, INTEREST_CACHED, peer, it.name, it.origin, it.sequence, 0, round_, detail)
 
 
-@inlined
+@compiled
 def detail_of(state, number):
     """The code of a list's text in the trace."""
     detail = state.lists[number].detail

@@ -8,11 +8,11 @@ from workbench.protocols.diffusion.fast.memory import FREE_MARK
 from workbench.protocols.diffusion.fast.names import DATA_GRADIENT_SET
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import tell
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import give_back, take_free
 
 
-@inlined
+@compiled
 def clear_data_gradients(state, block):
     """Forget all data gradients of a block."""
     for place in range(state.data_gradient_counts[block]):
@@ -20,7 +20,7 @@ def clear_data_gradients(state, block):
     state.data_gradient_counts[block] = 0
 
 
-@outlined
+@compiled
 def update_data_gradient(core, state, now, i, block, message, source, neighbor, number):
     """Note new data of a source from a neighbor; returns the place of the source's data gradient."""
     place = _of_source(state, block, source)
@@ -48,7 +48,7 @@ def update_data_gradient(core, state, now, i, block, message, source, neighbor, 
     return place
 
 
-@inlined
+@compiled
 def _of_source(state, block, source):
     for place in range(state.data_gradient_counts[block]):
         if state.data_gradients[block, place].source == source:
@@ -59,7 +59,7 @@ def _of_source(state, block, source):
 # Marks
 
 
-@inlined
+@compiled
 def is_reinforced_for(state, block, place, sink):
     """Whether a sink's reinforcement went along a data gradient."""
     mark = state.data_gradients[block, place].marks
@@ -70,7 +70,7 @@ def is_reinforced_for(state, block, place, sink):
     return False
 
 
-@inlined
+@compiled
 def has_room_for_sink(state, block, place):
     """Whether one more sink's reinforcement can be noted."""
     count, mark = 0, state.data_gradients[block, place].marks
@@ -80,7 +80,7 @@ def has_room_for_sink(state, block, place):
     return count < state.max_sinks
 
 
-@inlined
+@compiled
 def mark_reinforced(state, block, place, sink):
     """A sink's reinforcement goes along a data gradient."""
     mark = take_free(state.marks, state.numbers, FREE_MARK)
@@ -89,7 +89,7 @@ def mark_reinforced(state, block, place, sink):
     state.data_gradients[block, place].marks = mark
 
 
-@inlined
+@compiled
 def _forget_marks(state, block, place):
     mark = state.data_gradients[block, place].marks
     while mark != NONE:
@@ -99,7 +99,7 @@ def _forget_marks(state, block, place):
     state.data_gradients[block, place].marks = NONE
 
 
-@outlined
+@compiled
 def forget_reinforcements(state, block, sink):
     """A new round of a sink's interest begins: its paths are open again."""
     for place in range(state.data_gradient_counts[block]):

@@ -25,10 +25,10 @@ from workbench.protocols.diffusion.fast.paths import has_room_for_sink, is_reinf
 from workbench.sim.fast.air import let_go, send
 from workbench.sim.fast.layout import DUPLICATE, NO_REASON, NONE, TTL
 from workbench.sim.fast.record import drop, tell
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 
-@outlined
+@compiled
 def reinforce(core, state, i, own, place, now):
     """A sink sends a reinforcement of an own interest along one of its data gradients."""
     it = state.own_interests[own]
@@ -43,7 +43,7 @@ def reinforce(core, state, i, own, place, now):
     let_go(core, message)
 
 
-@outlined
+@compiled
 def receive_reinforcement(core, state, i, sender, message, ttl, now):
     """Prefer the neighbor that sent a reinforcement for its sink's data, and send it on to the sources."""
     clean(core, state, now, i)
@@ -90,7 +90,7 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
     plan_tick(core, state, i, now)
 
 
-@outlined
+@compiled
 def _add_paths(core, state, i, message, block, sender, same, count, now):
     """Add an interest's data gradients that lead to sources a reinforcement means to the first ``count`` paths.
 
@@ -117,7 +117,7 @@ def _add_paths(core, state, i, message, block, sender, same, count, now):
     return count
 
 
-@inlined
+@compiled
 def _leads_to(state, count, neighbor):
     found = False
     for k in range(count):

@@ -71,7 +71,7 @@ from workbench.protocols.dps.fast.state import (
 from workbench.protocols.dps.wire import SAK_REQUESTED
 from workbench.sim.fast.draws import stream_uniform
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import remove_behind
 
 __all__ = [
@@ -89,17 +89,17 @@ __all__ = [
 
 WAKES = True
 
-scout_after_us = inlined(rules.scout_after_us)
+scout_after_us = compiled(rules.scout_after_us)
 
 
-@inlined
+@compiled
 def has_room(core, state):
     """Whether the filters and needs that an event may make have room."""
     filters, rows = state.numbers[FILTERS] + state.most_new, state.numbers[NEEDS] + state.most_new
     return filters < len(state.filters) and rows < len(state.needs)
 
 
-@inlined
+@compiled
 def start(core, state, i, now):
     """Draw a mesh id, and when to ask neighbors for a link."""
     i = np.int64(i)
@@ -111,14 +111,14 @@ def start(core, state, i, now):
     _finish(core, state, i, now)
 
 
-@inlined
+@compiled
 def _finish(core, state, i, now):
     """Report what has changed, and plan when to wake up."""
     announce(core, state, i, now)
     _plan_wake(core, state, i)
 
 
-@outlined
+@compiled
 def _plan_wake(core, state, i):
     node = state.nodes[i]
     earliest_us = _earlier(_earlier(node.update_us, node.ids_us), node.next_end_us)
@@ -147,7 +147,7 @@ def _plan_wake(core, state, i):
     core.next_wake[i] = earliest_us
 
 
-@inlined
+@compiled
 def _earlier(one_us, other_us):
     if other_us == NONE:
         return one_us
@@ -157,7 +157,7 @@ def _earlier(one_us, other_us):
 # Own subscriptions
 
 
-@outlined
+@compiled
 def _change_own(core, state, i, what, asks, now):
     """A subscription of the node's own begins or ends: their sum is another, and every neighbor is told."""
     state.asks[what] = asks
@@ -179,7 +179,7 @@ def _change_own(core, state, i, what, asks, now):
     update(core, state, i, now)
 
 
-@inlined
+@compiled
 def subscribe(core, state, i, what, now):
     """Ask for what matches."""
     i = np.int64(i)
@@ -188,7 +188,7 @@ def subscribe(core, state, i, what, now):
     _finish(core, state, i, now)
 
 
-@inlined
+@compiled
 def unsubscribe(core, state, i, what, now):
     """Ask for it no longer, if the subscription has not ended already."""
     i = np.int64(i)
@@ -200,7 +200,7 @@ def unsubscribe(core, state, i, what, now):
 # Messages
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Publish a reading."""
     i = np.int64(i)
@@ -209,7 +209,7 @@ def publish(core, state, i, content, number, now):
         _plan_wake(core, state, i)
 
 
-@inlined
+@compiled
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's message; of a publication ``word`` has the hops before this one."""
     i, sender = np.int64(i), np.int64(sender)
@@ -230,7 +230,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):
     _finish(core, state, i, now)
 
 
-@inlined
+@compiled
 def sent(core, state, i, receiver, message, word, ok, now):
     """Send again what the radio has given up."""
     name, link = core.messages[message].name, link_of(state, i, np.int64(receiver))
@@ -248,7 +248,7 @@ def sent(core, state, i, receiver, message, word, ok, now):
 # Time
 
 
-@inlined
+@compiled
 def wake(core, state, i, now):
     """Do what is due: subscriptions that end, messages of links, links to ask for."""
     i = np.int64(i)
@@ -273,7 +273,7 @@ def wake(core, state, i, now):
     _finish(core, state, i, now)
 
 
-@inlined
+@compiled
 def _send_scout(core, state, i, now):
     """End the scout's link if it joins nothing, and ask the next neighbor."""
     node = state.nodes[i]
@@ -289,7 +289,7 @@ def _send_scout(core, state, i, now):
     node.scout_us = now + scout_after_us(node.recheck_s, stream_uniform(core, i))
 
 
-@inlined
+@compiled
 def _ask_neighbors(core, state, i, now):
     asked, before = state.nodes[i].asked, np.int64(NONE)
     link = np.int64(asked.first)

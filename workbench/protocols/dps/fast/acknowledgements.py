@@ -9,10 +9,10 @@ from workbench.protocols.dps.fast.state import ANSWER_MESSAGE
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.layout import NO_REASON, NONE
 from workbench.sim.fast.record import drop, tell, tell_forwarded
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 
-@outlined
+@compiled
 def acknowledge(core, state, i, peer, publication, now):
     """Answer a publication that was delivered here; without a ``peer`` it was published here."""
     it = state.publications[publication]
@@ -30,7 +30,7 @@ def acknowledge(core, state, i, peer, publication, now):
     let_go(core, message)
 
 
-@outlined
+@compiled
 def take_answer(core, state, i, link, message, now):
     """One from a neighbor: for a publication of this node's own, or to be passed on."""
     publication = np.int64(state.letters[message].publication)
@@ -49,14 +49,14 @@ def take_answer(core, state, i, link, message, now):
     tell_forwarded(core, now, i, peer, message, 1)
 
 
-@inlined
+@compiled
 def _is_expected(core, state, i, publication):
     """Whether it is one of those that this node published last."""
     it = state.publications[publication]
     return it.origin == core.addresses[i] and (it.sequence >> 32) >= core.readings[i] - state.max_history
 
 
-@inlined
+@compiled
 def _hand_over(core, state, i, peer, message, publication, now):
     if _is_expected(core, state, i, publication):
         tell(core, now, i, ACKNOWLEDGED, peer, message, 0, NO_REASON)

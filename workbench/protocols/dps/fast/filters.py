@@ -14,16 +14,11 @@ Cost
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from workbench.protocols.dps.bloom import DENSE_PERCENT, FUZZY_HASH_BITS, SPARSE_PERCENT, WORD, BitVector
-from workbench.sim.fast.agenda import trailing_zeros
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled, ones, trailing_zeros
 
 NEEDS_WORDS = FUZZY_HASH_BITS // WORD
 EMPTY = 0  # the number of the filter without bits, and of the needs without any
@@ -36,19 +31,6 @@ _FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
-
-
-@intrinsic
-def _ones(typing_context, word):
-    """How many bits of a uint64 are set."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
-
-
-ones: Any = _ones
 
 
 # Rows and their numbers
@@ -75,7 +57,7 @@ def table_of(hashes: np.ndarray, room: int) -> np.ndarray:
     return table
 
 
-@inlined
+@compiled
 def _hash(rows, row):
     found = _START
     for k in range(rows.shape[1]):
@@ -84,7 +66,7 @@ def _hash(rows, row):
     return found
 
 
-@inlined
+@compiled
 def _is_same(rows, one, other):
     same = True
     for k in range(rows.shape[1]):
@@ -92,7 +74,7 @@ def _is_same(rows, one, other):
     return same
 
 
-@inlined
+@compiled
 def _find(rows, hashes, table, row):
     """The number of what is in ``row``, which is free: of the row that has been there before, or its own."""
     wanted = _hash(rows, row)
@@ -108,7 +90,7 @@ def _find(rows, hashes, table, row):
     return np.int64(row)
 
 
-@outlined
+@compiled
 def keep_filter(state):
     """The number of the filter in the first free row."""
     row = state.numbers[FILTERS]
@@ -120,7 +102,7 @@ def keep_filter(state):
     return number
 
 
-@inlined
+@compiled
 def keep_needs(state):
     """The number of the needs in the first free row."""
     row = state.numbers[NEEDS]
@@ -131,7 +113,7 @@ def keep_needs(state):
     return number
 
 
-@inlined
+@compiled
 def ones_of(rows, row):
     """How many bits of a row are set."""
     count = np.int64(0)
@@ -143,7 +125,7 @@ def ones_of(rows, row):
 # Sums
 
 
-@inlined
+@compiled
 def clear_sum(state):
     """Begin a sum of no entries, in the first free rows."""
     row = state.numbers[FILTERS]
@@ -154,7 +136,7 @@ def clear_sum(state):
         state.needs[row, k] = _ALL
 
 
-@inlined
+@compiled
 def add_to_sum(state, interests, needs):
     """One entry more: filters are united, needs intersected."""
     row = state.numbers[FILTERS]
@@ -165,7 +147,7 @@ def add_to_sum(state, interests, needs):
         state.needs[row, k] &= state.needs[needs, k]
 
 
-@inlined
+@compiled
 def end_sum(state, entries):
     """All entries are in it; where there are none nothing is needed."""
     if entries == 0:
@@ -174,7 +156,7 @@ def end_sum(state, entries):
             state.needs[row, k] = _NOTHING
 
 
-@outlined
+@compiled
 def change_between(state, one, other):
     """The number of the filter of the bits in which two differ."""
     if one == other:
@@ -188,12 +170,12 @@ def change_between(state, one, other):
 # On the wire
 
 
-@inlined
+@compiled
 def _head_B(argument):
     return 1 + more_B(argument)
 
 
-@inlined
+@compiled
 def more_B(argument):
     """Bytes that CBOR takes for an unsigned integer beyond the first."""
     if argument < 24:
@@ -203,7 +185,7 @@ def more_B(argument):
     return 2 if argument < 0x10000 else 4
 
 
-@inlined
+@compiled
 def _runs_bits(state, row, complement):
     """Bits of the run lengths of a filter, or of its complement."""
     bits = np.int64(0)
@@ -222,7 +204,7 @@ def _runs_bits(state, row, complement):
     return bits
 
 
-@inlined
+@compiled
 def _encoded_B(state, row):
     """Bytes of `BitVector.encode`."""
     length = state.filters.shape[1] * WORD
@@ -244,17 +226,17 @@ def longest_B(length: int) -> int:
 # Routes
 
 
-@inlined
+@compiled
 def _smeared(word, by):
     return word | (word << np.uint64(by)) | (word >> np.uint64(WORD - by))
 
 
-@inlined
+@compiled
 def _lacks(state, needs, k, word):
     return (state.needs[needs, k] & ~word) != _NOTHING
 
 
-@outlined
+@compiled
 def routes(state, topics, interests, needs):
     """Whether a publication on ``topics`` (a row of ``topic_first``) may meet interests: `bloom.routes`."""
     folded = _NOTHING

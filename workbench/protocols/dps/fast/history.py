@@ -10,7 +10,7 @@ from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.fast.filters import ones
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import append, remove
 
 _ONE, _NOTHING = np.uint64(1), np.uint64(0)
@@ -18,17 +18,17 @@ _ORDER_BITS = 8  # In a row of ``ways``: hops, and below them how many neighbors
 _ORDER = (1 << _ORDER_BITS) - 1
 
 
-forget_us, is_noted = inlined(rules.forget_us), inlined(rules.is_noted)
-clears, clears_at = inlined(rules.clears), inlined(rules.clears_at)
+forget_us, is_noted = compiled(rules.forget_us), compiled(rules.is_noted)
+clears, clears_at = compiled(rules.clears), compiled(rules.clears_at)
 
 
-@inlined
+@compiled
 def _append(state, i, publication, now):
     state.pairs[publication, i].noted_us = now
     append(state.nodes[i].seen, state.pairs[:, i], publication)
 
 
-@inlined
+@compiled
 def _forget_first(state, i):
     seen = state.nodes[i].seen
     publication = np.int64(seen.first)
@@ -38,12 +38,12 @@ def _forget_first(state, i):
         state.came_from[publication, i, k] = _NOTHING
 
 
-@inlined
+@compiled
 def _is_over(state, i, publication, now):
     return forget_us(state.pairs[publication, i].noted_us, state.ttl_s, state.history_us) <= now
 
 
-@inlined
+@compiled
 def _make_room(state, i, now):
     node = state.nodes[i]
     node.since_cleared += 1
@@ -56,7 +56,7 @@ def _make_room(state, i, now):
         _forget_first(state, i)
 
 
-@inlined
+@compiled
 def _noted(state, i, publication):
     """How many neighbors it came from."""
     count = np.int64(0)
@@ -65,7 +65,7 @@ def _noted(state, i, publication):
     return count
 
 
-@inlined
+@compiled
 def note(state, i, publication, now):
     """A publication was here; whether it is known already."""
     pair = state.pairs[publication, i]
@@ -79,7 +79,7 @@ def note(state, i, publication, now):
     return False
 
 
-@inlined
+@compiled
 def note_neighbor(state, i, publication, link, hops):
     """It came from a neighbor, after so many hops."""
     place = link - state.link_first[i]
@@ -96,14 +96,14 @@ def note_neighbor(state, i, publication, link, hops):
     state.came_from[publication, i, place >> 6] |= _ONE << np.uint64(place & 63)
 
 
-@inlined
+@compiled
 def came_from(state, i, publication, link):
     """Whether a neighbor has sent this publication."""
     place = link - state.link_first[i]
     return (state.came_from[publication, i, place >> 6] >> np.uint64(place & 63)) & _ONE != _NOTHING
 
 
-@inlined
+@compiled
 def way_back(state, i, publication):
     """The neighbor that it came from with the fewest hops, the first of several; NONE if there is none."""
     best, fewest = np.int64(NONE), np.int64(0)

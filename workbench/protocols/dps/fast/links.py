@@ -61,16 +61,16 @@ from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNLINK, UNMUTE
 from workbench.sim.fast.draws import stream_below, stream_uniform
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.record import drop
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import remove
 
-is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
-opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
-has_restarted, has_lost_base = inlined(rules.has_restarted), inlined(rules.has_lost_base)
-tells_mute, is_settled = inlined(rules.tells_mute), inlined(rules.is_settled)
-loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
-ticks_when_heard = inlined(rules.ticks_when_heard)
-ask_muted_after_us, repeat_within_us = inlined(rules.ask_muted_after_us), inlined(rules.repeat_within_us)
+is_stale, is_duplicate, lacks_base = compiled(rules.is_stale), compiled(rules.is_duplicate), compiled(rules.lacks_base)
+opens_link, begins_anew = compiled(rules.opens_link), compiled(rules.has_begun_anew)
+has_restarted, has_lost_base = compiled(rules.has_restarted), compiled(rules.has_lost_base)
+tells_mute, is_settled = compiled(rules.tells_mute), compiled(rules.is_settled)
+loop_shown, after_tick = compiled(rules.loop_shown), compiled(rules.after_tick)
+ticks_when_heard = compiled(rules.ticks_when_heard)
+ask_muted_after_us, repeat_within_us = compiled(rules.ask_muted_after_us), compiled(rules.repeat_within_us)
 
 _INPUTS = len(Input)
 # What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
@@ -80,7 +80,7 @@ ACTIONS_LEFT_OUT = (Action.KEEP,)
 # The automaton, and its actions
 
 
-@outlined
+@compiled
 def come(core, state, i, link, what, now):
     """Something has come to a link: it changes its state and acts as the table says.
 
@@ -99,7 +99,7 @@ def come(core, state, i, link, what, now):
             _do(core, state, i, link, action, now)
 
 
-@outlined
+@compiled
 def _come_in_turn(core, state, i, link, what, now):
     """`come`, of NEEDED or CHANGED: these replace and update nothing, and numba has no function that calls itself."""
     entry = _enter(core, state, i, link, what, now)
@@ -107,7 +107,7 @@ def _come_in_turn(core, state, i, link, what, now):
         _do(core, state, i, link, state.actions[k], now)
 
 
-@inlined
+@compiled
 def _enter(core, state, i, link, what, now):
     """Change a link's state; returns the number of the table's entry."""
     before = np.int64(state.links[link].state)
@@ -118,7 +118,7 @@ def _enter(core, state, i, link, what, now):
     return entry
 
 
-@outlined
+@compiled
 def _do(core, state, i, link, action, now):
     """Do an action: those that send something or concern the node are here."""
     it = state.links[link]
@@ -158,7 +158,7 @@ def _do(core, state, i, link, action, now):
         _note(state, i, link, action)
 
 
-@inlined
+@compiled
 def _note(state, i, link, action):
     """Do an action that changes what is known of the neighbor."""
     it = state.links[link]
@@ -187,12 +187,12 @@ def _note(state, i, link, action):
         it.noted_revision = it.revision
 
 
-@inlined
+@compiled
 def _counts_muted(state, i):
     return state.count_muted and not state.nodes[i].is_crowded
 
 
-@inlined
+@compiled
 def _tell_changes(core, state, i, link, now):
     it = state.links[link]
     if it.pending:
@@ -201,7 +201,7 @@ def _tell_changes(core, state, i, link, now):
         send_subscription(core, state, i, link, now)
 
 
-@outlined
+@compiled
 def _to_replace(state, i, link):
     """The muted link that takes the place of one that has ended, NONE if none is there or needed."""
     ended = state.links[link]
@@ -220,7 +220,7 @@ def _to_replace(state, i, link):
     return chosen
 
 
-@inlined
+@compiled
 def _set_inbound(state, i, link, interests, needs):
     state.links[link].inbound = interests
     state.links[link].inbound_needs = needs
@@ -230,21 +230,21 @@ def _set_inbound(state, i, link, interests, needs):
 # What the node asks for
 
 
-@outlined
+@compiled
 def ask(core, state, i, link, now):
     """Ask a neighbor for a link; there is none."""
     add_link(state, i, link, 1)
     come(core, state, i, link, np.int64(ASKED), now)
 
 
-@outlined
+@compiled
 def end(core, state, i, link, now):
     """End a link; nothing is outstanding."""
     state.links[link].revision += 1
     come(core, state, i, link, np.int64(END), now)
 
 
-@outlined
+@compiled
 def update(core, state, i, now):
     """Tell every neighbor at once what has changed for it."""
     link = np.int64(state.nodes[i].links.first)
@@ -253,13 +253,13 @@ def update(core, state, i, now):
         link = np.int64(state.links[link].next)
 
 
-@inlined
+@compiled
 def _update_later(state, i, now):
     if state.nodes[i].update_us == NONE:
         state.nodes[i].update_us = now + state.nodes[i].learnt_after_us
 
 
-@inlined
+@compiled
 def _tell_ids_later(state, i, now):
     if state.nodes[i].ids_us == NONE:
         state.nodes[i].ids_us = now + state.nodes[i].ids_after_us
@@ -268,7 +268,7 @@ def _tell_ids_later(state, i, now):
 # Messages
 
 
-@outlined
+@compiled
 def take_subscription(core, state, i, link, message, now):
     """A SUB from a neighbor."""
     it = state.links[link]
@@ -294,7 +294,7 @@ def take_subscription(core, state, i, link, message, now):
     _go_on(core, state, i, link, now)
 
 
-@inlined
+@compiled
 def _take_unlink(core, state, i, link, message, now):
     it = state.links[link]
     if it.state == GONE:
@@ -305,7 +305,7 @@ def _take_unlink(core, state, i, link, message, now):
     come(core, state, i, link, np.int64(UNLINKED), now)
 
 
-@inlined
+@compiled
 def _has_begun_anew(core, state, i, link, message):
     it, revision = state.links[link], core.messages[message].sequence
     stays_muted = it.state == MUTED and shows_loop(state, i, link, message)
@@ -314,12 +314,12 @@ def _has_begun_anew(core, state, i, link, message):
     return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted, settled)
 
 
-@inlined
+@compiled
 def _sends_all(it):
     return it.pending == SUBSCRIPTION and not it.is_delta
 
 
-@outlined
+@compiled
 def take_acknowledgement(core, state, i, link, message, now):
     """A SAK from a neighbor."""
     it, letter = state.links[link], state.letters[message]
@@ -341,7 +341,7 @@ def take_acknowledgement(core, state, i, link, message, now):
         drop(core, now, i, address_of(core, state, link), message, STALE)
 
 
-@inlined
+@compiled
 def _has_restarted(core, state, link, message):
     it, letter = state.links[link], state.letters[message]
     if it.state != ACTIVE or it.pending != SUBSCRIPTION:
@@ -351,7 +351,7 @@ def _has_restarted(core, state, link, message):
     return has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
 
 
-@outlined
+@compiled
 def _take(core, state, i, link, message, is_acknowledgement, now):
     """What SUB and SAK have in common; False if both sides tell each other everything anew."""
     it, letter = state.links[link], state.letters[message]
@@ -393,7 +393,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     return True
 
 
-@inlined
+@compiled
 def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     it, letter = state.links[link], state.letters[message]
     is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
@@ -403,7 +403,7 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
         come(core, state, i, link, np.int64(what), now)
 
 
-@inlined
+@compiled
 def _take_interests(core, state, i, link, message, is_known, now):
     is_changed = not is_known and _apply(state, i, link, message)
     _acknowledge(core, state, i, link, now)
@@ -413,7 +413,7 @@ def _take_interests(core, state, i, link, message, is_known, now):
         _update_later(state, i, now)
 
 
-@outlined
+@compiled
 def _apply(state, i, link, message):
     """Take the interests of a message for those of its sender; whether they are others than before."""
     it, letter = state.links[link], state.letters[message]
@@ -427,7 +427,7 @@ def _apply(state, i, link, message):
     return it.inbound != before or (before != NONE and it.inbound_needs != before_needs)
 
 
-@inlined
+@compiled
 def _acknowledge(core, state, i, link, now):
     """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
     it = state.links[link]
@@ -441,7 +441,7 @@ def _acknowledge(core, state, i, link, now):
     send_acknowledgement(core, state, i, link, now, is_told)
 
 
-@inlined
+@compiled
 def _go_on(core, state, i, link, now):
     """Do what had to wait, if nothing is outstanding any more."""
     it = state.links[link]
@@ -459,7 +459,7 @@ def _go_on(core, state, i, link, now):
 # Time
 
 
-@outlined
+@compiled
 def wake_links(core, state, i, now):
     """Tell what is due, repeat what was not answered, give signs of life."""
     node = state.nodes[i]
@@ -482,7 +482,7 @@ def wake_links(core, state, i, now):
         link = behind
 
 
-@outlined
+@compiled
 def give_link_up(core, state, i, link, is_answer, now):
     """Plan to send a message of a link again that the radio gave up."""
     it = state.links[link]
@@ -495,7 +495,7 @@ def give_link_up(core, state, i, link, is_answer, now):
         it.repeated += 1
 
 
-@outlined
+@compiled
 def _send_again(core, state, i, link, now):
     """Repeat what the radio gave up, as far as it is still to be answered."""
     it = state.links[link]
@@ -506,7 +506,7 @@ def _send_again(core, state, i, link, now):
         come(core, state, i, link, np.int64(OVERDUE), now)
 
 
-@outlined
+@compiled
 def _tell_ids(core, state, i, now):
     """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
     ids = lowest_two(state, i)
@@ -526,7 +526,7 @@ def _tell_ids(core, state, i, now):
             link = np.int64(state.links[link].next)
 
 
-@inlined
+@compiled
 def _ask_soon(core, state, i, link, now):
     """Ask a muted link whether it still closes a loop, as it seems to lead to another part of the network."""
     it = state.links[link]
@@ -534,7 +534,7 @@ def _ask_soon(core, state, i, link, now):
         it.keep_alive_us = now + 1 + stream_below(core, i, state.update_after_us)
 
 
-@inlined
+@compiled
 def _tick(core, state, i, link, now):
     """A unit of waiting for an answer is over."""
     it = state.links[link]
@@ -545,7 +545,7 @@ def _tick(core, state, i, link, now):
         come(core, state, i, link, np.int64(what), now)
 
 
-@inlined
+@compiled
 def _next_sign_us(core, state, i, link, now):
     """When a link that is silent has to be heard of again."""
     it = state.links[link]

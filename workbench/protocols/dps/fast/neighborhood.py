@@ -7,14 +7,14 @@ from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.fast.remotes import ask_at
 from workbench.sim.fast.draws import stream_below, stream_uniform
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import clear
 
-relink_after_us, turn_us = inlined(rules.relink_after_us), inlined(rules.turn_us)
-ask_late_us = inlined(rules.ask_late_us)
+relink_after_us, turn_us = compiled(rules.relink_after_us), compiled(rules.turn_us)
+ask_late_us = compiled(rules.ask_late_us)
 
 
-@inlined
+@compiled
 def welcome_all(core, state, i, now):
     """Plan to ask the neighbors that links work with."""
     node = state.nodes[i]
@@ -30,7 +30,7 @@ def welcome_all(core, state, i, now):
             ask_at(state, i, link, now + 1 + after_us)
 
 
-@outlined
+@compiled
 def link_ended(core, state, i, link, now):
     """A link has ended: the same neighbor is asked again later, in a crowd the next one."""
     after_us = np.int64(0) if state.links[link].wanted else np.int64(ask_late_us(state.relink_s))
@@ -48,7 +48,7 @@ def link_ended(core, state, i, link, now):
     ask_at(state, i, link, now + after_us)
 
 
-@outlined
+@compiled
 def next_neighbor(state, i):
     """The next neighbor without a link, going round; NONE if there is none."""
     node, first = state.nodes[i], np.int64(state.rank_first[i])
@@ -61,7 +61,7 @@ def next_neighbor(state, i):
     return np.int64(NONE)
 
 
-@outlined
+@compiled
 def choose(core, state, i, now):
     """Ask the best neighbors and no others; then comes the scout."""
     node, first = state.nodes[i], np.int64(state.rank_first[i])
@@ -80,6 +80,6 @@ def choose(core, state, i, now):
         node.scout_us = now + _turn_us(core, state, i, state.best_links, count)
 
 
-@inlined
+@compiled
 def _turn_us(core, state, i, place, count):
     return turn_us(place, count, state.update_after_us, stream_uniform(core, i))

@@ -26,14 +26,14 @@ from workbench.protocols.dps.wire import SAK_REQUESTED, UNLINK
 from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.layout import NO_REASON, NONE
 from workbench.sim.fast.record import add_row
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
-acknowledgement_flags, subscription_flags = inlined(_acknowledgement_flags), inlined(_subscription_flags)
+acknowledgement_flags, subscription_flags = compiled(_acknowledgement_flags), compiled(_subscription_flags)
 
 # What is asked for
 
 
-@outlined
+@compiled
 def _sum_all_but(state, i, but):
     """Sum up what is asked for here and behind all links but one (NONE: all of them), in the first free rows."""
     node = state.nodes[i]
@@ -51,14 +51,14 @@ def _sum_all_but(state, i, but):
     end_sum(state, entries)
 
 
-@inlined
+@compiled
 def note_news(state, i, link):
     """Events may have to report other interests, or another owner of a mesh id."""
     state.links[link].has_news = 1
     state.nodes[i].has_news = 1
 
 
-@outlined
+@compiled
 def announce(core, state, i, now):
     """Report what has changed since the last report, if a trace is kept."""
     node = state.nodes[i]
@@ -82,7 +82,7 @@ def announce(core, state, i, now):
         add_row(core, now, i, MESH_ID_SET, NONE, 0, NONE, 0, 0, owner, NO_REASON)
 
 
-@inlined
+@compiled
 def _announce_neighbor(core, state, i, link, now):
     it, peer = state.links[link], address_of(core, state, link)
     bits, needs = np.int32(0), np.int32(0)
@@ -98,7 +98,7 @@ def _announce_neighbor(core, state, i, link, now):
         add_row(core, now, i, MESH_ID_SET, peer, 0, NONE, 0, 0, owner, NO_REASON)
 
 
-@outlined
+@compiled
 def find_changes(state, i, link):
     """Work out what to tell a neighbor; whether that is another thing than the last time."""
     it = state.links[link]
@@ -122,7 +122,7 @@ def find_changes(state, i, link):
 # Messages
 
 
-@outlined
+@compiled
 def _send(core, state, i, link, now, name, flags, with_interests):
     it = state.links[link]
     high, low = lowest_but(state, i, link)
@@ -147,7 +147,7 @@ def _send(core, state, i, link, now, name, flags, with_interests):
     let_go(core, message)
 
 
-@inlined
+@compiled
 def send_subscription(core, state, i, link, now):
     """Send what `find_changes` found, or send it again."""
     it = state.links[link]
@@ -156,14 +156,14 @@ def send_subscription(core, state, i, link, now):
     await_answer(it, SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
-@inlined
+@compiled
 def send_unlink(core, state, i, link, now):
     """Say that the link ends."""
     _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, SAK_REQUESTED | UNLINK, False)
     await_answer(state.links[link], SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
-@inlined
+@compiled
 def send_acknowledgement(core, state, i, link, now, with_interests):
     """Acknowledge what came, perhaps with what `find_changes` found."""
     it = state.links[link]
@@ -174,7 +174,7 @@ def send_acknowledgement(core, state, i, link, now, with_interests):
         await_answer(it, ACKNOWLEDGEMENT, now + state.nodes[i].tick_us)
 
 
-@inlined
+@compiled
 def tell_in_full(core, state, i, link, now):
     """Tell a neighbor all interests, as if it had been told none."""
     state.links[link].interests = NONE
@@ -182,7 +182,7 @@ def tell_in_full(core, state, i, link, now):
     send_subscription(core, state, i, link, now)
 
 
-@inlined
+@compiled
 def tell_nothing(core, state, i, link, now):
     """Tell a neighbor that nothing is asked for here, as if it had been told nothing; the rest is for later."""
     it = state.links[link]
@@ -194,7 +194,7 @@ def tell_nothing(core, state, i, link, now):
     send_subscription(core, state, i, link, now)
 
 
-@inlined
+@compiled
 def send_again(core, state, i, link, now):
     """Repeat what was not answered."""
     if state.links[link].pending == ACKNOWLEDGEMENT:

@@ -22,19 +22,19 @@ from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import DUPLICATE, NONE
 from workbench.sim.fast.matching import satisfies
 from workbench.sim.fast.record import drop, tell_delivered, tell_forwarded, tell_held, tell_originated
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import append
 from workbench.sim.fast.rows import remove as take_out
 
 HOPS_BITS = 16
 
-end_us, carries, waits = inlined(rules.end_us), inlined(rules.takes_publications), inlined(rules.waits)
+end_us, carries, waits = compiled(rules.end_us), compiled(rules.takes_publications), compiled(rules.waits)
 
 
 # Own publications, and those that come
 
 
-@inlined
+@compiled
 def publish_content(core, state, i, content, number, now):
     """A publication of the node's own, the first and only one of its series."""
     publication = state.numbers[PUBLISHED]
@@ -56,7 +56,7 @@ def publish_content(core, state, i, content, number, now):
     let_go(core, message)
 
 
-@inlined
+@compiled
 def take_publication(core, state, i, sender, message, word, now):
     """A publication from a neighbor, with the hops before this one and the life that is left."""
     peer = core.addresses[sender]
@@ -84,7 +84,7 @@ def take_publication(core, state, i, sender, message, word, now):
         drop(core, now, i, peer, message, DEAD_END)
 
 
-@inlined
+@compiled
 def _wait(core, state, i, link, publication, hops, ttl_s, is_told, now):
     """A publication is to be forwarded later."""
     it = state.waitings[publication, i]
@@ -98,7 +98,7 @@ def _wait(core, state, i, link, publication, hops, ttl_s, is_told, now):
         append(state.nodes[i].waiting, state.waitings[:, i], publication)
 
 
-@outlined
+@compiled
 def wake_waiting(core, state, i, now):
     """Forward the publications that have waited."""
     publication = np.int64(state.nodes[i].waiting.first)
@@ -117,7 +117,7 @@ def wake_waiting(core, state, i, now):
         publication = behind
 
 
-@inlined
+@compiled
 def _hold(core, state, i, peer, message, publication, hops, now):
     pair = state.pairs[publication, i]
     is_first = pair.held == 0
@@ -125,7 +125,7 @@ def _hold(core, state, i, peer, message, publication, hops, now):
     tell_held(core, now, i, peer, message, hops, is_first)
 
 
-@outlined
+@compiled
 def _keep(core, state, i, link, publication, hops, ttl_s, now):
     if not state.retains:
         return
@@ -146,7 +146,7 @@ def _keep(core, state, i, link, publication, hops, ttl_s, now):
         let_go(core, message)
 
 
-@inlined
+@compiled
 def _peer_of(core, state, link):
     return NONE if link == NONE else np.int64(address_of(core, state, link))
 
@@ -154,13 +154,13 @@ def _peer_of(core, state, link):
 # Out
 
 
-@inlined
+@compiled
 def _size_B(core, state, publication, hops, ttl_s):
     content = core.contents[state.publications[publication].content]
     return content.size_B + more_B(hops) + more_B(ttl_s) - more_B(state.ttl_s)
 
 
-@inlined
+@compiled
 def message_of(core, state, publication, hops, ttl_s):
     """A message of a publication, which the caller holds."""
     it = state.publications[publication]
@@ -171,13 +171,13 @@ def message_of(core, state, publication, hops, ttl_s):
     return np.int64(message)
 
 
-@inlined
+@compiled
 def takes_publications(state, link):
     """Whether publications go to this neighbor, if it asks for them."""
     return carries(state.links[link].state) and state.links[link].inbound != NONE
 
 
-@inlined
+@compiled
 def _is_for(state, i, sender, link, publication):
     """Whether a publication goes to a neighbor: it may ask for it, and it did not come from there."""
     if link == sender or came_from(state, i, publication, link):
@@ -187,7 +187,7 @@ def _is_for(state, i, sender, link, publication):
     return routes(state, topics, np.int64(it.inbound), np.int64(it.inbound_needs))
 
 
-@outlined
+@compiled
 def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
     """Send a publication to everybody whose interests it may meet; returns to how many.
 
@@ -210,7 +210,7 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
     return count
 
 
-@inlined
+@compiled
 def _carried(core, state, message, publication, hops, ttl_s):
     if message != NONE and core.messages[message].size_B == _size_B(core, state, publication, hops, ttl_s):
         core.messages[message].holders += 1
@@ -218,7 +218,7 @@ def _carried(core, state, message, publication, hops, ttl_s):
     return message_of(core, state, publication, hops, ttl_s)
 
 
-@outlined
+@compiled
 def send_retained(core, state, i, link, now):
     """A neighbor asks for something else: send it what is kept and may matter to it, now or when its turn comes."""
     if not takes_publications(state, link) or state.nodes[i].kept.count == 0:
@@ -244,7 +244,7 @@ def send_retained(core, state, i, link, now):
         publication = np.int64(it.next)
 
 
-@outlined
+@compiled
 def wake_resending(core, state, i, now):
     """The turn of some neighbors has come to be sent what is kept."""
     link = np.int64(state.nodes[i].links.first)
@@ -260,7 +260,7 @@ def wake_resending(core, state, i, now):
 # To the application
 
 
-@outlined
+@compiled
 def give_retained(core, state, i, what, now):
     """A new subscription of this node's own: hand it what is kept here."""
     publication = np.int64(state.nodes[i].kept.first)
@@ -273,7 +273,7 @@ def give_retained(core, state, i, what, now):
         publication = np.int64(it.next)
 
 
-@inlined
+@compiled
 def _finds(core, state, topics, what, only, now):
     """What a subscription says to a publication on these topics; ``only``: the others say no, NONE if none is alone."""
     expires_us = core.subscriptions[what].expires_us
@@ -282,7 +282,7 @@ def _finds(core, state, topics, what, only, now):
     return int(state.met[topics, state.asked_of[what]])
 
 
-@outlined
+@compiled
 def _deliver(core, state, i, peer, message, only, now):
     """Hand a publication to the subscriptions that it matches; whether what became of it here is told."""
     if state.nodes[i].entries == 0:
@@ -308,7 +308,7 @@ def _deliver(core, state, i, peer, message, only, now):
     return True
 
 
-@inlined
+@compiled
 def _deliver_samples(core, state, i, peer, message, what, now):
     content = core.contents[core.messages[message].content]
     matched = 0
@@ -322,7 +322,7 @@ def _deliver_samples(core, state, i, peer, message, what, now):
     return matched
 
 
-@inlined
+@compiled
 def _matches(core, state, what, sample):
     """`mapping.samples`: whether a subscription is handed a sample."""
     texts = state.texts_of[what]

@@ -9,12 +9,12 @@ from workbench.protocols.dps.rules import MOST_HOPS, MOST_REPEATS, REPEATS_KEPT
 from workbench.sim.fast.air import let_go, send
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
-repeat_within_us = inlined(rules.repeat_within_us)
+repeat_within_us = compiled(rules.repeat_within_us)
 
 
-@outlined
+@compiled
 def give_up(core, state, i, link, publication, word, now):
     """Plan to send a publication again that the radio gave up."""
     node, entries = state.nodes[i], state.repeats[i]
@@ -43,7 +43,7 @@ def give_up(core, state, i, link, publication, word, now):
     _plan(node, entries)
 
 
-@inlined
+@compiled
 def _plan(node, entries):
     """Note when the next one is due."""
     node.repeat_us = NONE
@@ -53,7 +53,7 @@ def _plan(node, entries):
             node.repeat_us = due_us
 
 
-@outlined
+@compiled
 def wake_repeats(core, state, i, now):
     """Send what is due."""
     node = state.nodes[i]

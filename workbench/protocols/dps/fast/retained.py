@@ -8,26 +8,26 @@ import numpy as np
 
 from workbench.protocols.dps import rules
 from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import append
 from workbench.sim.fast.rows import remove as take_out
 
-left_of = inlined(rules.left_s)
+left_of = compiled(rules.left_s)
 
 
-@inlined
+@compiled
 def is_kept(state, i, publication):
     """Whether a publication is kept."""
     return state.retains and state.kept[publication, i].is_kept
 
 
-@inlined
+@compiled
 def left_s(state, i, publication, now):
     """Seconds that are left of one that is kept, rounded up."""
     return left_of(state.kept[publication, i].expires_us, now)
 
 
-@outlined
+@compiled
 def remove(state, i, publication):
     """Keep it no longer."""
     node = state.nodes[i]
@@ -42,7 +42,7 @@ def remove(state, i, publication):
         one = np.int64(state.kept[one, i].next)
 
 
-@outlined
+@compiled
 def next_to_end(state, i):
     """The one that would end first, the oldest of several; there is one."""
     one = np.int64(state.nodes[i].kept.first)
@@ -51,7 +51,7 @@ def next_to_end(state, i):
     return one
 
 
-@outlined
+@compiled
 def next_to_go(state, i):
     """Of others' the one that would end first, NONE if all are this node's own."""
     found = np.int64(NONE)
@@ -64,7 +64,7 @@ def next_to_go(state, i):
     return found
 
 
-@inlined
+@compiled
 def put(state, i, publication, link, hops, expires_us):
     """Keep one that is not kept, and for which there is room; ``link``: where it came from, NONE if from here."""
     node, it = state.nodes[i], state.kept[publication, i]
@@ -77,7 +77,7 @@ def put(state, i, publication, link, hops, expires_us):
         node.next_end_us = expires_us
 
 
-@inlined
+@compiled
 def remove_ended(state, i, now):
     """Take out those whose time is over."""
     while state.nodes[i].next_end_us != NONE and state.nodes[i].next_end_us <= now:

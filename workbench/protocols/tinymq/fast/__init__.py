@@ -103,7 +103,7 @@ from workbench.sim.fast.air import let_go, take_message
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import MORE, NONE, TTL
 from workbench.sim.fast.record import tell_originated
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 __all__ = [
     "EVENTS",
@@ -121,7 +121,7 @@ __all__ = [
 WAKES = True
 
 
-@inlined
+@compiled
 def has_room(core, state):
     """Whether the pools have what an event may take, and all is well so far."""
     most = state.least_room + core.numbers[MORE]
@@ -132,50 +132,50 @@ def has_room(core, state):
 # What the loop calls: all numbers as int64, so that each function below is compiled for one set of types only.
 
 
-@inlined
+@compiled
 def start(core, state, i, now):
     """Begin; a root takes its place."""
     _start(core, state, np.int64(i), np.int64(now))
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Send an event to its rendezvous nodes."""
     _publish(core, state, np.int64(i), np.int64(content), np.int64(number), now)
 
 
-@inlined
+@compiled
 def subscribe(core, state, i, what, now):
     """Ask all trees for what matches."""
     _subscribe(core, state, np.int64(i), np.int64(what), now)
 
 
-@inlined
+@compiled
 def unsubscribe(core, state, i, what, now):
     """End a subscription: its query is sent again with lease 0. One that has ended already changes nothing."""
     _unsubscribe(core, state, np.int64(i), np.int64(what), now)
 
 
-@inlined
+@compiled
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's frame; ``word`` is its number and its way."""
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(word), now)
 
 
-@inlined
+@compiled
 def sent(core, state, i, receiver, message, word, ok, now):
     """Learn the outcome of a unicast frame."""
     if state.uses_reports:
         _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(word), np.int64(ok), now)
 
 
-@inlined
+@compiled
 def wake(core, state, i, now):
     """Repeat, give up, join, refresh: whatever is due."""
     _wake(core, state, np.int64(i), now)
 
 
-@outlined
+@compiled
 def _start(core, state, i, now):
     if state.numbers[ACKNOWLEDGEMENT] == NONE:
         message = take_message(core, ACK, NONE, 0, NONE, 0, 0)
@@ -187,7 +187,7 @@ def _start(core, state, i, now):
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _publish(core, state, i, content, number, now):
     publication = state.numbers[PUBLISHED]
     state.numbers[PUBLISHED] = publication + 1
@@ -201,7 +201,7 @@ def _publish(core, state, i, content, number, now):
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _subscribe(core, state, i, what, now):
     own = state.own_queries[what]
     own.is_asked = 1
@@ -214,7 +214,7 @@ def _subscribe(core, state, i, what, now):
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _unsubscribe(core, state, i, what, now):
     own = state.own_queries[what]
     begin(core, state, i, now)
@@ -226,7 +226,7 @@ def _unsubscribe(core, state, i, what, now):
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _receive(core, state, i, sender, message, word, now):
     link = link_from(state, i, sender)
     begin(core, state, i, now)
@@ -246,7 +246,7 @@ def _receive(core, state, i, sender, message, word, now):
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _sent(core, state, i, receiver, message, word, ok, now):
     name = core.messages[message].name
     if name in (ACK, REFUSAL):
@@ -260,7 +260,7 @@ def _sent(core, state, i, receiver, message, word, ok, now):
     _plan_wake_up(core, state, i, now)
 
 
-@inlined
+@compiled
 def _take_unicast(core, state, i, sender, link, message, word, now):
     number, way = number_of(word), way_of(word)
     if not is_new(state, i, link, number):
@@ -278,7 +278,7 @@ def _take_unicast(core, state, i, sender, link, message, word, now):
         _take(core, state, i, sender, message, now)
 
 
-@inlined
+@compiled
 def _has_room_for(core, state, i, message):
     """Whether the frames that wait leave room for a message that has to be sent on."""
     name = core.messages[message].name
@@ -287,7 +287,7 @@ def _has_room_for(core, state, i, message):
     return may_take_more(state.nodes[i].pending.count, state.max_known, name == EVENT)
 
 
-@outlined
+@compiled
 def _take(core, state, i, sender, message, now):
     name = core.messages[message].name
     if name == JOIN:
@@ -309,7 +309,7 @@ def _take(core, state, i, sender, message, now):
         let_go(core, copy)
 
 
-@outlined
+@compiled
 def _wake(core, state, i, now):
     begin(core, state, i, now)
     _give_up_silent(core, state, i, now)
@@ -323,7 +323,7 @@ def _wake(core, state, i, now):
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _give_up_silent(core, state, i, now):
     """Send again what is due; neighbors that do not answer are lost, and their messages go another way."""
     repeat(core, state, i, now, state.given_up[0])
@@ -341,7 +341,7 @@ def _give_up_silent(core, state, i, now):
         row = behind
 
 
-@outlined
+@compiled
 def _ask_what_is_due(core, state, i, now):
     node = state.nodes[i]
     if node.own == 0 and node.ask_again_us == NONE:
@@ -366,7 +366,7 @@ def _ask_what_is_due(core, state, i, now):
         what = np.int64(core.subscriptions[what].next)
 
 
-@outlined
+@compiled
 def _plan_wake_up(core, state, i, now):
     """Log zones that the call changed; note when something is due, and the room that it may take."""
     node = state.nodes[i]

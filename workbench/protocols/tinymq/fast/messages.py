@@ -27,10 +27,10 @@ from workbench.protocols.tinymq.fast.memory import (
 from workbench.sim.fast.air import take_message
 from workbench.sim.fast.layout import FREE_FRAMES, FREE_MESSAGES, MORE, NONE, ROWS
 from workbench.sim.fast.record import drop
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 
-@inlined
+@compiled
 def has_room_for(core, state, most):
     """Whether the pools have ``most`` free rows each."""
     numbers = state.numbers
@@ -44,7 +44,7 @@ def has_room_for(core, state, most):
     )
 
 
-@outlined
+@compiled
 def is_short(core, state, i):
     """Whether there may be too little room for one step more; then the run is given up."""
     node = state.nodes[i]
@@ -61,13 +61,13 @@ def is_short(core, state, i):
     return True
 
 
-@inlined
+@compiled
 def address_of(core, i):
     """A node's address, for the trace; NONE if there is no such node."""
     return NONE if i < 0 else core.addresses[i]
 
 
-@inlined
+@compiled
 def make_join(core, state, tree):
     """A join; whoever makes a message holds it."""
     message = take_message(core, JOIN, NONE, 0, NONE, 0, 0)
@@ -75,13 +75,13 @@ def make_join(core, state, tree):
     return message
 
 
-@inlined
+@compiled
 def make_probe(core):
     """A probe."""
     return take_message(core, PROBE, NONE, 0, NONE, 0, 0)
 
 
-@inlined
+@compiled
 def make_refusal(core, state):
     """Make a refusal."""
     message = take_message(core, REFUSAL, NONE, 0, NONE, 0, 0)
@@ -89,7 +89,7 @@ def make_refusal(core, state):
     return message
 
 
-@inlined
+@compiled
 def make_grant(core, state, tree, epoch, key):
     """A grant."""
     message = take_message(core, GRANT, NONE, 0, NONE, 0, 0)
@@ -100,7 +100,7 @@ def make_grant(core, state, tree, epoch, key):
     return message
 
 
-@outlined
+@compiled
 def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
     """The query of a subscription for a tree; its region is still to be written."""
     number = core.subscriptions[what].number
@@ -119,7 +119,7 @@ def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
     return message
 
 
-@outlined
+@compiled
 def make_event(core, state, i, content, number, publication):
     """The event of a publication, for no tree yet; its region is still to be written."""
     message = take_message(core, EVENT, core.addresses[i], number, content, 0, 0)
@@ -132,7 +132,7 @@ def make_event(core, state, i, content, number, publication):
     return message
 
 
-@outlined
+@compiled
 def make_notification(core, state, event, query):
     """The notification of an event for a stored query's sink."""
     source = core.messages[event]
@@ -150,7 +150,7 @@ def make_notification(core, state, event, query):
     return message
 
 
-@outlined
+@compiled
 def copy_without_region(core, state, message):
     """The same message, but for a region, which is still to be written."""
     source = core.messages[message]
@@ -160,7 +160,7 @@ def copy_without_region(core, state, message):
     return copy
 
 
-@outlined
+@compiled
 def copy_message(core, state, message):
     """The same message once more."""
     copy = copy_without_region(core, state, message)
@@ -172,14 +172,14 @@ def copy_message(core, state, message):
     return copy
 
 
-@inlined
+@compiled
 def tree_of(core, state, message):
     """The tree in which a query, an event or a notification is routed."""
     it = state.fields[message]
     return it.sink_tree if core.messages[message].name == NOTIFICATION else it.tree
 
 
-@outlined
+@compiled
 def is_within(core, state, message, key):
     """Whether a node with this key, or one below it, is where a message goes."""
     if core.messages[message].name == NOTIFICATION:
@@ -187,13 +187,13 @@ def is_within(core, state, message, key):
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)
 
 
-@inlined
+@compiled
 def key_B(state, key):
     """Bytes of a key's bits."""
     return (state.keys[key].length + 7) >> 3
 
 
-@outlined
+@compiled
 def measure(core, state, message):
     """Give a message that is to be sent its size."""
     it, fields = core.messages[message], state.fields[message]
@@ -210,25 +210,25 @@ def measure(core, state, message):
     set_size(core, state, message, size_B)
 
 
-@inlined
+@compiled
 def set_size(core, state, message, size_B):
     """A message's size in a frame, and with it its airtime."""
     core.messages[message].size_B = size_B
     core.messages[message].airtime_us = state.airtimes_us[min(size_B, len(state.airtimes_us) - 1)]
 
 
-@inlined
+@compiled
 def drop_message(core, state, i, previous_hop, message, reason, now):
     """`TinyMQNode.drop_message`."""
     _drop(core, i, previous_hop, message, np.int64(reason), now)
 
 
-@outlined
+@compiled
 def _drop(core, i, previous_hop, message, reason, now):
     drop(core, now, i, address_of(core, previous_hop), message, reason)
 
 
-@inlined
+@compiled
 def foresee(core, state, i):
     """Have the loop keep room for the most that may come of what node ``i`` keeps now."""
     node = state.nodes[i]

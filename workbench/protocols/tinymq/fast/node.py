@@ -49,13 +49,13 @@ from workbench.sim.fast.matching import deliver as hand_over
 from workbench.sim.fast.matching import one_way_match
 from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.record import tell, tell_forwarded, tell_held
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import append_behind, clear, give_back, remove_behind, take_free
 
 # What waits for a place, or for a way
 
 
-@outlined
+@compiled
 def _wait(core, state, i, message, previous_hop, now):
     waiting = state.nodes[i].waiting
     if waiting.count >= state.max_waiting:
@@ -74,7 +74,7 @@ def _wait(core, state, i, message, previous_hop, now):
     append_behind(waiting, state.waitings, waiting.last, row)
 
 
-@outlined
+@compiled
 def send_what_waits(core, state, i, now):
     """Send all that waits, as far as it can be sent now."""
     waiting = state.nodes[i].waiting
@@ -100,7 +100,7 @@ def send_what_waits(core, state, i, now):
 # Events
 
 
-@outlined
+@compiled
 def hold_event(core, state, i, peer, message, now):
     """Tell that an event is held, the first time."""
     it, node = state.fields[message], state.nodes[i]
@@ -114,7 +114,7 @@ def hold_event(core, state, i, peer, message, now):
     tell_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
 
 
-@outlined
+@compiled
 def deliver(core, state, i, peer, message, now):
     """Hand an event to the subscriptions that it matches, once."""
     id = event_id(i, state.fields[message].publication)
@@ -128,7 +128,7 @@ def deliver(core, state, i, peer, message, now):
     hand_over(core, now, i, address_of(core, peer), message)
 
 
-@inlined
+@compiled
 def _matches(core, query, content):
     subscription, publication = core.subscriptions[query], core.contents[content]
     for s in range(publication.first_sample, publication.last_sample):
@@ -138,7 +138,7 @@ def _matches(core, query, content):
     return False
 
 
-@outlined
+@compiled
 def _match(core, state, i, event, previous_hop, now):
     """An event is in this node's zone: match it with the stored queries of its tree."""
     hold_event(core, state, i, previous_hop, event, now)
@@ -165,7 +165,7 @@ def _match(core, state, i, event, previous_hop, now):
 # Routing
 
 
-@outlined
+@compiled
 def _send_on(core, state, i, neighbor, message, way, previous_hop, now):
     if neighbor == NONE:
         _wait(core, state, i, message, previous_hop, now)
@@ -174,7 +174,7 @@ def _send_on(core, state, i, neighbor, message, way, previous_hop, now):
     send_to(core, state, i, neighbor, message, way, now)
 
 
-@inlined
+@compiled
 def _must_wait(core, state, i, message):
     it = state.fields[message]
     tree = it.sink_tree if core.messages[message].name == NOTIFICATION else it.tree
@@ -182,7 +182,7 @@ def _must_wait(core, state, i, message):
     return (place != NONE and state.places[place].key == NO_KEY) or not is_attached(state, i)
 
 
-@outlined
+@compiled
 def _route_notification(core, state, i, message, previous_hop, now):
     it = state.fields[message]
     if it.sink == i:
@@ -212,7 +212,7 @@ def _route_notification(core, state, i, message, previous_hop, now):
     let_go(core, message)
 
 
-@outlined
+@compiled
 def _route(core, state, i, message, previous_hop, now):
     """A notification's way, which is asked for within that of an event."""
     if is_short(core, state, i):
@@ -223,7 +223,7 @@ def _route(core, state, i, message, previous_hop, now):
         _route_notification(core, state, i, message, previous_hop, now)
 
 
-@outlined
+@compiled
 def route(core, state, i, message, previous_hop, now):
     """Bring a query, event or notification further: towards its tree, or within it."""
     if is_short(core, state, i):
@@ -250,7 +250,7 @@ def route(core, state, i, message, previous_hop, now):
         _send_parts(core, state, i, place, message, previous_hop, count, now)
 
 
-@outlined
+@compiled
 def send_elsewhere(core, state, i, now):
     """`TinyMQNode._send_elsewhere`: what waits for an answer of a neighbor that it would no longer be sent to."""
     pending, wrong = state.nodes[i].pending, state.given_up[0]
@@ -273,7 +273,7 @@ def send_elsewhere(core, state, i, now):
         row = np.int64(behind)
 
 
-@inlined
+@compiled
 def _send_parts(core, state, i, place, message, previous_hop, count, now):
     """Send the parts that `split` made of a message to the neighbors; this node meets with its own."""
     neighbors = 0
@@ -294,7 +294,7 @@ def _send_parts(core, state, i, place, message, previous_hop, count, now):
             _match(core, state, i, message, previous_hop, now)
 
 
-@outlined
+@compiled
 def send_to_trees(core, state, i, event, now):
     """Send an event of this node's to all trees that it knows, or to its own."""
     if not is_attached(state, i):
@@ -312,7 +312,7 @@ def send_to_trees(core, state, i, event, now):
 # Queries of our own
 
 
-@inlined
+@compiled
 def write_hull(state, box, message):
     """The strings of a box from the first to the last, as a message's region."""
     first, last = 0, 0
@@ -324,7 +324,7 @@ def write_hull(state, box, message):
     state.fields[message].intervals = 1
 
 
-@inlined
+@compiled
 def _lease_s(core, state, what, now):
     expires_us = core.subscriptions[what].expires_us
     if expires_us == NONE:
@@ -332,7 +332,7 @@ def _lease_s(core, state, what, now):
     return asked_lease_s(state.longest_lease_s, expires_us, now)
 
 
-@outlined
+@compiled
 def ask(core, state, i, what, end, now):
     """Send a query of our own to every tree that can be reached, to RENEW or to END it."""
     own = state.own_queries[what]
@@ -351,7 +351,7 @@ def ask(core, state, i, what, end, now):
     own.refresh_us = now + state.refresh_us if state.refresh_us else NONE
 
 
-@inlined
+@compiled
 def ask_again(state, i, now):
     """Ask everything again soon: keys and trees come and change many at a time."""
     if state.nodes[i].ask_again_us == NONE:
@@ -361,14 +361,14 @@ def ask_again(state, i, now):
 # What the overlay tells
 
 
-@inlined
+@compiled
 def tree_found(core, state, i, now):
     """The node knows the way to one more tree."""
     send_what_waits(core, state, i, now)
     ask_again(state, i, now)
 
 
-@outlined
+@compiled
 def child_added(core, state, i, place, child, key, now):
     """A child has a key, and with it a part of what is stored here."""
     tree = state.places[place].tree
@@ -401,7 +401,7 @@ def child_added(core, state, i, place, child, key, now):
         before, stored = stored, behind
 
 
-@outlined
+@compiled
 def key_changed(core, state, i, place, now):
     """The node has a key, or another one: what waits goes on, what is stored goes where it belongs now."""
     send_what_waits(core, state, i, now)
@@ -421,7 +421,7 @@ def key_changed(core, state, i, place, now):
     ask_again(state, i, now)
 
 
-@inlined
+@compiled
 def _before(state, i, stored):
     before, row = NONE, state.nodes[i].stored.first
     while row != stored:

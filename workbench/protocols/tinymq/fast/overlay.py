@@ -55,10 +55,10 @@ from workbench.sim.fast.air import let_go, send, take_message
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import BROADCAST, NO_REASON, NONE
 from workbench.sim.fast.record import add_row
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 
 
-@outlined
+@compiled
 def start(core, state, i, now):
     """A root takes its place; nodes that tick do so out of step."""
     tree = state.root_tree[i]
@@ -81,14 +81,14 @@ def start(core, state, i, now):
         state.nodes[i].tick_us = now + state.info_us // 2 + stream_below(core, i, state.info_us)
 
 
-@inlined
+@compiled
 def heard(state, link, now):
     """A neighbor was heard, whatever it said."""
     if state.neighbors[link].is_known:
         state.neighbors[link].heard_us = now
 
 
-@inlined
+@compiled
 def answered(core, state, i, sender, link, now):
     """A neighbor has sent a frame to this node alone, as only who hears a node does."""
     it = state.neighbors[link]
@@ -98,13 +98,13 @@ def answered(core, state, i, sender, link, now):
         _forget_distances(state, link)
 
 
-@inlined
+@compiled
 def _forget_distances(state, link):
     for tree in range(state.trees):
         state.told_distances[link, tree].is_told = 0
 
 
-@inlined
+@compiled
 def _keep_distances(state, link, message):
     for tree in range(state.trees):
         state.told_distances[link, tree] = state.info_distances[message, tree]
@@ -113,7 +113,7 @@ def _keep_distances(state, link, message):
 # Infos
 
 
-@outlined
+@compiled
 def take_info(core, state, i, sender, link, message, now):
     """A neighbor's info."""
     state.neighbors[link].is_known = 1
@@ -144,7 +144,7 @@ def take_info(core, state, i, sender, link, message, now):
     look_for_parent(core, state, i, now)
 
 
-@inlined
+@compiled
 def _note_place(state, link, seat, message, now):
     told, known = state.info_places[message, seat], state.told_places[link, seat]
     if told.is_told and not (known.was_told and known.tree == told.tree):
@@ -157,7 +157,7 @@ def _note_place(state, link, seat, message, now):
     known.key = told.key
 
 
-@inlined
+@compiled
 def _is_parent(state, i, message):
     """Whether an info's sender calls node ``i`` its parent."""
     found = False
@@ -167,7 +167,7 @@ def _is_parent(state, i, message):
     return found
 
 
-@inlined
+@compiled
 def _told_seat(state, message, tree):
     """Where an info has a tree, or NONE."""
     seat = seat_of(state, tree)
@@ -175,7 +175,7 @@ def _told_seat(state, message, tree):
     return seat if told.is_told and told.tree == tree else NONE
 
 
-@outlined
+@compiled
 def _take_distances(core, state, i, sender, distances, now):
     for tree in range(state.trees):
         told = distances[tree]
@@ -191,7 +191,7 @@ def _take_distances(core, state, i, sender, distances, now):
             _break(core, state, i, tree, now)
 
 
-@inlined
+@compiled
 def _is_better(state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     if known.next_hop == NO_WAY:
@@ -200,7 +200,7 @@ def _is_better(state, i, tree, epoch, hops, neighbor, now):
     return is_better_way(known, known.next_hop == BROKEN_WAY, epoch, hops, neighbor, waits)
 
 
-@outlined
+@compiled
 def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     is_found = known.next_hop == NO_WAY or known.next_hop == BROKEN_WAY
@@ -218,13 +218,13 @@ def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):
         _tell_change(core, state, i, now)
 
 
-@inlined
+@compiled
 def _break(core, state, i, tree, now):
     state.distances[i, tree].next_hop = BROKEN_WAY
     _tell_change(core, state, i, now)
 
 
-@outlined
+@compiled
 def _take_claim(core, state, i, place, link, message, told_seat, now):
     """What a neighbor's info says of being this node's child."""
     it, seat = state.places[place], place - i * state.seats
@@ -242,7 +242,7 @@ def _take_claim(core, state, i, place, link, message, told_seat, now):
             _adopt(core, state, i, place, link, claimed, now)
 
 
-@outlined
+@compiled
 def _follow_parent(core, state, i, place, message, told_seat, now):
     it = state.places[place]
     if told_seat == NONE:
@@ -260,13 +260,13 @@ def _follow_parent(core, state, i, place, message, told_seat, now):
         _set_key(core, state, i, place, child_key(state, told.key, slot), now)
 
 
-@inlined
+@compiled
 def _tell_change(core, state, i, now):
     state.nodes[i].repeat_after_us = FIRST_REPEAT_US
     info_soon(core, state, i, now)
 
 
-@outlined
+@compiled
 def info_soon(core, state, i, now):
     """Send an info after a moment."""
     node = state.nodes[i]
@@ -274,7 +274,7 @@ def info_soon(core, state, i, now):
         node.info_due_us = now + state.gather_us // 2 + stream_below(core, i, state.gather_us // 2 + 1)
 
 
-@outlined
+@compiled
 def _send_info(core, state, i, now):
     node = state.nodes[i]
     node.info_due_us = NONE
@@ -290,7 +290,7 @@ def _send_info(core, state, i, now):
     let_go(core, message)
 
 
-@inlined
+@compiled
 def _plan_repetition(core, state, i, now):
     node = state.nodes[i]
     if is_repeated(node.repeat_after_us, state.info_us):
@@ -301,7 +301,7 @@ def _plan_repetition(core, state, i, now):
         node.repeat_after_us = 0
 
 
-@inlined
+@compiled
 def _write_info(state, i, message):
     """Write the node's places and distances into an info; returns how many bytes they take."""
     size_B = 0
@@ -324,7 +324,7 @@ def _write_info(state, i, message):
     return size_B
 
 
-@outlined
+@compiled
 def _name_neighbors(state, i, message, now):
     """Write the neighbors into an info that may not know that they are heard; returns how many bytes they take.
 
@@ -352,7 +352,7 @@ def _name_neighbors(state, i, message, now):
     return state.named_count_B + count * state.named_B if count else 0
 
 
-@inlined
+@compiled
 def _is_named(state, message, count, neighbor):
     found = False
     for k in range(count):
@@ -363,7 +363,7 @@ def _is_named(state, message, count, neighbor):
 # Joining
 
 
-@outlined
+@compiled
 def look_for_parent(core, state, i, now):
     """Join where a place is missing and a neighbor could be the parent."""
     if state.every_tree:
@@ -374,7 +374,7 @@ def look_for_parent(core, state, i, now):
         _join_first_heard(core, state, i, np.int64(0), now)
 
 
-@outlined
+@compiled
 def _join_first_heard(core, state, i, seat, now):
     """Join at the neighbor that was first heard to have a place that may be above this node's."""
     first = NONE
@@ -395,7 +395,7 @@ def _join_first_heard(core, state, i, seat, now):
         joining.send_us = now + max(1, stream_below(core, i, state.gather_us + 1))
 
 
-@inlined
+@compiled
 def _may_join(state, i, told):
     newest = state.left[i, told.tree]
     place = place_in(state, i, told.tree)
@@ -404,7 +404,7 @@ def _may_join(state, i, told):
     return may_be_parent(told.epoch, newest, told.parent == i, state.keys[told.key].length)
 
 
-@outlined
+@compiled
 def take_join(core, state, i, child, tree, now):
     """A neighbor wants to be a child; returns whether there is a place for it to have."""
     place = keyed_place_in(state, i, tree)
@@ -415,7 +415,7 @@ def take_join(core, state, i, child, tree, now):
     return _adopt(core, state, i, place, link, max(slot, 0), now)
 
 
-@outlined
+@compiled
 def _adopt(core, state, i, place, link, slot, now):
     """Give a child the slot it has if it is free, or the first that is, and tell it; False if keys get too long."""
     if is_short(core, state, i):
@@ -436,7 +436,7 @@ def _adopt(core, state, i, place, link, slot, now):
     return True
 
 
-@outlined
+@compiled
 def take_grant(core, state, i, parent, message, now):
     """A key; returns whether it was waited for, or comes from the parent."""
     grant = state.fields[message]
@@ -472,7 +472,7 @@ def take_grant(core, state, i, parent, message, now):
     return True
 
 
-@inlined
+@compiled
 def _forget_one_way_distances(state, i):
     """What lies behind a link that may work one way only is of use only until there are messages to send."""
     for tree in range(state.trees):
@@ -483,7 +483,7 @@ def _forget_one_way_distances(state, i):
                 state.distances[i, tree].next_hop = NO_WAY
 
 
-@inlined
+@compiled
 def _move_to(state, i, place, tree):
     """The node takes a seat in another tree than it had it in."""
     it = state.places[place]
@@ -495,7 +495,7 @@ def _move_to(state, i, place, tree):
     it.key = NO_KEY
 
 
-@outlined
+@compiled
 def _set_key(core, state, i, place, key, now):
     if key == state.places[place].key:
         return
@@ -506,7 +506,7 @@ def _set_key(core, state, i, place, key, now):
     key_changed(core, state, i, place, now)
 
 
-@inlined
+@compiled
 def _tell_key(core, state, i, place, now):
     if core.kept[KEY_SET]:
         it = state.places[place]
@@ -514,7 +514,7 @@ def _tell_key(core, state, i, place, now):
         add_row(core, now, i, KEY_SET, address_of(core, it.parent), GRANT, it.tree, it.epoch, 0, length, text)
 
 
-@outlined
+@compiled
 def log_zones(core, state, i, now):
     """Log the zones that have changed since the last call."""
     state.nodes[i].is_changed = 0
@@ -553,7 +553,7 @@ def log_zones(core, state, i, now):
                 _log_zone(core, now, i, it.tree, first, low + size - 1)
 
 
-@inlined
+@compiled
 def _log_zone(core, now, i, tree, low, high):
     add_row(core, now, i, ZONE_SET, NONE, 0, tree, low, 0, high, NO_REASON)
 
@@ -561,7 +561,7 @@ def _log_zone(core, now, i, tree, low, high):
 # Repair
 
 
-@outlined
+@compiled
 def lose(core, state, i, neighbor, now):
     """A neighbor is gone: as parent, as child, as next hop."""
     link = link_from(state, i, neighbor)
@@ -597,7 +597,7 @@ def lose(core, state, i, neighbor, now):
     look_for_parent(core, state, i, now)
 
 
-@outlined
+@compiled
 def _lose_place(core, state, i, place, now):
     it = state.places[place]
     if core.kept[KEY_SET]:
@@ -610,7 +610,7 @@ def _lose_place(core, state, i, place, now):
 # Time
 
 
-@inlined
+@compiled
 def sooner(time, other):
     """The earlier of two times that may be NONE."""
     if other == NONE or (time != NONE and time <= other):
@@ -618,7 +618,7 @@ def sooner(time, other):
     return other
 
 
-@inlined
+@compiled
 def next_due_us(state, i):
     """When something is due, or NONE."""
     node = state.nodes[i]
@@ -630,7 +630,7 @@ def next_due_us(state, i):
     return due_us
 
 
-@outlined
+@compiled
 def wake(core, state, i, now):
     """Ask to join, send an info, and once every ``info_s`` look at who has fallen silent."""
     node = state.nodes[i]
@@ -657,7 +657,7 @@ def wake(core, state, i, now):
     look_for_parent(core, state, i, now)
 
 
-@outlined
+@compiled
 def _tick(core, state, i, now):
     node = state.nodes[i]
     node.tick_us = now + state.info_us
@@ -691,7 +691,7 @@ def _tick(core, state, i, now):
         info_soon(core, state, i, now)
 
 
-@outlined
+@compiled
 def _ask_silent(core, state, i, now):
     """Ask the parents, children and next hops that have been silent for long for an answer."""
     for link in range(state.in_first[i], state.in_first[i + 1]):
@@ -706,7 +706,7 @@ def _ask_silent(core, state, i, now):
             let_go(core, probe)
 
 
-@inlined
+@compiled
 def _is_needed(state, i, link):
     neighbor = state.senders[link]
     for seat in range(state.seats):

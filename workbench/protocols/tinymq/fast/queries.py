@@ -17,7 +17,7 @@ from workbench.sim.fast.air import let_go
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.recent import is_recent
 from workbench.sim.fast.record import tell
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import append_behind, give_back, remove_behind, take_free
 
 # The ways that queries came: the round, the previous hop, and that of the round before, each more by one
@@ -26,7 +26,7 @@ _HOP, _HOP_BEFORE = 8, 36  # first bits of them in a value
 _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 
 
-@outlined
+@compiled
 def note_path(state, i, message, previous_hop):
     """Note where a query came from; False for one of an older round than is known already."""
     it, node = state.fields[message], state.nodes[i]
@@ -46,7 +46,7 @@ def note_path(state, i, message, previous_hop):
     return True
 
 
-@outlined
+@compiled
 def path(state, i, message, previous_hop):
     """`QueryStore.path` of the query that a notification answers, or NONE."""
     it = state.fields[message]
@@ -63,7 +63,7 @@ def path(state, i, message, previous_hop):
 # What is stored
 
 
-@inlined
+@compiled
 def _is_before(core, state, one, other):
     a, b = state.fields[one], state.fields[other]
     if a.tree != b.tree:
@@ -73,12 +73,12 @@ def _is_before(core, state, one, other):
     return core.messages[one].sequence < core.messages[other].sequence
 
 
-@inlined
+@compiled
 def _expiry(query, now):
     return NONE if query.lease_s == LEASE_FOREVER_S else now + query.lease_s * SECOND_US
 
 
-@outlined
+@compiled
 def store(core, state, i, query, previous_hop, now):
     """Store a query's part in INSIDE, renew it, or with lease 0 forget it."""
     node, it = state.nodes[i], state.fields[query]
@@ -109,7 +109,7 @@ def store(core, state, i, query, previous_hop, now):
         node.next_expiry_us = expires_us
 
 
-@inlined
+@compiled
 def _unite_with_inside(core, state, old, copy):
     """The region of a stored message, which is given up, and the one in INSIDE become the copy's."""
     load(state, old, REST)
@@ -118,7 +118,7 @@ def _unite_with_inside(core, state, old, copy):
     let_go(core, old)
 
 
-@outlined
+@compiled
 def forget(core, state, i, before, row, now):
     """Remove a stored query; ``before``: the one in front of it, or NONE."""
     it = state.storeds[row]
@@ -129,13 +129,13 @@ def forget(core, state, i, before, row, now):
     give_back(state.storeds, state.numbers, FREE_STORED, row)
 
 
-@inlined
+@compiled
 def is_over(stored, now):
     """Whether a stored query's lease has ended."""
     return stored.expires_us != NONE and stored.expires_us <= now
 
 
-@outlined
+@compiled
 def take_out(core, state, row, now):
     """The stored query as a message of its own, with what is left of its lease; it stays stored."""
     it = state.storeds[row]
@@ -145,7 +145,7 @@ def take_out(core, state, row, now):
     return copy
 
 
-@outlined
+@compiled
 def end_leases(core, state, i, now):
     """Forget the queries whose lease is over."""
     node = state.nodes[i]

@@ -19,32 +19,32 @@ from workbench.sim.fast.air import hold_message, let_go, send
 from workbench.sim.fast.draws import stream_below
 from workbench.sim.fast.layout import NONE
 from workbench.sim.fast.recent import is_recent
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.rows import append_behind, clear, give_back, remove_behind, take_free
 
 # First bits in a frame's word, behind its number: of its way, and of whether it asks for no ack.
 _WAY, _NO_ACK = 16, 18
 
 
-@inlined
+@compiled
 def number_of(word):
     """The number of a frame, out of its word."""
     return word & U16
 
 
-@inlined
+@compiled
 def way_of(word):
     """The way of a frame, out of its word."""
     return (word >> _WAY) & 3
 
 
-@inlined
+@compiled
 def wants_ack(word):
     """Whether a frame asks for an ack, out of its word."""
     return word >> _NO_ACK == 0
 
 
-@outlined
+@compiled
 def begin(core, state, i, now):
     """Count the frames that are on their way, and with them those that this call may send."""
     node, on_way = state.nodes[i], 0
@@ -61,7 +61,7 @@ def begin(core, state, i, now):
     node.may_send = most_frames(node.reports, on_way)
 
 
-@inlined
+@compiled
 def _count(core, state, i, row):
     """Count a frame that its neighbor has yet to acknowledge; events by themselves."""
     it = state.pendings[row]
@@ -76,7 +76,7 @@ def _count(core, state, i, row):
         known.unacknowledged += 1
 
 
-@inlined
+@compiled
 def _has_room(core, state, i, row):
     """Whether a neighbor may be sent one more frame before it acknowledges another."""
     it = state.pendings[row]
@@ -86,7 +86,7 @@ def _has_room(core, state, i, row):
     return known.counted != state.nodes[i].counts or count < MOST_ON_WAY
 
 
-@outlined
+@compiled
 def send_to(core, state, i, neighbor, message, way, now):
     """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
     node = state.nodes[i]
@@ -116,7 +116,7 @@ def send_to(core, state, i, neighbor, message, way, now):
     _send_or_wait(core, state, i, row, now)
 
 
-@inlined
+@compiled
 def _may_send(core, state, i, row):
     """Whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
     it, node = state.pendings[row], state.nodes[i]
@@ -125,7 +125,7 @@ def _may_send(core, state, i, row):
     return node.reports or it.sent or _has_room(core, state, i, row)
 
 
-@outlined
+@compiled
 def _send_or_wait(core, state, i, row, now):
     it = state.pendings[row]
     if _may_send(core, state, i, row):
@@ -135,7 +135,7 @@ def _send_or_wait(core, state, i, row, now):
         it.due_us = now + PACE_US
 
 
-@outlined
+@compiled
 def _send(core, state, i, row, now):
     it, node = state.pendings[row], state.nodes[i]
     node.may_send -= 1
@@ -152,14 +152,14 @@ def _send(core, state, i, row, now):
         _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
 
 
-@inlined
+@compiled
 def _wait_for(core, state, i, row, what, wait_us, now):
     it = state.pendings[row]
     it.waits_for = what
     it.due_us = now + wait_us + stream_below(core, i, wait_us // 2 + 1)
 
 
-@outlined
+@compiled
 def reported(core, state, i, neighbor, number, ok, now):
     """Note the radio's report of a frame, and send what waits for its turn."""
     node = state.nodes[i]
@@ -177,7 +177,7 @@ def reported(core, state, i, neighbor, number, ok, now):
     _send_next(core, state, i, now)
 
 
-@outlined
+@compiled
 def _send_next(core, state, i, now):
     """Send the frames whose turn it is by now."""
     begin(core, state, i, now)
@@ -188,7 +188,7 @@ def _send_next(core, state, i, now):
         row = state.pendings[row].next
 
 
-@outlined
+@compiled
 def refused(core, state, i, neighbor, number, now):
     """Send a frame again later: its neighbor has no room now, or is not what the frame took it for."""
     before, row = _find(state, i, neighbor, number)
@@ -206,7 +206,7 @@ def refused(core, state, i, neighbor, number, now):
         _wait_for(core, state, i, row, ACK, longest_wait_us(state.retry_us), now)
 
 
-@inlined
+@compiled
 def _find(state, i, neighbor, number):
     """(the row before, the row) of the frame of that number to a neighbor if it still waits; NONE for no row."""
     before, row = NONE, state.nodes[i].pending.first
@@ -218,7 +218,7 @@ def _find(state, i, neighbor, number):
     return before, row
 
 
-@inlined
+@compiled
 def is_new(state, i, link, number):
     """Whether a neighbor's frame has not been taken yet."""
     if state.retries == 0:
@@ -227,14 +227,14 @@ def is_new(state, i, link, number):
     return not is_recent(state.recents[row].ordinal, state.nodes[i].heard, state.max_known)
 
 
-@inlined
+@compiled
 def acknowledge(core, state, i, neighbor, number, word, now):
     """Acknowledge a neighbor's frame if that is wanted."""
     if state.retries and wants_ack(word):
         send(core, now, i, neighbor, state.numbers[ACKNOWLEDGEMENT], number)
 
 
-@inlined
+@compiled
 def refuse(core, state, i, neighbor, number, now):
     """Report to a neighbor that its frame, which wants no ack, was not taken."""
     refusal = make_refusal(core, state)
@@ -242,7 +242,7 @@ def refuse(core, state, i, neighbor, number, now):
     let_go(core, refusal)
 
 
-@inlined
+@compiled
 def take(core, state, i, neighbor, link, number, word, now):
     """Remember a neighbor's frame that is new, and acknowledge it if that is wanted."""
     if state.retries == 0:
@@ -253,14 +253,14 @@ def take(core, state, i, neighbor, link, number, word, now):
     put(state, state.recents, RECENTS, find(state.recents, id), id, node.heard, 0)
 
 
-@inlined
+@compiled
 def free_pending(core, state, row):
     """Free the entry of a frame that waits no longer."""
     let_go(core, state.pendings[row].message)
     give_back(state.pendings, state.numbers, FREE_PENDING, row)
 
 
-@outlined
+@compiled
 def acknowledged(core, state, i, neighbor, number, now):
     """Forget the frame that an acknowledgement is for, and send what waits for its turn."""
     before, row = _find(state, i, neighbor, number)
@@ -270,7 +270,7 @@ def acknowledged(core, state, i, neighbor, number, now):
         _send_next(core, state, i, now)
 
 
-@inlined
+@compiled
 def is_waiting_for(state, i, neighbor):
     """Whether a neighbor has yet to acknowledge something."""
     row = state.nodes[i].pending.first
@@ -282,7 +282,7 @@ def is_waiting_for(state, i, neighbor):
     return False
 
 
-@inlined
+@compiled
 def is_granting(core, state, i, neighbor, tree):
     """Whether a neighbor has yet to acknowledge a key in a tree."""
     row = state.nodes[i].pending.first
@@ -295,13 +295,13 @@ def is_granting(core, state, i, neighbor, tree):
     return False
 
 
-@inlined
+@compiled
 def _is_heard(state, i, pending):
     it = state.neighbors[link_from(state, i, pending.neighbor)]
     return it.is_known and it.hears_us and it.heard_us > pending.first_us
 
 
-@outlined
+@compiled
 def repeat(core, state, i, now, given_up):
     """Send again what is due; ``given_up`` becomes the list of the frames that are given up, neighbor by neighbor.
 
@@ -328,7 +328,7 @@ def repeat(core, state, i, now, given_up):
         silent = _first_silent(state, i)
 
 
-@outlined
+@compiled
 def _forget_taken(core, state, i, now):
     """Free what can no longer be refused."""
     pending = state.nodes[i].pending
@@ -343,7 +343,7 @@ def _forget_taken(core, state, i, now):
         row = behind
 
 
-@outlined
+@compiled
 def _forget_what_was_sent(core, state, i, now):
     """Without acknowledgements a frame that has been sent waits for nothing."""
     pending = state.nodes[i].pending
@@ -357,7 +357,7 @@ def _forget_what_was_sent(core, state, i, now):
         row = behind
 
 
-@inlined
+@compiled
 def _first_silent(state, i):
     """The neighbor of the first frame that is marked, or NONE."""
     row = state.nodes[i].pending.first
@@ -368,7 +368,7 @@ def _first_silent(state, i):
     return NONE
 
 
-@inlined
+@compiled
 def _give_up(state, i, neighbor, given_up):
     """Move all frames to a neighbor to the list of those that are given up."""
     pending = state.nodes[i].pending

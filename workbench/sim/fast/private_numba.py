@@ -8,18 +8,39 @@ Theory of operation
 
     Parts are linked before they get the linkage that lets LLVM drop what nobody calls: it would also leave out what
     nobody calls yet. What a function's environment is has to be told to machine code at its end, for all parts.
+
+    numba compiles a function once for each combination of its arguments' types. Arguments of parts are widened first
+    (`_widened`): whether an index comes from a column of 32 bits or from a counter makes no difference.
+
+Limits
+    All of this is numba's private interface, and this is the only module that relies on it. `compiled.py` does without.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import _dynfunc  # type: ignore[attr-defined]
+from numba import _dynfunc, njit, types  # type: ignore[attr-defined]
+from numba.core import typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
+from numba.core.typing.templates import infer_global
+
+# Passes for closures, array expressions and lists, which parts do not have.
+_LEFT_OUT = (
+    untyped_passes.WithLifting,
+    untyped_passes.InlineClosureLikes,
+    untyped_passes.FindLiterallyCalls,
+    untyped_passes.InlineInlinables,
+    untyped_passes.LiteralUnroll,
+    untyped_passes.LiteralPropagationSubPipelinePass,
+    untyped_passes.MakeFunctionToJitFunction,
+    typed_passes.InlineOverloads,
+    typed_passes.NopythonRewrites,
+)
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of globals begin in which numba keeps a function's environment
 
@@ -70,6 +91,12 @@ class Whole(Part):
                 self.codegen.set_env(variable.name, environment)
 
 
+    def _optimize_final_module(self) -> None:
+        # numba optimizes twice, to move counted references next to each other. There are none here.
+        passes, builder = self.codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LowerPart(NativeLowering):
     def run_pass(self, state: Any) -> bool:
@@ -100,7 +127,9 @@ class _Compiler(Compiler):
         pipelines = super().define_pipelines()
         for pipeline in pipelines:
             pipeline.passes = [
-                (self.lowering if step is NativeLowering else step, text) for step, text in pipeline.passes
+                (self.lowering if step is NativeLowering else step, text)
+                for step, text in pipeline.passes
+                if step not in _LEFT_OUT
             ]
             pipeline._finalized = False
             pipeline.finalize()
@@ -117,3 +146,31 @@ class WholeCompiler(_Compiler):
     """For the loop."""
 
     lowering = _LowerWhole
+
+
+# Neither Python nor C needs a way into a part. What parts borrow is never counted (``_nrt``). A function whose options
+# leave `forceinline` out inherits it from its caller: all that a `hot` function calls would be compiled a second time.
+_LOOP: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+_PART = _LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
+_dispatchers: list[Any] = []  # numba's types refer to them weakly
+
+
+def add_part(function: Any, is_hot: bool) -> None:
+    """Make a function known to numba: the parts that call it call what it is compiled to."""
+    dispatcher = njit(**_PART, forceinline=is_hot)(function)
+    find_template = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, kws: find_template(tuple(map(_widened, args)), kws)
+    _dispatchers.append(dispatcher)
+    infer_global(function, types.Dispatcher(dispatcher))
+
+
+def compiled_loop(function: Any) -> Any:
+    """Return a function that Python calls, whose machine code the next process finds on disk."""
+    return njit(**_LOOP, cache=True, pipeline_class=WholeCompiler)(function)
+
+
+def _widened(kind: Any) -> Any:
+    """Return the type as which an argument is passed on: int64 for all integers that it can hold."""
+    kind = types.unliteral(kind)
+    is_narrow = isinstance(kind, types.Integer) and (kind.signed or kind.bitwidth < 64)
+    return types.int64 if is_narrow else kind
