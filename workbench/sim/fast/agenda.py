@@ -15,8 +15,8 @@ Cost
 
 import numpy as np
 
-from workbench.sim.fast.layout import COUNTER, FAR, NEAR, NONE, NOW
 from workbench.sim.fast.compiled import compiled, trailing_zeros
+from workbench.sim.fast.layout import COUNTER, FAR, NEAR, NONE, NOW
 
 NEVER = np.int64(2**63 - 1)
 

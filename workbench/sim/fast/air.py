@@ -14,13 +14,11 @@ from workbench.sim.air import (
     UNIT_BACKOFF_US,
 )
 from workbench.sim.fast.agenda import push
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.draws import below, key_of, uniform
 from workbench.sim.fast.layout import (
     BROADCAST,
-    CHANNEL_BUSY,
     CHANNEL_CHECK,
-    COLLISION,
-    DOWN,
     FRAME_END,
     FRAME_READY,
     FREE_AUDIBLE,
@@ -29,14 +27,12 @@ from workbench.sim.fast.layout import (
     FREE_FRAMES,
     FREE_MESSAGE,
     FREE_MESSAGES,
-    GIVEN_UP,
-    HALF_DUPLEX,
-    LINK,
     NO_REASON,
     NONE,
+    Event,
+    Reason,
 )
 from workbench.sim.fast.record import add_loss
-from workbench.sim.fast.compiled import compiled
 
 FORGET_AT = 16  # a node's audible transmissions, before those that are over are looked for
 
@@ -239,9 +235,9 @@ def disturbance(core, i, sender, start, finish):
         if other.start >= finish or other.end <= start:
             continue
         if other.sender == i:
-            return HALF_DUPLEX
+            return Reason.HALF_DUPLEX
         if other.sender != sender or other.start != start:
-            reason = COLLISION
+            reason = Reason.COLLISION
     return reason
 
 
@@ -250,10 +246,10 @@ def why_lost(core, arc, frame, finish):
     """Why a frame is lost on an arc, or NO_REASON."""
     i = core.receivers[arc]
     if core.down[i]:
-        return DOWN
+        return Reason.DOWN
     it = core.frames[frame]
     if core.loses and core.ratios[arc] < 1.0 and uniform(core.arc_keys[arc], it.start) >= core.ratios[arc]:
-        return LINK
+        return Reason.LINK
     if core.collisions:
         return disturbance(core, i, it.sender, it.start, finish)
     return NO_REASON
@@ -282,7 +278,7 @@ def contend(core, frame, now):
     it = core.frames[frame]
     i = it.sender
     if it.outage != core.nodes[i].outages:
-        give_up(core, frame, now, DOWN)
+        give_up(core, frame, now, Reason.DOWN)
         return
     it.behind = NONE
     if core.queue_head[i] == NONE:
@@ -313,7 +309,7 @@ def check_channel(core, frame, now):
     it = core.frames[frame]
     i = it.sender
     if it.outage != core.nodes[i].outages:
-        give_up(core, frame, now, DOWN)
+        give_up(core, frame, now, Reason.DOWN)
     elif not is_busy(core, i, now):
         begin(core, frame, now + TURNAROUND_US, now)
     elif it.backoffs < MAX_BACKOFFS:
@@ -321,7 +317,7 @@ def check_channel(core, frame, now):
         _back_off(core, frame, now)
     else:
         next_in_queue(core, i, now)
-        add_loss(core, now, it.sender, GIVEN_UP, core.given_up, NONE, it.message, CHANNEL_BUSY)
+        add_loss(core, now, it.sender, Event.GIVEN_UP, core.given_up, NONE, it.message, Reason.CHANNEL_BUSY)
         return True
     return False
 
@@ -330,7 +326,7 @@ def check_channel(core, frame, now):
 def give_up(core, frame, now, reason):
     """A frame is not sent, or not to its end."""
     it = core.frames[frame]
-    add_loss(core, now, it.sender, GIVEN_UP, core.given_up, NONE, it.message, reason)
+    add_loss(core, now, it.sender, Event.GIVEN_UP, core.given_up, NONE, it.message, reason)
     end(core, frame)
 
 
@@ -399,7 +395,7 @@ def fall_silent(core, i, now):
         waiting = NONE if head == NONE else core.frames[head].behind
         while waiting != NONE:
             behind = core.frames[waiting].behind
-            give_up(core, waiting, now, DOWN)
+            give_up(core, waiting, now, Reason.DOWN)
             waiting = behind
         core.queue_head[i] = NONE
     if core.collisions or core.csma:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from enum import EnumMeta, IntEnum
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -32,6 +31,8 @@ from numba.extending import (
     register_model,
     typeof_impl,
 )
+
+from workbench.sim.fast.layout import CodesMeta
 
 _INDEX = ir.IntType(32)
 
@@ -84,19 +85,6 @@ def _part(function: Any, is_hot: bool) -> Any:
 # Codes
 
 
-class _CodesMeta(EnumMeta):
-    """The type by which numba knows a class of codes."""
-
-
-class Codes(IntEnum, metaclass=_CodesMeta):
-    """Integers with names. A member's text is its name in lower case; in a loop, members are plain integers."""
-
-    @classmethod
-    def texts(cls) -> tuple[str, ...]:
-        """Return the texts of all members, in their order."""
-        return tuple(member.name.lower() for member in cls)
-
-
 class _CodesClass(types.EnumClass):
     @property
     def member_type(self) -> Any:
@@ -104,7 +92,7 @@ class _CodesClass(types.EnumClass):
         return self.dtype
 
 
-@typeof_impl.register(_CodesMeta)
+@typeof_impl.register(CodesMeta)
 def _type_of_codes(value: Any, context: Any) -> Any:
     return _CodesClass(value, types.int64)
 

@@ -16,8 +16,6 @@ from workbench.sim.air import ACKNOWLEDGEMENT_B, TURNAROUND_US
 from workbench.sim.fast import kept
 from workbench.sim.fast import loop as loop_module
 from workbench.sim.fast.air import FORGET_AT
-from workbench.sim.fast.defaults import of
-from workbench.sim.fast.fields import grow_free_list, grown
 from workbench.sim.fast.layout import (
     AUDIBLE,
     AUDIBLES_FULL,
@@ -47,10 +45,10 @@ from workbench.sim.fast.layout import (
     free_list,
     longer,
 )
-from workbench.sim.fast.names import names_of
 from workbench.sim.fast.network import Network
 from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
+from workbench.sim.fast.twin import grow_free_list, grown, names_of, of
 from workbench.sim.radio import Radio
 
 # Events between two looks at what Python wants: an interrupt, a bar that shows progress.
@@ -85,13 +83,13 @@ def play(
     duration_us = round(duration_s * 1_000_000)
     names = names_of(twin)
     preparation = Preparation(
-        network.addresses, network.positions_m, radio, lambda a: twin.size_B(protocol, a), names.reasons
+        network.addresses, network.positions_m, radio, partial(of(twin, "size_B"), protocol), names.reasons
     )
     work = preparation.work(items, duration_us, seed)
     setup = Setup(protocol, network, work, radio)
     needs = _needs(twin, setup)
     core = _core(twin, setup, items, duration_us, seed, record == "trace", needs)
-    state = twin.make_state(setup, len(core.messages))
+    state = of(twin, "make_state")(setup, len(core.messages))
     outcome = Outcome(record == "metrics", names, work.texts, of(twin, "COUNTS_HOLDERS"))
     state = _play(twin, core, state, needs, outcome, progress)
     outcome.name_details(lambda number: of(twin, "text")(setup, state, number))
@@ -123,7 +121,7 @@ def _play(
             core = core._replace(frames=frames, **far)
         elif status == MESSAGES_FULL:
             core = core._replace(messages=_doubled(core, core.messages, FREE_MESSAGE))
-            state = _with_more_messages(twin, state, len(core.messages))
+            state = grown(of(twin, "FIELDS"), state, "messages", len(core.messages))
         elif status == AUDIBLES_FULL:
             core = core._replace(audibles=_doubled(core, core.audibles, FREE_AUDIBLE))
         elif status == STATE_FULL:
@@ -168,16 +166,10 @@ def _doubled(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
     return grow_free_list(rows, core.numbers, free, 2 * len(rows))
 
 
-def _with_more_messages(twin: Any, state: Any, messages: int) -> Any:
-    if hasattr(twin, "with_more_messages"):
-        return twin.with_more_messages(state, messages)
-    return grown(twin.FIELDS, state, "messages", messages)
-
-
 def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
     """What the end of a frame (all its receptions) or a wake-up takes at most, and what an action does."""
     degree = max(1, int(np.diff(setup.network.first).max()))
-    broadcast, unicast, act = twin.needs(setup)
+    broadcast, unicast, act = of(twin, "needs")(setup)
     wake = 1 if of(twin, "WAKES") else 0
     # A wake-up is such another call.
     most = (max(degree * heard, one, called * wake) for heard, one, called in zip(broadcast, unicast, act, strict=True))
@@ -200,7 +192,7 @@ def _core(
 ) -> Core:
     _, network, work, radio = setup
     names, kept = names_of(twin), trace.kept_events(setup.protocol)
-    airtime_us = radio.airtime_us(twin.longest_frame_B(setup))
+    airtime_us = radio.airtime_us(of(twin, "longest_frame_B")(setup))
     return Core(
         addresses=network.addresses,
         first=network.first,

@@ -6,7 +6,8 @@ An array that a run has no use for (queues without csma, say) has no rows.
 """
 
 from collections import namedtuple
-from typing import NamedTuple
+from enum import EnumMeta, IntEnum, auto
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -145,65 +146,58 @@ NUMBERS = 17
 # Why the main loop returned to Python.
 DONE, PAUSED, ROWS_FULL, FRAMES_FULL, MESSAGES_FULL, AUDIBLES_FULL, STATE_FULL, STUCK_NODE = range(8)
 
-# What happened, as codes of the trace's column "event"; trace.EVENT_NAMES has those of the protocols.
-EVENTS = (
-    "sent",
-    "received",
-    "lost",
-    "given_up",
-    "subscribed",
-    "unsubscribed",
-    "published",
-    "failed",
-    "recovered",
-    "originated",
-    "held",
-    "forwarded",
-    "delivered",
-    "dropped",
-)
-(
-    SENT,
-    RECEIVED,
-    LOST,
-    GIVEN_UP,
-    SUBSCRIBED,
-    UNSUBSCRIBED,
-    PUBLISHED,
-    FAILED,
-    RECOVERED,
-    ORIGINATED,
-    HELD_EVENT,
-    FORWARDED,
-    DELIVERED,
-    DROPPED,
-) = range(len(EVENTS))
-FIRST_EVENT = len(EVENTS)  # of a protocol's own, which the module of its twin names
 
-# The first texts of the column "detail": reasons, which are counted; a run's own texts come behind them.
-REASONS = (
-    "",
-    "link",
-    "collision",
-    "half_duplex",
-    "down",
-    "channel_busy",
-    "duplicate",
-    "ttl",
-    "malformed",
-)
-(
-    NO_REASON,
-    LINK,
-    COLLISION,
-    HALF_DUPLEX,
-    DOWN,
-    CHANNEL_BUSY,
-    DUPLICATE,
-    TTL,
-    MALFORMED,
-) = range(len(REASONS))
-FIRST_REASON = len(REASONS)  # of a protocol's own, which the module of its twin names
+class CodesMeta(EnumMeta):
+    """The type by which numba knows a class of codes (`compiled.py`)."""
+
+
+class Codes(IntEnum, metaclass=CodesMeta):
+    """Integers with names, from 0 on. A member's text is its name in lower case; in a loop, members are integers."""
+
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
+        return count
+
+    @classmethod
+    def texts(cls) -> tuple[str, ...]:
+        """Return the texts of all members, in the order of their codes."""
+        return tuple(member.name.lower() for member in cls)
+
+
+class Event(Codes):
+    """What happened in a run of any protocol: codes of the trace's column "event"."""
+
+    SENT = auto()
+    RECEIVED = auto()
+    LOST = auto()
+    GIVEN_UP = auto()
+    SUBSCRIBED = auto()
+    UNSUBSCRIBED = auto()
+    PUBLISHED = auto()
+    FAILED = auto()
+    RECOVERED = auto()
+    ORIGINATED = auto()
+    HELD = auto()
+    FORWARDED = auto()
+    DELIVERED = auto()
+    DROPPED = auto()
+
+
+NO_REASON = 0
+
+
+class Reason(Codes):
+    """The first texts of the column "detail", behind "": reasons, which are counted. A run's own texts come behind."""
+
+    LINK = 1
+    COLLISION = 2
+    HALF_DUPLEX = 3
+    DOWN = 4
+    CHANNEL_BUSY = 5
+    DUPLICATE = 6
+    TTL = 7
+    MALFORMED = 8
+
 
 # Columns of ``traffic``, one row per message name.
 FRAMES_SENT, BYTES_SENT, FRAMES_HEARD, BYTES_HEARD = range(4)

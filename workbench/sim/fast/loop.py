@@ -1,6 +1,6 @@
 """The main loop: it plays actions, frames and wake-ups in order, and calls a protocol's functions for what they mean.
 
-`make_loop` makes it for one protocol. The functions it is given are numba's (``reference.inlined``), so all of it
+`make_loop` makes it for one protocol. The functions it is given are numba's (``compiled.compiled``), so all of it
 becomes one piece of machine code, kept on disk under the digest of all its sources (`name_of`): numba itself would look
 at the file of the loop alone, and go on with what has changed since.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench.sim import workload
-from workbench.sim.fast import defaults
+from workbench.sim.fast import twin as interface
 from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
 from workbench.sim.fast.air import (
     ACKNOWLEDGED,
@@ -34,14 +34,13 @@ from workbench.sim.fast.air import (
     take_frame,
     why_lost,
 )
+from workbench.sim.fast.compiled import COMPILED_MODULES, by_reference, compiled, compiled_loop, hot
 from workbench.sim.fast.layout import (
     AUDIBLES_FULL,
     BROADCAST,
     CHANNEL_CHECK,
     DONE,
-    DOWN,
     DOWN_NODES,
-    FAILED,
     FAR,
     FRAME_END,
     FRAME_READY,
@@ -49,8 +48,6 @@ from workbench.sim.fast.layout import (
     FREE_AUDIBLES,
     FREE_FRAMES,
     FREE_MESSAGES,
-    LINK,
-    LOST,
     MESSAGES_FULL,
     MORE,
     NEAR,
@@ -60,21 +57,16 @@ from workbench.sim.fast.layout import (
     NONE,
     NOW,
     PAUSED,
-    PUBLISHED,
-    RECEIVED,
-    RECOVERED,
     ROWS,
     ROWS_FULL,
-    SENT,
     STATE_FULL,
     STUCK,
     STUCK_NODE,
-    SUBSCRIBED,
-    UNSUBSCRIBED,
     WAKE,
+    Event,
+    Reason,
 )
 from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
-from workbench.sim.fast.compiled import COMPILED_MODULES, by_reference, compiled, compiled_loop, hot
 
 _NUMBERS = (int, float, np.number)
 ENOUGH = NONE  # no array is too small
@@ -99,7 +91,7 @@ def _numbers(module: ModuleType) -> list[tuple[str, str]]:
 def _parts(twin: ModuleType) -> dict[str, ModuleType]:
     """The modules that a twin's loop may have functions of, and those that say how its arrays are laid out."""
     found: dict[str, ModuleType] = {}
-    waiting = [sys.modules[__name__], defaults, twin]
+    waiting = [sys.modules[__name__], interface, twin]
     while waiting:
         module = waiting.pop()
         if module.__name__ in found:
@@ -157,7 +149,7 @@ def plan_wake(core, i, now):
 def _fail(core, i, now):
     core.down[i] += 1
     if core.down[i] == 1:
-        add_action(core, now, i, FAILED, 0, 0, NO_REASON)
+        add_action(core, now, i, Event.FAILED, 0, 0, NO_REASON)
         core.nodes[i].outages += 1
         core.numbers[DOWN_NODES] += 1
         fall_silent(core, i, now)
@@ -169,7 +161,7 @@ def _recover(core, i, now):
     if core.down[i] == 0:
         core.numbers[DOWN_NODES] -= 1
         core.nodes[i].free_at = now
-        add_action(core, now, i, RECOVERED, 0, 0, NO_REASON)
+        add_action(core, now, i, Event.RECOVERED, 0, 0, NO_REASON)
 
 
 @compiled
@@ -179,14 +171,14 @@ def _subscribe(core, i, now, what):
     it.number = core.subscribed[i]
     core.subscribed[i] += 1
     it.expires_us = NONE if it.expires_after_us < 0 else now + it.expires_after_us
-    add_action(core, now, i, SUBSCRIBED, it.number, it.expires_us, it.detail)
+    add_action(core, now, i, Event.SUBSCRIBED, it.number, it.expires_us, it.detail)
 
 
 @compiled
 def _take_reading_number(core, i, now, content):
     number = core.readings[i]
     core.readings[i] += 1
-    add_action(core, now, i, PUBLISHED, number, 0, core.contents[content].detail)
+    add_action(core, now, i, Event.PUBLISHED, number, 0, core.contents[content].detail)
     return number
 
 
@@ -194,7 +186,7 @@ def _take_reading_number(core, i, now, content):
 def _tell_sent(core, frame, now):
     it = core.frames[frame]
     peer = NONE if it.receiver < 0 else core.addresses[it.receiver]
-    add_frame_row(core, now, it.sender, SENT, peer, it.message, now - it.start, NO_REASON)
+    add_frame_row(core, now, it.sender, Event.SENT, peer, it.message, now - it.start, NO_REASON)
 
 
 # What is next, and is there room for it?
@@ -265,7 +257,7 @@ def _arcs_of(core, frame, now):
     if arc != NONE:
         return arc, arc + 1
     if it.receiver >= 0:
-        add_loss(core, now, it.receiver, LOST, core.lost, core.addresses[i], it.message, LINK)
+        add_loss(core, now, it.receiver, Event.LOST, core.lost, core.addresses[i], it.message, Reason.LINK)
     return arc, arc
 
 
@@ -275,7 +267,7 @@ def _arrives(core, arc, frame, now):
     reason = why_lost(core, arc, frame, now)
     if reason:
         it = core.frames[frame]
-        add_loss(core, now, core.receivers[arc], LOST, core.lost, core.addresses[it.sender], it.message, reason)
+        add_loss(core, now, core.receivers[arc], Event.LOST, core.lost, core.addresses[it.sender], it.message, reason)
     return reason == NO_REASON
 
 
@@ -323,7 +315,7 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
             subscription = core.subscriptions[it.what]
             if subscription.is_open:
                 subscription.is_open = 0
-                add_action(core, now, i, UNSUBSCRIBED, subscription.number, 0, NO_REASON)
+                add_action(core, now, i, Event.UNSUBSCRIBED, subscription.number, 0, NO_REASON)
                 unsubscribe(core, state, i, it.what, now)
         else:
             number = _take_reading_number(core, i, now, it.what)
@@ -379,7 +371,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
         it = core.frames[frame]
         i = it.sender
         if it.outage != core.nodes[i].outages:
-            give_up(core, frame, now, DOWN)
+            give_up(core, frame, now, Reason.DOWN)
             return
         if core.traces:
             _tell_sent(core, frame, now)
@@ -393,7 +385,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
                 continue
             r = core.receivers[arc]
             if core.traces:
-                add_frame_row(core, now, r, RECEIVED, core.addresses[i], message, 0, NO_REASON)
+                add_frame_row(core, now, r, Event.RECEIVED, core.addresses[i], message, 0, NO_REASON)
             receive(core, state, r, i, message, it.word, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.sim.columns import different_rows, distinct
-from workbench.sim.fast.layout import HELD, HELD_EVENT, ROW, Core
-from workbench.sim.fast.names import Names
+from workbench.sim.fast.layout import HELD, ROW, Core, Event
+from workbench.sim.fast.twin import Names
 from workbench.sim.trace import SCHEMA, tally
 
 # Room for so many times as many rows, until there are many; then for twice as many.
@@ -106,7 +106,7 @@ class Outcome:
 
     def _holders(self) -> int:
         """Pairs of a node and a message that it came to hold: of a protocol that keeps all of these rows."""
-        held = np.flatnonzero(self._column("event") == HELD_EVENT)
+        held = np.flatnonzero(self._column("event") == Event.HELD)
         return different_rows(*(self._column(name)[held] for name in ("node", "origin", "sequence")))
 
     def table(self) -> pa.Table:

@@ -90,7 +90,6 @@ class Whole(Part):
             if environment is not None:
                 self.codegen.set_env(variable.name, environment)
 
-
     def _optimize_final_module(self) -> None:
         # numba optimizes twice, to move counted references next to each other. There are none here.
         passes, builder = self.codegen._module_pass_manager()

@@ -1,21 +1,17 @@
 """What happened, as a kernel writes it: rows of the trace, or counters of what nobody looks at row by row."""
 
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.layout import (
     BYTES_HEARD,
     BYTES_SENT,
-    DELIVERED,
-    DROPPED,
-    FORWARDED,
     FRAMES_HEARD,
     FRAMES_SENT,
     HELD,
-    HELD_EVENT,
     NO_REASON,
     NONE,
-    ORIGINATED,
     ROWS,
+    Event,
 )
-from workbench.sim.fast.compiled import compiled
 
 
 @compiled
@@ -85,7 +81,7 @@ def tell(core, now, i, event, peer, message, value, detail):
 def tell_originated(core, now, i, message, number):
     """A message starts its travel here; it carries the reading with that number."""
     it = core.messages[message]
-    add_row(core, now, i, ORIGINATED, NONE, it.name, it.origin, it.sequence, 0, number, NO_REASON)
+    add_row(core, now, i, Event.ORIGINATED, NONE, it.name, it.origin, it.sequence, 0, number, NO_REASON)
 
 
 @compiled
@@ -93,29 +89,29 @@ def tell_held(core, now, i, peer, message, hops, is_first):
     """A node holds a publication; ``is_first``: it never held it before."""
     if is_first:
         core.numbers[HELD] += 1
-    if core.kept[HELD_EVENT] or core.nodes[i].is_sink:
+    if core.kept[Event.HELD] or core.nodes[i].is_sink:
         it = core.messages[message]
-        add_row(core, now, i, HELD_EVENT, peer, it.name, it.origin, it.sequence, 0, hops, NO_REASON)
+        add_row(core, now, i, Event.HELD, peer, it.name, it.origin, it.sequence, 0, hops, NO_REASON)
 
 
 @compiled
 def tell_delivered(core, now, i, peer, message, number, detail):
     """A subscription was handed a sample."""
     it = core.messages[message]
-    add_row(core, now, i, DELIVERED, peer, it.name, it.origin, it.sequence, 0, number, detail)
+    add_row(core, now, i, Event.DELIVERED, peer, it.name, it.origin, it.sequence, 0, number, detail)
 
 
 @compiled
 def tell_forwarded(core, now, i, peer, message, neighbors):
     """A message was sent on: for a trace alone, as nodes do not tell it where only metrics are wanted."""
     if core.traces:
-        tell(core, now, i, FORWARDED, peer, message, neighbors, NO_REASON)
+        tell(core, now, i, Event.FORWARDED, peer, message, neighbors, NO_REASON)
 
 
 @compiled
 def drop(core, now, i, peer, message, reason):
     """A message ended here."""
     if core.traces:
-        tell(core, now, i, DROPPED, peer, message, 0, reason)
+        tell(core, now, i, Event.DROPPED, peer, message, 0, reason)
     else:
         core.dropped[reason] += 1

@@ -11,59 +11,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.protocols.coded_diffusion import wire
+from workbench.protocols.coded_diffusion import rules, wire
+from workbench.protocols.coded_diffusion.fast import state
 from workbench.protocols.coded_diffusion.fast.algebra import clear, combine, draw_coefficients, fill, insert
-from workbench.protocols.coded_diffusion.fast.names import (
-    DECODED,
-    DECODED_ALREADY,
-    EVENTS,
-    EXPIRED,
-    FULL,
-    GENERATION_BEGUN,
-    INNOVATIVE,
-    NOT_AT_HAND,
-    NOT_INNOVATIVE,
-    REASONS,
-)
 from workbench.protocols.coded_diffusion.fast.state import (
-    CODED_MESSAGE,
-    EVENT_MESSAGE,
-    FIELDS,
     FREE_GENERATION,
     FREE_GENERATIONS,
-    MESSAGES,
     NO_GENERATION,
     PUBLISHED,
-    REQUEST_MESSAGE,
-    longest_frame_B,
-    make_state,
-    needs,
-    size_B,
-    text,
-    with_more_room,
+    Event,
+    Message,
+    Reason,
 )
 from workbench.protocols.coded_diffusion.rules import is_full, is_quiet
-from workbench.sim.fast.air import let_go, make_message, send, take_message
-from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FORWARDED, NO_REASON, NONE
-from workbench.sim.fast.matching import hold
-from workbench.sim.fast.record import add_row, drop, tell, tell_originated
-from workbench.sim.fast.compiled import compiled, hot
-from workbench.sim.fast.rows import append, give_back, remove, take_free
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled, hot
 
-__all__ = [
-    "EVENTS",
-    "FIELDS",
-    "MESSAGES",
-    "REASONS",
-    "longest_frame_B",
-    "make_state",
-    "needs",
-    "size_B",
-    "text",
-    "with_more_room",
-]
+twin.compiled_rules(rules)
 
+PARTS = (state,)
 WAKES = True
 
 _MOST_HOPS = wire.U16 - 1
@@ -76,9 +42,6 @@ def has_room(core, state):
 
 
 # What is known
-
-for _rule in (is_full, is_quiet):
-    compiled(_rule)
 
 
 @compiled
@@ -178,9 +141,11 @@ def _forget_the_quiet(core, state, i, now):
 def _tell_expired(core, state, i, event, now):
     if core.traces:
         it = state.events[event]
-        add_row(core, now, i, DROPPED, NONE, CODED_MESSAGE, it.origin, it.sequence, 0, 0, EXPIRED)
+        twin.add_row(
+            core, now, i, twin.Event.DROPPED, NONE, Message.CODED, it.origin, it.sequence, 0, 0, Reason.EXPIRED
+        )
     else:
-        core.dropped[EXPIRED] += 1
+        core.dropped[Reason.EXPIRED] += 1
 
 
 # Generations
@@ -189,7 +154,7 @@ def _tell_expired(core, state, i, event, now):
 @compiled
 def _begin(state, i, event):
     """A generation without packets, the youngest of node ``i``."""
-    generation = take_free(state.generations, state.numbers, FREE_GENERATION)
+    generation = twin.take_free(state.generations, state.numbers, FREE_GENERATION)
     it = state.generations[generation]
     it.event = event
     it.hops = wire.U16
@@ -201,7 +166,7 @@ def _begin(state, i, event):
     it.requests = 0
     it.peer = NONE
     it.owed = 0
-    append(state.nodes[i].generations, state.generations, generation)
+    twin.append(state.nodes[i].generations, state.generations, generation)
     state.pairs[event, i].generation = generation
     clear(state, generation)
     return generation
@@ -213,8 +178,8 @@ def _forget(core, state, i, event):
     generation = state.pairs[event, i].generation
     if generation != NO_GENERATION:
         state.pairs[event, i].generation = NO_GENERATION
-        remove(state.nodes[i].generations, state.generations, generation)
-        give_back(state.generations, state.numbers, FREE_GENERATION, generation)
+        twin.remove(state.nodes[i].generations, state.generations, generation)
+        twin.give_back(state.generations, state.numbers, FREE_GENERATION, generation)
         _plan_wake(core, state, i)
 
 
@@ -238,7 +203,7 @@ def _plan_sending(core, state, i, generation, now):
     if it.has_sent and not state.rearm:
         return
     # Drawn even where it is certain: a node draws the same whatever its parameters are.
-    if stream_uniform(core, i) < state.forwarding_probability:
+    if twin.stream_uniform(core, i) < state.forwarding_probability:
         it.send_us = now + state.collecting_us
 
 
@@ -281,7 +246,7 @@ def _make_packet(core, state, event):
     """A coded packet of an event whose encoding vector is still to be written."""
     it = state.events[event]
     size_B, airtime_us = state.sizes_B[it.content], state.airtimes_us[it.content]
-    message = take_message(core, CODED_MESSAGE, it.origin, it.sequence, it.content, size_B, airtime_us)
+    message = twin.take_message(core, Message.CODED, it.origin, it.sequence, it.content, size_B, airtime_us)
     state.events_of[message] = event
     return message
 
@@ -291,7 +256,7 @@ def _tell_forwarded(core, state, i, peer, event, count, now):
     if core.traces:
         it = state.events[event]
         detail = state.first_text + count
-        add_row(core, now, i, FORWARDED, peer, CODED_MESSAGE, it.origin, it.sequence, 0, 0, detail)
+        twin.add_row(core, now, i, twin.Event.FORWARDED, peer, Message.CODED, it.origin, it.sequence, 0, 0, detail)
 
 
 @compiled
@@ -302,22 +267,22 @@ def _send_combinations(core, state, i, generation, count, now):
         message = _make_packet(core, state, it.event)
         draw_coefficients(core, state, i, it.rank)
         combine(state, generation, message)
-        send(core, now, i, BROADCAST, message, min(it.hops, _MOST_HOPS))
-        let_go(core, message)
+        twin.send(core, now, i, twin.BROADCAST, message, min(it.hops, _MOST_HOPS))
+        twin.let_go(core, message)
 
 
 @compiled
 def _receive_event(core, state, i, sender, message, event, now):
     peer = core.addresses[sender]
     if _is_over(core, state, i, core.messages[message].origin, event, now):
-        drop(core, now, i, peer, message, DUPLICATE)
+        twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
     if state.pairs[event, i].generation == NO_GENERATION and not _can_know_another(core, state, i, 0, now):
-        drop(core, now, i, peer, message, FULL)
+        twin.drop(core, now, i, peer, message, Reason.FULL)
         return
     _forget(core, state, i, event)
     _know(state, i, event, now)
-    hold(core, state.pairs, i, peer, message, event, 1, now)
+    twin.hold_pair(core, state.pairs, i, peer, message, event, 1, now)
     _make_room(core, state, i)
     is_kept = state.keep_us and state.nodes[i].generations.count < state.max_events
     generation = _begin(state, i, event)
@@ -338,20 +303,20 @@ def _receive_event(core, state, i, sender, message, event, now):
 def _receive_coded(core, state, i, sender, message, hops, event, now):
     peer = core.addresses[sender]
     if _is_over(core, state, i, core.messages[message].origin, event, now):
-        drop(core, now, i, peer, message, DECODED_ALREADY)
+        twin.drop(core, now, i, peer, message, Reason.DECODED)
         return
     generation = state.pairs[event, i].generation
     if generation == NO_GENERATION:
         if not _can_know_another(core, state, i, 1, now):
-            drop(core, now, i, peer, message, FULL)
+            twin.drop(core, now, i, peer, message, Reason.FULL)
             return
         generation = _begin(state, i, event)
-        tell(core, now, i, GENERATION_BEGUN, peer, message, state.generation_size, NO_REASON)
+        twin.tell(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
     _know(state, i, event, now)
     it = state.generations[generation]
     pivot = insert(state, generation, message) if it.rank < state.generation_size else NONE
     if pivot == NONE:
-        drop(core, now, i, peer, message, NOT_INNOVATIVE)
+        twin.drop(core, now, i, peer, message, Reason.NOT_INNOVATIVE)
         _allow_request(core, state, i, generation, now)
         return
     it.rank += 1
@@ -359,11 +324,11 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
     it.fresh += 1
     it.requests = 0
     it.peer = sender
-    tell(core, now, i, INNOVATIVE, peer, message, it.rank, state.first_text + pivot)
+    twin.tell(core, now, i, Event.INNOVATIVE, peer, message, it.rank, state.first_text + pivot)
     is_complete = it.rank == state.generation_size
     if is_complete:
-        tell(core, now, i, DECODED, peer, message, state.generation_size, NO_REASON)
-        hold(core, state.pairs, i, peer, message, event, it.hops, now)
+        twin.tell(core, now, i, Event.DECODED, peer, message, state.generation_size, twin.NO_REASON)
+        twin.hold_pair(core, state.pairs, i, peer, message, event, it.hops, now)
     elif state.keep_us:
         it.due_us = now + state.request_after_us
     _plan_sending(core, state, i, generation, now)
@@ -376,7 +341,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
 def _receive_request(core, state, i, sender, message, rank, event, now):
     generation = state.pairs[event, i].generation
     if generation == NO_GENERATION:
-        drop(core, now, i, core.addresses[sender], message, NOT_AT_HAND)
+        twin.drop(core, now, i, core.addresses[sender], message, Reason.NOT_AT_HAND)
         return
     _know(state, i, event, now)
     it = state.generations[generation]
@@ -398,12 +363,12 @@ def publish(core, state, i, content, number, now):
     it.origin = core.addresses[i]
     it.sequence = number
     it.content = content
-    message = make_message(core, EVENT_MESSAGE, core.addresses[i], number, content)
+    message = twin.make_message(core, Message.EVENT, core.addresses[i], number, content)
     state.events_of[message] = event
-    tell_originated(core, now, i, message, number)
-    hold(core, state.pairs, i, NONE, message, event, 0, now)
-    send(core, now, i, BROADCAST, message, 0)
-    let_go(core, message)
+    twin.tell_originated(core, now, i, message, number)
+    twin.hold_pair(core, state.pairs, i, NONE, message, event, 0, now)
+    twin.send(core, now, i, twin.BROADCAST, message, 0)
+    twin.let_go(core, message)
 
 
 @hot
@@ -411,9 +376,9 @@ def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's event, coded packet or request; its ``word`` is the hops or the rank."""
     event = state.events_of[message]
     name = core.messages[message].name
-    if name == EVENT_MESSAGE:
+    if name == Message.EVENT:
         _receive_event(core, state, i, sender, message, event, now)
-    elif name == CODED_MESSAGE:
+    elif name == Message.CODED:
         _receive_coded(core, state, i, sender, message, word, event, now)
     else:
         _receive_request(core, state, i, sender, message, word, event, now)
@@ -446,10 +411,10 @@ def _request(core, state, i, generation, now):
     _know(state, i, it.event, now)
     its = state.events[it.event]
     size_B, airtime_us = state.request_size_B, state.request_airtime_us
-    message = take_message(core, REQUEST_MESSAGE, its.origin, its.sequence, its.content, size_B, airtime_us)
+    message = twin.take_message(core, Message.REQUEST, its.origin, its.sequence, its.content, size_B, airtime_us)
     state.events_of[message] = it.event
-    send(core, now, i, BROADCAST if it.peer == NONE else it.peer, message, it.rank)
-    let_go(core, message)
+    twin.send(core, now, i, twin.BROADCAST if it.peer == NONE else it.peer, message, it.rank)
+    twin.let_go(core, message)
     it.peer = NONE
 
 

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from workbench.coding.fields import field as field_of
-from workbench.sim.fast.draws import bits, stream_below
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 SYMBOL = np.uint16
 
@@ -80,13 +79,13 @@ def draw_coefficients(core, state, i, count):
     while not any_is_set:
         if state.modulus:
             for k in range(count):
-                coefficients[k] = stream_below(core, i, state.modulus)
+                coefficients[k] = twin.stream_below(core, i, state.modulus)
                 any_is_set = any_is_set or coefficients[k] != 0
             continue
         k = 0
         while k < count:
             # A draw has 64 bits, which is several symbols.
-            drawn = bits(core.protocol_keys[i], core.drawn[i])
+            drawn = twin.bits(core.protocol_keys[i], core.drawn[i])
             core.drawn[i] += 1
             for _ in range(min(64 // state.degree, count - k)):
                 coefficients[k] = drawn & np.uint64((1 << state.degree) - 1)

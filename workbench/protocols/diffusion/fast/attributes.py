@@ -9,9 +9,8 @@ import numpy as np
 from workbench.attributes.model import EQ, EQ_ANY, GE, GT, HIGHEST, INTERVAL, IS, LE, LOWEST, LT, NE
 from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
 from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, LISTS, REMEMBERED
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.matching import one_way_match, satisfies
-from workbench.sim.fast.compiled import compiled
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 _FACTOR = np.uint64(0x100000001B3)  # FNV's
 
@@ -20,7 +19,9 @@ _FACTOR = np.uint64(0x100000001B3)  # FNV's
 def matches(state, one, other):
     """`attributes.one_way_match` of two lists."""
     subscription, publication = state.lists[one], state.lists[other]
-    return one_way_match(state.attributes, subscription.first, subscription.last, publication.first, publication.last)
+    return twin.one_way_match(
+        state.attributes, subscription.first, subscription.last, publication.first, publication.last
+    )
 
 
 @compiled
@@ -253,7 +254,7 @@ def _blobs_within(rows, key, first, last, outer_first, outer_last):
 def _meets(rows, key, value, first, last):
     """Whether a value meets all constraints of a key."""
     for a in range(first, last):
-        if rows[a, 0] == key and rows[a, 1] != IS and not satisfies(value, rows[a, 1], rows[a, 2]):
+        if rows[a, 0] == key and rows[a, 1] != IS and not twin.satisfies(value, rows[a, 1], rows[a, 2]):
             return False
     return True
 

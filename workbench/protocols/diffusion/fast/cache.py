@@ -3,26 +3,12 @@
 import numpy as np
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of
-from workbench.protocols.diffusion.fast.memory import INTEREST_NAME, REINFORCEMENT_NAME, STAMP
-from workbench.protocols.diffusion.fast.names import (
-    EVICTED,
-    EXPIRED,
-    GRADIENT_REMOVED,
-    GRADIENT_SET,
-    HEAD_SET,
-    INTEREST_REMOVED,
-    SET_BY_INTEREST,
-    SET_BY_REINFORCEMENT,
-)
+from workbench.protocols.diffusion.fast.memory import STAMP, Event, Message, Reason
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients
 from workbench.protocols.diffusion.rules import FOREVER_US, is_path_of_round, is_stale, replaced
 from workbench.protocols.subscriptions import SECOND_US
-from workbench.sim.fast.layout import NO_REASON, NONE
-from workbench.sim.fast.record import add_row
-from workbench.sim.fast.compiled import compiled
-
-for _rule in (is_path_of_round, is_stale, replaced):
-    compiled(_rule)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # A sink has no gradients: neighbor, number, whether it is reinforced.
 NO_HEAD = (np.int64(NONE), np.int64(0), np.int64(0))
@@ -48,8 +34,8 @@ def new_entry(core, state, now, i, number, sink, sequence):
         oldest = state.order[i, 0]
         take_out(state, i, 0)
         for g in range(state.entries[oldest].gradients):
-            tell_removed(core, state, now, i, state.gradients[oldest, g], EVICTED)
-        tell_interest_removed(core, state, now, i, oldest, EVICTED)
+            tell_removed(core, state, now, i, state.gradients[oldest, g], Reason.EVICTED)
+        tell_interest_removed(core, state, now, i, oldest, Reason.EVICTED)
     entry = i * state.slots
     while state.entries[entry].is_used:
         entry += 1
@@ -133,12 +119,12 @@ def _number(gradient):
 @compiled
 def tell_head(core, state, now, i, entry, sink, before):
     """Report a sink's first gradient if it is not what it was ``before``."""
-    if not core.kept[HEAD_SET]:
+    if not core.kept[Event.HEAD_SET]:
         return
     head = head_of(state, entry, sink)
     if head[0] != NONE and (head[0] != before[0] or head[1] != before[1] or head[2] != before[2]):
         peer, origin = core.addresses[head[0]], core.addresses[sink]
-        add_row(core, now, i, HEAD_SET, peer, INTEREST_NAME, origin, head[1], 0, head[2], NO_REASON)
+        twin.add_row(core, now, i, Event.HEAD_SET, peer, Message.INTEREST, origin, head[1], 0, head[2], twin.NO_REASON)
 
 
 @compiled
@@ -162,7 +148,7 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
         it.ttl = ttl
         if not is_new and it.sequence == NONE:
             # Reported under its new number from now on.
-            tell_removed(core, state, now, i, it, SET_BY_INTEREST)
+            tell_removed(core, state, now, i, it, Reason.INTEREST)
             is_new = True
     if wave == NONE and it.sequence < sequence:
         it.sequence = sequence
@@ -178,10 +164,12 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
                 gradient.wave = NONE
         it.wave = wave
         _to_front(state, entry, g)
-    if core.kept[GRADIENT_SET]:
-        name, detail = (INTEREST_NAME, SET_BY_INTEREST) if wave == NONE else (REINFORCEMENT_NAME, SET_BY_REINFORCEMENT)
+    if core.kept[Event.GRADIENT_SET]:
+        name, detail = (
+            (Message.INTEREST, Reason.INTEREST) if wave == NONE else (Message.REINFORCEMENT, Reason.REINFORCEMENT)
+        )
         peer, origin = core.addresses[neighbor], core.addresses[sink]
-        add_row(core, now, i, GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
+        twin.add_row(core, now, i, Event.GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
 
 
 @compiled
@@ -201,7 +189,7 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
         victim = replaced(gradients, count, sink, wave != NONE)
         if victim == NONE:
             return NONE
-        tell_removed(core, state, now, i, state.gradients[entry, victim], EVICTED)
+        tell_removed(core, state, now, i, state.gradients[entry, victim], Reason.EVICTED)
         state.entries[entry].gradients -= 1
         for later in range(victim, state.entries[entry].gradients):
             state.gradients[entry, later] = state.gradients[entry, later + 1]
@@ -278,11 +266,11 @@ def _clean(core, state, now, i):
     place = 0
     while place < state.nodes[i].entries:
         entry = state.order[i, place]
-        remove_gradients(core, state, now, i, entry, EXPIRED_BY, NONE, now, 0, EXPIRED)
+        remove_gradients(core, state, now, i, entry, EXPIRED_BY, NONE, now, 0, Reason.EXPIRED)
         count = state.entries[entry].gradients
         if count == 0:
             take_out(state, i, place)
-            tell_interest_removed(core, state, now, i, entry, EXPIRED)
+            tell_interest_removed(core, state, now, i, entry, Reason.EXPIRED)
             continue
         for g in range(count):
             first_us = min(first_us, state.gradients[entry, g].expires_us)
@@ -293,15 +281,27 @@ def _clean(core, state, now, i):
 @compiled
 def tell_removed(core, state, now, i, gradient, reason):
     """Report that a gradient is gone."""
-    if core.kept[GRADIENT_REMOVED]:
+    if core.kept[Event.GRADIENT_REMOVED]:
         sequence = _number(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
-        add_row(core, now, i, GRADIENT_REMOVED, peer, INTEREST_NAME, sink, sequence, 0, 0, reason)
+        twin.add_row(core, now, i, Event.GRADIENT_REMOVED, peer, Message.INTEREST, sink, sequence, 0, 0, reason)
 
 
 @compiled
 def tell_interest_removed(core, state, now, i, entry, reason):
     """An entry is gone."""
-    if core.kept[INTEREST_REMOVED]:
+    if core.kept[Event.INTEREST_REMOVED]:
         it = state.entries[entry]
-        add_row(core, now, i, INTEREST_REMOVED, NONE, INTEREST_NAME, core.addresses[it.sink], it.sequence, 0, 0, reason)
+        twin.add_row(
+            core,
+            now,
+            i,
+            Event.INTEREST_REMOVED,
+            NONE,
+            Message.INTEREST,
+            core.addresses[it.sink],
+            it.sequence,
+            0,
+            0,
+            reason,
+        )

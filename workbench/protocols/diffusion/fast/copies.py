@@ -9,18 +9,11 @@ import numpy as np
 from workbench.protocols.diffusion.fast.attributes import matches
 from workbench.protocols.diffusion.fast.cache import clean
 from workbench.protocols.diffusion.fast.interests import plan_wake_up
-from workbench.protocols.diffusion.fast.memory import DATA_NAME, SKIPPED, STAMP
+from workbench.protocols.diffusion.fast.memory import SKIPPED, STAMP, Message, Reason
 from workbench.protocols.diffusion.fast.messages import copied, gradients_to_try, id_of, seen_data_index
-from workbench.protocols.diffusion.fast.names import FULL
 from workbench.protocols.diffusion.rules import MAX_WAITING, RETRY_WITHIN_US, has_circled, is_better_hop, may_retry
-from workbench.sim.fast.air import hold_message, let_go, send
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import NONE, TTL
-from workbench.sim.fast.record import drop, tell_forwarded
-from workbench.sim.fast.compiled import compiled
-
-for _rule in (has_circled, is_better_hop, may_retry):
-    compiled(_rule)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 WORD_BITS = 64
 
@@ -48,13 +41,13 @@ def send_on(core, state, i, sender, message, ttl, seen, now):
         return False
     peer = NONE if sender == NONE else core.addresses[sender]
     if ttl <= 1:
-        drop(core, now, i, peer, message, TTL)
+        twin.drop(core, now, i, peer, message, twin.Reason.TTL)
         return True
     ways, left = _share(state, paths)
     if left:
-        drop(core, now, i, peer, message, FULL)
+        twin.drop(core, now, i, peer, message, Reason.FULL)
     _send_copies(core, state, i, message, ttl, paths, ways, others, now)
-    tell_forwarded(core, now, i, peer, message, ways)
+    twin.tell_forwarded(core, now, i, peer, message, ways)
     for path in range(paths):
         if state.data_paths[path].way != NONE:
             _note_served(state, i, seen, state.data_paths[path].sink)
@@ -272,7 +265,7 @@ def _is_near(state, path, neighbor):
 def _send_copies(core, state, i, message, ttl, paths, ways, others, now):
     """Send each neighbor a copy, which lists the sinks of all other ways and the first ``others`` of served_else."""
     if ways == 1 and others == 0:
-        send(core, now, i, state.hops[0], message, ttl - 1)
+        twin.send(core, now, i, state.hops[0], message, ttl - 1)
         return
     served = 0
     for path in range(paths):
@@ -298,8 +291,8 @@ def _send_copies(core, state, i, message, ttl, paths, ways, others, now):
             state.interest_fields[copy].others = count
             it.size_B += 1 + 2 * count
             it.airtime_us = state.airtimes_us[it.size_B]
-        send(core, now, i, hop, copy, ttl - 1)
-        let_go(core, copy)
+        twin.send(core, now, i, hop, copy, ttl - 1)
+        twin.let_go(core, copy)
 
 
 @compiled
@@ -355,7 +348,7 @@ def _has_gradients(state, i, sink):
 @compiled
 def plan_to_send_again(core, state, i, failed, message, ttl, now):
     """Plan to send data again that a neighbor did not acknowledge."""
-    if core.messages[message].name != DATA_NAME:
+    if core.messages[message].name != Message.DATA:
         return
     origin = state.interest_fields[message].origin
     seen = seen_data_index(state, i, id_of(origin, core.messages[message].sequence))
@@ -368,12 +361,12 @@ def plan_to_send_again(core, state, i, failed, message, ttl, now):
         return
     waiting = state.waiting[i, state.nodes[i].waiting]
     state.nodes[i].waiting += 1
-    waiting.time_us = now + 1 + stream_below(core, i, RETRY_WITHIN_US)
+    waiting.time_us = now + 1 + twin.stream_below(core, i, RETRY_WITHIN_US)
     waiting.failed = failed
     waiting.sender = it.sender
     waiting.message = message
     waiting.ttl = ttl
-    hold_message(core, message)
+    twin.hold_message(core, message)
     plan_wake_up(core, state, i)
 
 
@@ -391,7 +384,7 @@ def send_waiting(core, state, i, now):
         for later in range(place, state.nodes[i].waiting):
             state.waiting[i, later] = state.waiting[i, later + 1]
         _send_again(core, state, i, failed, sender, message, ttl, now)
-        let_go(core, message)
+        twin.let_go(core, message)
 
 
 @compiled

@@ -13,7 +13,7 @@ from workbench.protocols.diffusion.fast.cache import clean
 from workbench.protocols.diffusion.fast.copies import send_on
 from workbench.protocols.diffusion.fast.filters import filtered
 from workbench.protocols.diffusion.fast.interests import block_of, detail_of, plan_wake_up
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA_NAME
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, Message, Reason
 from workbench.protocols.diffusion.fast.messages import (
     changed,
     id_of,
@@ -22,18 +22,11 @@ from workbench.protocols.diffusion.fast.messages import (
     seen_data_index,
     take_sequence,
 )
-from workbench.protocols.diffusion.fast.names import EVICTED, EXPIRED, FILTER, NO_GRADIENT, NO_INTEREST
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, update_data_gradient
 from workbench.protocols.diffusion.fast.reinforcement import reinforce
 from workbench.protocols.diffusion.rules import hops_taken, may_reinforce
-from workbench.sim.fast.air import let_go
-from workbench.sim.fast.layout import DROPPED, DUPLICATE, NONE
-from workbench.sim.fast.matching import one_way_match
-from workbench.sim.fast.record import add_row, drop, tell_delivered, tell_held, tell_originated
-from workbench.sim.fast.compiled import compiled
-
-for _rule in (hops_taken, may_reinforce):
-    compiled(_rule)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # Samples
 
@@ -44,7 +37,7 @@ def offer(core, state, i, content, number, now):
     drop_old_samples(core, state, i, now)
     node = state.nodes[i]
     if node.samples >= state.max_data:
-        _drop_samples(core, state, i, 1, NO_INTEREST, now)
+        _drop_samples(core, state, i, 1, Reason.NO_INTEREST, now)
     it = state.samples[state.samples_first[i] + node.samples]
     it.number = number
     it.list = content
@@ -63,7 +56,7 @@ def drop_old_samples(core, state, i, now):
     while count < state.nodes[i].samples and state.samples[first + count].ends_us <= now:
         count += 1
     if count:
-        _drop_samples(core, state, i, count, EXPIRED, now)
+        _drop_samples(core, state, i, count, Reason.EXPIRED, now)
 
 
 @compiled
@@ -71,7 +64,7 @@ def _drop_samples(core, state, i, count, reason, now):
     """The oldest samples go. One that nobody wanted in time has no message yet, hence no number."""
     for _ in range(count):
         if core.traces:
-            add_row(core, now, i, DROPPED, NONE, DATA_NAME, core.addresses[i], 0, 0, 0, reason)
+            twin.add_row(core, now, i, twin.Event.DROPPED, NONE, Message.DATA, core.addresses[i], 0, 0, 0, reason)
         else:
             core.dropped[reason] += 1
     first = state.samples_first[i]
@@ -90,14 +83,14 @@ def send_samples(core, state, i, now):
     while first < wanted:
         last, number = _aggregate(state, first, wanted)
         sequence = take_sequence(state, i)
-        message = make(core, state, DATA_NAME, i, sequence, number, 0, 0)
+        message = make(core, state, Message.DATA, i, sequence, number, 0, 0)
         state.interest_fields[message].is_aggregate = last > first + 1
         for k in range(first, last):
-            tell_originated(core, now, i, message, state.wanted[k].number)
+            twin.tell_originated(core, now, i, message, state.wanted[k].number)
         seen = note_data(state, i, id_of(i, sequence), NONE, state.ttl + 1, now)
         # One hop more than it may go: `send_on` takes it off again.
         _route(core, state, i, NONE, message, state.ttl + 1, seen, now)
-        let_go(core, message)
+        twin.let_go(core, message)
         first = last
 
 
@@ -171,7 +164,7 @@ def receive_data(core, state, i, sender, message, ttl, now):
             return
         # It has come back to its source, which has forgotten it.
     if state.seen_data_more[i, seen].is_settled or not send_on(core, state, i, sender, message, ttl, seen, now):
-        drop(core, now, i, core.addresses[sender], message, DUPLICATE)
+        twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)
 
 
 @compiled
@@ -186,7 +179,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
         is_changed = number == NONE or not is_same(state, number, core.messages[message].content)
         state.seen_data_more[i, seen].is_settled = is_changed
         if number == NONE:
-            drop(core, now, i, peer, message, FILTER)
+            twin.drop(core, now, i, peer, message, Reason.FILTER)
             return
     if is_changed:
         message = changed(core, state, message, number)
@@ -196,7 +189,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
         own = state.own_order[place]
         if matches(state, state.own_interests[own].list, number):
             if not known:
-                tell_held(core, now, i, peer, message, hops_taken(state.ttl, ttl), False)
+                twin.tell_held(core, now, i, peer, message, hops_taken(state.ttl, ttl), False)
             known = True
             _deliver(core, state, i, own, sender, message, now)
     is_wanted = False
@@ -209,13 +202,13 @@ def _route(core, state, i, sender, message, ttl, seen, now):
                 update_data_gradient(core, state, now, i, entry, message, origin, sender, number)
     if not send_on(core, state, i, sender, message, ttl, seen, now) and not known:
         # An interest without a gradient: its neighbors are black, or it came from where the data comes from.
-        reason = NO_GRADIENT
+        reason = Reason.NO_GRADIENT
         if not is_wanted:
             # Who sent it here knows an interest that this node does not.
-            reason = EVICTED if state.nodes[i].is_evicting and sender != NONE else NO_INTEREST
-        drop(core, now, i, peer, message, reason)
+            reason = Reason.EVICTED if state.nodes[i].is_evicting and sender != NONE else Reason.NO_INTEREST
+        twin.drop(core, now, i, peer, message, reason)
     if is_changed:
-        let_go(core, message)
+        twin.let_go(core, message)
 
 
 @compiled
@@ -249,7 +242,7 @@ def _hand_over(core, state, i, what, peer, message, number, now):
     first, last = state.lists[number].first, state.lists[number].last
     while first < last:
         end = sample_end(state, number, first, is_aggregate)
-        if one_way_match(state.attributes, constraints.first, constraints.last, first, end):
+        if twin.one_way_match(state.attributes, constraints.first, constraints.last, first, end):
             detail = detail_of(state, part_of(state, number, first, end))
-            tell_delivered(core, now, i, peer, message, core.subscriptions[what].number, detail)
+            twin.tell_delivered(core, now, i, peer, message, core.subscriptions[what].number, detail)
         first = end

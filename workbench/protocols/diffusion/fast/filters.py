@@ -12,14 +12,10 @@ import numpy as np
 
 from workbench.attributes.model import IS
 from workbench.protocols.diffusion.fast.attributes import append, append_list, interned, part_of, sample_end
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA_NAME, FILTER, INTEREST_NAME, MEMORIES
-from workbench.protocols.diffusion.fast.names import FILTER_DROPS, FILTER_REPLACES, FILTERED
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, FILTER, MEMORIES, Event, Message, Reason
 from workbench.protocols.diffusion.filters import BUILT_IN, Filter, checked_settings
-from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.matching import one_way_match
-from workbench.sim.fast.record import add_row
-from workbench.sim.fast.compiled import compiled
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 _KINDS = (
     "suppress_unchanged",
@@ -49,7 +45,7 @@ def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
     for one in filters:
         if type(one) is not Filter or one.name not in _KINDS:
             name = getattr(one, "name", type(one).__name__)
-            raise NoFastTwinError(f"the filter {name} runs Python code at every node")
+            raise twin.NoFastTwinError(f"the filter {name} runs Python code at every node")
     return filters
 
 
@@ -66,7 +62,7 @@ def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
         decider = kind(checked_settings(one.name, kind.parameters, one.settings))
         row["kind"] = _KINDS.index(one.name)
         row["key"] = one.key
-        row["messages"] = DATA_NAME if one.messages == "data" else INTEREST_NAME
+        row["messages"] = Message.DATA if one.messages == "data" else Message.INTEREST
         row["match"] = match
         row["of"] = getattr(decider, "key", NONE)
         row["window"] = getattr(decider, "window", 0)
@@ -86,7 +82,7 @@ def filtered(core, state, now, i, message, origin):
     if not _carries_any(state, i):
         return number
     first, last = state.lists[number].first, state.lists[number].last
-    if it.name == INTEREST_NAME or first == last:
+    if it.name == Message.INTEREST or first == last:
         number = _filtered_part(core, state, now, i, message, origin, number)
         return NONE if number == NONE or state.lists[number].first == state.lists[number].last else number
     parts = 0
@@ -128,11 +124,11 @@ def _filtered_part(core, state, now, i, message, origin, number):
     for f in range(len(state.filters)):
         if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, number):
             answer = _decide(state, f, i, origin, number, now)
-            if answer != number and core.kept[FILTERED]:
+            if answer != number and core.kept[Event.FILTERED]:
                 it = core.messages[message]
-                detail = FILTER_DROPS if answer == NONE else FILTER_REPLACES
+                detail = Reason.DROP if answer == NONE else Reason.REPLACE
                 key = state.filters[f].key
-                add_row(core, now, i, FILTERED, NONE, it.name, it.origin, it.sequence, 0, key, detail)
+                twin.add_row(core, now, i, Event.FILTERED, NONE, it.name, it.origin, it.sequence, 0, key, detail)
             if answer == NONE:
                 return NONE
             number = answer
@@ -142,8 +138,8 @@ def _filtered_part(core, state, now, i, message, origin, number):
 @compiled
 def _wants(state, f, name, number):
     match, it = state.lists[state.filters[f].match], state.lists[number]
-    if name == DATA_NAME:
-        return one_way_match(state.attributes, match.first, match.last, it.first, it.last)
+    if name == Message.DATA:
+        return twin.one_way_match(state.attributes, match.first, match.last, it.first, it.last)
     # An interest says what it wants and has no values to compare with.
     for a in range(match.first, match.last):
         asked = False

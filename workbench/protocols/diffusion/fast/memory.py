@@ -21,19 +21,58 @@ Memory
 from __future__ import annotations
 
 from collections import namedtuple
+from enum import auto
 from typing import Any
 
 import numpy as np
 
 from workbench.protocols.diffusion.rules import FOREVER_US, MAX_WAITING
-from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.recent import RING
-from workbench.sim.fast.rows import LIST
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Pool
+
+
+class Event(twin.Events):
+    """What happens in its runs alone."""
+
+    FILTERED = auto()
+    INTEREST_CACHED = auto()
+    INTEREST_REMOVED = auto()
+    GRADIENT_SET = auto()
+    GRADIENT_REMOVED = auto()
+    DATA_GRADIENT_SET = auto()
+    REINFORCED = auto()
+    BLACKLISTED = auto()
+    HEAD_SET = auto()
+
+
+class Reason(twin.Reasons):
+    """Its own reasons why messages end."""
+
+    STALE = auto()
+    FILTER = auto()
+    NO_GRADIENT = auto()
+    NO_INTEREST = auto()
+    BLACKLISTED = auto()
+    EXPIRED = auto()
+    EVICTED = auto()
+    CANCELLED = auto()
+    ROUND = auto()
+    INTEREST = auto()
+    REINFORCEMENT = auto()
+    REPLACE = auto()
+    DROP = auto()
+    FULL = auto()
+
+
+class Message(twin.Messages):
+    """What its messages are called."""
+
+    INTEREST = auto()
+    REINFORCEMENT = auto()
+    DATA = auto()
+
 
 # Names of messages, by their codes in MESSAGES.
-MESSAGES = ("", "interest", "reinforcement", "data")
-INTEREST_NAME, REINFORCEMENT_NAME, DATA_NAME = 1, 2, 3
 
 MOST_ATTRIBUTES = 16  # of a message: 50 bytes hold so many blobs of none
 
@@ -49,7 +88,7 @@ NODE = np.dtype(
         ("waiting", np.int32),
         ("served_sinks", np.int32),
         ("is_evicting", np.int32),
-        ("seen_data", RING),
+        ("seen_data", twin.RING),
     ],
     align=True,
 )
@@ -129,7 +168,7 @@ OWN_INTEREST = np.dtype(
         ("round", np.int32),
         ("reinforcements", np.int32),
         ("repeats", np.int32),
-        ("subscriptions", LIST),
+        ("subscriptions", twin.LIST),
         ("is_used", np.int32),
     ],
     align=True,
@@ -225,19 +264,19 @@ NEEDS_LISTS, NEEDS_ATTRIBUTES, NEEDS_MARKS, NEEDS_MEMORIES = range(4)
 
 FIELDS: Fields = {
     # Parameters.
-    "max_gradients": GIVEN,
-    "max_interests": GIVEN,
-    "max_reinforcements": GIVEN,
-    "max_data": GIVEN,
-    "max_sinks": GIVEN,
-    "max_next_hops": GIVEN,
-    "ttl": GIVEN,
+    "max_gradients": int,
+    "max_interests": int,
+    "max_reinforcements": int,
+    "max_data": int,
+    "max_sinks": int,
+    "max_next_hops": int,
+    "ttl": int,
     "refresh_us": GIVEN,
-    "max_repeats": GIVEN,
+    "max_repeats": int,
     "lifetime_s": GIVEN,
     "tick_us": GIVEN,
-    "reinforce_after": GIVEN,
-    "exploratory_gradients": GIVEN,
+    "reinforce_after": int,
+    "exploratory_gradients": int,
     "sample_lifetime_us": GIVEN,
     "known_for_us": GIVEN,
     "room_B": GIVEN,

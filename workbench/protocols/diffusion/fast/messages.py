@@ -1,14 +1,10 @@
 """Messages of TinyDiffusion's twin: what is sent, what has been seen, whom a node does not listen to."""
 
-from workbench.protocols.diffusion.fast.memory import DATA_NAME
+from workbench.protocols.diffusion.fast.memory import Message
 from workbench.protocols.diffusion.rules import may_explore
 from workbench.protocols.diffusion.wire import DATA_HEADER_B, INTEREST_HEADER_B, U32
-from workbench.sim.fast.air import take_message
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.recent import find_newest_first, note
-from workbench.sim.fast.compiled import compiled
-
-compiled(may_explore)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
@@ -21,10 +17,10 @@ def take_sequence(state, i):
 @compiled
 def make(core, state, name, origin, sequence, number, round_, expiration_s):
     """A message from the node at place ``origin`` with the attributes of a list; whoever makes it lets it go."""
-    header_B = 1 + (DATA_HEADER_B if name == DATA_NAME else INTEREST_HEADER_B)
+    header_B = 1 + (DATA_HEADER_B if name == Message.DATA else INTEREST_HEADER_B)
     size_B = header_B + state.lists[number].size_B
     airtime_us = state.airtimes_us[size_B]
-    message = take_message(core, name, core.addresses[origin], sequence, number, size_B, airtime_us)
+    message = twin.take_message(core, name, core.addresses[origin], sequence, number, size_B, airtime_us)
     fields = state.interest_fields[message]
     fields.origin = origin
     fields.round = round_
@@ -65,13 +61,13 @@ def id_of(origin, sequence):
 @compiled
 def seen_data_index(state, i, id):
     """Return the index of an id among the data that node ``i`` remembers, or NONE."""
-    return find_newest_first(state.seen_data[i], state.nodes[i].seen_data, id)
+    return twin.find_newest_first(state.seen_data[i], state.nodes[i].seen_data, id)
 
 
 @compiled
 def note_data(state, i, id, sender, ttl, now):
     """Remember an id that node ``i`` does not know, in place of the oldest if there is no room; return its index."""
-    index = note(state.seen_data[i], state.nodes[i].seen_data, id)
+    index = twin.note(state.seen_data[i], state.nodes[i].seen_data, id)
     it = state.seen_data_more[i, index]
     it.time_us = now
     it.sender = sender

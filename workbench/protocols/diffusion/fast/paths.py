@@ -4,12 +4,9 @@ They come in blocks of ``max_reinforcements``: block e belongs to entry e of the
 those to own interests. The sinks that a data gradient is reinforced for are a linked list of marks.
 """
 
-from workbench.protocols.diffusion.fast.memory import FREE_MARK
-from workbench.protocols.diffusion.fast.names import DATA_GRADIENT_SET
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.record import tell
-from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.rows import give_back, take_free
+from workbench.protocols.diffusion.fast.memory import FREE_MARK, Event
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
@@ -44,7 +41,7 @@ def update_data_gradient(core, state, now, i, block, message, source, neighbor, 
     it.list = number
     it.messages += 1
     if changed:
-        tell(core, now, i, DATA_GRADIENT_SET, core.addresses[neighbor], message, 0, 0)
+        twin.tell(core, now, i, Event.DATA_GRADIENT_SET, core.addresses[neighbor], message, 0, 0)
     return place
 
 
@@ -83,7 +80,7 @@ def has_room_for_sink(state, block, place):
 @compiled
 def mark_reinforced(state, block, place, sink):
     """A sink's reinforcement goes along a data gradient."""
-    mark = take_free(state.marks, state.numbers, FREE_MARK)
+    mark = twin.take_free(state.marks, state.numbers, FREE_MARK)
     state.marks[mark].sink = sink
     state.marks[mark].next = state.data_gradients[block, place].marks
     state.data_gradients[block, place].marks = mark
@@ -94,7 +91,7 @@ def _forget_marks(state, block, place):
     mark = state.data_gradients[block, place].marks
     while mark != NONE:
         behind = state.marks[mark].next
-        give_back(state.marks, state.numbers, FREE_MARK, mark)
+        twin.give_back(state.marks, state.numbers, FREE_MARK, mark)
         mark = behind
     state.data_gradients[block, place].marks = NONE
 
@@ -110,8 +107,8 @@ def forget_reinforcements(state, block, sink):
                 before = mark
             elif before == NONE:
                 state.data_gradients[block, place].marks = behind
-                give_back(state.marks, state.numbers, FREE_MARK, mark)
+                twin.give_back(state.marks, state.numbers, FREE_MARK, mark)
             else:
                 state.marks[before].next = behind
-                give_back(state.marks, state.numbers, FREE_MARK, mark)
+                twin.give_back(state.marks, state.numbers, FREE_MARK, mark)
             mark = behind

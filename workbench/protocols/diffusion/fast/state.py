@@ -30,10 +30,8 @@ from workbench.protocols.diffusion.fast.memory import (
 from workbench.protocols.diffusion.rules import MAX_WAITING, is_black, known_for_us, lifetime_s
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim import workload
-from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.fields import grown, make
-from workbench.sim.fast.layout import NONE, Needs
-from workbench.sim.fast.prepare import Setup
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, Needs, Setup
 
 _MOST_BUCKETS = 1 << 20
 
@@ -46,7 +44,7 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
     if len(attributes) > protocol.max_attributes:
-        raise NoFastTwinError(f"{to_text(attributes)!r} has more than max_attributes={protocol.max_attributes}")
+        raise twin.NoFastTwinError(f"{to_text(attributes)!r} has more than max_attributes={protocol.max_attributes}")
 
 
 def longest_frame_B(setup: Setup) -> int:
@@ -157,28 +155,19 @@ def make_state(setup: Setup, messages: int) -> Any:
     samples = np.minimum(published, protocol.max_data)
     black_first, black = _black_lists(setup)
     sizes = _sizes(setup, b, lists, room) | {
-        "messages": messages,
         "blocks": b.nodes * b.entries + int(subscribed.sum()),
         "own interests": int(subscribed.sum()) + 1,
         "samples": int(samples.sum()) + 1,
     }
-    state = make(
+    state = twin.make(
         State,
         FIELDS,
+        setup,
+        messages,
         sizes,
-        max_gradients=protocol.max_gradients,
-        max_interests=protocol.max_interests,
-        max_reinforcements=protocol.max_reinforcements,
-        max_data=protocol.max_data,
-        max_sinks=protocol.max_sinks,
-        max_next_hops=protocol.max_next_hops,
-        ttl=protocol.ttl,
         refresh_us=int(protocol.refresh_s * SECOND_US),
-        max_repeats=protocol.max_repeats,
         lifetime_s=lifetime_s(protocol.refresh_s, protocol.gradient_lifetime_s),
         tick_us=int(protocol.tick_s * SECOND_US),
-        reinforce_after=protocol.reinforce_after,
-        exploratory_gradients=protocol.exploratory_gradients,
         sample_lifetime_us=int(protocol.sample_lifetime_s * SECOND_US),
         known_for_us=known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),
         room_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
@@ -210,7 +199,6 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, room: np.ndarray) -> dict[str
     listed = max(1, min(wire.room_for_others(0, protocol.profile), b.sinks))
     served = max(1, min(protocol.max_interests * protocol.max_gradients, b.sinks))
     return {
-        "nodes": b.nodes,
         "seen data": max(1, min(setup.protocol.max_data, setup.work.publications)),
         "seen interests": setup.protocol.max_seen_interests,
         "slots": b.entries,
@@ -273,7 +261,7 @@ def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.bincount(network.receivers[black], minlength=count)
     if sizes.max(initial=0) > setup.protocol.max_black:
         address = network.addresses[sizes.argmax()]
-        raise NoFastTwinError(f"node {address} has more bad neighbors than max_black={setup.protocol.max_black}")
+        raise twin.NoFastTwinError(f"node {address} has more bad neighbors than max_black={setup.protocol.max_black}")
     starts = _starts(sizes)
     return starts, np.append(senders[black][order], 0).astype(np.int32)
 
@@ -324,7 +312,7 @@ class _Lists:
             for size, most in ((len(set(lists)), "max_interests"), (len(lists), "max_subscriptions")):
                 if size > getattr(setup.protocol, most):
                     address = setup.network.addresses[place]
-                    raise NoFastTwinError(f"node {address} may subscribe to more than {most}, which is an error")
+                    raise twin.NoFastTwinError(f"node {address} may subscribe to more than {most}, which is an error")
         return numbers
 
     def _add(self, attributes: tuple[Attribute, ...]) -> int:
@@ -383,7 +371,7 @@ def with_more_room(state: Any) -> Any:
 
 
 def _doubled(state: Any, pool: str) -> Any:
-    return grown(FIELDS, state, pool, 2 * len(getattr(state, pool)))
+    return twin.grown(FIELDS, state, pool, 2 * len(getattr(state, pool)))
 
 
 def text(setup: Setup, state: Any, number: int) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE, MUTED
+from workbench.protocols.dps.fast import state
 from workbench.protocols.dps.fast.acknowledgements import take_answer
 from workbench.protocols.dps.fast.filters import (
     EMPTY,
@@ -42,7 +43,6 @@ from workbench.protocols.dps.fast.links import (
     wake_links,
 )
 from workbench.protocols.dps.fast.mesh_ids import OWN_HIGH, marked, stream_bits, swapped
-from workbench.protocols.dps.fast.names import EVENTS, REASONS
 from workbench.protocols.dps.fast.neighborhood import choose, next_neighbor, welcome_all
 from workbench.protocols.dps.fast.outgoing import announce
 from workbench.protocols.dps.fast.publications import (
@@ -55,41 +55,15 @@ from workbench.protocols.dps.fast.publications import (
 from workbench.protocols.dps.fast.remotes import link_of
 from workbench.protocols.dps.fast.repeats import give_up, wake_repeats
 from workbench.protocols.dps.fast.retained import remove_ended
-from workbench.protocols.dps.fast.state import (
-    ANSWER_MESSAGE,
-    FIELDS,
-    MESSAGES,
-    PUBLICATION_MESSAGE,
-    SUBSCRIPTION_MESSAGE,
-    longest_frame_B,
-    make_state,
-    needs,
-    size_B,
-    text,
-    with_more_room,
-)
+from workbench.protocols.dps.fast.state import Message
 from workbench.protocols.dps.wire import SAK_REQUESTED
-from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.rows import remove_behind
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
-__all__ = [
-    "EVENTS",
-    "FIELDS",
-    "MESSAGES",
-    "REASONS",
-    "longest_frame_B",
-    "make_state",
-    "needs",
-    "size_B",
-    "text",
-    "with_more_room",
-]
+twin.compiled_rules(rules)
 
+PARTS = (state,)
 WAKES = True
-
-scout_after_us = compiled(rules.scout_after_us)
 
 
 @compiled
@@ -214,16 +188,16 @@ def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's message; of a publication ``word`` has the hops before this one."""
     i, sender = np.int64(i), np.int64(sender)
     name = core.messages[message].name
-    if name == PUBLICATION_MESSAGE:
+    if name == Message.PUBLICATION:
         take_publication(core, state, i, sender, message, word, now)
         if state.retains or state.nodes[i].is_crowded:
             _plan_wake(core, state, i)
         return
     link = link_of(state, i, sender)
-    if name == ANSWER_MESSAGE:
+    if name == Message.ACKNOWLEDGEMENT:
         take_answer(core, state, i, link, message, now)
         return
-    if name == SUBSCRIPTION_MESSAGE:
+    if name == Message.SUBSCRIPTION:
         take_subscription(core, state, i, link, message, now)
     else:
         take_acknowledgement(core, state, i, link, message, now)
@@ -237,10 +211,10 @@ def sent(core, state, i, receiver, message, word, ok, now):
     if ok:
         state.links[link].repeated = 0
         return
-    if name == PUBLICATION_MESSAGE:
+    if name == Message.PUBLICATION:
         give_up(core, state, i, link, np.int64(state.letters[message].publication), word, now)
-    elif name != ANSWER_MESSAGE:
-        is_answer = name != SUBSCRIPTION_MESSAGE and not state.letters[message].flags & SAK_REQUESTED
+    elif name != Message.ACKNOWLEDGEMENT:
+        is_answer = name != Message.SUBSCRIPTION and not state.letters[message].flags & SAK_REQUESTED
         give_link_up(core, state, i, link, is_answer, now)
     _plan_wake(core, state, i)
 
@@ -286,7 +260,7 @@ def _send_scout(core, state, i, now):
     node.scout = scout
     if scout != NONE:
         ask(core, state, i, scout, now)
-    node.scout_us = now + scout_after_us(node.recheck_s, stream_uniform(core, i))
+    node.scout_us = now + rules.scout_after_us(node.recheck_s, twin.stream_uniform(core, i))
 
 
 @compiled
@@ -298,7 +272,7 @@ def _ask_neighbors(core, state, i, now):
         behind = np.int64(it.next)
         if it.ask_us <= now:
             it.is_asked = 0
-            remove_behind(asked, state.askings, before, link)
+            twin.remove_behind(asked, state.askings, before, link)
             if state.links[link].state == GONE:
                 ask(core, state, i, link, now)
         else:

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.protocols.dps.bloom import DENSE_PERCENT, FUZZY_HASH_BITS, SPARSE_PERCENT, WORD, BitVector
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled, ones, trailing_zeros
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 NEEDS_WORDS = FUZZY_HASH_BITS // WORD
 EMPTY = 0  # the number of the filter without bits, and of the needs without any
@@ -118,7 +118,7 @@ def ones_of(rows, row):
     """How many bits of a row are set."""
     count = np.int64(0)
     for k in range(rows.shape[1]):
-        count += ones(rows[row, k])
+        count += twin.ones(rows[row, k])
     return count
 
 
@@ -193,7 +193,7 @@ def _runs_bits(state, row, complement):
     for k in range(state.filters.shape[1]):
         word = state.filters[row, k] ^ complement
         while word:
-            place = np.int64(k) * WORD + trailing_zeros(word)
+            place = np.int64(k) * WORD + twin.trailing_zeros(word)
             word &= word - _ONE
             zeros = place - behind + 1
             behind = place + 1
@@ -244,7 +244,7 @@ def routes(state, topics, interests, needs):
     for place in range(state.topic_first[topics], state.topic_first[topics + 1]):
         common = state.topic_words[place] & state.filters[interests, state.topic_places[place]]
         folded |= common
-        count += ones(common)
+        count += twin.ones(common)
     if count == 0:
         return False
     unary = _ALL if count >= WORD - 1 else (_ONE << np.uint64(count)) - _ONE

@@ -8,31 +8,25 @@ import numpy as np
 
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE
-from workbench.protocols.dps.fast.filters import ones
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.rows import append, remove
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 _ONE, _NOTHING = np.uint64(1), np.uint64(0)
 _ORDER_BITS = 8  # In a row of ``ways``: hops, and below them how many neighbors were there before.
 _ORDER = (1 << _ORDER_BITS) - 1
 
 
-forget_us, is_noted = compiled(rules.forget_us), compiled(rules.is_noted)
-clears, clears_at = compiled(rules.clears), compiled(rules.clears_at)
-
-
 @compiled
 def _append(state, i, publication, now):
     state.pairs[publication, i].noted_us = now
-    append(state.nodes[i].seen, state.pairs[:, i], publication)
+    twin.append(state.nodes[i].seen, state.pairs[:, i], publication)
 
 
 @compiled
 def _forget_first(state, i):
     seen = state.nodes[i].seen
     publication = np.int64(seen.first)
-    remove(seen, state.pairs[:, i], publication)
+    twin.remove(seen, state.pairs[:, i], publication)
     state.pairs[publication, i].is_seen = 0
     for k in range(state.came_from.shape[2]):
         state.came_from[publication, i, k] = _NOTHING
@@ -40,17 +34,17 @@ def _forget_first(state, i):
 
 @compiled
 def _is_over(state, i, publication, now):
-    return forget_us(state.pairs[publication, i].noted_us, state.ttl_s, state.history_us) <= now
+    return rules.forget_us(state.pairs[publication, i].noted_us, state.ttl_s, state.history_us) <= now
 
 
 @compiled
 def _make_room(state, i, now):
     node = state.nodes[i]
     node.since_cleared += 1
-    if clears(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
+    if rules.clears(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
         while node.seen.count and _is_over(state, i, np.int64(node.seen.first), now):
             _forget_first(state, i)
-        node.clear_at = clears_at(node.seen.count)
+        node.clear_at = rules.clears_at(node.seen.count)
         node.since_cleared = 0
     while node.seen.count >= state.max_history:
         _forget_first(state, i)
@@ -61,7 +55,7 @@ def _noted(state, i, publication):
     """How many neighbors it came from."""
     count = np.int64(0)
     for k in range(state.came_from.shape[2]):
-        count += ones(state.came_from[publication, i, k])
+        count += twin.ones(state.came_from[publication, i, k])
     return count
 
 
@@ -70,7 +64,7 @@ def note(state, i, publication, now):
     """A publication was here; whether it is known already."""
     pair = state.pairs[publication, i]
     if pair.is_seen:
-        remove(state.nodes[i].seen, state.pairs[:, i], publication)
+        twin.remove(state.nodes[i].seen, state.pairs[:, i], publication)
         _append(state, i, publication, now)
         return True
     _make_room(state, i, now)
@@ -84,7 +78,7 @@ def note_neighbor(state, i, publication, link, hops):
     """It came from a neighbor, after so many hops."""
     place = link - state.link_first[i]
     is_known = came_from(state, i, publication, link)
-    if not is_known and not is_noted(state.links[link].state != GONE, _noted(state, i, publication)):
+    if not is_known and not rules.is_noted(state.links[link].state != GONE, _noted(state, i, publication)):
         return
     if state.acknowledges:
         order = _noted(state, i, publication)

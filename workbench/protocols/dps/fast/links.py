@@ -41,7 +41,6 @@ from workbench.protocols.dps.fast.mesh_ids import (
     shows_loop,
     was_told_otherwise,
 )
-from workbench.protocols.dps.fast.names import NO_BASE, STALE, UNKNOWN
 from workbench.protocols.dps.fast.neighborhood import link_ended
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
@@ -55,22 +54,12 @@ from workbench.protocols.dps.fast.outgoing import (
 )
 from workbench.protocols.dps.fast.publications import send_retained
 from workbench.protocols.dps.fast.remotes import add_link, address_of, forget_outbound, set_state, settle
+from workbench.protocols.dps.fast.state import Reason
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.rules import MOST_REPEATS
 from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNLINK, UNMUTE
-from workbench.sim.fast.draws import stream_below, stream_uniform
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.record import drop
-from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.rows import remove
-
-is_stale, is_duplicate, lacks_base = compiled(rules.is_stale), compiled(rules.is_duplicate), compiled(rules.lacks_base)
-opens_link, begins_anew = compiled(rules.opens_link), compiled(rules.has_begun_anew)
-has_restarted, has_lost_base = compiled(rules.has_restarted), compiled(rules.has_lost_base)
-tells_mute, is_settled = compiled(rules.tells_mute), compiled(rules.is_settled)
-loop_shown, after_tick = compiled(rules.loop_shown), compiled(rules.after_tick)
-ticks_when_heard = compiled(rules.ticks_when_heard)
-ask_muted_after_us, repeat_within_us = compiled(rules.ask_muted_after_us), compiled(rules.repeat_within_us)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 _INPUTS = len(Input)
 # What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
@@ -144,7 +133,7 @@ def _do(core, state, i, link, action, now):
         go_below(core, state, i)
         state.nodes[i].has_news = 1
     elif action == Action.REMOVE:
-        remove(state.nodes[i].links, state.links, link)
+        twin.remove(state.nodes[i].links, state.links, link)
         _set_inbound(state, i, link, NONE, EMPTY)
     elif action == Action.ASK_LATER:
         link_ended(core, state, i, link, now)
@@ -276,15 +265,15 @@ def take_subscription(core, state, i, link, message, now):
         _take_unlink(core, state, i, link, message, now)
         return
     if it.state == GONE:
-        if not opens_link(state.letters[message].flags):
-            drop(core, now, i, address_of(core, state, link), message, NO_BASE)
+        if not rules.opens_link(state.letters[message].flags):
+            twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
             return
         add_link(state, i, link, 0)
         come(core, state, i, link, np.int64(BEGUN), now)
     elif _has_begun_anew(core, state, i, link, message):
         come(core, state, i, link, np.int64(BEGUN), now)
     if it.state == LINKING:
-        it.ticks = ticks_when_heard(it.ticks, state.retry_ticks)
+        it.ticks = rules.ticks_when_heard(it.ticks, state.retry_ticks)
     _take(core, state, i, link, message, False, now)
     if not it.pending:
         if it.state == MUTED or it.keep_alive_us == NONE:
@@ -298,7 +287,7 @@ def take_subscription(core, state, i, link, message, now):
 def _take_unlink(core, state, i, link, message, now):
     it = state.links[link]
     if it.state == GONE:
-        drop(core, now, i, address_of(core, state, link), message, UNKNOWN)
+        twin.drop(core, now, i, address_of(core, state, link), message, Reason.UNKNOWN)
         return
     it.inbound_revision = core.messages[message].sequence
     send_acknowledgement(core, state, i, link, now, False)
@@ -310,8 +299,8 @@ def _has_begun_anew(core, state, i, link, message):
     it, revision = state.links[link], core.messages[message].sequence
     stays_muted = it.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.letters[message].flags, it.pending == ACKNOWLEDGEMENT
-    settled = is_settled(it.state, _sends_all(it))
-    return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted, settled)
+    settled = rules.is_settled(it.state, _sends_all(it))
+    return rules.has_begun_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted, settled)
 
 
 @compiled
@@ -324,7 +313,7 @@ def take_acknowledgement(core, state, i, link, message, now):
     """A SAK from a neighbor."""
     it, letter = state.links[link], state.letters[message]
     if it.state == GONE:
-        drop(core, now, i, address_of(core, state, link), message, UNKNOWN)
+        twin.drop(core, now, i, address_of(core, state, link), message, Reason.UNKNOWN)
         return
     # A number that is old says nothing of what it acknowledges.
     is_answer = letter.acknowledged == it.revision and it.pending != 0
@@ -338,7 +327,7 @@ def take_acknowledgement(core, state, i, link, message, now):
         come(core, state, i, link, np.int64(ANSWERED), now)
         _go_on(core, state, i, link, now)
     elif not letter.flags & SAK_REQUESTED:
-        drop(core, now, i, address_of(core, state, link), message, STALE)
+        twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
 
 
 @compiled
@@ -348,7 +337,7 @@ def _has_restarted(core, state, link, message):
         return False
     is_sign = it.is_delta != 0 and it.vector == EMPTY
     is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
-    return has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
+    return rules.has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
 
 
 @compiled
@@ -356,22 +345,22 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     """What SUB and SAK have in common; False if both sides tell each other everything anew."""
     it, letter = state.links[link], state.letters[message]
     revision, newest, flags = core.messages[message].sequence, np.int64(it.inbound_revision), letter.flags
-    if is_stale(revision, newest):
-        drop(core, now, i, address_of(core, state, link), message, STALE)
+    if rules.is_stale(revision, newest):
+        twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
         return True
-    is_known = is_duplicate(revision, newest)
+    is_known = rules.is_duplicate(revision, newest)
     if flags & SAK_REQUESTED:
-        if lacks_base(flags, it.state, revision, newest):
-            drop(core, now, i, address_of(core, state, link), message, NO_BASE)
-            if is_settled(it.state, _sends_all(it)):
+        if rules.lacks_base(flags, it.state, revision, newest):
+            twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
+            if rules.is_settled(it.state, _sends_all(it)):
                 come(core, state, i, link, np.int64(RESTARTED), now)
                 return False
             return True
         base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else np.int64(EMPTY)
         # A repeated change must not be applied twice: that would take it back.
         asks_nothing = it.inbound == NONE if is_known else letter.vector == base
-        if has_lost_base(flags, it.state, letter.needs != EMPTY and asks_nothing):
-            drop(core, now, i, address_of(core, state, link), message, NO_BASE)
+        if rules.has_lost_base(flags, it.state, letter.needs != EMPTY and asks_nothing):
+            twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
             come(core, state, i, link, np.int64(RESTARTED), now)
             return False
         it.inbound_revision = revision
@@ -386,7 +375,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
         note_mesh_id(it, letter.mesh_high, letter.mesh_low)
         note_news(state, i, link)
         _tell_ids_later(state, i, now)
-    if tells_mute(is_crowded, was_muted, it.state, flags):
+    if rules.tells_mute(is_crowded, was_muted, it.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
@@ -398,7 +387,7 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     it, letter = state.links[link], state.letters[message]
     is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
     is_reply = is_acknowledgement and it.pending != 0
-    what = loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
+    what = rules.loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
 
@@ -491,7 +480,7 @@ def give_link_up(core, state, i, link, is_answer, now):
     if is_answer:
         it.owes_answer = 1
     if it.again_us == NONE and it.repeated < MOST_REPEATS:
-        it.again_us = now + 1 + stream_below(core, i, repeat_within_us(it.repeated))
+        it.again_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(it.repeated))
         it.repeated += 1
 
 
@@ -531,7 +520,7 @@ def _ask_soon(core, state, i, link, now):
     """Ask a muted link whether it still closes a loop, as it seems to lead to another part of the network."""
     it = state.links[link]
     if it.keep_alive_us > now + state.update_after_us:
-        it.keep_alive_us = now + 1 + stream_below(core, i, state.update_after_us)
+        it.keep_alive_us = now + 1 + twin.stream_below(core, i, state.update_after_us)
 
 
 @compiled
@@ -540,7 +529,7 @@ def _tick(core, state, i, link, now):
     it = state.links[link]
     it.ticks += 1
     it.tick_us = now + state.nodes[i].tick_us
-    what = after_tick(it.ticks, state.retry_ticks, state.retries)
+    what = rules.after_tick(it.ticks, state.retry_ticks, state.retries)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
 
@@ -551,5 +540,5 @@ def _next_sign_us(core, state, i, link, now):
     it = state.links[link]
     if it.state != MUTED:
         return now + state.nodes[i].sign_us
-    uniform, node = stream_uniform(core, i), state.nodes[i]
-    return now + ask_muted_after_us(it.asked != 0, node.recheck_s, node.sign_us, uniform)
+    uniform, node = twin.stream_uniform(core, i), state.nodes[i]
+    return now + rules.ask_muted_after_us(it.asked != 0, node.recheck_s, node.sign_us, uniform)

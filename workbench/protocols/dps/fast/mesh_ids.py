@@ -8,13 +8,8 @@ import numpy as np
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import MUTED
 from workbench.protocols.dps.fast.state import NO_MESH
-from workbench.sim.fast.draws import bits
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
-
-joins, takes_publications = compiled(rules.joins), compiled(rules.takes_publications)
-hops_of, hop_to_add = compiled(rules.hops_of), compiled(rules.hop_to_add)
-goes_round, rises_after = compiled(rules.goes_round), compiled(rules.rises_after)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 _UNTOLD = np.uint64(NO_MESH)
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
@@ -29,7 +24,7 @@ _MARKED_BITS, _OTHER_BITS = np.uint64(24), np.uint64(64 - 24)
 def stream_bits(core, i):
     """The next 64 random bits of node ``i``'s own stream."""
     core.drawn[i] += 1
-    return bits(core.protocol_keys[i], core.drawn[i] - 1)
+    return twin.bits(core.protocol_keys[i], core.drawn[i] - 1)
 
 
 @compiled
@@ -61,7 +56,7 @@ def _marks_of(low):
 @compiled
 def owner_low(low):
     """The low word of an id as its owner made it."""
-    return low - np.uint64(hops_of(_marks_of(low)))
+    return low - np.uint64(rules.hops_of(_marks_of(low)))
 
 
 @compiled
@@ -74,7 +69,9 @@ def is_same_owner(high, low, other_high, other_low):
 def note_mesh_id(it, high, low):
     """Note a mesh id that has come from a neighbor, and whether it has come from farther than before."""
     is_same = is_same_owner(high, low, it.mesh_high, it.mesh_low)
-    it.rises = rises_after(np.int64(it.rises), is_same, hops_of(_marks_of(low)), hops_of(_marks_of(it.mesh_low)))
+    it.rises = rules.rises_after(
+        np.int64(it.rises), is_same, rules.hops_of(_marks_of(low)), rules.hops_of(_marks_of(it.mesh_low))
+    )
     it.mesh_high, it.mesh_low = high, low
 
 
@@ -87,8 +84,8 @@ def low_there(it, low):
 @compiled
 def mesh_id_here(it):
     """What a neighbor's mesh id counts for here: one hop more, or no id if it only goes round."""
-    more = hop_to_add(_marks_of(it.mesh_low))
-    if more < 0 or goes_round(np.int64(it.rises)):
+    more = rules.hop_to_add(_marks_of(it.mesh_low))
+    if more < 0 or rules.goes_round(np.int64(it.rises)):
         return _UNTOLD, _UNTOLD
     return it.mesh_high, it.mesh_low + np.uint64(more)
 
@@ -131,7 +128,7 @@ def lowest_but(state, i, but):
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
-        if link != but and joins(it.state):
+        if link != but and rules.joins(it.state):
             here_high, here_low = mesh_id_here(it)
             if is_less(here_high, here_low, high, low):
                 high, low = here_high, here_low
@@ -143,7 +140,7 @@ def lowest_but(state, i, but):
 def shows_loop(state, i, link, message):
     """Whether a message's mesh id is of the owner of this node's own, or of the lowest but that neighbor's."""
     letter, node = state.letters[message], state.nodes[i]
-    if hop_to_add(_marks_of(letter.mesh_low)) < 0:
+    if rules.hop_to_add(_marks_of(letter.mesh_low)) < 0:
         return False
     high, low = lowest_but(state, i, link)
     is_own = is_same_owner(letter.mesh_high, letter.mesh_low, node.mesh_high, node.mesh_low)
@@ -157,7 +154,7 @@ def lowest_two(state, i):
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         it = state.links[link]
-        if joins(it.state):
+        if rules.joins(it.state):
             here_high, here_low = mesh_id_here(it)
             if is_less(here_high, here_low, high, low):
                 source, second_high, second_low = link, high, low
@@ -177,14 +174,14 @@ def was_told_otherwise(state, i, link, ids):
         high, low = second_high, second_low
     if is_less(node.mesh_high, node.mesh_low, high, low):
         high, low = node.mesh_high, node.mesh_low
-    return takes_publications(it.state) and (it.told_high != high or it.told_low != low_there(it, low))
+    return rules.takes_publications(it.state) and (it.told_high != high or it.told_low != low_there(it, low))
 
 
 @compiled
 def is_apart(state, i, link):
     """Return whether a muted neighbor has told a lower mesh id than all that are known here."""
     it = state.links[link]
-    if it.state != MUTED or it.pending or hop_to_add(_marks_of(it.mesh_low)) < 0:
+    if it.state != MUTED or it.pending or rules.hop_to_add(_marks_of(it.mesh_low)) < 0:
         return False
     high, low = lowest_but(state, i, link)
     return not is_same_owner(it.mesh_high, it.mesh_low, high, low) and is_less(it.mesh_high, it.mesh_low, high, low)

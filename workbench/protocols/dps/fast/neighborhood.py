@@ -5,13 +5,8 @@ import numpy as np
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.fast.remotes import ask_at
-from workbench.sim.fast.draws import stream_below, stream_uniform
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.rows import clear
-
-relink_after_us, turn_us = compiled(rules.relink_after_us), compiled(rules.turn_us)
-ask_late_us = compiled(rules.ask_late_us)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
@@ -23,17 +18,17 @@ def welcome_all(core, state, i, now):
     for link in range(state.link_first[i], state.link_first[i + 1]):
         it = state.links[link]
         if it.works:
-            after_us = np.int64(ask_late_us(state.relink_s))
+            after_us = np.int64(rules.ask_late_us(state.relink_s))
             if state.neighbors[link] > i:
                 it.wanted = 1
-                after_us = stream_below(core, i, state.update_after_us)
+                after_us = twin.stream_below(core, i, state.update_after_us)
             ask_at(state, i, link, now + 1 + after_us)
 
 
 @compiled
 def link_ended(core, state, i, link, now):
     """A link has ended: the same neighbor is asked again later, in a crowd the next one."""
-    after_us = np.int64(0) if state.links[link].wanted else np.int64(ask_late_us(state.relink_s))
+    after_us = np.int64(0) if state.links[link].wanted else np.int64(rules.ask_late_us(state.relink_s))
     if state.nodes[i].is_crowded:
         if not state.links[link].wanted:
             return
@@ -44,7 +39,7 @@ def link_ended(core, state, i, link, now):
         state.links[link].wanted = 1
     elif not state.links[link].works:
         return
-    after_us += relink_after_us(state.relink_s, stream_uniform(core, i))
+    after_us += rules.relink_after_us(state.relink_s, twin.stream_uniform(core, i))
     ask_at(state, i, link, now + after_us)
 
 
@@ -71,7 +66,7 @@ def choose(core, state, i, now):
     for link in range(state.link_first[i], state.link_first[i + 1]):
         state.links[link].wanted = 0
         state.askings[link].is_asked = 0
-    clear(node.asked)
+    twin.clear(node.asked)
     for place in range(min(state.best_links, count)):
         link = np.int64(state.ranked[first + place])
         state.links[link].wanted = 1
@@ -82,4 +77,4 @@ def choose(core, state, i, now):
 
 @compiled
 def _turn_us(core, state, i, place, count):
-    return turn_us(place, count, state.update_after_us, stream_uniform(core, i))
+    return rules.turn_us(place, count, state.update_after_us, twin.stream_uniform(core, i))

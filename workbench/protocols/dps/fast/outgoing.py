@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.filters import (
     EMPTY,
     FILTERS,
@@ -16,19 +17,12 @@ from workbench.protocols.dps.fast.filters import (
     ones_of,
 )
 from workbench.protocols.dps.fast.mesh_ids import low_there, lowest_but, owner_number
-from workbench.protocols.dps.fast.names import INTERESTS_SET, MESH_ID_SET
 from workbench.protocols.dps.fast.remotes import address_of, await_answer, forget_outbound
-from workbench.protocols.dps.fast.state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIPTION_MESSAGE
+from workbench.protocols.dps.fast.state import Event, Message
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
-from workbench.protocols.dps.rules import acknowledgement_flags as _acknowledgement_flags
-from workbench.protocols.dps.rules import subscription_flags as _subscription_flags
 from workbench.protocols.dps.wire import SAK_REQUESTED, UNLINK
-from workbench.sim.fast.air import let_go, send, take_message
-from workbench.sim.fast.layout import NO_REASON, NONE
-from workbench.sim.fast.record import add_row
-from workbench.sim.fast.compiled import compiled
-
-acknowledgement_flags, subscription_flags = compiled(_acknowledgement_flags), compiled(_subscription_flags)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # What is asked for
 
@@ -75,11 +69,11 @@ def announce(core, state, i, now):
     bits, needs = ones_of(state.filters, state.numbers[FILTERS]), ones_of(state.needs, state.numbers[NEEDS])
     if bits != node.announced_bits or needs != node.announced_needs:
         node.announced_bits, node.announced_needs = bits, needs
-        add_row(core, now, i, INTERESTS_SET, NONE, 0, NONE, 0, 0, bits, state.first_text + needs)
+        twin.add_row(core, now, i, Event.INTERESTS_SET, NONE, 0, NONE, 0, 0, bits, state.first_text + needs)
     owner = owner_number(node.mesh_high, node.mesh_low)
     if owner != node.announced_owner:
         node.announced_owner = owner
-        add_row(core, now, i, MESH_ID_SET, NONE, 0, NONE, 0, 0, owner, NO_REASON)
+        twin.add_row(core, now, i, Event.MESH_ID_SET, NONE, 0, NONE, 0, 0, owner, twin.NO_REASON)
 
 
 @compiled
@@ -91,11 +85,13 @@ def _announce_neighbor(core, state, i, link, now):
     if bits != it.announced_bits or needs != it.announced_needs:
         it.announced_bits, it.announced_needs = bits, needs
         detail = state.first_text + needs
-        add_row(core, now, i, INTERESTS_SET, peer, SUBSCRIPTION_MESSAGE, NONE, it.inbound_revision, 0, bits, detail)
+        twin.add_row(
+            core, now, i, Event.INTERESTS_SET, peer, Message.SUBSCRIPTION, NONE, it.inbound_revision, 0, bits, detail
+        )
     owner = owner_number(it.mesh_high, it.mesh_low)
     if owner != it.announced_owner:
         it.announced_owner = owner
-        add_row(core, now, i, MESH_ID_SET, peer, 0, NONE, 0, 0, owner, NO_REASON)
+        twin.add_row(core, now, i, Event.MESH_ID_SET, peer, 0, NONE, 0, 0, owner, twin.NO_REASON)
 
 
 @compiled
@@ -128,14 +124,14 @@ def _send(core, state, i, link, now, name, flags, with_interests):
     high, low = lowest_but(state, i, link)
     low = low_there(it, low)
     it.told_high, it.told_low = high, low
-    if name == SUBSCRIPTION_MESSAGE:
+    if name == Message.SUBSCRIPTION:
         size_B = state.subscription_B
     else:
         size_B = state.acknowledgement_B + more_B(it.inbound_revision)
     size_B += more_B(it.revision)
     if with_interests:
         size_B += state.with_interests_B + state.filter_B[it.vector]
-    message = take_message(core, name, NONE, it.revision, NONE, size_B, state.airtimes_us[size_B])
+    message = twin.take_message(core, name, NONE, it.revision, NONE, size_B, state.airtimes_us[size_B])
     letter = state.letters[message]
     letter.mesh_high = high
     letter.mesh_low = low
@@ -143,23 +139,23 @@ def _send(core, state, i, link, now, name, flags, with_interests):
     letter.needs = it.needs
     letter.vector = it.vector
     letter.acknowledged = it.inbound_revision
-    send(core, now, i, state.neighbors[link], message, 0)
-    let_go(core, message)
+    twin.send(core, now, i, state.neighbors[link], message, 0)
+    twin.let_go(core, message)
 
 
 @compiled
 def send_subscription(core, state, i, link, now):
     """Send what `find_changes` found, or send it again."""
     it = state.links[link]
-    flags = subscription_flags(it.is_delta, it.state, state.nodes[i].recheck_s)
-    _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, flags, True)
+    flags = rules.subscription_flags(it.is_delta, it.state, state.nodes[i].recheck_s)
+    _send(core, state, i, link, now, Message.SUBSCRIPTION, flags, True)
     await_answer(it, SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
 @compiled
 def send_unlink(core, state, i, link, now):
     """Say that the link ends."""
-    _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, SAK_REQUESTED | UNLINK, False)
+    _send(core, state, i, link, now, Message.SUBSCRIPTION, SAK_REQUESTED | UNLINK, False)
     await_answer(state.links[link], SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
@@ -168,8 +164,8 @@ def send_acknowledgement(core, state, i, link, now, with_interests):
     """Acknowledge what came, perhaps with what `find_changes` found."""
     it = state.links[link]
     it.owes_answer = 0
-    flags = acknowledgement_flags(it.is_delta, it.state, with_interests)
-    _send(core, state, i, link, now, ACKNOWLEDGEMENT_MESSAGE, flags, with_interests)
+    flags = rules.acknowledgement_flags(it.is_delta, it.state, with_interests)
+    _send(core, state, i, link, now, Message.SUBSCRIPTION_ACK, flags, with_interests)
     if with_interests and not it.pending:
         await_answer(it, ACKNOWLEDGEMENT, now + state.nodes[i].tick_us)
 

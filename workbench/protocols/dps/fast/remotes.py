@@ -4,11 +4,9 @@ import numpy as np
 
 from workbench.protocols.dps.fast.filters import EMPTY
 from workbench.protocols.dps.fast.mesh_ids import forget_mesh, forget_told
-from workbench.protocols.dps.fast.names import LINK_SET
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.record import add_row
-from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.rows import append, append_behind
+from workbench.protocols.dps.fast.state import Event
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # Places of neighbors
 
@@ -39,7 +37,7 @@ def ask_at(state, i, link, time_us):
     it.ask_us = time_us
     if not it.is_asked:
         it.is_asked = 1
-        append_behind(asked, state.askings, asked.last, link)
+        twin.append_behind(asked, state.askings, asked.last, link)
 
 
 # What a remote is
@@ -52,16 +50,16 @@ def set_state(core, state, i, link, now, to):
     if it.state == to:
         return
     it.state = to
-    if core.kept[LINK_SET]:
+    if core.kept[Event.LINK_SET]:
         peer, detail = address_of(core, state, link), state.first_state + to
-        add_row(core, now, i, LINK_SET, peer, 0, NONE, it.revision, 0, to, detail)
+        twin.add_row(core, now, i, Event.LINK_SET, peer, 0, NONE, it.revision, 0, to, detail)
 
 
 @compiled
 def add_link(state, i, link, asked):
     """A link will begin; ``asked``: by this node. Its revision goes on from that which was noted."""
     it = state.links[link]
-    append(state.nodes[i].links, state.links, link)
+    twin.append(state.nodes[i].links, state.links, link)
     it.asked = asked
     it.revision = it.noted_revision
     it.noted_revision = 0

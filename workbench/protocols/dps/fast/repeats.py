@@ -6,12 +6,8 @@ from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.history import came_from
 from workbench.protocols.dps.fast.publications import HOPS_BITS, message_of, takes_publications
 from workbench.protocols.dps.rules import MOST_HOPS, MOST_REPEATS, REPEATS_KEPT
-from workbench.sim.fast.air import let_go, send
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
-
-repeat_within_us = compiled(rules.repeat_within_us)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
@@ -38,7 +34,7 @@ def give_up(core, state, i, link, publication, word, now):
         it.due_us = NONE
     it = entries[chosen]
     if it.count < MOST_REPEATS:
-        it.due_us = now + 1 + stream_below(core, i, repeat_within_us(it.count))
+        it.due_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(it.count))
         it.count += 1
     _plan(node, entries)
 
@@ -69,6 +65,6 @@ def wake_repeats(core, state, i, now):
         if takes_publications(state, link) and not came_from(state, i, publication, link):
             word = np.int64(it.word)
             message = message_of(core, state, publication, word & MOST_HOPS, word >> HOPS_BITS)
-            send(core, now, i, state.neighbors[link], message, word)
-            let_go(core, message)
+            twin.send(core, now, i, state.neighbors[link], message, word)
+            twin.let_go(core, message)
     _plan(node, entries)

@@ -7,12 +7,8 @@ whole seconds.
 import numpy as np
 
 from workbench.protocols.dps import rules
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.rows import append
-from workbench.sim.fast.rows import remove as take_out
-
-left_of = compiled(rules.left_s)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
@@ -24,7 +20,7 @@ def is_kept(state, i, publication):
 @compiled
 def left_s(state, i, publication, now):
     """Seconds that are left of one that is kept, rounded up."""
-    return left_of(state.kept[publication, i].expires_us, now)
+    return rules.left_s(state.kept[publication, i].expires_us, now)
 
 
 @compiled
@@ -32,7 +28,7 @@ def remove(state, i, publication):
     """Keep it no longer."""
     node = state.nodes[i]
     state.kept[publication, i].is_kept = 0
-    take_out(node.kept, state.kept[:, i], publication)
+    twin.remove(node.kept, state.kept[:, i], publication)
     node.next_end_us = NONE
     one = np.int64(node.kept.first)
     while one != NONE:
@@ -72,7 +68,7 @@ def put(state, i, publication, link, hops, expires_us):
     it.link = link
     it.hops = hops
     it.is_kept = 1
-    append(node.kept, state.kept[:, i], publication)
+    twin.append(node.kept, state.kept[:, i], publication)
     if node.next_end_us == NONE or expires_us < node.next_end_us:
         node.next_end_us = expires_us
 

@@ -17,26 +17,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.protocols.tinymq import rules
+from workbench.protocols.tinymq.fast import memory, state
 from workbench.protocols.tinymq.fast.memory import (
-    ACK,
     ACKNOWLEDGEMENT,
     END,
-    EVENT,
-    FIELDS,
     FINE,
-    GRANT,
-    INFO,
-    JOIN,
-    MESSAGES,
     NOBODY,
-    NOTIFICATION,
-    PROBE,
     PUBLISHED,
-    QUERY,
-    REFUSAL,
     RENEW,
     WANTED,
     WRONG,
+    Message,
+    Reason,
 )
 from workbench.protocols.tinymq.fast.messages import (
     copy_message,
@@ -46,7 +39,6 @@ from workbench.protocols.tinymq.fast.messages import (
     make_event,
     measure,
 )
-from workbench.protocols.tinymq.fast.names import ASTRAY, EVENTS, NO_PLACE, REASONS, REPEATED, UNASKED
 from workbench.protocols.tinymq.fast.node import (
     ask,
     hold_event,
@@ -73,15 +65,6 @@ from workbench.protocols.tinymq.fast.overlay import wake as wake_overlay
 from workbench.protocols.tinymq.fast.places import is_attached, link_from
 from workbench.protocols.tinymq.fast.queries import end_leases
 from workbench.protocols.tinymq.fast.routing import is_astray
-from workbench.protocols.tinymq.fast.rules import is_too_old, may_take_more
-from workbench.protocols.tinymq.fast.state import (
-    longest_frame_B,
-    make_state,
-    needs,
-    size_B,
-    text,
-    with_more_room,
-)
 from workbench.protocols.tinymq.fast.unicast import (
     acknowledge,
     acknowledged,
@@ -99,32 +82,19 @@ from workbench.protocols.tinymq.fast.unicast import (
 )
 from workbench.protocols.tinymq.unicast import REFUSAL as WAITS_FOR_REFUSAL
 from workbench.protocols.tinymq.wire import OPEN, U16
-from workbench.sim.fast.air import let_go, take_message
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import MORE, NONE, TTL
-from workbench.sim.fast.record import tell_originated
-from workbench.sim.fast.compiled import compiled
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
-__all__ = [
-    "EVENTS",
-    "FIELDS",
-    "MESSAGES",
-    "REASONS",
-    "longest_frame_B",
-    "make_state",
-    "needs",
-    "size_B",
-    "text",
-    "with_more_room",
-]
+twin.compiled_rules(rules)
 
+PARTS = memory, state
 WAKES = True
 
 
 @compiled
 def has_room(core, state):
     """Whether the pools have what an event may take, and all is well so far."""
-    most = state.least_room + core.numbers[MORE]
+    most = state.least_room + core.numbers[twin.MORE]
     state.numbers[WANTED] = most
     return state.numbers[WRONG] == FINE and has_room_for(core, state, most)
 
@@ -178,10 +148,10 @@ def wake(core, state, i, now):
 @compiled
 def _start(core, state, i, now):
     if state.numbers[ACKNOWLEDGEMENT] == NONE:
-        message = take_message(core, ACK, NONE, 0, NONE, 0, 0)
+        message = twin.take_message(core, Message.ACK, NONE, 0, NONE, 0, 0)
         measure(core, state, message)
         state.numbers[ACKNOWLEDGEMENT] = message
-    state.nodes[i].first_number = stream_below(core, i, U16 + 1)
+    state.nodes[i].first_number = twin.stream_below(core, i, U16 + 1)
     begin(core, state, i, now)
     start_overlay(core, state, i, now)
     _plan_wake_up(core, state, i, now)
@@ -194,10 +164,10 @@ def _publish(core, state, i, content, number, now):
     begin(core, state, i, now)
     event = make_event(core, state, i, content, number, publication)
     write_hull(state, state.fields[event].box, event)
-    tell_originated(core, now, i, event, number)
+    twin.tell_originated(core, now, i, event, number)
     hold_event(core, state, i, NOBODY, event, now)
     send_to_trees(core, state, i, event, now)
-    let_go(core, event)
+    twin.let_go(core, event)
     _plan_wake_up(core, state, i, now)
 
 
@@ -232,14 +202,14 @@ def _receive(core, state, i, sender, message, word, now):
     begin(core, state, i, now)
     heard(state, link, now)
     name = core.messages[message].name
-    if name == INFO:
+    if name == Message.INFO:
         take_info(core, state, i, sender, link, message, now)
         send_elsewhere(core, state, i, now)
     else:
         answered(core, state, i, sender, link, now)
-        if name == ACK:
+        if name == Message.ACK:
             acknowledged(core, state, i, sender, word, now)
-        elif name == REFUSAL:
+        elif name == Message.REFUSAL:
             refused(core, state, i, sender, word, now)
         else:
             _take_unicast(core, state, i, sender, link, message, word, now)
@@ -249,7 +219,7 @@ def _receive(core, state, i, sender, message, word, now):
 @compiled
 def _sent(core, state, i, receiver, message, word, ok, now):
     name = core.messages[message].name
-    if name in (ACK, REFUSAL):
+    if name in (Message.ACK, Message.REFUSAL):
         return
     reported(core, state, i, receiver, number_of(word), ok, now)
     if ok:
@@ -265,11 +235,11 @@ def _take_unicast(core, state, i, sender, link, message, word, now):
     number, way = number_of(word), way_of(word)
     if not is_new(state, i, link, number):
         acknowledge(core, state, i, sender, number, word, now)
-        drop_message(core, state, i, sender, message, REPEATED, now)
+        drop_message(core, state, i, sender, message, Reason.REPEATED, now)
     elif wants_ack(word) and not _has_room_for(core, state, i, message):
         refuse(core, state, i, sender, number, now)
     elif way != OPEN and is_astray(core, state, i, message, way, sender):
-        drop_message(core, state, i, sender, message, ASTRAY, now)
+        drop_message(core, state, i, sender, message, Reason.ASTRAY, now)
         if not wants_ack(word):
             refuse(core, state, i, sender, number, now)
         info_soon(core, state, i, now)
@@ -282,31 +252,31 @@ def _take_unicast(core, state, i, sender, link, message, word, now):
 def _has_room_for(core, state, i, message):
     """Whether the frames that wait leave room for a message that has to be sent on."""
     name = core.messages[message].name
-    if name != EVENT and (name != NOTIFICATION or state.fields[message].sink == i):
+    if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True
-    return may_take_more(state.nodes[i].pending.count, state.max_known, name == EVENT)
+    return rules.may_take_more(state.nodes[i].pending.count, state.max_known, name == Message.EVENT)
 
 
 @compiled
 def _take(core, state, i, sender, message, now):
     name = core.messages[message].name
-    if name == JOIN:
+    if name == Message.JOIN:
         if not take_join(core, state, i, sender, state.fields[message].tree, now):
-            drop_message(core, state, i, sender, message, NO_PLACE, now)
+            drop_message(core, state, i, sender, message, Reason.NO_PLACE, now)
         send_elsewhere(core, state, i, now)
-    elif name == GRANT:
+    elif name == Message.GRANT:
         if not take_grant(core, state, i, sender, message, now):
-            drop_message(core, state, i, sender, message, UNASKED, now)
+            drop_message(core, state, i, sender, message, Reason.UNASKED, now)
         send_elsewhere(core, state, i, now)
-    elif name == PROBE:
+    elif name == Message.PROBE:
         return
     elif state.fields[message].hops >= state.max_hops:
-        drop_message(core, state, i, sender, message, TTL, now)
+        drop_message(core, state, i, sender, message, twin.Reason.TTL, now)
     else:
         copy = copy_message(core, state, message)
         state.fields[copy].hops += 1
         route(core, state, i, copy, sender, now)
-        let_go(core, copy)
+        twin.let_go(core, copy)
 
 
 @compiled
@@ -317,7 +287,7 @@ def _wake(core, state, i, now):
     send_elsewhere(core, state, i, now)
     end_leases(core, state, i, now)
     first = state.nodes[i].waiting.first
-    if first != NONE and is_too_old(state.waitings[first].since_us, now, state.lost_after_us):
+    if first != NONE and rules.is_too_old(state.waitings[first].since_us, now, state.lost_after_us):
         send_what_waits(core, state, i, now)
     _ask_what_is_due(core, state, i, now)
     _plan_wake_up(core, state, i, now)
@@ -335,7 +305,7 @@ def _give_up_silent(core, state, i, now):
             lost = neighbor
             lose(core, state, i, neighbor, now)
         name = core.messages[message].name
-        if it.waits_for != WAITS_FOR_REFUSAL and name in (QUERY, EVENT, NOTIFICATION):
+        if it.waits_for != WAITS_FOR_REFUSAL and name in (Message.QUERY, Message.EVENT, Message.NOTIFICATION):
             route(core, state, i, message, NOBODY, now)
         free_pending(core, state, row)
         row = behind

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.memory import (
     KEY_TOO_LONG,
     KEYS,
@@ -18,9 +19,7 @@ from workbench.protocols.tinymq.fast.memory import (
     TOO_MANY_INTERVALS,
     WRONG,
 )
-from workbench.protocols.tinymq.fast.rules import last_string
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
+from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
@@ -71,7 +70,7 @@ def child_low(state, low, length):
 @compiled
 def last_of(state, low, length):
     """The last string of a universe that begins at ``low``."""
-    return last_string(low, length, state.key_bits)
+    return rules.last_string(low, length, state.key_bits)
 
 
 @compiled

@@ -19,18 +19,54 @@ Memory
 from __future__ import annotations
 
 from collections import namedtuple
+from enum import auto
 from typing import Any
 
 import numpy as np
 
 from workbench.protocols.tinymq.rules import MOST_NAMED, Times
-from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.rows import LIST, NO_ROWS
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Pool
+
+
+class Event(twin.Events):
+    """What happens in its runs alone."""
+
+    KEY_SET = auto()
+    QUERY_STORED = auto()
+    ZONE_SET = auto()
+    EVENT_MATCHED = auto()
+
+
+class Reason(twin.Reasons):
+    """Its own reasons why messages end."""
+
+    STALE = auto()
+    FULL = auto()
+    REPEATED = auto()
+    NO_PLACE = auto()
+    UNASKED = auto()
+    NO_ZONE = auto()
+    NO_SINK = auto()
+    WAITED = auto()
+    ASTRAY = auto()
+
+
+class Message(twin.Messages):
+    """What its messages are called."""
+
+    INFO = auto()
+    ACK = auto()
+    JOIN = auto()
+    GRANT = auto()
+    QUERY = auto()
+    EVENT = auto()
+    NOTIFICATION = auto()
+    PROBE = auto()
+    REFUSAL = auto()
+
 
 # A message's name in the kernel is its number in MESSAGES.
-MESSAGES = ("", "info", "ack", "join", "grant", "query", "event", "notification", "probe", "refusal")
-INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION, PROBE, REFUSAL = range(1, 10)
 
 # Nobody as an argument: a function is compiled anew for each plain number that it is given.
 NOBODY = np.int64(NONE)
@@ -58,9 +94,9 @@ NODE = np.dtype(
         ("info_sent_us", np.int64),
         ("next_expiry_us", np.int64),
         ("first_number", np.int64),
-        ("pending", LIST),
-        ("waiting", LIST),
-        ("stored", LIST),
+        ("pending", twin.LIST),
+        ("waiting", twin.LIST),
+        ("stored", twin.LIST),
         ("own", np.int64),
         ("heard", np.int64),
         ("events", np.int64),
@@ -86,7 +122,7 @@ PLACE = np.dtype(
         ("tree", np.int64),
         ("parent", np.int64),
         ("key", np.int64),
-        ("children", LIST),
+        ("children", twin.LIST),
         ("is_used", np.int64),
         ("has_zone", np.int64),
         ("zone_low", np.int64),
@@ -265,23 +301,23 @@ FIRST_PART = 3
 # A name in a shape is a size, which `state.py` works out; ``intervals`` of a region, (lowest, highest) string each.
 FIELDS: Fields = {
     # Parameters.
-    "key_bits": GIVEN,
+    "key_bits": int,
     "every_tree": GIVEN,
     "trees": GIVEN,
     "seats": GIVEN,
     "publishes_to_all": GIVEN,
-    "shortcuts": GIVEN,
-    "retries": GIVEN,
+    "shortcuts": bool,
+    "retries": int,
     "uses_reports": GIVEN,
-    "max_queries": GIVEN,
-    "max_waiting": GIVEN,
-    "max_known": GIVEN,
-    "max_hops": GIVEN,
+    "max_queries": int,
+    "max_waiting": int,
+    "max_known": int,
+    "max_hops": int,
     **dict.fromkeys(Times._fields, GIVEN),
     "root_tree": GIVEN,  # (n,) the tree that a node is the root of, or NONE
     # Nodes and links.
-    "nodes": Array(NODE, "nodes", dict.fromkeys(_TIMES, NONE) | dict.fromkeys(_LISTS, NO_ROWS)),
-    "places": Array(PLACE, "places", {"children": NO_ROWS}),
+    "nodes": Array(NODE, "nodes", dict.fromkeys(_TIMES, NONE) | dict.fromkeys(_LISTS, twin.NO_ROWS)),
+    "places": Array(PLACE, "places", {"children": twin.NO_ROWS}),
     "joinings": Array(JOINING, "places"),
     "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_WAY, "late_us": NONE}),
     "left": Array(np.int64, ("nodes", "trees"), NONE),  # the newest epoch of a place that was given up
@@ -323,7 +359,7 @@ FIELDS: Fields = {
     "pendings": Pool(PENDING, "pendings", FREE_PENDING),
     "waitings": Pool(WAITING, "waitings", FREE_WAITING),
     "storeds": Pool(STORED, "storeds", FREE_STORED),
-    "given_up": Array(LIST, 1),  # frames to neighbors that do not answer, while a node is woken
+    "given_up": Array(twin.LIST, 1),  # frames to neighbors that do not answer, while a node is woken
     "own_queries": Array(OWN_QUERY, "subscriptions"),
     "recents": Array(RECENT, "recents"),
     "paths": Array(PATH, "paths"),

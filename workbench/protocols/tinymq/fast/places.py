@@ -2,9 +2,8 @@
 
 from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, NO_KEY, NO_TREE, NO_WAY
 from workbench.protocols.tinymq.wire import U16
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.rows import append_behind, clear, remove_behind
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
@@ -100,7 +99,7 @@ def remove_child(state, place, i, link):
     before, other = NONE, children.first
     while other != link:
         before, other = other, rows[other].next
-    remove_behind(children, rows, before, link)
+    twin.remove_behind(children, rows, before, link)
     rows[link].slot = NONE
     state.nodes[i].is_changed = 1
 
@@ -115,7 +114,7 @@ def add_child(state, place, i, link, slot):
     while behind != NONE and rows[behind].slot < slot:
         before, behind = behind, rows[behind].next
     rows[link].slot = slot
-    append_behind(children, rows, before, link)
+    twin.append_behind(children, rows, before, link)
     state.nodes[i].is_changed = 1
 
 
@@ -152,4 +151,4 @@ def remove_all_children(state, place, i):
     while link != NONE:
         rows[link].slot = NONE
         link = rows[link].next
-    clear(state.places[place].children)
+    twin.clear(state.places[place].children)

@@ -5,20 +5,15 @@ A node's stored queries are a list in the order of (tree, sink, number); each ho
 
 import numpy as np
 
+from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.keys import load, save, unite
-from workbench.protocols.tinymq.fast.memory import FREE_STORED, INSIDE, NOBODY, PATHS, REST
+from workbench.protocols.tinymq.fast.memory import FREE_STORED, INSIDE, NOBODY, PATHS, REST, Event, Reason
 from workbench.protocols.tinymq.fast.messages import address_of, copy_message, copy_without_region, drop_message
-from workbench.protocols.tinymq.fast.names import FULL, QUERY_STORED
 from workbench.protocols.tinymq.fast.recent import find, path_id, put
-from workbench.protocols.tinymq.fast.rules import is_newer_round, lease_left_s
 from workbench.protocols.tinymq.rules import SECOND_US
 from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
-from workbench.sim.fast.air import let_go
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.recent import is_recent
-from workbench.sim.fast.record import tell
-from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.rows import append_behind, give_back, remove_behind, take_free
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # The ways that queries came: the round, the previous hop, and that of the round before, each more by one
 
@@ -33,14 +28,14 @@ def note_path(state, i, message, previous_hop):
     id = path_id(i, it.what * state.trees + it.tree)
     row = find(state.paths, id)
     value = ((previous_hop + 1) << _HOP) | it.round
-    if not is_recent(state.paths[row].ordinal, node.paths, state.max_known):
+    if not twin.is_recent(state.paths[row].ordinal, node.paths, state.max_known):
         node.paths += 1
         put(state, state.paths, PATHS, row, id, node.paths, value)
         return True
     known = state.paths[row].value & 0xFF
-    if is_newer_round(known, it.round):
+    if rules.is_newer_round(known, it.round):
         return False
-    if is_newer_round(it.round, known):
+    if rules.is_newer_round(it.round, known):
         before = (state.paths[row].value >> _HOP) & _HOPS
         state.paths[row].value = (before << _HOP_BEFORE) | value
     return True
@@ -51,7 +46,7 @@ def path(state, i, message, previous_hop):
     """`QueryStore.path` of the query that a notification answers, or NONE."""
     it = state.fields[message]
     row = find(state.paths, path_id(i, it.what * state.trees + it.tree))
-    if not is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):
+    if not twin.is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):
         return NONE
     value = state.paths[row].value
     hop = ((value >> _HOP) & _HOPS) - 1
@@ -91,7 +86,7 @@ def store(core, state, i, query, previous_hop, now):
             forget(core, state, i, before, row, now)
         return
     if not is_known and node.stored.count >= state.max_queries:
-        drop_message(core, state, i, previous_hop, query, FULL, now)
+        drop_message(core, state, i, previous_hop, query, Reason.FULL, now)
         return
     copy = copy_without_region(core, state, query)
     expires_us = _expiry(it, now)
@@ -100,9 +95,9 @@ def store(core, state, i, query, previous_hop, now):
     else:
         save(state, INSIDE, copy)
         detail = core.subscriptions[it.what].detail
-        tell(core, now, i, QUERY_STORED, address_of(core, previous_hop), query, it.tree + 1, detail)
-        row = take_free(state.storeds, state.numbers, FREE_STORED)
-        append_behind(node.stored, state.storeds, before, row)
+        twin.tell(core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, it.tree + 1, detail)
+        row = twin.take_free(state.storeds, state.numbers, FREE_STORED)
+        twin.append_behind(node.stored, state.storeds, before, row)
     state.storeds[row].message = copy
     state.storeds[row].expires_us = expires_us
     if expires_us != NONE and (node.next_expiry_us == NONE or expires_us < node.next_expiry_us):
@@ -115,7 +110,7 @@ def _unite_with_inside(core, state, old, copy):
     load(state, old, REST)
     save(state, REST, copy)
     unite(state, copy, INSIDE)
-    let_go(core, old)
+    twin.let_go(core, old)
 
 
 @compiled
@@ -123,10 +118,10 @@ def forget(core, state, i, before, row, now):
     """Remove a stored query; ``before``: the one in front of it, or NONE."""
     it = state.storeds[row]
     detail = core.subscriptions[state.fields[it.message].what].detail
-    tell(core, now, i, QUERY_STORED, NONE, it.message, -1 - state.fields[it.message].tree, detail)
-    let_go(core, it.message)
-    remove_behind(state.nodes[i].stored, state.storeds, before, row)
-    give_back(state.storeds, state.numbers, FREE_STORED, row)
+    twin.tell(core, now, i, Event.QUERY_STORED, NONE, it.message, -1 - state.fields[it.message].tree, detail)
+    twin.let_go(core, it.message)
+    twin.remove_behind(state.nodes[i].stored, state.storeds, before, row)
+    twin.give_back(state.storeds, state.numbers, FREE_STORED, row)
 
 
 @compiled
@@ -141,7 +136,7 @@ def take_out(core, state, row, now):
     it = state.storeds[row]
     copy = copy_message(core, state, it.message)
     if it.expires_us != NONE:
-        state.fields[copy].lease_s = lease_left_s(it.expires_us, now)
+        state.fields[copy].lease_s = rules.lease_left_s(it.expires_us, now)
     return copy
 
 

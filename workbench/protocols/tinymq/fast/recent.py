@@ -10,9 +10,8 @@ numbers, so ids that differ in the last bits alone stand together: most of them 
 
 import numpy as np
 
-from workbench.sim.fast.draws import mix64
-from workbench.sim.fast.recent import is_recent
-from workbench.sim.fast.compiled import compiled, compiled_loop
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import compiled
 
 _HEARD, _EVENTS, _PATHS = 1, 2, 3  # kinds of ids
 _KIND, _NODE = 61, 32  # first bits of them in an id
@@ -41,7 +40,7 @@ def path_id(i, query):
 def find(recents, id):
     """The row of an id, or the free one where it belongs."""
     mask = np.int64(len(recents) - 1)
-    block = np.int64(mix64(np.uint64(id >> _TOGETHER)) >> np.uint64(_TOGETHER + 1)) << _TOGETHER
+    block = np.int64(twin.mix64(np.uint64(id >> _TOGETHER)) >> np.uint64(_TOGETHER + 1)) << _TOGETHER
     row = (block | (id & ((1 << _TOGETHER) - 1))) & mask
     while recents[row].id != 0 and recents[row].id != id:
         row = (row + 1) & mask
@@ -65,13 +64,13 @@ def _still_counts(it, listeners, heard, paths, max_known):
         return False
     kind = it.id >> _KIND
     if kind == _HEARD:
-        return is_recent(it.ordinal, heard[listeners[(it.id >> 16) & 0xFFFFFFFF]], max_known)
+        return twin.is_recent(it.ordinal, heard[listeners[(it.id >> 16) & 0xFFFFFFFF]], max_known)
     if kind == _PATHS:
-        return is_recent(it.ordinal, paths[(it.id >> _NODE) & 0xFFFFFFF], max_known)
+        return twin.is_recent(it.ordinal, paths[(it.id >> _NODE) & 0xFFFFFFF], max_known)
     return True
 
 
-@compiled_loop
+@twin.compiled_loop
 def counting(recents, listeners, heard, paths, max_known):
     """How many of the ids still count; ``heard`` and ``paths`` (n,): how many each node has taken in."""
     count = 0
@@ -80,7 +79,7 @@ def counting(recents, listeners, heard, paths, max_known):
     return count
 
 
-@compiled_loop
+@twin.compiled_loop
 def move(old, new, listeners, heard, paths, max_known):
     """Put what still counts into another table, which is empty."""
     for row in range(len(old)):

@@ -16,8 +16,7 @@ from workbench.protocols.tinymq.fast.memory import FIRST_PART, INSIDE, NO_KEY, O
 from workbench.protocols.tinymq.fast.messages import is_within, tree_of
 from workbench.protocols.tinymq.fast.places import keyed_place_in, link_from, place_in, told_key
 from workbench.protocols.tinymq.wire import DOWN, UP
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.compiled import compiled
+from workbench.sim.fast.twin import NONE, compiled
 
 NOWHERE = -2  # nobody has the key
 
