@@ -195,7 +195,7 @@ def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypat
         "from numba import njit\n@njit(cache=True)\ndef loop(core, state, first, second, events):\n    return events\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # where `kept` notes what is compiled
+    monkeypatch.setattr(kept, "_path", lambda twin, suffix: tmp_path / suffix)
     monkeypatch.setattr(kept, "_loaded", set())
     announced = []
     for _ in range(2):

@@ -6,9 +6,12 @@ Theory of operation
     a pointer of it; ``core.frames`` then reads that field where it lies. The pointer is good as long as that function
     runs.
 
-    `compiled` and `hot` make a function known to numba, by `private_numba.py`, which halves compile time and switches
-    the counting of references off: parts must not allocate. Where numba is not a version for which that module was
-    written, plain `numba.njit` takes its place (`IS_PLAIN`): the same traces, a longer compilation and slower runs.
+    Arrays are borrowed from the tuple and never counted: functions that take such a pointer are compiled without the
+    counting of references, and must not allocate. That makes calls cheap too: two atomic additions per array and call
+    are most of what a run would cost otherwise.
+
+    `private_numba.py` makes compilation much faster. Where numba is not a version for which that module was written,
+    plain `numba.njit` takes its place (`IS_PLAIN`), with the same traces.
 """
 
 from __future__ import annotations
@@ -40,21 +43,14 @@ _INDEX = ir.IntType(32)
 _UNTESTED = (0, 70)
 IS_PLAIN = bool(os.environ.get("WORKBENCH_PLAIN_NUMBA")) or numba.version_info.short >= _UNTESTED
 
+# What parts borrow is never counted.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+
 COMPILED_MODULES: set[str] = set()  # modules that have parts of a loop
 _known: set[Any] = set()
 
-if IS_PLAIN:
-
-    def _add_part(function: Any, is_hot: bool) -> None:
-        register_jitable(error_model="numpy")(function)
-
-    def compiled_loop(function: Any) -> Any:
-        """Return a function that Python calls, whose machine code the next process finds on disk."""
-        return njit(error_model="numpy", cache=True)(function)
-
-else:
-    from workbench.sim.fast.private_numba import add_part as _add_part
-    from workbench.sim.fast.private_numba import compiled_loop as compiled_loop
+if not IS_PLAIN:
+    from workbench.sim.fast import private_numba
 
 
 def compiled(function: Any) -> Any:
@@ -74,11 +70,20 @@ def compiled_rules(module: ModuleType) -> None:
             compiled(function)
 
 
+def compiled_loop(function: Any) -> Any:
+    """Return a function that Python calls, whose machine code the next process finds on disk."""
+    options = _OPTIONS if IS_PLAIN else _OPTIONS | {"pipeline_class": private_numba.WholeCompiler}
+    return njit(**options, cache=True)(function)
+
+
 def _part(function: Any, is_hot: bool) -> Any:
     if function not in _known:
         _known.add(function)
         COMPILED_MODULES.add(function.__module__)
-        _add_part(function, is_hot)
+        if IS_PLAIN:
+            register_jitable(**_OPTIONS)(function)
+        else:
+            private_numba.add_part(function, _OPTIONS | {"forceinline": is_hot})
     return function
 
 
@@ -90,6 +95,9 @@ class _CodesClass(types.EnumClass):
     def member_type(self) -> Any:
         # A type for the members of each class would compile each function once for each.
         return self.dtype
+
+
+register_model(_CodesClass)(models.OpaqueModel)
 
 
 @typeof_impl.register(CodesMeta)
@@ -131,10 +139,7 @@ class _ReferenceAttributes(AttributeTemplate):
 @lower_getattr_generic(Reference)
 def _get_field(context: Any, builder: Any, kind: Reference, pointer: Any, name: str) -> Any:
     index = kind.target.fields.index(name)
-    value = builder.load(builder.gep(pointer, [_INDEX(0), _INDEX(index)], inbounds=True))
-    if context.enable_nrt:  # only plain numba counts references
-        context.nrt.incref(builder, kind.target[index], value)
-    return value
+    return builder.load(builder.gep(pointer, [_INDEX(0), _INDEX(index)], inbounds=True))
 
 
 @intrinsic

@@ -48,7 +48,7 @@ from workbench.sim.fast.layout import (
 from workbench.sim.fast.network import Network
 from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
-from workbench.sim.fast.twin import grow_free_list, grown, names_of, of
+from workbench.sim.fast.twin import grow_free_list, grown, names_of, of, state_of
 from workbench.sim.radio import Radio
 
 # Events between two looks at what Python wants: an interrupt, a bar that shows progress.
@@ -89,7 +89,7 @@ def play(
     setup = Setup(protocol, network, work, radio)
     needs = _needs(twin, setup)
     core = _core(twin, setup, items, duration_us, seed, record == "trace", needs)
-    state = of(twin, "make_state")(setup, len(core.messages))
+    state = state_of(twin, setup, len(core.messages))
     outcome = Outcome(record == "metrics", names, work.texts, of(twin, "COUNTS_HOLDERS"))
     state = _play(twin, core, state, needs, outcome, progress)
     outcome.name_details(lambda number: of(twin, "text")(setup, state, number))

@@ -147,25 +147,22 @@ class WholeCompiler(_Compiler):
     lowering = _LowerWhole
 
 
-# Neither Python nor C needs a way into a part. What parts borrow is never counted (``_nrt``). A function whose options
-# leave `forceinline` out inherits it from its caller: all that a `hot` function calls would be compiled a second time.
-_LOOP: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-_PART = _LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
 _dispatchers: list[Any] = []  # numba's types refer to them weakly
 
 
-def add_part(function: Any, is_hot: bool) -> None:
-    """Make a function known to numba: the parts that call it call what it is compiled to."""
-    dispatcher = njit(**_PART, forceinline=is_hot)(function)
+def add_part(function: Any, options: dict[str, Any]) -> None:
+    """Make a function known to numba: the parts that call it call what it is compiled to.
+
+    A function whose options leave `forceinline` out inherits it from its caller: all that a function calls which is
+    inlined would be compiled a second time.
+    """
+    # Neither Python nor C needs a way into a part.
+    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    dispatcher = njit(**options, **wrappers, pipeline_class=PartCompiler)(function)
     find_template = dispatcher.get_call_template
     dispatcher.get_call_template = lambda args, kws: find_template(tuple(map(_widened, args)), kws)
     _dispatchers.append(dispatcher)
     infer_global(function, types.Dispatcher(dispatcher))
-
-
-def compiled_loop(function: Any) -> Any:
-    """Return a function that Python calls, whose machine code the next process finds on disk."""
-    return njit(**_LOOP, cache=True, pipeline_class=WholeCompiler)(function)
 
 
 def _widened(kind: Any) -> Any:

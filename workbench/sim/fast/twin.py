@@ -457,6 +457,7 @@ PARTS: tuple[ModuleType, ...] = ()
 WAKES = False
 COUNTS_HOLDERS = True
 sent = None  # outcomes of unicasts are ignored, at no cost
+make_state = None  # the state has parameters and arrays of nodes and messages alone
 _OWN_CODES = {"Event": Events, "Reason": Reasons, "Message": Messages}  # a base has no members
 
 
@@ -466,6 +467,13 @@ def of(twin: Any, name: str) -> Any:
         if name in vars(module):
             return vars(module)[name]
     return _OWN_CODES.get(name) or globals()[name]
+
+
+def state_of(twin: Any, setup: Setup, messages: int) -> Any:
+    """Return the state of a twin for so many messages on their way at once."""
+    if (own := of(twin, "make_state")) is not None:
+        return own(setup, messages)
+    return make(of(twin, "State"), of(twin, "FIELDS"), setup, messages)
 
 
 def longest_frame_B(setup: Setup) -> int:
