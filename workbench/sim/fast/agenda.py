@@ -16,7 +16,7 @@ Cost
 import numpy as np
 
 from workbench.sim.fast.compiled import compiled, trailing_zeros
-from workbench.sim.fast.layout import COUNTER, FAR, NEAR, NONE, NOW
+from workbench.sim.fast.layout import NONE, Number
 
 NEVER = np.int64(2**63 - 1)
 
@@ -27,7 +27,7 @@ def push(core, frame, time, kind):
     entry = core.frames[frame]
     entry.time = time
     entry.kind = kind
-    if time - core.numbers[NOW] < len(core.tails):
+    if time - core.numbers[Number.NOW] < len(core.tails):
         _push_near(core, frame, time)
     else:
         _push_far(core, frame, time)
@@ -46,7 +46,7 @@ def _push_near(core, frame, time):
         core.frames[frame].next = core.frames[tail].next
         core.frames[tail].next = frame
     core.tails[bucket] = frame
-    core.numbers[NEAR] += 1
+    core.numbers[Number.NEAR] += 1
 
 
 @compiled
@@ -91,16 +91,16 @@ def pop_near(core, bucket):
             core.summary[word >> 6] &= ~(np.uint64(1) << np.uint64(word & 63))
     else:
         core.frames[tail].next = core.frames[frame].next
-    core.numbers[NEAR] -= 1
+    core.numbers[Number.NEAR] -= 1
     return frame
 
 
 @compiled
 def _push_far(core, frame, time):
-    counter = core.numbers[COUNTER]
-    core.numbers[COUNTER] = counter + 1
-    index = core.numbers[FAR]
-    core.numbers[FAR] += 1
+    counter = core.numbers[Number.COUNTER]
+    core.numbers[Number.COUNTER] = counter + 1
+    index = core.numbers[Number.FAR]
+    core.numbers[Number.FAR] += 1
     while index > 0:
         parent = (index - 1) >> 1
         if core.far_time[parent] < time or (core.far_time[parent] == time and core.far_counter[parent] < counter):
@@ -128,8 +128,8 @@ def _far_before(core, one, other):
 def pop_far(core):
     """Take the first event out of the heap."""
     frame = core.far_frame[0]
-    core.numbers[FAR] -= 1
-    last = core.numbers[FAR]
+    core.numbers[Number.FAR] -= 1
+    last = core.numbers[Number.FAR]
     # The last entry sinks from the top to where it belongs.
     index = 0
     while True:

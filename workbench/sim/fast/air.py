@@ -21,15 +21,10 @@ from workbench.sim.fast.layout import (
     CHANNEL_CHECK,
     FRAME_END,
     FRAME_READY,
-    FREE_AUDIBLE,
-    FREE_AUDIBLES,
-    FREE_FRAME,
-    FREE_FRAMES,
-    FREE_MESSAGE,
-    FREE_MESSAGES,
     NO_REASON,
     NONE,
     Event,
+    Number,
     Reason,
 )
 from workbench.sim.fast.record import add_loss
@@ -45,18 +40,18 @@ UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED = range(3)
 @compiled
 def take_frame(core):
     """A free entry for a frame or a wake-up."""
-    frame = np.uint32(core.numbers[FREE_FRAME])
-    core.numbers[FREE_FRAME] = core.frames[frame].next
-    core.numbers[FREE_FRAMES] -= 1
+    frame = np.uint32(core.numbers[Number.FREE_FRAME])
+    core.numbers[Number.FREE_FRAME] = core.frames[frame].next
+    core.numbers[Number.FREE_FRAMES] -= 1
     return frame
 
 
 @compiled
 def free_frame(core, frame):
     """The entry of a frame that is over, or of a wake-up that has been."""
-    core.frames[frame].next = core.numbers[FREE_FRAME]
-    core.numbers[FREE_FRAME] = frame
-    core.numbers[FREE_FRAMES] += 1
+    core.frames[frame].next = core.numbers[Number.FREE_FRAME]
+    core.numbers[Number.FREE_FRAME] = frame
+    core.numbers[Number.FREE_FRAMES] += 1
 
 
 @compiled
@@ -69,10 +64,10 @@ def make_message(core, name, origin, sequence, content):
 @compiled
 def take_message(core, name, origin, sequence, content, size_B, airtime_us):
     """A message of any size; what its content is, is the protocol's own affair."""
-    message = core.numbers[FREE_MESSAGE]
+    message = core.numbers[Number.FREE_MESSAGE]
     it = core.messages[message]
-    core.numbers[FREE_MESSAGE] = it.next
-    core.numbers[FREE_MESSAGES] -= 1
+    core.numbers[Number.FREE_MESSAGE] = it.next
+    core.numbers[Number.FREE_MESSAGES] -= 1
     it.name = name
     it.origin = origin
     it.sequence = sequence
@@ -95,9 +90,9 @@ def let_go(core, message):
     it = core.messages[message]
     it.holders -= 1
     if it.holders == 0:
-        it.next = core.numbers[FREE_MESSAGE]
-        core.numbers[FREE_MESSAGE] = message
-        core.numbers[FREE_MESSAGES] += 1
+        it.next = core.numbers[Number.FREE_MESSAGE]
+        core.numbers[Number.FREE_MESSAGE] = message
+        core.numbers[Number.FREE_MESSAGES] += 1
 
 
 @compiled
@@ -161,10 +156,10 @@ def _hear(core, i, sender, start, finish, now):
         # Whatever ends from now on began at most the longest airtime ago.
         _forget(core, i, now - core.longest_airtime_us)
         core.forget_at[i] = max(FORGET_AT, 2 * core.audible[i])
-    index = core.numbers[FREE_AUDIBLE]
+    index = core.numbers[Number.FREE_AUDIBLE]
     it = core.audibles[index]
-    core.numbers[FREE_AUDIBLE] = it.next
-    core.numbers[FREE_AUDIBLES] -= 1
+    core.numbers[Number.FREE_AUDIBLE] = it.next
+    core.numbers[Number.FREE_AUDIBLES] -= 1
     it.sender = sender
     it.start = start
     it.end = finish
@@ -181,9 +176,9 @@ def _unlink(core, i, before, index):
         core.on_air[i] = behind
     else:
         core.audibles[before].next = behind
-    core.audibles[index].next = core.numbers[FREE_AUDIBLE]
-    core.numbers[FREE_AUDIBLE] = index
-    core.numbers[FREE_AUDIBLES] += 1
+    core.audibles[index].next = core.numbers[Number.FREE_AUDIBLE]
+    core.numbers[Number.FREE_AUDIBLE] = index
+    core.numbers[Number.FREE_AUDIBLES] += 1
     core.audible[i] -= 1
     return behind
 

@@ -18,30 +18,15 @@ from workbench.sim.fast import loop as loop_module
 from workbench.sim.fast.air import FORGET_AT
 from workbench.sim.fast.layout import (
     AUDIBLE,
-    AUDIBLES_FULL,
-    DONE,
     FRAME,
-    FRAMES_FULL,
-    FREE_AUDIBLE,
-    FREE_AUDIBLES,
-    FREE_FRAME,
-    FREE_FRAMES,
-    FREE_MESSAGE,
-    FREE_MESSAGES,
     MESSAGE,
-    MESSAGES_FULL,
     NODE,
     NONE,
-    NOW,
-    NUMBERS,
     ROW,
-    ROWS,
-    ROWS_FULL,
-    STATE_FULL,
-    STUCK,
-    STUCK_NODE,
     Core,
     Needs,
+    Number,
+    Status,
     free_list,
     longer,
 )
@@ -108,36 +93,36 @@ def _play(
     loop = loop_of(twin)
     if not loop.overloads:
         _load(twin.__name__, loop, core, state, needs)
-    while (status := loop(core, state, *needs, _EVENTS)) != DONE:
-        if status == ROWS_FULL:
-            if core.numbers[ROWS]:
-                outcome.take_rows(core.rows[: core.numbers[ROWS]])
-                core.numbers[ROWS] = 0
+    while (status := loop(core, state, *needs, _EVENTS)) != Status.DONE:
+        if status == Status.ROWS_FULL:
+            if core.numbers[Number.ROWS]:
+                outcome.take_rows(core.rows[: core.numbers[Number.ROWS]])
+                core.numbers[Number.ROWS] = 0
             else:
                 core = core._replace(rows=np.zeros(2 * len(core.rows), ROW))
-        elif status == FRAMES_FULL:
-            frames = _doubled(core, core.frames, FREE_FRAME)
+        elif status == Status.FRAMES_FULL:
+            frames = _doubled(core, core.frames, Number.FREE_FRAME)
             far = {name: longer(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")}
             core = core._replace(frames=frames, **far)
-        elif status == MESSAGES_FULL:
-            core = core._replace(messages=_doubled(core, core.messages, FREE_MESSAGE))
+        elif status == Status.MESSAGES_FULL:
+            core = core._replace(messages=_doubled(core, core.messages, Number.FREE_MESSAGE))
             state = grown(of(twin, "FIELDS"), state, "messages", len(core.messages))
-        elif status == AUDIBLES_FULL:
-            core = core._replace(audibles=_doubled(core, core.audibles, FREE_AUDIBLE))
-        elif status == STATE_FULL:
+        elif status == Status.AUDIBLES_FULL:
+            core = core._replace(audibles=_doubled(core, core.audibles, Number.FREE_AUDIBLE))
+        elif status == Status.STATE_FULL:
             state = of(twin, "with_more_room")(state)
-        elif status == STUCK_NODE:
-            node, now = int(core.numbers[STUCK]), int(core.numbers[NOW])
+        elif status == Status.STUCK_NODE:
+            node, now = int(core.numbers[Number.STUCK]), int(core.numbers[Number.NOW])
             # Not the user's mistake: it must not end as a run on the other engine.
             raise RuntimeError(
                 f"node {core.addresses[node]} was woken at {now} µs and asks to be woken at {core.next_wake[node]} µs; "
                 f"the twin's wake() has to move next_wake on, or clear it"
             )
         if progress is not None:
-            now = int(core.numbers[NOW])
+            now = int(core.numbers[Number.NOW])
             if progress(min(1.0, now / core.duration_us)) is True and now < core.duration_us:
                 core, outcome.ended_us = _ended(core, now + 1), now + 1
-    outcome.take_rows(core.rows[: core.numbers[ROWS]])
+    outcome.take_rows(core.rows[: core.numbers[Number.ROWS]])
     if outcome.metrics_only:
         outcome.take_numbers(core)
     if progress is not None:
@@ -268,8 +253,8 @@ def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, N
     frames = _room(64, needs[0].frames, needs[1].frames)
     messages = _room(8, needs[0].messages, needs[1].messages)
     audibles = _room(256, *audible_needs) if _shares_air(radio) else 1
-    numbers = np.zeros(NUMBERS, np.int64)
-    numbers[[FREE_FRAMES, FREE_MESSAGES, FREE_AUDIBLES]] = frames, messages, audibles
+    numbers = np.zeros(len(Number), np.int64)
+    numbers[[Number.FREE_FRAMES, Number.FREE_MESSAGES, Number.FREE_AUDIBLES]] = frames, messages, audibles
     return {
         "audible_needs": audible_needs,
         "tails": np.full(ring, NONE, np.int32),

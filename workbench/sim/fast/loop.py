@@ -36,35 +36,17 @@ from workbench.sim.fast.air import (
 )
 from workbench.sim.fast.compiled import COMPILED_MODULES, by_reference, compiled, compiled_loop, hot
 from workbench.sim.fast.layout import (
-    AUDIBLES_FULL,
     BROADCAST,
     CHANNEL_CHECK,
-    DONE,
-    DOWN_NODES,
-    FAR,
     FRAME_END,
     FRAME_READY,
-    FRAMES_FULL,
-    FREE_AUDIBLES,
-    FREE_FRAMES,
-    FREE_MESSAGES,
-    MESSAGES_FULL,
-    MORE,
-    NEAR,
-    NEXT_ACTION,
-    NEXT_START,
     NO_REASON,
     NONE,
-    NOW,
-    PAUSED,
-    ROWS,
-    ROWS_FULL,
-    STATE_FULL,
-    STUCK,
-    STUCK_NODE,
     WAKE,
     Event,
+    Number,
     Reason,
+    Status,
 )
 from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
 
@@ -151,7 +133,7 @@ def _fail(core, i, now):
     if core.down[i] == 1:
         add_action(core, now, i, Event.FAILED, 0, 0, NO_REASON)
         core.nodes[i].outages += 1
-        core.numbers[DOWN_NODES] += 1
+        core.numbers[Number.DOWN_NODES] += 1
         fall_silent(core, i, now)
 
 
@@ -159,7 +141,7 @@ def _fail(core, i, now):
 def _recover(core, i, now):
     core.down[i] -= 1
     if core.down[i] == 0:
-        core.numbers[DOWN_NODES] -= 1
+        core.numbers[Number.DOWN_NODES] -= 1
         core.nodes[i].free_at = now
         add_action(core, now, i, Event.RECOVERED, 0, 0, NO_REASON)
 
@@ -196,11 +178,11 @@ def _tell_sent(core, frame, now):
 def _next_frame(core):
     """When the next frame or wake-up is due (NEVER if there is none), its bucket, and whether it is in the heap."""
     bucket, now, is_far = 0, NEVER, False
-    if core.numbers[NEAR]:
-        bucket = next_bucket(core, core.numbers[NOW])
+    if core.numbers[Number.NEAR]:
+        bucket = next_bucket(core, core.numbers[Number.NOW])
         now = core.frames[core.tails[bucket]].time
     # At the same microsecond what is in the heap was there first.
-    if core.numbers[FAR] and core.far_time[0] <= now:
+    if core.numbers[Number.FAR] and core.far_time[0] <= now:
         now, is_far = core.far_time[0], True
     return now, bucket, is_far
 
@@ -208,13 +190,13 @@ def _next_frame(core):
 @hot
 def _starts(core):
     """Whether there are nodes that have not begun."""
-    return core.numbers[NEXT_START] < len(core.addresses)
+    return core.numbers[Number.NEXT_START] < len(core.addresses)
 
 
 @hot
 def _acts(core, now):
     """Whether an action comes before what is due now."""
-    action = core.numbers[NEXT_ACTION]
+    action = core.numbers[Number.NEXT_ACTION]
     return action < len(core.actions) and core.actions[action].time_us <= now
 
 
@@ -224,23 +206,23 @@ def _what_is_short(core, begins, acts, receive_needs, act_needs):
     numbers = core.numbers
     if begins or acts:
         rows, frames, messages = act_needs
-        if not begins and core.actions[numbers[NEXT_ACTION]].kind == FAIL:
-            rows += len(core.frames) - numbers[FREE_FRAMES]
+        if not begins and core.actions[numbers[Number.NEXT_ACTION]].kind == FAIL:
+            rows += len(core.frames) - numbers[Number.FREE_FRAMES]
         audibles = core.audible_needs[0]
     else:
         rows, frames, messages = receive_needs
         audibles = core.audible_needs[1]
-    more = numbers[MORE]
+    more = numbers[Number.MORE]
     if more:
         rows, frames, messages = rows + 3 * more, frames + more, messages + more
         audibles += more * core.audible_needs[2]
-    if numbers[ROWS] + rows > len(core.rows):
-        return ROWS_FULL
-    if numbers[FREE_FRAMES] < frames:
-        return FRAMES_FULL
-    if numbers[FREE_MESSAGES] < messages:
-        return MESSAGES_FULL
-    return AUDIBLES_FULL if numbers[FREE_AUDIBLES] < audibles else ENOUGH
+    if numbers[Number.ROWS] + rows > len(core.rows):
+        return Status.ROWS_FULL
+    if numbers[Number.FREE_FRAMES] < frames:
+        return Status.FRAMES_FULL
+    if numbers[Number.FREE_MESSAGES] < messages:
+        return Status.MESSAGES_FULL
+    return Status.AUDIBLES_FULL if numbers[Number.FREE_AUDIBLES] < audibles else ENOUGH
 
 
 # A frame's end
@@ -294,8 +276,8 @@ def _make_begin(start: Callable, wakes: bool) -> Any:
 
     @hot
     def begin(core, state):
-        i = core.numbers[NEXT_START]
-        core.numbers[NEXT_START] = i + 1
+        i = core.numbers[Number.NEXT_START]
+        core.numbers[Number.NEXT_START] = i + 1
         start(core, state, i, 0)
         if wakes:
             plan_wake(core, i, 0)
@@ -325,10 +307,10 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
 
     @hot
     def act(core, state):
-        it = core.actions[core.numbers[NEXT_ACTION]]
+        it = core.actions[core.numbers[Number.NEXT_ACTION]]
         now, i = it.time_us, np.int64(it.index)
-        core.numbers[NEXT_ACTION] += 1
-        core.numbers[NOW] = now
+        core.numbers[Number.NEXT_ACTION] += 1
+        core.numbers[Number.NOW] = now
         if it.kind == FAIL:
             _fail(core, i, now)
         elif it.kind == RECOVER:
@@ -378,7 +360,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
         first, last = _arcs_of(core, frame, now)
         heard = last - first
         message, is_broadcast = it.message, it.receiver == BROADCAST
-        is_perfect = not core.collisions and not core.loses and not core.numbers[DOWN_NODES]
+        is_perfect = not core.collisions and not core.loses and not core.numbers[Number.DOWN_NODES]
         for arc in range(first, last):
             if not is_perfect and not _arrives(core, arc, frame, now):
                 heard -= 1
@@ -423,7 +405,7 @@ def _make_wake_up(wake: Callable) -> Any:
             if core.next_wake[i] != NONE and core.next_wake[i] <= now:
                 wake(core, state, i, now)
                 if core.next_wake[i] != NONE and core.next_wake[i] <= now:
-                    core.numbers[STUCK] = i
+                    core.numbers[Number.STUCK] = i
                     return False
             plan_wake(core, i, now)
         return True
@@ -443,12 +425,12 @@ def loop(arrays, memory, receive_needs, act_needs, events):
         now, bucket, is_far = _next_frame(core)
         begins, acts = _starts(core), _acts(core, now)
         if not begins and not acts and now == NEVER:
-            return DONE if has_room(core, state) else STATE_FULL
+            return Status.DONE if has_room(core, state) else Status.STATE_FULL
         short = _what_is_short(core, begins, acts, receive_needs, act_needs)
         if short != ENOUGH:
             return short
         if not has_room(core, state):
-            return STATE_FULL
+            return Status.STATE_FULL
         if begins:
             begin(core, state)
             continue
@@ -456,7 +438,7 @@ def loop(arrays, memory, receive_needs, act_needs, events):
             act(core, state)
             continue
         frame = np.uint32(pop_far(core) if is_far else pop_near(core, bucket))
-        core.numbers[NOW] = now
+        core.numbers[Number.NOW] = now
         kind = core.frames[frame].kind
         if kind == FRAME_END:
             end_frame(core, state, frame, now)
@@ -465,8 +447,8 @@ def loop(arrays, memory, receive_needs, act_needs, events):
         elif kind == FRAME_READY:
             contend(core, frame, now)
         elif not wake_up(core, state, frame, now):
-            return STUCK_NODE
-    return PAUSED
+            return Status.STUCK_NODE
+    return Status.PAUSED
 
 
 def make_loop(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.sim.columns import different_rows, distinct
-from workbench.sim.fast.layout import HELD, ROW, Core, Event
+from workbench.sim.fast.layout import ROW, Core, Event, Number
 from workbench.sim.fast.twin import Names
 from workbench.sim.trace import SCHEMA, tally
 
@@ -89,7 +89,7 @@ class Outcome:
         for (what, name), count in zip(kinds, np.bincount(kind).tolist(), strict=False):
             if what in _COUNTED:
                 counts[what, name, ""] += count
-        counts["held", "", ""] += int(core.numbers[HELD]) if self._counts_holders else self._holders()
+        counts["held", "", ""] += int(core.numbers[Number.HELD]) if self._counts_holders else self._holders()
         for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
             counts["sent", name, ""] += sent
             counts["received", name, ""] += heard

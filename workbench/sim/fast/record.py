@@ -1,24 +1,14 @@
 """What happened, as a kernel writes it: rows of the trace, or counters of what nobody looks at row by row."""
 
 from workbench.sim.fast.compiled import compiled
-from workbench.sim.fast.layout import (
-    BYTES_HEARD,
-    BYTES_SENT,
-    FRAMES_HEARD,
-    FRAMES_SENT,
-    HELD,
-    NO_REASON,
-    NONE,
-    ROWS,
-    Event,
-)
+from workbench.sim.fast.layout import BYTES_HEARD, BYTES_SENT, FRAMES_HEARD, FRAMES_SENT, NO_REASON, NONE, Event, Number
 
 
 @compiled
 def add_row(core, time, i, event, peer, name, origin, sequence, size, value, detail):
     """A row of the trace at node ``i``; what happened, the message's name and the detail are codes."""
-    index = core.numbers[ROWS]
-    core.numbers[ROWS] = index + 1
+    index = core.numbers[Number.ROWS]
+    core.numbers[Number.ROWS] = index + 1
     row = core.rows[index]
     row.time_us = time
     row.node = core.addresses[i]
@@ -88,7 +78,7 @@ def tell_originated(core, now, i, message, number):
 def tell_held(core, now, i, peer, message, hops, is_first):
     """A node holds a publication; ``is_first``: it never held it before."""
     if is_first:
-        core.numbers[HELD] += 1
+        core.numbers[Number.HELD] += 1
     if core.kept[Event.HELD] or core.nodes[i].is_sink:
         it = core.messages[message]
         add_row(core, now, i, Event.HELD, peer, it.name, it.origin, it.sequence, 0, hops, NO_REASON)

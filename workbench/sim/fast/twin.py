@@ -68,19 +68,7 @@ from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.air import hold_message, let_go, make_message, send, take_message
 from workbench.sim.fast.compiled import compiled, compiled_loop, compiled_rules, hot, ones, trailing_zeros
 from workbench.sim.fast.draws import bits, mix64, stream_below, stream_uniform
-from workbench.sim.fast.layout import (
-    BROADCAST,
-    FREE_FRAMES,
-    FREE_MESSAGES,
-    MORE,
-    NO_REASON,
-    NONE,
-    ROWS,
-    Codes,
-    Event,
-    Needs,
-    Reason,
-)
+from workbench.sim.fast.layout import BROADCAST, NO_REASON, NONE, Codes, Event, Needs, Number, Reason
 from workbench.sim.fast.prepare import Numbering, Setup, Work
 from workbench.sim.fast.record import (
     add_row,

@@ -14,15 +14,7 @@ import numpy as np
 from workbench.protocols.coded_diffusion import rules, wire
 from workbench.protocols.coded_diffusion.fast import state
 from workbench.protocols.coded_diffusion.fast.algebra import clear, combine, draw_coefficients, fill, insert
-from workbench.protocols.coded_diffusion.fast.state import (
-    FREE_GENERATION,
-    FREE_GENERATIONS,
-    NO_GENERATION,
-    PUBLISHED,
-    Event,
-    Message,
-    Reason,
-)
+from workbench.protocols.coded_diffusion.fast.state import NO_GENERATION, Event, Message, Number, Reason
 from workbench.protocols.coded_diffusion.rules import is_full, is_quiet
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled, hot
@@ -38,7 +30,7 @@ _MOST_HOPS = wire.U16 - 1
 @compiled
 def has_room(core, state):
     """Whether each node that hears a frame may begin a generation."""
-    return state.numbers[FREE_GENERATIONS] >= state.most_new
+    return state.numbers[Number.FREE_GENERATIONS] >= state.most_new
 
 
 # What is known
@@ -154,7 +146,7 @@ def _tell_expired(core, state, i, event, now):
 @compiled
 def _begin(state, i, event):
     """A generation without packets, the youngest of node ``i``."""
-    generation = twin.take_free(state.generations, state.numbers, FREE_GENERATION)
+    generation = twin.take_free(state.generations, state.numbers, Number.FREE_GENERATION)
     it = state.generations[generation]
     it.event = event
     it.hops = wire.U16
@@ -179,7 +171,7 @@ def _forget(core, state, i, event):
     if generation != NO_GENERATION:
         state.pairs[event, i].generation = NO_GENERATION
         twin.remove(state.nodes[i].generations, state.generations, generation)
-        twin.give_back(state.generations, state.numbers, FREE_GENERATION, generation)
+        twin.give_back(state.generations, state.numbers, Number.FREE_GENERATION, generation)
         _plan_wake(core, state, i)
 
 
@@ -357,8 +349,8 @@ def _receive_request(core, state, i, sender, message, rank, event, now):
 @compiled
 def publish(core, state, i, content, number, now):
     """Broadcast an event."""
-    event = state.numbers[PUBLISHED]
-    state.numbers[PUBLISHED] = event + 1
+    event = state.numbers[Number.PUBLISHED]
+    state.numbers[Number.PUBLISHED] = event + 1
     it = state.events[event]
     it.origin = core.addresses[i]
     it.sequence = number

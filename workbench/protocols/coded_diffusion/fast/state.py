@@ -90,8 +90,14 @@ NODE = np.dtype(
     align=True,
 )
 
-# Places in ``numbers``.
-PUBLISHED, FREE_GENERATION, FREE_GENERATIONS = range(3)
+
+class Number(twin.Codes):
+    """Places in ``numbers``."""
+
+    PUBLISHED = auto()
+    FREE_GENERATION = auto()
+    FREE_GENERATIONS = auto()
+
 
 FIELDS: Fields = {
     # The parameters.
@@ -126,7 +132,7 @@ FIELDS: Fields = {
     "events": Array(EVENT, "publications"),
     "pairs": Array(PAIR, ("publications", "nodes")),
     "nodes": Array(NODE, "nodes", {"generations": twin.NO_ROWS}),
-    "generations": Pool(GENERATION, "generations", FREE_GENERATION, first=NO_GENERATION + 1),
+    "generations": Pool(GENERATION, "generations", Number.FREE_GENERATION, first=NO_GENERATION + 1),
     "matrices": Array(SYMBOL, ("generations", "chunks", "chunks")),
     "most_new": GIVEN,  # generations that an event may begin
     # Room to compute in.

@@ -21,19 +21,7 @@ from workbench.protocols.diffusion.fast.interests import (
     receive_interest,
     refresh,
 )
-from workbench.protocols.diffusion.fast.memory import (
-    ATTRIBUTES,
-    FREE_MARKS,
-    LISTS,
-    MEMORIES,
-    NEEDS_ATTRIBUTES,
-    NEEDS_LISTS,
-    NEEDS_MARKS,
-    NEEDS_MEMORIES,
-    Event,
-    Message,
-    Reason,
-)
+from workbench.protocols.diffusion.fast.memory import Event, Message, Number, Reason, Room
 from workbench.protocols.diffusion.fast.messages import is_black
 from workbench.protocols.diffusion.fast.reinforcement import receive_reinforcement
 from workbench.sim.fast import twin
@@ -51,10 +39,10 @@ def has_room(core, state):
     """Whether the pools have what an event may take."""
     numbers, room = state.numbers, state.room
     return (
-        numbers[LISTS] + room[NEEDS_LISTS] <= len(state.lists)
-        and numbers[ATTRIBUTES] + room[NEEDS_ATTRIBUTES] <= len(state.attributes)
-        and numbers[FREE_MARKS] >= room[NEEDS_MARKS]
-        and numbers[MEMORIES] + room[NEEDS_MEMORIES] <= len(state.memories)
+        numbers[Number.LISTS] + room[Room.LISTS] <= len(state.lists)
+        and numbers[Number.ATTRIBUTES] + room[Room.ATTRIBUTES] <= len(state.attributes)
+        and numbers[Number.FREE_MARKS] >= room[Room.MARKS]
+        and numbers[Number.MEMORIES] + room[Room.MEMORIES] <= len(state.memories)
     )
 
 

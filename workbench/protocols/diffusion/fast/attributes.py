@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.attributes.model import EQ, EQ_ANY, GE, GT, HIGHEST, INTERVAL, IS, LE, LOWEST, LT, NE
 from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, LISTS, REMEMBERED
+from workbench.protocols.diffusion.fast.memory import Number
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
@@ -27,8 +27,8 @@ def matches(state, one, other):
 @compiled
 def append(state, key, operator, value):
     """One more attribute for the list that is being made; `interned` ends it."""
-    place = state.numbers[ATTRIBUTES]
-    state.numbers[ATTRIBUTES] = place + 1
+    place = state.numbers[Number.ATTRIBUTES]
+    state.numbers[Number.ATTRIBUTES] = place + 1
     state.attributes[place, 0] = key
     state.attributes[place, 1] = operator
     state.attributes[place, 2] = value
@@ -58,7 +58,7 @@ def _remember(state, number):
     bucket = _bucket(state, it.first, it.last)
     it.next = state.buckets[bucket]
     state.buckets[bucket] = number
-    state.numbers[REMEMBERED] += 1
+    state.numbers[Number.REMEMBERED] += 1
 
 
 @compiled
@@ -91,18 +91,18 @@ def _size_B(state, first, last):
 @compiled
 def interned(state, first):
     """The list of the attributes from row ``first`` to the end: a known one with that content, or a new one."""
-    last = state.numbers[ATTRIBUTES]
-    while state.numbers[REMEMBERED] < state.numbers[LISTS]:
-        _remember(state, state.numbers[REMEMBERED])
+    last = state.numbers[Number.ATTRIBUTES]
+    while state.numbers[Number.REMEMBERED] < state.numbers[Number.LISTS]:
+        _remember(state, state.numbers[Number.REMEMBERED])
     number = state.buckets[_bucket(state, first, last)]
     while number != NONE:
         it = state.lists[number]
         if _same(state, first, last, it.first, it.last):
-            state.numbers[ATTRIBUTES] = first
+            state.numbers[Number.ATTRIBUTES] = first
             return number
         number = it.next
-    number = state.numbers[LISTS]
-    state.numbers[LISTS] = number + 1
+    number = state.numbers[Number.LISTS]
+    state.numbers[Number.LISTS] = number + 1
     it = state.lists[number]
     it.first = first
     it.last = last
@@ -119,7 +119,7 @@ def constraints_of(state, number):
     it = state.lists[number]
     if it.constraints != NONE:
         return it.constraints
-    start = state.numbers[ATTRIBUTES]
+    start = state.numbers[Number.ATTRIBUTES]
     for a in range(it.first, it.last):
         key, operator, value = state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2]
         if key == INTERVAL and operator == IS:
@@ -135,7 +135,7 @@ def constraints_of(state, number):
 def _sink(state, start):
     """Move the last attribute to its place among the sorted ones from ``start``."""
     rows = state.attributes
-    a = state.numbers[ATTRIBUTES] - 1
+    a = state.numbers[Number.ATTRIBUTES] - 1
     while a > start and _before(rows, a, a - 1):
         for column in range(3):
             rows[a, column], rows[a - 1, column] = rows[a - 1, column], rows[a, column]
@@ -191,7 +191,7 @@ def _has(rows, key, operator, value, first, last):
 @compiled
 def _bounds(rows, key, first, last):
     """The lowest and the highest integer that meets all constraints of a key; lowest > highest if none does."""
-    low, high = np.int64(LOWEST), np.int64(HIGHEST)
+    low, high = LOWEST, HIGHEST
     for a in range(first, last):
         if rows[a, 0] != key:
             continue
@@ -288,7 +288,7 @@ def part_of(state, number, first, last):
     it = state.lists[number]
     if first == it.first and last == it.last:
         return number
-    start = state.numbers[ATTRIBUTES]
+    start = state.numbers[Number.ATTRIBUTES]
     for a in range(first, last):
         append(state, state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2])
     return interned(state, start)

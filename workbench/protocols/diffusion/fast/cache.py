@@ -3,7 +3,7 @@
 import numpy as np
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of
-from workbench.protocols.diffusion.fast.memory import STAMP, Event, Message, Reason
+from workbench.protocols.diffusion.fast.memory import Event, Message, Number, Reason
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients
 from workbench.protocols.diffusion.rules import FOREVER_US, is_path_of_round, is_stale, replaced
 from workbench.protocols.subscriptions import SECOND_US
@@ -11,7 +11,7 @@ from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
 # A sink has no gradients: neighbor, number, whether it is reinforced.
-NO_HEAD = (np.int64(NONE), np.int64(0), np.int64(0))
+NO_HEAD = (NONE, np.int64(0), np.int64(0))
 # Which gradients `remove_gradients` takes out.
 BEFORE_ROUND, EXPIRED_BY, SET_UP_TO = range(3)
 
@@ -71,8 +71,8 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
     """
     count = state.entries[entry].gradients
     kept = 0
-    stamp = state.numbers[STAMP] + 1
-    state.numbers[STAMP] = stamp
+    stamp = state.numbers[Number.STAMP] + 1
+    state.numbers[Number.STAMP] = stamp
     for g in range(count):
         it = state.gradients[entry, g]
         if which == EXPIRED_BY:

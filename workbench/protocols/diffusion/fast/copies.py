@@ -9,7 +9,7 @@ import numpy as np
 from workbench.protocols.diffusion.fast.attributes import matches
 from workbench.protocols.diffusion.fast.cache import clean
 from workbench.protocols.diffusion.fast.interests import plan_wake_up
-from workbench.protocols.diffusion.fast.memory import SKIPPED, STAMP, Message, Reason
+from workbench.protocols.diffusion.fast.memory import Message, Number, Reason
 from workbench.protocols.diffusion.fast.messages import copied, gradients_to_try, id_of, seen_data_index
 from workbench.protocols.diffusion.rules import MAX_WAITING, RETRY_WITHIN_US, has_circled, is_better_hop, may_retry
 from workbench.sim.fast import twin
@@ -115,13 +115,13 @@ def _wants(state, i, number):
 @compiled
 def _skip(state, i, message, others):
     """Mark the sinks that get no copy."""
-    stamp = state.numbers[STAMP] + 1
-    state.numbers[STAMP] = stamp
+    stamp = state.numbers[Number.STAMP] + 1
+    state.numbers[Number.STAMP] = stamp
     for place in range(others):
         state.skip_stamp[state.served_else[place]] = stamp
     state.skip_stamp[i] = stamp
     state.skip_stamp[state.interest_fields[message].origin] = stamp
-    state.numbers[SKIPPED] = stamp
+    state.numbers[Number.SKIPPED] = stamp
 
 
 @compiled
@@ -151,9 +151,9 @@ def _without(state, paths, others):
 @compiled
 def _add_paths(state, entry, now, not_to, most, paths, near):
     """Add the copies that an entry wants to the first ``paths``; return how many paths and near neighbors there are."""
-    stamp = state.numbers[STAMP] + 1
-    state.numbers[STAMP] = stamp
-    skipped = state.numbers[SKIPPED]
+    stamp = state.numbers[Number.STAMP] + 1
+    state.numbers[Number.STAMP] = stamp
+    skipped = state.numbers[Number.SKIPPED]
     count = state.entries[entry].gradients
     for g in range(count):
         it = state.gradients[entry, g]
@@ -189,7 +189,7 @@ def _add_paths(state, entry, now, not_to, most, paths, near):
 @compiled
 def _add_detours(state, entry, now, not_to, failed, paths):
     """Add a path for each sink of an entry, to its first gradient but to ``failed``, else that one; return how many."""
-    skipped, first = state.numbers[SKIPPED], paths
+    skipped, first = state.numbers[Number.SKIPPED], paths
     for g in range(state.entries[entry].gradients):
         it = state.gradients[entry, g]
         if it.expires_us <= now or it.neighbor == not_to or state.skip_stamp[it.sink] == skipped:
@@ -234,7 +234,7 @@ def _share(state, paths):
                 state.hop_counts[state.near[it.first]].heads += 1
                 for place in range(it.first, it.last):
                     state.hop_counts[state.near[place]].paths += 1
-        best, most, heads = np.int64(NONE), np.int64(0), np.int64(0)
+        best, most, heads = NONE, np.int64(0), np.int64(0)
         for path in range(paths):
             it = state.data_paths[path]
             if it.way == NONE and it.rank == rank:

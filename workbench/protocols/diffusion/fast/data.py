@@ -13,7 +13,7 @@ from workbench.protocols.diffusion.fast.cache import clean
 from workbench.protocols.diffusion.fast.copies import send_on
 from workbench.protocols.diffusion.fast.filters import filtered
 from workbench.protocols.diffusion.fast.interests import block_of, detail_of, plan_wake_up
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, Message, Reason
+from workbench.protocols.diffusion.fast.memory import Message, Number, Reason
 from workbench.protocols.diffusion.fast.messages import (
     changed,
     id_of,
@@ -140,7 +140,7 @@ def _aggregate(state, first, wanted):
         room_B -= more.size_B
         last += 1
     if last > first + 1:
-        start = state.numbers[ATTRIBUTES]
+        start = state.numbers[Number.ATTRIBUTES]
         for k in range(first, last):
             append_list(state, state.wanted[k].list)
         number = interned(state, start)

@@ -6,35 +6,30 @@ calls a function of the user's (blob_fusion, a registered filter) stays with the
 
 from __future__ import annotations
 
+from enum import auto
 from typing import Any
 
 import numpy as np
 
 from workbench.attributes.model import IS
 from workbench.protocols.diffusion.fast.attributes import append, append_list, interned, part_of, sample_end
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, FILTER, MEMORIES, Event, Message, Reason
+from workbench.protocols.diffusion.fast.memory import FILTER, Event, Message, Number, Reason
 from workbench.protocols.diffusion.filters import BUILT_IN, Filter, checked_settings
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-_KINDS = (
-    "suppress_unchanged",
-    "running_mean",
-    "running_minimum",
-    "running_maximum",
-    "neighborhood_average",
-    "rate_limit",
-    "threshold_alarm",
-)
-(
-    _SUPPRESS_UNCHANGED,
-    _RUNNING_MEAN,
-    _RUNNING_MINIMUM,
-    _RUNNING_MAXIMUM,
-    _NEIGHBORHOOD_AVERAGE,
-    _RATE_LIMIT,
-    _THRESHOLD_ALARM,
-) = range(len(_KINDS))
+
+class _Kind(twin.Codes):
+    """The built-in filters."""
+
+    SUPPRESS_UNCHANGED = auto()
+    RUNNING_MEAN = auto()
+    RUNNING_MINIMUM = auto()
+    RUNNING_MAXIMUM = auto()
+    NEIGHBORHOOD_AVERAGE = auto()
+    RATE_LIMIT = auto()
+    THRESHOLD_ALARM = auto()
+
 
 _LONGEST_US = 1 << 60
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -43,7 +38,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
     """The filters; NoFastTwinError for one that the kernel does not have."""
     for one in filters:
-        if type(one) is not Filter or one.name not in _KINDS:
+        if type(one) is not Filter or one.name not in _Kind.texts():
             name = getattr(one, "name", type(one).__name__)
             raise twin.NoFastTwinError(f"the filter {name} runs Python code at every node")
     return filters
@@ -60,7 +55,7 @@ def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
     for row, one, match in zip(table, filters, matches, strict=True):
         kind: Any = BUILT_IN[one.name]
         decider = kind(checked_settings(one.name, kind.parameters, one.settings))
-        row["kind"] = _KINDS.index(one.name)
+        row["kind"] = _Kind.texts().index(one.name)
         row["key"] = one.key
         row["messages"] = Message.DATA if one.messages == "data" else Message.INTEREST
         row["match"] = match
@@ -104,7 +99,7 @@ def filtered(core, state, now, i, message, origin):
         return NONE
     if parts == 1:
         return state.parts[0]
-    start = state.numbers[ATTRIBUTES]
+    start = state.numbers[Number.ATTRIBUTES]
     for k in range(parts):
         append_list(state, state.parts[k])
     return interned(state, start)
@@ -155,7 +150,7 @@ def _decide(state, f, i, origin, number, now):
     """The list that a filter answers, or NONE to drop the message."""
     it = state.filters[f]
     kind = it.kind
-    if kind == _RATE_LIMIT:
+    if kind == _Kind.RATE_LIMIT:
         memory, is_new = _memory(state, f, i, origin)
         row = state.memories[memory]
         if not is_new and now - row.time_us < it.period_us:
@@ -166,17 +161,17 @@ def _decide(state, f, i, origin, number, now):
     if place == NONE:
         return number
     value = np.int64(state.attributes[place, 2])
-    if kind == _NEIGHBORHOOD_AVERAGE:
+    if kind == _Kind.NEIGHBORHOOD_AVERAGE:
         return _average(state, f, i, origin, number, place, value, now)
     memory, is_new = _memory(state, f, i, origin)
     row = state.memories[memory]
-    if kind == _SUPPRESS_UNCHANGED:
+    if kind == _Kind.SUPPRESS_UNCHANGED:
         if not is_new and abs(value - row.value) <= it.tolerance and now - row.time_us < it.period_us:
             return NONE
         row.value = value
         row.time_us = now
         return number
-    if kind == _THRESHOLD_ALARM:
+    if kind == _Kind.THRESHOLD_ALARM:
         alarmed = row.value
         if not (value < it.low if alarmed else value > it.high):
             return NONE
@@ -204,7 +199,7 @@ def _with_value(state, number, place, value):
     it = state.lists[number]
     if state.attributes[place, 2] == value:
         return number
-    start = state.numbers[ATTRIBUTES]
+    start = state.numbers[Number.ATTRIBUTES]
     for a in range(it.first, it.last):
         append(state, state.attributes[a, 0], state.attributes[a, 1], value if a == place else state.attributes[a, 2])
     return interned(state, start)
@@ -223,9 +218,9 @@ def _summary(kind, window, count):
         total += window[k]
         low = min(low, window[k])
         high = max(high, window[k])
-    if kind == _RUNNING_MEAN:
+    if kind == _Kind.RUNNING_MEAN:
         return _mean(total, np.int64(count))
-    return np.int64(low if kind == _RUNNING_MINIMUM else high)
+    return np.int64(low if kind == _Kind.RUNNING_MINIMUM else high)
 
 
 @compiled
@@ -263,8 +258,8 @@ def _memory(state, f, i, origin):
         if state.memories[memory].id == id:
             return memory, False
         memory = state.memories[memory].next
-    memory = state.numbers[MEMORIES]
-    state.numbers[MEMORIES] = memory + 1
+    memory = state.numbers[Number.MEMORIES]
+    state.numbers[Number.MEMORIES] = memory + 1
     row = state.memories[memory]
     row.id = id
     row.time_us = 0

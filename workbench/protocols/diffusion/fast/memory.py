@@ -246,21 +246,28 @@ PATH = np.dtype(
 # How many paths a neighbor may be the next hop of, and for how many of them it is the first gradient.
 HOP_COUNT = np.dtype([("paths", np.int32), ("heads", np.int32)], align=True)
 
-# Places in ``numbers``.
-(
-    LISTS,
-    REMEMBERED,  # lists that can be found by their content
-    ATTRIBUTES,
-    FREE_MARK,
-    FREE_MARKS,
-    STAMP,
-    SKIPPED,  # the stamp of sinks that get no copy of the data at hand
-    MEMORIES,
-) = range(8)
-NUMBERS = 8
 
-# Places in ``room``: what of each pool an event may take.
-NEEDS_LISTS, NEEDS_ATTRIBUTES, NEEDS_MARKS, NEEDS_MEMORIES = range(4)
+class Number(twin.Codes):
+    """Places in ``numbers``."""
+
+    LISTS = auto()
+    REMEMBERED = auto()  # lists that can be found by their content
+    ATTRIBUTES = auto()
+    FREE_MARK = auto()
+    FREE_MARKS = auto()
+    STAMP = auto()
+    SKIPPED = auto()  # the stamp of sinks that get no copy of the data at hand
+    MEMORIES = auto()
+
+
+class Room(twin.Codes):
+    """Places in ``room``: what of each pool an event may take."""
+
+    LISTS = auto()
+    ATTRIBUTES = auto()
+    MARKS = auto()
+    MEMORIES = auto()
+
 
 FIELDS: Fields = {
     # Parameters.
@@ -298,7 +305,7 @@ FIELDS: Fields = {
     "gradients": Array(GRADIENT, ("entries", "gradients")),
     "data_gradients": Array(DATA_GRADIENT, ("blocks", "data gradients")),
     "data_gradient_counts": Array(np.int32, "blocks"),
-    "marks": Pool(MARK, "marks", FREE_MARK),
+    "marks": Pool(MARK, "marks", Number.FREE_MARK),
     # Own interests: node i's are own_first[i]:own_first[i + 1]; ``own_order`` has them oldest first.
     "own_first": GIVEN,
     "own_order": Array(np.int32, "own interests"),
@@ -338,7 +345,7 @@ FIELDS: Fields = {
     "sink_room": Array(np.int64, "nodes"),
     "paths": Array(np.int32, ("hops", 2)),
     "parts": Array(np.int32, MOST_ATTRIBUTES),
-    "numbers": Array(np.int64, NUMBERS),
+    "numbers": Array(np.int64, len(Number)),
     "room": GIVEN,
 }
 State: Any = namedtuple("State", FIELDS)

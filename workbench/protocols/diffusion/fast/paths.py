@@ -4,7 +4,7 @@ They come in blocks of ``max_reinforcements``: block e belongs to entry e of the
 those to own interests. The sinks that a data gradient is reinforced for are a linked list of marks.
 """
 
-from workbench.protocols.diffusion.fast.memory import FREE_MARK, Event
+from workbench.protocols.diffusion.fast.memory import Event, Number
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
@@ -80,7 +80,7 @@ def has_room_for_sink(state, block, place):
 @compiled
 def mark_reinforced(state, block, place, sink):
     """A sink's reinforcement goes along a data gradient."""
-    mark = twin.take_free(state.marks, state.numbers, FREE_MARK)
+    mark = twin.take_free(state.marks, state.numbers, Number.FREE_MARK)
     state.marks[mark].sink = sink
     state.marks[mark].next = state.data_gradients[block, place].marks
     state.data_gradients[block, place].marks = mark
@@ -91,7 +91,7 @@ def _forget_marks(state, block, place):
     mark = state.data_gradients[block, place].marks
     while mark != NONE:
         behind = state.marks[mark].next
-        twin.give_back(state.marks, state.numbers, FREE_MARK, mark)
+        twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
         mark = behind
     state.data_gradients[block, place].marks = NONE
 
@@ -107,8 +107,8 @@ def forget_reinforcements(state, block, sink):
                 before = mark
             elif before == NONE:
                 state.data_gradients[block, place].marks = behind
-                twin.give_back(state.marks, state.numbers, FREE_MARK, mark)
+                twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
             else:
                 state.marks[before].next = behind
-                twin.give_back(state.marks, state.numbers, FREE_MARK, mark)
+                twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
             mark = behind

@@ -12,21 +12,7 @@ from workbench.attributes.text import parse, to_text
 from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
 from workbench.protocols.diffusion import wire
 from workbench.protocols.diffusion.fast import filters as diffusion_filters
-from workbench.protocols.diffusion.fast.memory import (
-    ATTRIBUTE_LIST,
-    ATTRIBUTES,
-    FIELDS,
-    FREE_MARKS,
-    LISTS,
-    MEMORIES,
-    MOST_ATTRIBUTES,
-    NEEDS_ATTRIBUTES,
-    NEEDS_LISTS,
-    NEEDS_MARKS,
-    NEEDS_MEMORIES,
-    REMEMBERED,
-    State,
-)
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTE_LIST, FIELDS, MOST_ATTRIBUTES, Number, Room, State
 from workbench.protocols.diffusion.rules import MAX_WAITING, is_black, known_for_us, lifetime_s
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim import workload
@@ -133,10 +119,10 @@ def _room(b: Bounds) -> np.ndarray:
     # Of a data message: each part by each filter, all parts together, each sample that is handed over.
     data = MOST_ATTRIBUTES * (b.filters + 2) + 2
     interests = b.degree * (b.filters + 2) + b.interests + 2
-    room[NEEDS_LISTS] = max(b.samples * data, interests)
-    room[NEEDS_ATTRIBUTES] = MOST_ATTRIBUTES * max(b.samples * (b.filters + 5), interests)
-    room[NEEDS_MARKS] = b.data_gradients + b.interests + 1
-    room[NEEDS_MEMORIES] = b.filters * (b.degree + 1)
+    room[Room.LISTS] = max(b.samples * data, interests)
+    room[Room.ATTRIBUTES] = MOST_ATTRIBUTES * max(b.samples * (b.filters + 5), interests)
+    room[Room.MARKS] = b.data_gradients + b.interests + 1
+    room[Room.MEMORIES] = b.filters * (b.degree + 1)
     return room
 
 
@@ -189,7 +175,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         memory_buckets=_buckets(b.filters * b.nodes * b.publishers),
         room=room,
     )
-    state.numbers[[LISTS, ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
+    state.numbers[[Number.LISTS, Number.ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
     return state
 
 
@@ -205,11 +191,11 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, room: np.ndarray) -> dict[str
         "entries": b.nodes * b.entries,
         "gradients": b.gradients,
         "data gradients": b.data_gradients,
-        "marks": 64 + 2 * int(room[NEEDS_MARKS]),
-        "lists": len(lists.rows) + 2 * int(room[NEEDS_LISTS]),
-        "attributes": len(lists.attributes) + 2 * int(room[NEEDS_ATTRIBUTES]),
+        "marks": 64 + 2 * int(room[Room.MARKS]),
+        "lists": len(lists.rows) + 2 * int(room[Room.LISTS]),
+        "attributes": len(lists.attributes) + 2 * int(room[Room.ATTRIBUTES]),
         "filters": max(1, b.filters),
-        "memories": 64 + 2 * int(room[NEEDS_MEMORIES]) if b.filters else 1,
+        "memories": 64 + 2 * int(room[Room.MEMORIES]) if b.filters else 1,
         "window": max(1, int(lists.filters["window"].max(initial=1))),
         "hops": b.degree + 1,
         "data paths": b.entries * b.gradients,
@@ -357,15 +343,15 @@ def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 def with_more_room(state: Any) -> Any:
     """The same with larger pools, where an event might run out of one."""
     numbers, room = state.numbers, state.room
-    if numbers[LISTS] + room[NEEDS_LISTS] > len(state.lists):
+    if numbers[Number.LISTS] + room[Room.LISTS] > len(state.lists):
         # In so many more buckets that lists have to be found anew.
-        numbers[REMEMBERED] = 0
+        numbers[Number.REMEMBERED] = 0
         state = _doubled(state, "lists")._replace(buckets=_buckets(2 * len(state.lists)))
-    if numbers[ATTRIBUTES] + room[NEEDS_ATTRIBUTES] > len(state.attributes):
+    if numbers[Number.ATTRIBUTES] + room[Room.ATTRIBUTES] > len(state.attributes):
         state = _doubled(state, "attributes")
-    if numbers[FREE_MARKS] < room[NEEDS_MARKS]:
+    if numbers[Number.FREE_MARKS] < room[Room.MARKS]:
         state = _doubled(state, "marks")
-    if numbers[MEMORIES] + room[NEEDS_MEMORIES] > len(state.memories):
+    if numbers[Number.MEMORIES] + room[Room.MEMORIES] > len(state.memories):
         state = _doubled(state, "memories")
     return state
 

@@ -24,15 +24,7 @@ from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE, MUTED
 from workbench.protocols.dps.fast import state
 from workbench.protocols.dps.fast.acknowledgements import take_answer
-from workbench.protocols.dps.fast.filters import (
-    EMPTY,
-    FILTERS,
-    NEEDS,
-    add_to_sum,
-    clear_sum,
-    keep_filter,
-    keep_needs,
-)
+from workbench.protocols.dps.fast.filters import EMPTY, Number, add_to_sum, clear_sum, keep_filter, keep_needs
 from workbench.protocols.dps.fast.links import (
     ask,
     end,
@@ -69,7 +61,7 @@ WAKES = True
 @compiled
 def has_room(core, state):
     """Whether the filters and needs that an event may make have room."""
-    filters, rows = state.numbers[FILTERS] + state.most_new, state.numbers[NEEDS] + state.most_new
+    filters, rows = state.numbers[Number.FILTERS] + state.most_new, state.numbers[Number.NEEDS] + state.most_new
     return filters < len(state.filters) and rows < len(state.needs)
 
 
@@ -265,7 +257,7 @@ def _send_scout(core, state, i, now):
 
 @compiled
 def _ask_neighbors(core, state, i, now):
-    asked, before = state.nodes[i].asked, np.int64(NONE)
+    asked, before = state.nodes[i].asked, NONE
     link = np.int64(asked.first)
     while link != NONE:
         it = state.askings[link]

@@ -14,6 +14,8 @@ Cost
 
 from __future__ import annotations
 
+from enum import auto
+
 import numpy as np
 
 from workbench.protocols.dps.bloom import DENSE_PERCENT, FUZZY_HASH_BITS, SPARSE_PERCENT, WORD, BitVector
@@ -23,8 +25,14 @@ from workbench.sim.fast.twin import NONE, compiled
 NEEDS_WORDS = FUZZY_HASH_BITS // WORD
 EMPTY = 0  # the number of the filter without bits, and of the needs without any
 
-# Places in ``numbers``: how many filters and needs there are; what has been published.
-FILTERS, NEEDS, PUBLISHED = range(3)
+
+class Number(twin.Codes):
+    """Places in ``numbers``: how many filters and needs there are; what has been published."""
+
+    FILTERS = auto()
+    NEEDS = auto()
+    PUBLISHED = auto()
+
 
 _START = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR = np.uint64(0xBF58476D1CE4E5B9)
@@ -93,10 +101,10 @@ def _find(rows, hashes, table, row):
 @compiled
 def keep_filter(state):
     """The number of the filter in the first free row."""
-    row = state.numbers[FILTERS]
+    row = state.numbers[Number.FILTERS]
     number = _find(state.filters, state.filter_hashes, state.filter_table, row)
     if number == row:
-        state.numbers[FILTERS] = row + 1
+        state.numbers[Number.FILTERS] = row + 1
         state.filter_ones[row] = ones_of(state.filters, row)
         state.filter_B[row] = _encoded_B(state, row)
     return number
@@ -105,10 +113,10 @@ def keep_filter(state):
 @compiled
 def keep_needs(state):
     """The number of the needs in the first free row."""
-    row = state.numbers[NEEDS]
+    row = state.numbers[Number.NEEDS]
     number = _find(state.needs, state.needs_hashes, state.needs_table, row)
     if number == row:
-        state.numbers[NEEDS] = row + 1
+        state.numbers[Number.NEEDS] = row + 1
         state.needs_ones[row] = ones_of(state.needs, row)
     return number
 
@@ -128,10 +136,10 @@ def ones_of(rows, row):
 @compiled
 def clear_sum(state):
     """Begin a sum of no entries, in the first free rows."""
-    row = state.numbers[FILTERS]
+    row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] = _NOTHING
-    row = state.numbers[NEEDS]
+    row = state.numbers[Number.NEEDS]
     for k in range(NEEDS_WORDS):
         state.needs[row, k] = _ALL
 
@@ -139,10 +147,10 @@ def clear_sum(state):
 @compiled
 def add_to_sum(state, interests, needs):
     """One entry more: filters are united, needs intersected."""
-    row = state.numbers[FILTERS]
+    row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] |= state.filters[interests, k]
-    row = state.numbers[NEEDS]
+    row = state.numbers[Number.NEEDS]
     for k in range(NEEDS_WORDS):
         state.needs[row, k] &= state.needs[needs, k]
 
@@ -151,7 +159,7 @@ def add_to_sum(state, interests, needs):
 def end_sum(state, entries):
     """All entries are in it; where there are none nothing is needed."""
     if entries == 0:
-        row = state.numbers[NEEDS]
+        row = state.numbers[Number.NEEDS]
         for k in range(NEEDS_WORDS):
             state.needs[row, k] = _NOTHING
 
@@ -160,8 +168,8 @@ def end_sum(state, entries):
 def change_between(state, one, other):
     """The number of the filter of the bits in which two differ."""
     if one == other:
-        return np.int64(EMPTY)
-    row = state.numbers[FILTERS]
+        return EMPTY
+    row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] = state.filters[one, k] ^ state.filters[other, k]
     return keep_filter(state)

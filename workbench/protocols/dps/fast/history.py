@@ -100,7 +100,7 @@ def came_from(state, i, publication, link):
 @compiled
 def way_back(state, i, publication):
     """The neighbor that it came from with the fewest hops, the first of several; NONE if there is none."""
-    best, fewest = np.int64(NONE), np.int64(0)
+    best, fewest = NONE, np.int64(0)
     for link in range(state.link_first[i], state.link_first[i + 1]):
         if came_from(state, i, publication, link):
             way = np.int64(state.ways[publication, link])

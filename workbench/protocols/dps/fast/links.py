@@ -71,10 +71,7 @@ ACTIONS_LEFT_OUT = (Action.KEEP,)
 
 @compiled
 def come(core, state, i, link, what, now):
-    """Something has come to a link: it changes its state and acts as the table says.
-
-    ``what`` is an np.int64: numba would compile a function once for each constant that it is called with.
-    """
+    """Something has come to a link: it changes its state and acts as the table says."""
     entry = _enter(core, state, i, link, what, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         action = state.actions[k]
@@ -83,7 +80,7 @@ def come(core, state, i, link, what, now):
         elif action == Action.REPLACE:
             other = _to_replace(state, i, link)
             if other != NONE:
-                _come_in_turn(core, state, i, other, np.int64(NEEDED), now)
+                _come_in_turn(core, state, i, other, NEEDED, now)
         else:
             _do(core, state, i, link, action, now)
 
@@ -194,14 +191,14 @@ def _tell_changes(core, state, i, link, now):
 def _to_replace(state, i, link):
     """The muted link that takes the place of one that has ended, NONE if none is there or needed."""
     ended = state.links[link]
-    chosen = np.int64(NONE)
+    chosen = NONE
     is_alike = False
     other = np.int64(state.nodes[i].links.first)
     while other != NONE:
         it = state.links[other]
         alike = is_same_owner(it.mesh_high, it.mesh_low, ended.mesh_high, ended.mesh_low)
         if alike and (it.state == ACTIVE or it.state == UNMUTING):
-            return np.int64(NONE)
+            return NONE
         if it.state == MUTED and (chosen == NONE or (alike and not is_alike)):
             chosen = other
             is_alike = alike
@@ -223,14 +220,14 @@ def _set_inbound(state, i, link, interests, needs):
 def ask(core, state, i, link, now):
     """Ask a neighbor for a link; there is none."""
     add_link(state, i, link, 1)
-    come(core, state, i, link, np.int64(ASKED), now)
+    come(core, state, i, link, ASKED, now)
 
 
 @compiled
 def end(core, state, i, link, now):
     """End a link; nothing is outstanding."""
     state.links[link].revision += 1
-    come(core, state, i, link, np.int64(END), now)
+    come(core, state, i, link, END, now)
 
 
 @compiled
@@ -238,7 +235,7 @@ def update(core, state, i, now):
     """Tell every neighbor at once what has changed for it."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        _come_in_turn(core, state, i, link, np.int64(CHANGED), now)
+        _come_in_turn(core, state, i, link, CHANGED, now)
         link = np.int64(state.links[link].next)
 
 
@@ -269,9 +266,9 @@ def take_subscription(core, state, i, link, message, now):
             twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
             return
         add_link(state, i, link, 0)
-        come(core, state, i, link, np.int64(BEGUN), now)
+        come(core, state, i, link, BEGUN, now)
     elif _has_begun_anew(core, state, i, link, message):
-        come(core, state, i, link, np.int64(BEGUN), now)
+        come(core, state, i, link, BEGUN, now)
     if it.state == LINKING:
         it.ticks = rules.ticks_when_heard(it.ticks, state.retry_ticks)
     _take(core, state, i, link, message, False, now)
@@ -291,7 +288,7 @@ def _take_unlink(core, state, i, link, message, now):
         return
     it.inbound_revision = core.messages[message].sequence
     send_acknowledgement(core, state, i, link, now, False)
-    come(core, state, i, link, np.int64(UNLINKED), now)
+    come(core, state, i, link, UNLINKED, now)
 
 
 @compiled
@@ -319,12 +316,12 @@ def take_acknowledgement(core, state, i, link, message, now):
     is_answer = letter.acknowledged == it.revision and it.pending != 0
     restarted = is_answer and _has_restarted(core, state, link, message)
     if restarted:
-        come(core, state, i, link, np.int64(RESTARTED), now)
+        come(core, state, i, link, RESTARTED, now)
     is_taken = _take(core, state, i, link, message, True, now)
     if restarted or not is_taken:
         return
     if is_answer:
-        come(core, state, i, link, np.int64(ANSWERED), now)
+        come(core, state, i, link, ANSWERED, now)
         _go_on(core, state, i, link, now)
     elif not letter.flags & SAK_REQUESTED:
         twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
@@ -353,15 +350,15 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
         if rules.lacks_base(flags, it.state, revision, newest):
             twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
             if rules.is_settled(it.state, _sends_all(it)):
-                come(core, state, i, link, np.int64(RESTARTED), now)
+                come(core, state, i, link, RESTARTED, now)
                 return False
             return True
-        base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else np.int64(EMPTY)
+        base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else EMPTY
         # A repeated change must not be applied twice: that would take it back.
         asks_nothing = it.inbound == NONE if is_known else letter.vector == base
         if rules.has_lost_base(flags, it.state, letter.needs != EMPTY and asks_nothing):
             twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
-            come(core, state, i, link, np.int64(RESTARTED), now)
+            come(core, state, i, link, RESTARTED, now)
             return False
         it.inbound_revision = revision
     it.counts_hops = 1
@@ -370,7 +367,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     if not flags & UNMUTE:
         _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_known:
-        come(core, state, i, link, np.int64(UNMUTED), now)
+        come(core, state, i, link, UNMUTED, now)
     if letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low:
         note_mesh_id(it, letter.mesh_high, letter.mesh_low)
         note_news(state, i, link)
@@ -467,7 +464,7 @@ def wake_links(core, state, i, now):
         if it.tick_us != NONE and it.tick_us <= now:
             _tick(core, state, i, link, now)
         elif it.keep_alive_us != NONE and it.keep_alive_us <= now:
-            come(core, state, i, link, np.int64(QUIET), now)
+            come(core, state, i, link, QUIET, now)
         link = behind
 
 
@@ -492,7 +489,7 @@ def _send_again(core, state, i, link, now):
     if it.owes_answer:
         send_acknowledgement(core, state, i, link, now, False)
     if it.pending:
-        come(core, state, i, link, np.int64(OVERDUE), now)
+        come(core, state, i, link, OVERDUE, now)
 
 
 @compiled
@@ -505,7 +502,7 @@ def _tell_ids(core, state, i, now):
             if state.links[link].pending:
                 state.nodes[i].ids_wait = 1
             else:
-                come(core, state, i, link, np.int64(QUIET), now)
+                come(core, state, i, link, QUIET, now)
         link = np.int64(state.links[link].next)
     if state.nodes[i].recheck_s > 0 and not state.nodes[i].is_crowded:
         link = np.int64(state.nodes[i].links.first)

@@ -103,7 +103,7 @@ def _below(high, low, by):
 @compiled
 def owner_number(high, low):
     """The number of an id's owner in events, NONE without an id."""
-    return np.int64(NONE) if high == _UNTOLD and low == _UNTOLD else np.int64(high >> _ONE)
+    return NONE if high == _UNTOLD and low == _UNTOLD else np.int64(high >> _ONE)
 
 
 @compiled
@@ -150,7 +150,7 @@ def shows_loop(state, i, link, message):
 @compiled
 def lowest_two(state, i):
     """(the link that told the lowest mesh id, that id, the lowest that the others told): of links, not of the node."""
-    source, high, low, second_high, second_low = np.int64(NONE), _UNTOLD, _UNTOLD, _UNTOLD, _UNTOLD
+    source, high, low, second_high, second_low = NONE, _UNTOLD, _UNTOLD, _UNTOLD, _UNTOLD
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         it = state.links[link]

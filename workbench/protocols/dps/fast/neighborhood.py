@@ -53,7 +53,7 @@ def next_neighbor(state, i):
         node.place += 1
         if state.links[link].state == GONE and not state.askings[link].is_asked:
             return link
-    return np.int64(NONE)
+    return NONE
 
 
 @compiled

@@ -5,8 +5,7 @@ import numpy as np
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.filters import (
     EMPTY,
-    FILTERS,
-    NEEDS,
+    Number,
     add_to_sum,
     change_between,
     clear_sum,
@@ -66,7 +65,10 @@ def announce(core, state, i, now):
             _announce_neighbor(core, state, i, link, now)
         link = np.int64(state.links[link].next)
     _sum_all_but(state, i, NONE)
-    bits, needs = ones_of(state.filters, state.numbers[FILTERS]), ones_of(state.needs, state.numbers[NEEDS])
+    bits, needs = (
+        ones_of(state.filters, state.numbers[Number.FILTERS]),
+        ones_of(state.needs, state.numbers[Number.NEEDS]),
+    )
     if bits != node.announced_bits or needs != node.announced_needs:
         node.announced_bits, node.announced_needs = bits, needs
         twin.add_row(core, now, i, Event.INTERESTS_SET, NONE, 0, NONE, 0, 0, bits, state.first_text + needs)

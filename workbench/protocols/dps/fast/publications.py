@@ -9,7 +9,7 @@ import numpy as np
 from workbench.attributes.model import IS, TOPIC
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.acknowledgements import acknowledge
-from workbench.protocols.dps.fast.filters import PUBLISHED, more_B, routes
+from workbench.protocols.dps.fast.filters import Number, more_B, routes
 from workbench.protocols.dps.fast.history import came_from, note, note_neighbor
 from workbench.protocols.dps.fast.remotes import address_of, link_of
 from workbench.protocols.dps.fast.retained import is_kept, left_s, next_to_end, next_to_go, put, remove
@@ -28,8 +28,8 @@ HOPS_BITS = 16
 @compiled
 def publish_content(core, state, i, content, number, now):
     """A publication of the node's own, the first and only one of its series."""
-    publication = state.numbers[PUBLISHED]
-    state.numbers[PUBLISHED] = publication + 1
+    publication = state.numbers[Number.PUBLISHED]
+    state.numbers[Number.PUBLISHED] = publication + 1
     core.drawn[i] += 1  # For its id, which nobody looks at.
     sequence = (np.int64(number) << 32) | 1
     it = state.publications[publication]
@@ -100,7 +100,7 @@ def wake_waiting(core, state, i, now):
             it.is_waiting = 0
             twin.remove(state.nodes[i].waiting, state.waitings[:, i], publication)
             link = np.int64(it.link)
-            count = _send(core, state, i, link, np.int64(NONE), publication, np.int64(it.hops), np.int64(it.ttl_s), now)
+            count = _send(core, state, i, link, NONE, publication, np.int64(it.hops), np.int64(it.ttl_s), now)
             if not it.is_told and count == 0:
                 message = message_of(core, state, publication, 0, 1)
                 twin.drop(core, now, i, address_of(core, state, link), message, Reason.DEAD_END)
@@ -120,7 +120,7 @@ def _hold(core, state, i, peer, message, publication, hops, now):
 def _keep(core, state, i, link, publication, hops, ttl_s, now):
     if not state.retains:
         return
-    evicted = np.int64(NONE)
+    evicted = NONE
     if state.nodes[i].kept.count >= state.max_retained:
         evicted = next_to_go(state, i)
         if evicted == NONE:
@@ -185,7 +185,7 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
     ``sender``: the link it came over, NONE if it was published here. ``message``: one of its messages, or NONE.
     """
     count = 0
-    carried = np.int64(NONE)
+    carried = NONE
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         if takes_publications(state, link) and _is_for(state, i, sender, link, publication):

@@ -50,7 +50,7 @@ def next_to_end(state, i):
 @compiled
 def next_to_go(state, i):
     """Of others' the one that would end first, NONE if all are this node's own."""
-    found = np.int64(NONE)
+    found = NONE
     one = np.int64(state.nodes[i].kept.first)
     while one != NONE:
         it = state.kept[one, i]

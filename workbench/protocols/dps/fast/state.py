@@ -18,7 +18,7 @@ from workbench.attributes.model import Attribute
 from workbench.errors import EncodeError
 from workbench.protocols.dps import automaton, mapping, wire
 from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
-from workbench.protocols.dps.fast.filters import FILTERS, NEEDS, NEEDS_WORDS, WORD, hashes_of, longest_B, table_of
+from workbench.protocols.dps.fast.filters import NEEDS_WORDS, WORD, Number, hashes_of, longest_B, table_of
 from workbench.protocols.dps.fast.topics import Workload, workload_of
 from workbench.protocols.dps.node import SIMULATED_PORT as PORT
 from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_WAITING, REPEATS_KEPT, rank, times_of
@@ -549,7 +549,7 @@ def _pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[st
         "needs": max(_POOL_B // FUZZY_HASH_B, len(needed.rows) + 2 * most_new),
     }
     numbers = np.zeros(3, np.int64)
-    numbers[[FILTERS, NEEDS]] = len(filters.rows), len(needed.rows)
+    numbers[[Number.FILTERS, Number.NEEDS]] = len(filters.rows), len(needed.rows)
     fields = {
         "filters": filters.rows,
         "filter_hashes": filters.hashes,
@@ -574,8 +574,8 @@ def with_more_room(state: Any) -> Any:
         raise twin.NoFastTwinError(f"the run has more than {len(state.filters)} filters that differ")
     state = twin.grown(FIELDS, twin.grown(FIELDS, state, "filters", filters), "needs", needed)
     return state._replace(
-        filter_table=table_of(state.filter_hashes[: state.numbers[FILTERS]], filters),
-        needs_table=table_of(state.needs_hashes[: state.numbers[NEEDS]], needed),
+        filter_table=table_of(state.filter_hashes[: state.numbers[Number.FILTERS]], filters),
+        needs_table=table_of(state.needs_hashes[: state.numbers[Number.NEEDS]], needed),
     )
 
 

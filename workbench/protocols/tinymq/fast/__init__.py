@@ -19,18 +19,7 @@ import numpy as np
 
 from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast import memory, state
-from workbench.protocols.tinymq.fast.memory import (
-    ACKNOWLEDGEMENT,
-    END,
-    FINE,
-    NOBODY,
-    PUBLISHED,
-    RENEW,
-    WANTED,
-    WRONG,
-    Message,
-    Reason,
-)
+from workbench.protocols.tinymq.fast.memory import END, RENEW, Message, Number, Problem, Reason
 from workbench.protocols.tinymq.fast.messages import (
     copy_message,
     drop_message,
@@ -94,9 +83,9 @@ WAKES = True
 @compiled
 def has_room(core, state):
     """Whether the pools have what an event may take, and all is well so far."""
-    most = state.least_room + core.numbers[twin.MORE]
-    state.numbers[WANTED] = most
-    return state.numbers[WRONG] == FINE and has_room_for(core, state, most)
+    most = state.least_room + core.numbers[twin.Number.MORE]
+    state.numbers[Number.WANTED] = most
+    return state.numbers[Number.WRONG] == Problem.FINE and has_room_for(core, state, most)
 
 
 # What the loop calls: all numbers as int64, so that each function below is compiled for one set of types only.
@@ -147,10 +136,10 @@ def wake(core, state, i, now):
 
 @compiled
 def _start(core, state, i, now):
-    if state.numbers[ACKNOWLEDGEMENT] == NONE:
+    if state.numbers[Number.ACKNOWLEDGEMENT] == NONE:
         message = twin.take_message(core, Message.ACK, NONE, 0, NONE, 0, 0)
         measure(core, state, message)
-        state.numbers[ACKNOWLEDGEMENT] = message
+        state.numbers[Number.ACKNOWLEDGEMENT] = message
     state.nodes[i].first_number = twin.stream_below(core, i, U16 + 1)
     begin(core, state, i, now)
     start_overlay(core, state, i, now)
@@ -159,13 +148,13 @@ def _start(core, state, i, now):
 
 @compiled
 def _publish(core, state, i, content, number, now):
-    publication = state.numbers[PUBLISHED]
-    state.numbers[PUBLISHED] = publication + 1
+    publication = state.numbers[Number.PUBLISHED]
+    state.numbers[Number.PUBLISHED] = publication + 1
     begin(core, state, i, now)
     event = make_event(core, state, i, content, number, publication)
     write_hull(state, state.fields[event].box, event)
     twin.tell_originated(core, now, i, event, number)
-    hold_event(core, state, i, NOBODY, event, now)
+    hold_event(core, state, i, NONE, event, now)
     send_to_trees(core, state, i, event, now)
     twin.let_go(core, event)
     _plan_wake_up(core, state, i, now)
@@ -306,7 +295,7 @@ def _give_up_silent(core, state, i, now):
             lose(core, state, i, neighbor, now)
         name = core.messages[message].name
         if it.waits_for != WAITS_FOR_REFUSAL and name in (Message.QUERY, Message.EVENT, Message.NOTIFICATION):
-            route(core, state, i, message, NOBODY, now)
+            route(core, state, i, message, NONE, now)
         free_pending(core, state, row)
         row = behind
 

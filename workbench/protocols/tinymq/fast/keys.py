@@ -10,15 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.protocols.tinymq import rules
-from workbench.protocols.tinymq.fast.memory import (
-    KEY_TOO_LONG,
-    KEYS,
-    LONGEST_KEY,
-    MOST_INTERVALS,
-    ROOT_KEY,
-    TOO_MANY_INTERVALS,
-    WRONG,
-)
+from workbench.protocols.tinymq.fast.memory import LONGEST_KEY, MOST_INTERVALS, ROOT_KEY, Number, Problem
 from workbench.sim.fast.twin import NONE, compiled
 
 
@@ -31,8 +23,8 @@ def child_key(state, parent, slot):
         if keys[key].slot == slot:
             return key
         key = keys[key].next
-    key = state.numbers[KEYS]
-    state.numbers[KEYS] += 1
+    key = state.numbers[Number.KEYS]
+    state.numbers[Number.KEYS] += 1
     it = keys[key]
     it.parent = parent
     it.slot = slot
@@ -42,7 +34,7 @@ def child_key(state, parent, slot):
     keys[parent].first = key
     it.low = child_low(state, keys[parent].low, it.length) if has_universe(state, it.length) else 0
     if it.length > LONGEST_KEY:
-        state.numbers[WRONG] = KEY_TOO_LONG
+        state.numbers[Number.WRONG] = Problem.KEY_TOO_LONG
     return key
 
 
@@ -148,7 +140,7 @@ def subtract(state, row, low, high):
         if first < low and high < last:
             # It lies within this interval, so all the others stay as they are.
             if count == MOST_INTERVALS:
-                state.numbers[WRONG] = TOO_MANY_INTERVALS
+                state.numbers[Number.WRONG] = Problem.TOO_MANY_INTERVALS
                 return
             for behind in range(count, k + 1, -1):
                 scratch[row, behind, 0] = scratch[row, behind - 1, 0]
@@ -179,7 +171,7 @@ def unite(state, message, row):
     for k in range(count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
     if count + state.scratch_counts[row] > MOST_INTERVALS:
-        state.numbers[WRONG] = TOO_MANY_INTERVALS
+        state.numbers[Number.WRONG] = Problem.TOO_MANY_INTERVALS
         return
     for k in range(state.scratch_counts[row]):
         low, high = state.scratch[row, k, 0], state.scratch[row, k, 1]

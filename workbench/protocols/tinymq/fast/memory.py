@@ -68,8 +68,6 @@ class Message(twin.Messages):
 
 # A message's name in the kernel is its number in MESSAGES.
 
-# Nobody as an argument: a function is compiled anew for each plain number that it is given.
-NOBODY = np.int64(NONE)
 # What stands for a next hop where there is no way to a root. NONE: this node is the root.
 BROKEN_WAY, NO_WAY = -2, -3
 NO_KEY = -1
@@ -264,38 +262,46 @@ OWN_QUERY = np.dtype([("refresh_us", np.int64), ("round", np.int64), ("is_asked"
 RECENT = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int32)], align=True)
 PATH = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int64)], align=True)
 
-# What stands where in ``numbers``; behind the first free row of a pool, how many are free.
-(
-    KEYS,
-    RECENTS,
-    PATHS,
-    FREE_PENDING,
-    FREE_PENDINGS,
-    FREE_WAITING,
-    FREE_WAITINGS,
-    FREE_STORED,
-    FREE_STOREDS,
-    PUBLISHED,
-    ACKNOWLEDGEMENT,  # the message of all acknowledgements
-    WANTED,  # of each pool, when there was too little
-    WRONG,  # why the run cannot go on here
-) = range(13)
-NUMBERS = 13
+
+class Number(twin.Codes):
+    """Places in ``numbers``: behind the first free row of a pool, the number of its free rows."""
+
+    KEYS = auto()
+    RECENTS = auto()
+    PATHS = auto()
+    FREE_PENDING = auto()
+    FREE_PENDINGS = auto()
+    FREE_WAITING = auto()
+    FREE_WAITINGS = auto()
+    FREE_STORED = auto()
+    FREE_STOREDS = auto()
+    PUBLISHED = auto()
+    ACKNOWLEDGEMENT = auto()  # the message of all acknowledgements
+    WANTED = auto()  # of each pool, when there was too little
+    WRONG = auto()  # why the run cannot go on here
+
 
 # What is asked of a query.
-RENEW, END = np.int64(0), np.int64(1)
+RENEW, END = range(2)
 
-# Why the run cannot go on here: numbers in WRONGS.
-FINE, KEY_TOO_LONG, TOO_MANY_INTERVALS, TOO_LITTLE_ROOM = range(4)
-WRONGS = (
-    "",
-    f"a key of more than {LONGEST_KEY} bits is too long for it",
-    f"a query or event in more than {MOST_INTERVALS} pieces has too many for it",
-    "an event of the run takes more room than it foresaw",
-)
+
+class Problem(twin.Codes):
+    """Why a run cannot go on (``numbers[WRONG]``)."""
+
+    FINE = auto()
+    KEY_TOO_LONG = auto()
+    TOO_MANY_INTERVALS = auto()
+    TOO_LITTLE_ROOM = auto()
+
+
+WRONGS = {
+    Problem.KEY_TOO_LONG: f"a key of more than {LONGEST_KEY} bits is too long for it",
+    Problem.TOO_MANY_INTERVALS: f"a query or event in more than {MOST_INTERVALS} pieces has too many for it",
+    Problem.TOO_LITTLE_ROOM: "an event of the run takes more room than it foresaw",
+}
 
 # Rows of ``scratch`` before those of the parts that a message is split into.
-INSIDE, OUTSIDE, REST = np.int64(0), np.int64(1), np.int64(2)
+INSIDE, OUTSIDE, REST = range(3)
 FIRST_PART = 3
 
 # A name in a shape is a size, which `state.py` works out; ``intervals`` of a region, (lowest, highest) string each.
@@ -356,9 +362,9 @@ FIELDS: Fields = {
     "first_content_box": GIVEN,
     "first_text": GIVEN,
     # What is kept.
-    "pendings": Pool(PENDING, "pendings", FREE_PENDING),
-    "waitings": Pool(WAITING, "waitings", FREE_WAITING),
-    "storeds": Pool(STORED, "storeds", FREE_STORED),
+    "pendings": Pool(PENDING, "pendings", Number.FREE_PENDING),
+    "waitings": Pool(WAITING, "waitings", Number.FREE_WAITING),
+    "storeds": Pool(STORED, "storeds", Number.FREE_STORED),
     "given_up": Array(twin.LIST, 1),  # frames to neighbors that do not answer, while a node is woken
     "own_queries": Array(OWN_QUERY, "subscriptions"),
     "recents": Array(RECENT, "recents"),
@@ -367,6 +373,6 @@ FIELDS: Fields = {
     "most_neighbors": GIVEN,
     "most_deliveries": GIVEN,
     "least_room": GIVEN,
-    "numbers": Array(np.int64, NUMBERS),
+    "numbers": Array(np.int64, len(Number)),
 }
 State: Any = namedtuple("State", FIELDS)

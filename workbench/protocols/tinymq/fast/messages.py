@@ -6,18 +6,7 @@ Of frames there is nothing but their size. A message that differs in one field f
 import numpy as np
 
 from workbench.protocols.tinymq.fast.keys import has_universe, is_prefix, is_region_within
-from workbench.protocols.tinymq.fast.memory import (
-    FREE_PENDINGS,
-    FREE_STOREDS,
-    FREE_WAITINGS,
-    KEYS,
-    NO_TREE,
-    PATHS,
-    RECENTS,
-    TOO_LITTLE_ROOM,
-    WRONG,
-    Message,
-)
+from workbench.protocols.tinymq.fast.memory import NO_TREE, Message, Number, Problem
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
@@ -27,12 +16,12 @@ def has_room_for(core, state, most):
     """Whether the pools have ``most`` free rows each."""
     numbers = state.numbers
     return (
-        numbers[FREE_PENDINGS] >= most
-        and numbers[FREE_WAITINGS] >= most
-        and numbers[FREE_STOREDS] >= most
-        and numbers[KEYS] + most <= len(state.keys)
-        and 2 * (numbers[RECENTS] + most) <= len(state.recents)
-        and 2 * (numbers[PATHS] + most) <= len(state.paths)
+        numbers[Number.FREE_PENDINGS] >= most
+        and numbers[Number.FREE_WAITINGS] >= most
+        and numbers[Number.FREE_STOREDS] >= most
+        and numbers[Number.KEYS] + most <= len(state.keys)
+        and 2 * (numbers[Number.RECENTS] + most) <= len(state.recents)
+        and 2 * (numbers[Number.PATHS] + most) <= len(state.paths)
     )
 
 
@@ -43,13 +32,13 @@ def is_short(core, state, i):
     most = state.most_parts + node.stored.count + 8
     numbers = core.numbers
     if (
-        numbers[twin.FREE_FRAMES] >= most
-        and numbers[twin.FREE_MESSAGES] >= 2 * most
-        and numbers[twin.ROWS] + most + state.most_deliveries <= len(core.rows)
+        numbers[twin.Number.FREE_FRAMES] >= most
+        and numbers[twin.Number.FREE_MESSAGES] >= 2 * most
+        and numbers[twin.Number.ROWS] + most + state.most_deliveries <= len(core.rows)
         and has_room_for(core, state, most)
     ):
         return False
-    state.numbers[WRONG] = TOO_LITTLE_ROOM
+    state.numbers[Number.WRONG] = Problem.TOO_LITTLE_ROOM
     return True
 
 
@@ -232,4 +221,4 @@ def foresee(core, state, i):
     alone = parts * (at_rest + pending + trees * node.own + 1)
     alone += waiting + (pending + seats) * meetings
     together = (parts * at_rest + waiting) * state.most_neighbors
-    core.numbers[twin.MORE] = max(core.numbers[twin.MORE], alone, together)
+    core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], alone, together)

@@ -7,16 +7,14 @@ from workbench.protocols.tinymq.fast.keys import clip, has_universe, intersect, 
 from workbench.protocols.tinymq.fast.memory import (
     END,
     FIRST_PART,
-    FREE_WAITING,
     INSIDE,
     NO_KEY,
     NO_TREE,
-    NOBODY,
-    RECENTS,
     REST,
     ROOT_KEY,
     Event,
     Message,
+    Number,
     Reason,
 )
 from workbench.protocols.tinymq.fast.messages import (
@@ -58,8 +56,8 @@ def _wait(core, state, i, message, previous_hop, now):
         drop_message(core, state, i, it.previous_hop, it.message, Reason.FULL, now)
         twin.let_go(core, it.message)
         twin.remove_behind(waiting, state.waitings, NONE, first)
-        twin.give_back(state.waitings, state.numbers, FREE_WAITING, first)
-    row = twin.take_free(state.waitings, state.numbers, FREE_WAITING)
+        twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, first)
+    row = twin.take_free(state.waitings, state.numbers, Number.FREE_WAITING)
     it = state.waitings[row]
     it.message = message
     it.previous_hop = previous_hop
@@ -77,7 +75,7 @@ def send_what_waits(core, state, i, now):
     while row != NONE:
         it = state.waitings[row]
         message, previous_hop, since_us, behind = it.message, it.previous_hop, it.since_us, it.next
-        twin.give_back(state.waitings, state.numbers, FREE_WAITING, row)
+        twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, row)
         if rules.is_too_old(since_us, now, state.lost_after_us):
             drop_message(core, state, i, previous_hop, message, Reason.WAITED, now)
         elif state.fields[message].tree == NO_TREE:
@@ -104,7 +102,7 @@ def hold_event(core, state, i, peer, message, now):
         return
     is_first = state.recents[row].id == 0
     node.events += 1
-    put(state, state.recents, RECENTS, row, id, node.events, 0)
+    put(state, state.recents, Number.RECENTS, row, id, node.events, 0)
     twin.tell_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
 
 
@@ -151,7 +149,7 @@ def _match(core, state, i, event, previous_hop, now):
                 deliver(core, state, i, previous_hop, event, now)
             else:
                 notification = make_notification(core, state, event, it.message)
-                _route(core, state, i, notification, NOBODY, now)
+                _route(core, state, i, notification, NONE, now)
                 twin.let_go(core, notification)
         row = it.next
 
@@ -186,7 +184,7 @@ def _route_notification(core, state, i, message, previous_hop, now):
         neighbor = path(state, i, message, previous_hop)
         link = NONE if neighbor == NONE else link_from(state, i, neighbor)
         if link != NONE and state.neighbors[link].is_known:
-            _send_on(core, state, i, neighbor, message, np.int64(OPEN), previous_hop, now)
+            _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
             return
         message = copy_without_region(core, state, message)
         it = state.fields[message]
@@ -196,7 +194,7 @@ def _route_notification(core, state, i, message, previous_hop, now):
     place = keyed_place_in(state, i, it.sink_tree)
     if place == NONE:
         neighbor = towards(state, i, it.sink_tree)
-        _send_on(core, state, i, neighbor, message, np.int64(OPEN), previous_hop, now)
+        _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
     else:
         neighbor = hop_to_key(state, i, place, it.sink_key)
         if neighbor in (NONE, NOWHERE):
@@ -235,7 +233,7 @@ def route(core, state, i, message, previous_hop, now):
     tree = state.fields[message].tree
     place = keyed_place_in(state, i, tree)
     if place == NONE:
-        _send_on(core, state, i, towards(state, i, tree), message, np.int64(OPEN), previous_hop, now)
+        _send_on(core, state, i, towards(state, i, tree), message, OPEN, previous_hop, now)
         return
     count = split(core, state, i, place, message)
     if count == 0:
@@ -262,7 +260,7 @@ def send_elsewhere(core, state, i, now):
     while row != NONE:
         it = state.pendings[row]
         behind, message = it.next, it.message
-        route(core, state, i, message, NOBODY, now)
+        route(core, state, i, message, NONE, now)
         free_pending(core, state, row)
         row = np.int64(behind)
 
@@ -292,14 +290,14 @@ def _send_parts(core, state, i, place, message, previous_hop, count, now):
 def send_to_trees(core, state, i, event, now):
     """Send an event of this node's to all trees that it knows, or to its own."""
     if not is_attached(state, i):
-        _wait(core, state, i, event, NOBODY, now)
+        _wait(core, state, i, event, NONE, now)
         return
     own = own_tree(state, i)
     for tree in range(state.trees):
         if is_known_tree(state, i, tree) if state.publishes_to_all else tree == own:
             copy = copy_message(core, state, event)
             state.fields[copy].tree = tree
-            route(core, state, i, copy, NOBODY, now)
+            route(core, state, i, copy, NONE, now)
             twin.let_go(core, copy)
 
 
@@ -340,7 +338,7 @@ def ask(core, state, i, what, end, now):
         sink_key = ROOT_KEY if place == NONE else state.places[place].key
         query = make_query(core, state, i, what, tree, lease_s, max(sink_tree, 0), sink_key)
         write_hull(state, what, query)
-        route(core, state, i, query, NOBODY, now)
+        route(core, state, i, query, NONE, now)
         twin.let_go(core, query)
     own.refresh_us = now + state.refresh_us if state.refresh_us else NONE
 
@@ -383,7 +381,7 @@ def child_added(core, state, i, place, child, key, now):
             clip(state, box, INSIDE)
             if state.scratch_counts[INSIDE]:
                 save(state, INSIDE, query)
-                send_to(core, state, i, child, query, np.int64(DOWN), now)
+                send_to(core, state, i, child, query, DOWN, now)
                 subtract(state, REST, low, high)
                 clip(state, box, REST)
                 if state.scratch_counts[REST]:
@@ -409,7 +407,7 @@ def key_changed(core, state, i, place, now):
         if its_tree == tree or keyed_place_in(state, i, its_tree) == NONE:
             query = take_out(core, state, stored, now)
             forget(core, state, i, _before(state, i, stored), stored, now)
-            route(core, state, i, query, NOBODY, now)
+            route(core, state, i, query, NONE, now)
             twin.let_go(core, query)
         stored = behind
     ask_again(state, i, now)

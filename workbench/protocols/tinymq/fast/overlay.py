@@ -411,7 +411,7 @@ def _adopt(core, state, i, place, link, slot, now):
     key = child_key(state, it.key, slot)
     child = state.senders[link]
     grant = make_grant(core, state, it.tree, it.epoch, key)
-    send_to(core, state, i, child, grant, np.int64(OPEN), now)
+    send_to(core, state, i, child, grant, OPEN, now)
     twin.let_go(core, grant)
     child_added(core, state, i, place, child, key, now)
     return True
@@ -627,7 +627,7 @@ def wake(core, state, i, now):
             joining.send_us = NONE
             joining.give_up_us = now + state.grant_wait_us
             join = make_join(core, state, joining.tree)
-            send_to(core, state, i, joining.neighbor, join, np.int64(OPEN), now)
+            send_to(core, state, i, joining.neighbor, join, OPEN, now)
             twin.let_go(core, join)
         elif joining.send_us == NONE and joining.give_up_us <= now:
             joining.is_used = 0
@@ -687,7 +687,7 @@ def _ask_silent(core, state, i, now):
         neighbor = state.senders[link]
         if not is_waiting_for(state, i, neighbor):
             probe = make_probe(core)
-            send_to(core, state, i, neighbor, probe, np.int64(OPEN), now)
+            send_to(core, state, i, neighbor, probe, OPEN, now)
             twin.let_go(core, probe)
 
 

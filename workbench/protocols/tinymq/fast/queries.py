@@ -7,7 +7,7 @@ import numpy as np
 
 from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.keys import load, save, unite
-from workbench.protocols.tinymq.fast.memory import FREE_STORED, INSIDE, NOBODY, PATHS, REST, Event, Reason
+from workbench.protocols.tinymq.fast.memory import INSIDE, REST, Event, Number, Reason
 from workbench.protocols.tinymq.fast.messages import address_of, copy_message, copy_without_region, drop_message
 from workbench.protocols.tinymq.fast.recent import find, path_id, put
 from workbench.protocols.tinymq.rules import SECOND_US
@@ -30,7 +30,7 @@ def note_path(state, i, message, previous_hop):
     value = ((previous_hop + 1) << _HOP) | it.round
     if not twin.is_recent(state.paths[row].ordinal, node.paths, state.max_known):
         node.paths += 1
-        put(state, state.paths, PATHS, row, id, node.paths, value)
+        put(state, state.paths, Number.PATHS, row, id, node.paths, value)
         return True
     known = state.paths[row].value & 0xFF
     if rules.is_newer_round(known, it.round):
@@ -77,7 +77,7 @@ def _expiry(query, now):
 def store(core, state, i, query, previous_hop, now):
     """Store a query's part in INSIDE, renew it, or with lease 0 forget it."""
     node, it = state.nodes[i], state.fields[query]
-    before, row = NOBODY, np.int64(node.stored.first)
+    before, row = NONE, np.int64(node.stored.first)
     while row != NONE and _is_before(core, state, state.storeds[row].message, query):
         before, row = row, state.storeds[row].next
     is_known = row != NONE and not _is_before(core, state, query, state.storeds[row].message)
@@ -96,7 +96,7 @@ def store(core, state, i, query, previous_hop, now):
         save(state, INSIDE, copy)
         detail = core.subscriptions[it.what].detail
         twin.tell(core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, it.tree + 1, detail)
-        row = twin.take_free(state.storeds, state.numbers, FREE_STORED)
+        row = twin.take_free(state.storeds, state.numbers, Number.FREE_STORED)
         twin.append_behind(node.stored, state.storeds, before, row)
     state.storeds[row].message = copy
     state.storeds[row].expires_us = expires_us
@@ -121,7 +121,7 @@ def forget(core, state, i, before, row, now):
     twin.tell(core, now, i, Event.QUERY_STORED, NONE, it.message, -1 - state.fields[it.message].tree, detail)
     twin.let_go(core, it.message)
     twin.remove_behind(state.nodes[i].stored, state.storeds, before, row)
-    twin.give_back(state.storeds, state.numbers, FREE_STORED, row)
+    twin.give_back(state.storeds, state.numbers, Number.FREE_STORED, row)
 
 
 @compiled
@@ -147,7 +147,7 @@ def end_leases(core, state, i, now):
     if node.next_expiry_us == NONE or node.next_expiry_us > now:
         return
     earliest = NONE
-    before, row = NOBODY, np.int64(node.stored.first)
+    before, row = NONE, np.int64(node.stored.first)
     while row != NONE:
         it = state.storeds[row]
         behind, expires_us = it.next, it.expires_us

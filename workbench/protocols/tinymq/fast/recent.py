@@ -21,19 +21,19 @@ _TOGETHER = 3  # bits
 @compiled
 def heard_id(link, number):
     """The id of a neighbor's frame."""
-    return (np.int64(_HEARD) << _KIND) | (np.int64(link) << 16) | np.int64(number)
+    return (_HEARD << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 
 @compiled
 def event_id(i, publication):
     """The id of an event at node ``i``."""
-    return (np.int64(_EVENTS) << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
+    return (_EVENTS << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
 
 
 @compiled
 def path_id(i, query):
     """The id of a query in a tree at node ``i``."""
-    return (np.int64(_PATHS) << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
+    return (_PATHS << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
 
 
 @compiled

@@ -11,23 +11,14 @@ from workbench.attributes.wire import attributes_size
 from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.fast.keys import key_text
 from workbench.protocols.tinymq.fast.memory import (
-    ACKNOWLEDGEMENT,
     FIELDS,
     FIRST_PART,
-    FREE_PENDINGS,
-    FREE_STOREDS,
-    FREE_WAITINGS,
-    KEYS,
     LONGEST_KEY,
     MOST_INTERVALS,
-    NUMBERS,
-    PATHS,
-    RECENTS,
-    WANTED,
     WIDEST_KEY_SPACE,
-    WRONG,
     WRONGS,
     Message,
+    Number,
     State,
 )
 from workbench.protocols.tinymq.fast.recent import counting, move
@@ -176,8 +167,8 @@ def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once."""
     _refuse(setup)
     protocol: Any = setup.protocol
-    numbers = np.zeros(NUMBERS, np.int64)
-    numbers[[KEYS, ACKNOWLEDGEMENT]] = 1, NONE
+    numbers = np.zeros(len(Number), np.int64)
+    numbers[[Number.KEYS, Number.ACKNOWLEDGEMENT]] = 1, NONE
     return twin.make(
         State,
         FIELDS,
@@ -278,17 +269,21 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 
 def with_more_room(state: Any) -> Any:
     """The same with twice as much of what may be short; NoFastTwinError if that is not what is wrong."""
-    if state.numbers[WRONG]:
-        raise twin.NoFastTwinError(WRONGS[state.numbers[WRONG]])
-    wanted = int(state.numbers[WANTED])
-    state = twin.grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[KEYS]) + wanted))
-    for pool, free in (("pendings", FREE_PENDINGS), ("waitings", FREE_WAITINGS), ("storeds", FREE_STOREDS)):
+    if state.numbers[Number.WRONG]:
+        raise twin.NoFastTwinError(WRONGS[state.numbers[Number.WRONG]])
+    wanted = int(state.numbers[Number.WANTED])
+    state = twin.grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[Number.KEYS]) + wanted))
+    for pool, free in (
+        ("pendings", Number.FREE_PENDINGS),
+        ("waitings", Number.FREE_WAITINGS),
+        ("storeds", Number.FREE_STOREDS),
+    ):
         rows = len(getattr(state, pool))
         if state.numbers[free] < wanted:
             state = twin.grown(FIELDS, state, pool, _doubled(rows, rows - int(state.numbers[free]) + wanted))
     return state._replace(
-        recents=_more_recents(state, state.recents, RECENTS, wanted),
-        paths=_more_recents(state, state.paths, PATHS, wanted),
+        recents=_more_recents(state, state.recents, Number.RECENTS, wanted),
+        paths=_more_recents(state, state.paths, Number.PATHS, wanted),
     )
 
 

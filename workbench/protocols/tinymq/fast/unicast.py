@@ -1,7 +1,7 @@
 """One hop, reliably, in the kernel: `tinymq.unicast` over a list per node of the frames that wait for an answer."""
 
 from workbench.protocols.tinymq import rules
-from workbench.protocols.tinymq.fast.memory import ACKNOWLEDGEMENT, FREE_PENDING, NOBODY, RECENTS, Message, Reason
+from workbench.protocols.tinymq.fast.memory import Message, Number, Reason
 from workbench.protocols.tinymq.fast.messages import drop_message, make_refusal, measure
 from workbench.protocols.tinymq.fast.places import link_from
 from workbench.protocols.tinymq.fast.recent import find, heard_id, put
@@ -80,7 +80,7 @@ def send_to(core, state, i, neighbor, message, way, now):
     """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
     node = state.nodes[i]
     if node.pending.count >= state.max_known:
-        drop_message(core, state, i, NOBODY, message, Reason.FULL, now)
+        drop_message(core, state, i, NONE, message, Reason.FULL, now)
         return
     link = link_from(state, i, neighbor)
     known = state.neighbors[link]
@@ -91,7 +91,7 @@ def send_to(core, state, i, neighbor, message, way, now):
         node.may_send -= 1
         twin.send(core, now, i, neighbor, message, number | (way << _WAY))
         return
-    row = twin.take_free(state.pendings, state.numbers, FREE_PENDING)
+    row = twin.take_free(state.pendings, state.numbers, Number.FREE_PENDING)
     it = state.pendings[row]
     it.neighbor = neighbor
     it.link = link
@@ -188,7 +188,7 @@ def refused(core, state, i, neighbor, number, now):
         _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
     elif rules.is_too_old(it.first_us, now, state.lost_after_us):
         twin.remove_behind(node.pending, state.pendings, before, row)
-        drop_message(core, state, i, NOBODY, it.message, Reason.FULL, now)
+        drop_message(core, state, i, NONE, it.message, Reason.FULL, now)
         free_pending(core, state, row)
     elif it.waits_for == ACK and node.reports == 0:
         it.sent = 2
@@ -220,7 +220,7 @@ def is_new(state, i, link, number):
 def acknowledge(core, state, i, neighbor, number, word, now):
     """Acknowledge a neighbor's frame if that is wanted."""
     if state.retries and wants_ack(word):
-        twin.send(core, now, i, neighbor, state.numbers[ACKNOWLEDGEMENT], number)
+        twin.send(core, now, i, neighbor, state.numbers[Number.ACKNOWLEDGEMENT], number)
 
 
 @compiled
@@ -239,14 +239,14 @@ def take(core, state, i, neighbor, link, number, word, now):
     acknowledge(core, state, i, neighbor, number, word, now)
     node, id = state.nodes[i], heard_id(link, number)
     node.heard += 1
-    put(state, state.recents, RECENTS, find(state.recents, id), id, node.heard, 0)
+    put(state, state.recents, Number.RECENTS, find(state.recents, id), id, node.heard, 0)
 
 
 @compiled
 def free_pending(core, state, row):
     """Free the entry of a frame that waits no longer."""
     twin.let_go(core, state.pendings[row].message)
-    twin.give_back(state.pendings, state.numbers, FREE_PENDING, row)
+    twin.give_back(state.pendings, state.numbers, Number.FREE_PENDING, row)
 
 
 @compiled
