@@ -22,7 +22,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import numba
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core.typing.templates import AttributeTemplate  # the only class that `infer_getattr` takes
 from numba.extending import (

@@ -147,6 +147,7 @@ class WholeCompiler(_Compiler):
     lowering = _LowerWhole
 
 
+_NARROW = {types.int8, types.int16, types.int32, types.uint8, types.uint16, types.uint32}
 _dispatchers: list[Any] = []  # numba's types refer to them weakly
 
 
@@ -157,7 +158,7 @@ def add_part(function: Any, options: dict[str, Any]) -> None:
     inlined would be compiled a second time.
     """
     # Neither Python nor C needs a way into a part.
-    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     dispatcher = njit(**options, **wrappers, pipeline_class=PartCompiler)(function)
     find_template = dispatcher.get_call_template
     dispatcher.get_call_template = lambda args, kws: find_template(tuple(map(_widened, args)), kws)
@@ -168,5 +169,4 @@ def add_part(function: Any, options: dict[str, Any]) -> None:
 def _widened(kind: Any) -> Any:
     """Return the type as which an argument is passed on: int64 for all integers that it can hold."""
     kind = types.unliteral(kind)
-    is_narrow = isinstance(kind, types.Integer) and (kind.signed or kind.bitwidth < 64)
-    return types.int64 if is_narrow else kind
+    return types.int64 if kind in _NARROW else kind
