@@ -12,6 +12,9 @@ mapping.py      attributes from keys and values; this module can be called: attr
 A mote never loads this file: what runs there imports from the part that it needs.
 """
 
+# ruff: noqa: F401
+import sys
+
 from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.keys import (
     BLOB,
@@ -67,59 +70,11 @@ from workbench.attributes.model import (
 from workbench.attributes.text import APPLICATION_TYPES, parse, to_text
 from workbench.keywords import answer_for
 
+# The public names are those that are imported above: a list of them would be the same once more.
 __all__ = [
-    "APP",
-    "APPLICATION_TYPES",
-    "BLOB",
-    "BLOB_OPERATORS",
-    "EQ",
-    "EQ_ANY",
-    "FIRST_FILTER_KEY",
-    "FIRST_USER_KEY",
-    "GE",
-    "GT",
-    "HIGHEST",
-    "INT16",
-    "INTERVAL",
-    "IS",
-    "LAST",
-    "LAST_FILTER_KEY",
-    "LAST_USER_KEY",
-    "LE",
-    "LONGEST_BLOB",
-    "LONGEST_PAYLOAD",
-    "LOWEST",
-    "LT",
-    "NE",
-    "OPERATORS",
-    "OPERATOR_NAMES",
-    "PAYLOAD",
-    "TOPIC",
-    "Attribute",
-    "Key",
-    "blob_keys",
-    "check",
-    "check_publication",
-    "check_subscription",
-    "constraints",
-    "describe",
-    "in_units",
-    "is_blob",
-    "is_within",
-    "key_of",
-    "known_keys",
-    "make",
-    "matching_samples",
-    "one_way_match",
-    "parse",
-    "register_key",
-    "satisfies",
-    "split_samples",
-    "text_of",
-    "to_text",
-    "two_way_match",
-    "until_last",
-    "with_payload",
+    name
+    for name in sorted(globals())
+    if name[0] != "_" and name not in ("answer_for", "make_callable") and not isinstance(globals()[name], type(sys))
 ]
 
 answer_for(__name__)

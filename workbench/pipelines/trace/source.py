@@ -7,14 +7,14 @@
     spark.read.format("workbench.trace").option("scenario", scenario.to_json()).option("seeds", "0:200").load()
 
 Options
-    path      the folder; ``only`` (hashes of scenarios, separated by commas) and ``code`` as `kept.traces` has them
+    path      the folder; ``only`` (hashes of scenarios, separated by commas) and ``code`` as `table.traces` has them
     scenario  a scenario as JSON, or a list of them
     seeds     "0:200", or "1,5,7": each scenario is run with each of these seeds; without it, with its own
     engine    "auto", "fast" or "reference"
     tasks     how many tasks the runs are dealt out to, 32 at most if it is not said
 
 A run's rows come in order, from one task. Workers import this package: it has to be installed there. Spark asks for all
-columns, and for all rows: for large folders `kept.traces` uses Spark's own reader of Parquet, which skips what a
+columns, and for all rows: for large folders `table.traces` uses Spark's own reader of Parquet, which skips what a
 question does not need.
 """
 
@@ -29,7 +29,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from workbench.errors import DataError, ScenarioError
-from workbench.pipelines.trace.kept import PLAIN, chosen_runs, of_run, plain
+from workbench.pipelines.trace.table import PLAIN, chosen_runs, of_run, plain
 from workbench.sim.runner import checked_engine, play
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.store.traces import File, Kept
@@ -47,7 +47,7 @@ class TraceSource(DataSource):
         return "workbench.trace"
 
     def schema(self) -> Any:
-        """The columns, as `kept` has them."""
+        """The columns, as `table` has them."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(PLAIN)

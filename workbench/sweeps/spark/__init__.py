@@ -122,10 +122,10 @@ class _Jobs:
             raise WorkbenchError(f"Spark could not take the sweep's code: {reason(error)}") from None
 
     def _send(self, packed: bytes) -> tuple[str | None, str, str]:
-        plan = shipping.plan(packed)
-        package = None if self._session.is_here else shipping.package()
-        for parcel in (plan, *([package] if package else [])):
-            self._session.send_file(parcel.path)
+        plan = shipping.plan_file(packed)
+        package = None if self._session.is_here else shipping.package_file()
+        for path in (plan, *([package] if package else [])):
+            self._session.send_file(str(path))
         self._cores = self._session.cores
         return package.name if package else None, str(shipping.HOME.parent), plan.name
 
