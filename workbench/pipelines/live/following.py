@@ -163,6 +163,6 @@ def follow(
     wanted = asked(every_s, by, late_s)
     if spark is None:
         return LocalFollowing(source, source / wanted.name if out is None else Path(out), wanted)
-    from workbench.pipelines.live.spark.following import SparkFollowing
+    from workbench.pipelines.live.spark import SparkFollowing
 
     return SparkFollowing(source, source / f"{wanted.name}-spark" if out is None else Path(out), wanted, spark=spark)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,23 @@ from workbench.sweeps.design import PROBES, Design, evenly, grid
 from workbench.sweeps.plans.finding import numbers_in
 
 
-class Crossed(Design):
+class Composed(Design):
+    """A design whose points are made of points of other designs."""
+
+    def parts(self, number: int) -> Iterable[tuple[Design, int]]:
+        """Return the designs that a point takes its values from, and the number of its part in each."""
+        raise NotImplementedError
+
+    def overrides(self, number: int) -> dict[str, Any]:
+        """path -> value of a point."""
+        return {path: value for design, its in self.parts(number) for path, value in design.overrides(its).items()}
+
+    def labels(self, number: int) -> dict[str, Any]:
+        """path -> label of a point."""
+        return {path: label for design, its in self.parts(number) for path, label in design.labels(its).items()}
+
+
+class Crossed(Composed):
     """Each point of ``outer`` with each of ``inner``, which turns faster."""
 
     def __init__(self, outer: Design, inner: Design) -> None:
@@ -26,15 +42,9 @@ class Crossed(Design):
         outer, inner = self.factors
         return len(outer) * len(inner)
 
-    def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point."""
-        (outer, inner), (one, other) = self.factors, divmod(number, len(self.factors[1]))
-        return {**outer.overrides(one), **inner.overrides(other)}
-
-    def labels(self, number: int) -> dict[str, Any]:
-        """path -> label of a point."""
-        (outer, inner), (one, other) = self.factors, divmod(number, len(self.factors[1]))
-        return {**outer.labels(one), **inner.labels(other)}
+    def parts(self, number: int) -> Iterable[tuple[Design, int]]:
+        """Return both factors with the numbers of a point in them."""
+        return zip(self.factors, divmod(number, len(self.factors[1])), strict=True)
 
     def probes(self) -> Sequence[int]:
         """The probes of both side by side, each once, and some points from all over the plan."""
@@ -57,7 +67,7 @@ class Crossed(Design):
         return " × ".join(factor.text() for factor in self.factors)
 
 
-class Without(Design):
+class Without(Composed):
     """The points of a design but some: ``taken`` are the numbers of these in it, int64, ascending."""
 
     def __init__(self, design: Design, taken: np.ndarray) -> None:
@@ -70,16 +80,9 @@ class Without(Design):
     def __len__(self) -> int:
         return len(self._design) - len(self._taken)
 
-    def _there(self, number: int) -> int:
-        return number + int(np.searchsorted(self._before, number, side="right"))
-
-    def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point."""
-        return self._design.overrides(self._there(number))
-
-    def labels(self, number: int) -> dict[str, Any]:
-        """path -> label of a point."""
-        return self._design.labels(self._there(number))
+    def parts(self, number: int) -> Iterable[tuple[Design, int]]:
+        """Return the design with the number of a point in it."""
+        return [(self._design, number + int(np.searchsorted(self._before, number, side="right")))]
 
     def probes(self) -> Sequence[int]:
         """The probes of the design that stay, and some points from all over the plan."""
@@ -100,7 +103,7 @@ class Without(Design):
         return f"{self._design.text()} but {len(self._taken)} points"
 
 
-class Union(Design):
+class Union(Composed):
     """The points of one design, then those of another, which has none of them."""
 
     def __init__(self, first: Design, second: Design) -> None:
@@ -110,19 +113,10 @@ class Union(Design):
     def __len__(self) -> int:
         return len(self._first) + len(self._second)
 
-    def _part(self, number: int) -> tuple[Design, int]:
+    def parts(self, number: int) -> Iterable[tuple[Design, int]]:
+        """Return the one of both designs that has a point, with the number of the point in it."""
         first = len(self._first)
-        return (self._first, number) if number < first else (self._second, number - first)
-
-    def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point."""
-        design, its = self._part(number)
-        return design.overrides(its)
-
-    def labels(self, number: int) -> dict[str, Any]:
-        """path -> label of a point."""
-        design, its = self._part(number)
-        return design.labels(its)
+        return [(self._first, number) if number < first else (self._second, number - first)]
 
     def probes(self) -> Sequence[int]:
         """The probes of both."""
