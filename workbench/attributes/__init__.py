@@ -13,8 +13,6 @@ A mote never loads this file: what runs there imports from the part that it need
 """
 
 # ruff: noqa: F401
-import sys
-
 from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.keys import (
     BLOB,
@@ -30,7 +28,8 @@ from workbench.attributes.keys import (
     make,
     register_key,
 )
-from workbench.attributes.mapping import describe, make_callable
+from workbench.attributes.mapping import describe
+from workbench.attributes.mapping import make_callable as _make_callable
 from workbench.attributes.model import (
     APP,
     BLOB_OPERATORS,
@@ -68,14 +67,9 @@ from workbench.attributes.model import (
     with_payload,
 )
 from workbench.attributes.text import APPLICATION_TYPES, parse, to_text
-from workbench.keywords import answer_for
+from workbench.keywords import answer_for, imported_names
 
-# The public names are those that are imported above: a list of them would be the same once more.
-__all__ = [
-    name
-    for name in sorted(globals())
-    if name[0] != "_" and name not in ("answer_for", "make_callable") and not isinstance(globals()[name], type(sys))
-]
+__all__ = imported_names(__name__)
 
 answer_for(__name__)
-make_callable(__name__)
+_make_callable(__name__)

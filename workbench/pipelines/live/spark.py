@@ -70,24 +70,12 @@ class ReadingsSource(DataSource):
         return folder
 
 
-class _Lines(InputPartition):
-    """The lines from an offset to another."""
-
-    def __init__(self, start: int, end: int) -> None:
-        self.start, self.end = start, end
+# A partition has (offset, end) of some lines; or None, the row of nulls behind a capture that has ended.
 
 
-class _End(InputPartition):
-    """The row of nulls behind a capture that has ended."""
-
-    def __init__(self) -> None:
-        pass
-
-
-def _read(folder: Path, lines: _Lines) -> Iterator[pa.RecordBatch]:
-    offset = lines.start
-    while offset < lines.end:
-        chunk = capture.read(folder, offset, min(capture.READ_B, lines.end - offset))
+def _read(folder: Path, offset: int, end: int) -> Iterator[pa.RecordBatch]:
+    while offset < end:
+        chunk = capture.read(folder, offset, min(capture.READ_B, end - offset))
         if chunk.offset == offset:
             return
         offset = chunk.offset
@@ -99,11 +87,10 @@ class _Reader(DataSourceReader):
         self._folder = folder
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Lines(start, end) for start, end in capture.pieces(self._folder, 0, None, PIECE_B)]
+        return list(map(InputPartition, capture.pieces(self._folder, 0, None, PIECE_B)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Lines)
-        return _read(self._folder, partition)
+        return _read(self._folder, *partition.value)
 
 
 class _StreamReader(DataSourceStreamReader):
@@ -129,13 +116,12 @@ class _StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict, end: dict) -> Sequence[InputPartition]:
         found = capture.pieces(self._folder, start["offset"], end["offset"] - start["offset"], PIECE_B)
-        lines: list[InputPartition] = [_Lines(*piece) for piece in found]
         is_end = self._beyond_s is not None and end["ended"] and not start["ended"]
-        return [*lines, _End()] if is_end else lines
+        return list(map(InputPartition, [*found, None] if is_end else found))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, _Lines):
-            return _read(self._folder, partition)
+        if partition.value is not None:
+            return _read(self._folder, *partition.value)
         assert self._beyond_s is not None
         newest_s = json.loads((self._folder / capture.ENDED).read_bytes())["newest_s"] + self._beyond_s
         times = {"time_s": newest_s, "arrived_s": newest_s, "newest_s": newest_s}

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -61,13 +61,6 @@ class TraceSource(DataSource):
         raise DataError('workbench.trace needs .load("results/name") or .option("scenario", scenario.to_json())')
 
 
-class Stretch(InputPartition):
-    """Rows of a file, of whole runs."""
-
-    def __init__(self, path: str, first: int, rows: int) -> None:
-        self.path, self.first, self.rows = path, first, rows
-
-
 class FolderReader(DataSourceReader):
     """Reads the runs of a folder."""
 
@@ -81,26 +74,21 @@ class FolderReader(DataSourceReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a stretch, in order."""
-        file = File(Path(partition.path))
-        yield from map(plain, file.batches(Kept("", "", partition.first, partition.rows)))
+        path, first, rows = partition.value
+        yield from map(plain, File(Path(path)).batches(Kept("", "", first, rows)))
 
 
-def _stretches(path: str, runs: list[Kept]) -> Iterator[Stretch]:
+def _stretches(path: str, runs: list[Kept]) -> Iterator[InputPartition]:
+    """Yield (path, first row, number of rows) of stretches of whole runs."""
     begin, end = runs[0].first, runs[0].first
     for run in runs:
         if run.first > end or end + run.rows - begin > ROWS_A_TASK:
             if end > begin:
-                yield Stretch(path, begin, end - begin)
+                yield InputPartition((path, begin, end - begin))
             begin = run.first
         end = run.first + run.rows
     if end > begin:
-        yield Stretch(path, begin, end - begin)
-
-
-class _Task(NamedTuple):
-    """Runs of a task: places in the list of scenarios, and seeds."""
-
-    runs: list[tuple[int, int]]
+        yield InputPartition((path, begin, end - begin))
 
 
 class RunReader(DataSourceReader):
@@ -115,13 +103,16 @@ class RunReader(DataSourceReader):
         self._tasks = min(len(self._runs), _whole(options["tasks"], "tasks") if "tasks" in options else TASKS)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Some runs each; neighbors, which cost about the same, are dealt out in turn."""
-        return [InputPartition(_Task(self._runs[first :: self._tasks])) for first in range(self._tasks)]
+        """Return some runs each: places in the list of scenarios, and seeds.
+
+        Neighbors, which cost about the same, are dealt out in turn.
+        """
+        return [InputPartition(self._runs[first :: self._tasks]) for first in range(self._tasks)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a task's runs, run by run."""
         known: dict[int, Scenario] = {}
-        for place, seed in partition.value.runs:
+        for place, seed in partition.value:
             if place not in known:
                 known = {place: Scenario.from_json(self._documents[place])}
             yield from map(plain, of_run(play(known[place].replace(seed=seed), self._engine)))

@@ -30,7 +30,7 @@ import pyarrow as pa
 from workbench.errors import WorkbenchError
 from workbench.keywords import checked
 from workbench.sweeps.plan import Plan
-from workbench.sweeps.processes import checked_timeout, pack
+from workbench.sweeps.processes import check_limit, pack
 from workbench.sweeps.shares import Shares
 from workbench.sweeps.spark import shipping
 from workbench.sweeps.spark.session import Session, opened, reason
@@ -70,7 +70,8 @@ class SparkRunner:
     ) -> None:
         self.master = master
         self.config = dict(config or {})
-        self.timeout_s = checked_timeout(timeout_s)
+        self.timeout_s = timeout_s
+        check_limit("timeout_s", timeout_s, "seconds")
         self._jobs: _Jobs | None = None
 
     def __repr__(self) -> str:
