@@ -14,6 +14,7 @@ __version__ = "0.2.0"
 
 def __getattr__(name: str) -> "Any":
     from importlib import import_module
+    from importlib.util import find_spec
 
     from workbench.public_names import HOME
 
@@ -26,6 +27,9 @@ def __getattr__(name: str) -> "Any":
             plugin = import_module("workbench.plugins").load("protocols", name)
             if plugin is not None:
                 return plugin
+        elif find_spec(f"workbench.{name}") is not None:
+            # `from workbench import plugins` asks for the name first, and imports the module after this error.
+            raise AttributeError(f"module 'workbench' has no attribute {name!r}")
         from workbench import topology
         from workbench.keywords import UnknownName, former
 

@@ -146,7 +146,7 @@ def test_fault_of_a_twin_is_no_reason_to_take_the_other_engine(monkeypatch):
         overloads = (None,)
 
         def __call__(self, *arguments):
-            return layout.STUCK_NODE
+            return layout.Status.STUCK_NODE
 
     monkeypatch.setattr(engine, "loop_of", lambda twin: Loop())
     for asked in ("compiled", "auto"):  # the first one loads the twin, so that the second finds it worth while

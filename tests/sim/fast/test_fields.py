@@ -5,9 +5,8 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool, grow_free_list, grown, make
 from workbench.sim.fast.layout import NONE, free_list
-from workbench.sim.fast.rows import LIST, NO_ROWS
+from workbench.sim.fast.twin import GIVEN, LIST, NO_ROWS, Array, Fields, Pool, grow_free_list, grown, made_of
 
 NODE = np.dtype([("tick_us", np.int64), ("waiting", LIST)], align=True)
 MARK = np.dtype([("sink", np.int32), ("next", np.int32)], align=True)
@@ -28,7 +27,7 @@ State = namedtuple("State", FIELDS)
 
 
 def made(forgets=False, **more):
-    return make(State, FIELDS, {"nodes": 3, "messages": 4, "marks": 5}, ttl=7, forgets=forgets, **more)
+    return made_of(State, FIELDS, {"nodes": 3, "messages": 4, "marks": 5}, ttl=7, forgets=forgets, **more)
 
 
 def free_rows(state):
@@ -65,9 +64,9 @@ def test_given_rows_are_the_first_ones():
 
 def test_what_is_not_given_is_missed():
     with pytest.raises(TypeError, match="ttl"):
-        make(State, FIELDS, {"nodes": 3, "messages": 4, "marks": 5}, forgets=False)
+        made_of(State, FIELDS, {"nodes": 3, "messages": 4, "marks": 5}, forgets=False)
     with pytest.raises(KeyError, match="marks"):
-        make(State, FIELDS, {"nodes": 3, "messages": 4}, ttl=7, forgets=False)
+        made_of(State, FIELDS, {"nodes": 3, "messages": 4}, ttl=7, forgets=False)
 
 
 def test_all_arrays_of_a_size_grow_and_no_others():

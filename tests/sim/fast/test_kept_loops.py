@@ -15,62 +15,54 @@ TWINS = ("coded_diffusion", "diffusion", "dps", "flooding", "gossip", "tinymq")
 
 TWIN = """
 from collections import namedtuple
-from typing import Any
+from enum import auto
 
 import numpy as np
 
-from coin_flooding import pieces
-from coin_flooding.rules import hops_taken
-from workbench.protocols.flooding.fast import longest_frame_B, needs, size_B
-from workbench.sim.fast.air import let_go, make_message, send
-from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.fields import GIVEN, Array, make
-from workbench.sim.fast.layout import BROADCAST, DUPLICATE, FIRST_REASON, NONE
-from workbench.sim.fast.matching import deliver
-from workbench.sim.fast.record import drop, tell_forwarded, tell_held, tell_originated
-from workbench.sim.fast.reference import inlined
+from coin_flooding import pieces, rules
+from workbench.protocols.flooding.fast import Message, needs, size_B
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
-REASONS = ("chance",)
-MESSAGES = ("", "flood")
-FIELDS = {"ttl": GIVEN, "known": Array(np.uint8, ("messages", "nodes"))}
+
+class Reason(twin.Reasons):
+    CHANCE = auto()
+
+
+FIELDS = {"ttl": int, "known": twin.Array(np.uint8, ("messages", "nodes"))}
 State = namedtuple("State", FIELDS)
 
-inlined(hops_taken)
+twin.compiled_rules(rules)
 
 
-def make_state(setup, messages):
-    return make(State, FIELDS, {"nodes": len(setup.network.addresses), "messages": messages}, ttl=9)
-
-
-@inlined
+@compiled
 def hear(core, state, i, peer, message, hops, now):
     state.known[message, i] = 1
-    tell_held(core, now, i, peer, message, hops, True)
-    deliver(core, now, i, peer, message)
+    twin.hold(core, now, i, peer, message, hops, True)
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
-    message = make_message(core, 1, core.addresses[i], number, content)
+    message = twin.make_message(core, Message.FLOOD, core.addresses[i], number, content)
     state.known[message, :] = 0
-    tell_originated(core, now, i, message, number)
+    twin.tell_originated(core, now, i, message, number)
     hear(core, state, i, NONE, message, 0, now)
-    send(core, now, i, BROADCAST, message, state.ttl)
-    let_go(core, message)
+    twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
+    twin.let_go(core, message)
 
 
-@inlined
+@compiled
 def receive(core, state, i, sender, message, word, broadcast, now):
     peer = core.addresses[sender]
     if state.known[message, i]:
-        drop(core, now, i, peer, message, DUPLICATE)
+        twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    hear(core, state, i, peer, message, hops_taken(state.ttl, word), now)
-    if stream_uniform(core, i) < pieces.CHANCE:
-        tell_forwarded(core, now, i, peer, message, 0)
-        send(core, now, i, BROADCAST, message, word - 1)
+    hear(core, state, i, peer, message, rules.hops_taken(state.ttl, word), now)
+    if twin.stream_uniform(core, i) < pieces.CHANCE:
+        twin.tell_forwarded(core, now, i, peer, message, 0)
+        twin.send(core, now, i, twin.BROADCAST, message, word - 1)
     else:
-        drop(core, now, i, peer, message, FIRST_REASON)
+        twin.drop(core, now, i, peer, message, Reason.CHANCE)
 """
 PIECES = "CHANCE = 1.0\n"
 RULES = """
@@ -112,7 +104,7 @@ def folder(tmp_path, monkeypatch):
         {"rules": RULES.replace("+ FIRST_HOP", "- FIRST_HOP")},
         {"node": "FIRST_HOP = 2\n"},
         {"fast": TWIN.replace("np.uint8", "np.uint16")},
-        {"fast": TWIN.replace("FIRST_REASON)", "DUPLICATE)")},
+        {"fast": TWIN.replace("message, Reason.CHANCE", "message, twin.Reason.TTL")},
     ],
     ids=["a number of a module", "a rule", "a number that a rule imports", "the twin's layout", "the twin"],
 )
@@ -135,7 +127,7 @@ def test_nodes_of_the_workbench_are_no_part_of_a_loop_and_rules_are():
     parts = loop._parts(importlib.import_module("workbench.protocols.diffusion.fast"))
     assert "workbench.protocols.diffusion.rules" in parts
     assert "workbench.protocols.diffusion.fast.memory" in parts
-    assert "workbench.sim.fast.defaults" in parts
+    assert "workbench.sim.fast.twin" in parts
     assert not {"workbench.protocols.diffusion.node", "workbench.protocols.diffusion.wire"} & set(parts)
 
 

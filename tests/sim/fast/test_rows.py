@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from workbench.sim.fast import recent, rows
+from workbench.sim.fast import twin
 from workbench.sim.fast.layout import NONE, free_list
 
 ROW = np.dtype([("value", np.int64), ("next", np.int32), ("previous", np.int32)], align=True)
-OWNER = np.dtype([("since_us", np.int64), ("rows", rows.LIST), ("ring", recent.RING)], align=True)
+OWNER = np.dtype([("since_us", np.int64), ("rows", twin.LIST), ("ring", twin.RING)], align=True)
 OWNERS, ROWS, FREE = 2, 6, 3
 
 # The pieces are for numba's functions: a record's column is an attribute there.
@@ -17,47 +17,47 @@ OWNERS, ROWS, FREE = 2, 6, 3
 
 @njit
 def take_free(array, numbers):
-    return rows.take_free(array, numbers, FREE)
+    return twin.take_free(array, numbers, FREE)
 
 
 @njit
 def give_back(array, numbers, row):
-    rows.give_back(array, numbers, FREE, row)
+    twin.give_back(array, numbers, FREE, row)
 
 
 @njit
 def append(owners, i, array, row):
-    rows.append(owners[i].rows, array[:, i], row)
+    twin.append(owners[i].rows, array[:, i], row)
 
 
 @njit
 def remove(owners, i, array, row):
-    rows.remove(owners[i].rows, array[:, i], row)
+    twin.remove(owners[i].rows, array[:, i], row)
 
 
 @njit
 def clear(owners, i):
-    rows.clear(owners[i].rows)
+    twin.clear(owners[i].rows)
 
 
 @njit
 def append_behind(owners, i, array, before, row):
-    rows.append_behind(owners[i].rows, array, before, row)
+    twin.append_behind(owners[i].rows, array, before, row)
 
 
 @njit
 def remove_behind(owners, i, array, before, row):
-    return rows.remove_behind(owners[i].rows, array, before, row)
+    return twin.remove_behind(owners[i].rows, array, before, row)
 
 
 @njit
 def find(ids, owners, i, id):
-    return recent.find_newest_first(ids[i], owners[i].ring, id)
+    return twin.find_newest_first(ids[i], owners[i].ring, id)
 
 
 @njit
 def note(ids, owners, i, id):
-    return recent.note(ids[i], owners[i].ring, id)
+    return twin.note(ids[i], owners[i].ring, id)
 
 
 def walk(first, array):
@@ -70,7 +70,7 @@ def walk(first, array):
 
 def owners():
     made = np.zeros(OWNERS, OWNER)
-    made["rows"] = rows.NO_ROWS
+    made["rows"] = twin.NO_ROWS
     return made
 
 
@@ -157,7 +157,7 @@ def test_ring_forgets_the_oldest_id(most, heard):
 def test_ordinal_says_whether_an_id_is_among_the_last(most, heard):
     ordinals, taken, expected = [0] * 10, 0, []
     for id in heard:
-        is_known = recent.is_recent(ordinals[id], taken, most)
+        is_known = twin.is_recent(ordinals[id], taken, most)
         assert is_known == (id in expected)
         if not is_known:
             taken += 1

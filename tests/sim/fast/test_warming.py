@@ -186,18 +186,17 @@ def test_second_compiler_waits_for_the_first(folder):
     assert order == ["waits", "first", "second"]
 
 
-def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypatch):
+def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypatch, capsys):
     (tmp_path / "loops_of_a_test.py").write_text(
-        "from numba import njit\n"
-        "@njit(cache=True)\ndef helper(x):\n    return x + 1\n"
-        "@njit(cache=True)\ndef loop(x):\n    return helper(x)\n"
+        "from numba import njit\n@njit(cache=True)\ndef loop(core, state, first, second, events):\n    return events\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(kept, "_path", lambda twin, suffix: tmp_path / suffix)
+    monkeypatch.setattr(kept, "_loaded", set())
     announced = []
-    for process in ("first", "second"):
+    for _ in range(2):
         monkeypatch.delitem(sys.modules, "loops_of_a_test", raising=False)
         loop = importlib.import_module("loops_of_a_test").loop
-        for argument in (1, 2):
-            with engine._announce_compiling(loop, lambda process=process: announced.append(process)):
-                assert loop(argument) == argument + 1
-    assert announced == ["first"]
+        engine._load("loops_of_a_test", loop, 1, 2, (3, 4))
+        announced.append("compiling the engine" in capsys.readouterr().err)
+    assert announced == [True, False]

@@ -8,37 +8,31 @@ address space alone. An id is remembered if fewer than ``max_events`` others hav
 from __future__ import annotations
 
 from collections import namedtuple
+from enum import auto
 from typing import Any
 
 import numpy as np
 
 from workbench.attributes.event_bytes import event_bytes
 from workbench.attributes.model import Attribute
-from workbench.protocols.flooding.rules import hops_taken
+from workbench.protocols.flooding import rules
 from workbench.protocols.gossip import wire
-from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.air import let_go, send, take_message
-from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.fields import GIVEN, Array, Fields, make
-from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FIRST_REASON, NONE, TTL, Needs
-from workbench.sim.fast.matching import hold
-from workbench.sim.fast.prepare import Setup
-from workbench.sim.fast.recent import is_recent
-from workbench.sim.fast.record import add_row, drop, tell_forwarded, tell_originated
-from workbench.sim.fast.reference import hot, inlined
-from workbench.sim.fast.rows import LIST, NO_ROWS, append, remove
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup, compiled, hot
 
-REASONS = (
-    "chance",
-    "evicted",
-)
-(
-    CHANCE,
-    EVICTED,
-) = range(FIRST_REASON, FIRST_REASON + len(REASONS))
 
-MESSAGES = ("", "piece")
-_PIECE = 1
+class Reason(twin.Reasons):
+    """Its own reasons why messages end."""
+
+    CHANCE = auto()
+    EVICTED = auto()
+
+
+class Message(twin.Messages):
+    """What its messages are called."""
+
+    PIECE = auto()
+
 
 MOST_PAIRS = 1 << 26  # words of bits for the pieces that came; as many for those kept
 _PUBLISHED = 0  # the place in ``numbers``
@@ -59,7 +53,7 @@ _PAIR = np.dtype(
 )
 
 # ``taken``: publications taken in so far; ``partial``: those being put together, oldest first.
-_NODE = np.dtype([("taken", np.int32), ("partial", LIST)], align=True)
+_NODE = np.dtype([("taken", np.int32), ("partial", twin.LIST)], align=True)
 
 # Of each content: its pieces, bytes and airtime of a frame with each but the last, and with that.
 _CUT = np.dtype(
@@ -76,11 +70,13 @@ _CUT = np.dtype(
 # Of messages on their way: which publication they are of, and which piece.
 _PART = np.dtype([("event", np.int32), ("number", np.int32)], align=True)
 
+twin.compiled_rules(rules)
+
 FIELDS: Fields = {
-    "ttl": GIVEN,
-    "memory": GIVEN,  # publications that a node remembers
-    "forwarding_probability": GIVEN,
-    "max_partial": GIVEN,
+    "ttl": int,
+    "max_events": int,  # publications that a node remembers
+    "forwarding_probability": float,
+    "max_partial": int,
     "cuts": GIVEN,  # by content
     "parts": Array(_PART, "messages"),
     "events": Array(_EVENT, "publications"),
@@ -88,7 +84,7 @@ FIELDS: Fields = {
     # A bit for each piece that came, and for each that is kept.
     "came": Array(np.uint64, ("publications", "nodes", "words")),
     "kept": Array(np.uint64, ("publications", "nodes", "words")),
-    "nodes": Array(_NODE, "nodes", {"partial": NO_ROWS}),
+    "nodes": Array(_NODE, "nodes", {"partial": twin.NO_ROWS}),
     "numbers": Array(np.int64, 1),
 }
 State: Any = namedtuple("State", FIELDS)
@@ -137,38 +133,34 @@ def make_state(setup: Setup, messages: int) -> Any:
     count, publications = len(setup.network.addresses), max(1, setup.work.publications)
     words = -(-settings["pieces"] // 64)
     if count * publications * words > MOST_PAIRS:
-        raise NoFastTwinError(
+        raise twin.NoFastTwinError(
             f"pieces of {publications} publications at {count} nodes are more than {MOST_PAIRS} words of 64 "
             f"for it to keep in mind"
         )
-    return make(
+    return twin.make(
         State,
         FIELDS,
-        {"nodes": count, "messages": messages, "publications": publications, "words": words},
-        ttl=settings["ttl"],
-        memory=settings["max_events"],
-        forwarding_probability=float(settings["forwarding_probability"]),
-        max_partial=settings["max_partial"],
+        setup,
+        messages,
+        {"publications": publications, "words": words},
         cuts=_cuts(setup),
     )
 
 
 # What a node remembers
 
-inlined(hops_taken)
 
-
-@inlined
+@compiled
 def _has(bits, event, i, number):
     return bits[event, i, number >> 6] >> np.uint64(number & 63) & np.uint64(1) != 0
 
 
-@inlined
+@compiled
 def _add(bits, event, i, number):
     bits[event, i, number >> 6] |= np.uint64(1) << np.uint64(number & 63)
 
 
-@inlined
+@compiled
 def _clear(bits, event, i):
     for word in range(bits.shape[2]):
         bits[event, i, word] = np.uint64(0)
@@ -176,10 +168,10 @@ def _clear(bits, event, i):
 
 @hot
 def _is_known(state, i, event):
-    return is_recent(state.pairs[event, i].ordinal, state.nodes[i].taken, state.memory)
+    return twin.is_recent(state.pairs[event, i].ordinal, state.nodes[i].taken, state.max_events)
 
 
-@inlined
+@compiled
 def _take_in(state, i, event):
     """Remember a publication, none of whose pieces has come as far as node ``i`` remembers."""
     state.nodes[i].taken += 1
@@ -187,7 +179,7 @@ def _take_in(state, i, event):
     _clear(state.came, event, i)
 
 
-@inlined
+@compiled
 def _begin(core, state, i, event, pieces, now):
     """Put a publication together, in place of the oldest if there are as many as may be."""
     partial = state.nodes[i].partial
@@ -196,19 +188,21 @@ def _begin(core, state, i, event, pieces, now):
         _forget(state, i, oldest)
         if core.traces:
             it = state.events[oldest]
-            add_row(core, now, i, DROPPED, NONE, _PIECE, it.origin, it.sequence, 0, 0, EVICTED)
+            twin.add_row(
+                core, now, i, twin.Event.DROPPED, NONE, Message.PIECE, it.origin, it.sequence, 0, 0, Reason.EVICTED
+            )
         else:
-            core.dropped[EVICTED] += 1
+            core.dropped[Reason.EVICTED] += 1
     state.pairs[event, i].missing = pieces
     state.pairs[event, i].hops = 0
-    append(partial, state.pairs[:, i], event)
+    twin.append(partial, state.pairs[:, i], event)
     _clear(state.kept, event, i)
 
 
-@inlined
+@compiled
 def _forget(state, i, event):
     state.pairs[event, i].missing = 0
-    remove(state.nodes[i].partial, state.pairs[:, i], event)
+    twin.remove(state.nodes[i].partial, state.pairs[:, i], event)
 
 
 @hot
@@ -226,16 +220,16 @@ def _keep(core, state, i, peer, message, ttl, now):
         return
     _add(state.kept, event, i, number)
     pair.missing -= 1
-    pair.hops = max(pair.hops, hops_taken(state.ttl, ttl))
+    pair.hops = max(pair.hops, rules.hops_taken(state.ttl, ttl))
     if pair.missing == 0:
         _forget(state, i, event)
-        hold(core, state.pairs, i, peer, message, event, pair.hops, now)
+        twin.hold_pair(core, state.pairs, i, peer, message, event, pair.hops, now)
 
 
 # What the loop calls
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Broadcast a publication piece by piece."""
     event = state.numbers[_PUBLISHED]
@@ -248,15 +242,15 @@ def publish(core, state, i, content, number, now):
         is_last = piece == cut.pieces - 1
         size_B = cut.last_size_B if is_last else cut.size_B
         airtime_us = cut.last_airtime_us if is_last else cut.airtime_us
-        message = take_message(core, _PIECE, core.addresses[i], number, content, size_B, airtime_us)
+        message = twin.take_message(core, Message.PIECE, core.addresses[i], number, content, size_B, airtime_us)
         state.parts[message].event = event
         state.parts[message].number = piece
         _add(state.came, event, i, piece)
         if piece == 0:
-            tell_originated(core, now, i, message, number)
-            hold(core, state.pairs, i, NONE, message, event, 0, now)
-        send(core, now, i, BROADCAST, message, state.ttl)
-        let_go(core, message)
+            twin.tell_originated(core, now, i, message, number)
+            twin.hold_pair(core, state.pairs, i, NONE, message, event, 0, now)
+        twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
+        twin.let_go(core, message)
 
 
 @hot
@@ -265,13 +259,13 @@ def receive(core, state, i, sender, message, word, broadcast, now):
     peer = core.addresses[sender]
     event = state.parts[message].event
     if _is_known(state, i, event) and _has(state.came, event, i, state.parts[message].number):
-        drop(core, now, i, peer, message, DUPLICATE)
+        twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
     _keep(core, state, i, peer, message, word, now)
     if word <= 1:
-        drop(core, now, i, peer, message, TTL)
-    elif stream_uniform(core, i) >= state.forwarding_probability:
-        drop(core, now, i, peer, message, CHANCE)
+        twin.drop(core, now, i, peer, message, twin.Reason.TTL)
+    elif twin.stream_uniform(core, i) >= state.forwarding_probability:
+        twin.drop(core, now, i, peer, message, Reason.CHANCE)
     else:
-        tell_forwarded(core, now, i, peer, message, 0)
-        send(core, now, i, BROADCAST, message, word - 1)
+        twin.tell_forwarded(core, now, i, peer, message, 0)
+        twin.send(core, now, i, twin.BROADCAST, message, word - 1)

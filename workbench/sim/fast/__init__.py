@@ -5,28 +5,26 @@ run on a mote; its *twin* is the same state machine over flat arrays, compiled w
 told from a trace: tests hold both identical over random scenarios.
 
 Theory of operation
+    ``twin.py``       the interface for twins
     ``engine.py``     one run: makes the arrays, calls the loop, makes larger arrays when the loop asks for them
-    ``prepare.py``    the workload, parsed once: actions, contents, subscriptions as arrays; texts as codes
+    ``prepare.py``    the workload, parsed once: actions, contents, subscriptions as arrays; texts as numbers
     ``network.py``    the topology as arrays, from a graph or without one
-    ``layout.py``     `Core`: all arrays that protocols share, and what their rows hold
+    ``layout.py``     `Core`: all arrays that protocols share, what their rows hold, and the codes
     ``loop.py``       the main loop: actions, frames, wake-ups in the order of (time, counter)
     ``agenda.py``     what is next: a ring of microseconds, and a heap for what is far
     ``air.py``        the radio: sending, losses, collisions, csma, acknowledgements, outages
     ``record.py``     rows of the trace, or counters;  ``outcome.py`` makes Arrow columns and tallies of them
-    ``reference.py``  how numba's functions are handed all those arrays at no cost
-    ``matching.py``   which samples a subscription is handed;  ``draws.py`` the draws
-    ``fields.py``     a twin's arrays, declared once in a table
-    ``rows.py``       pools of rows, and lists of rows;  ``recent.py`` the ids that a node remembers
-    ``compiler.py``   how numba compiles all that into one piece;  ``kept.py`` which pieces are on disk
-    ``warming.py``    compiling a twin beforehand, in a process of its own
-    ``defaults.py``   what a twin without timers, pools and texts of its own need not write
+    ``draws.py``      the draws
+    ``compiled.py``   how functions become parts of the loop;  ``private_numba.py`` how numba compiles it faster
+    ``kept.py``       which machine code is on disk;  ``warming.py`` compiles a twin in a process of its own
     The engine imports numba; this module does not, so that asking it costs nothing.
 
 How a twin is written
     A protocol's class names the module of its twin (``fast = "coin_flooding.fast"``) and says what a run costs
-    (``receptions_on_an_arc``). The module may belong to any package. Flooding's twin, of 120 lines, is the template. A
-    twin has functions that numba compiles into the loop (``@inlined``, or ``@outlined`` for what
-    is rare and long: `reference.py`). Those marked * need not be written, where `defaults.py` says what is meant::
+    (``receptions_on_an_arc``). The module may belong to any package. Flooding's twin, of 100 lines, is the template. A
+    twin imports ``twin`` from this package, and nothing else of it. It has functions that numba compiles into the loop
+    (``@twin.compiled``, or ``@twin.hot`` for what is short and happens at each reception). Those marked * have a
+    default in `twin.py`::
 
         start(core, state, i, now) *                                     the node of index i begins
         publish(core, state, i, content, number, now)                    content: a row of core.contents
@@ -39,17 +37,17 @@ How a twin is written
 
     and, in Python,
 
-        MESSAGES              names of its messages; a message's name is its index here, 0 is ""
-        EVENTS *, REASONS *   names of its own events and of its own reasons; their codes begin at layout.FIRST_EVENT
-                              and layout.FIRST_REASON
+        Message               names of its messages: `twin.Messages`
+        Event *, Reason *     its own events and reasons: `twin.Events`, `twin.Reasons`
+        PARTS *               modules of the twin in which the engine looks for these names as well
         WAKES *               whether it has timers at all
         COUNTS_HOLDERS *      whether its `tell_held` says who holds what for the first time; otherwise sinks alone hold
-        FIELDS                its state, as a table (`fields.py`); what has a row for each message grows with these
-        make_state(setup, messages)       the state, a named tuple: ``fields.make(State, FIELDS, sizes, ttl=...)``
+        FIELDS, State         its state, as a table and as a named tuple; arrays of messages grow with these
+        make_state(setup, messages) *     the state: ``twin.make(State, FIELDS, setup, messages, sizes, ttl=...)``
         with_more_room(state) *           a state with larger pools, where has_room has said no. It is asked before each
                               event and at the end, so a twin can refuse there what it cannot go on with
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it has none
-        longest_frame_B(setup)
+        longest_frame_B(setup) *
         needs(setup)          (Needs of a broadcast's reception, of a unicast's with its outcome, of any other call):
                               the most it takes
         text(setup, state, number) *      what the detail ``len(setup.work.texts) + number`` means, made during the run
@@ -64,22 +62,21 @@ How a twin is written
     subscriptions. A wake() that leaves next_wake where it is, or in the past, is a mistake of the twin's: RuntimeError.
 
 What a twin shares with its definition
-    Constants are imported from the node's modules. A rule on plain numbers (``rules.py``) is written once: the twin
-    calls the function of the definition, which ``inlined(rule)`` makes known to numba. Lists of what a node keeps come
-    from `rows.py`: a column `LIST` in the node's record, a column ``next`` in the rows; a pool is a `fields.Pool`.
+    Constants are imported from the node's modules. A rule on plain numbers (``rules.py``) is written once: after
+    ``twin.compiled_rules(rules)``, parts of the loop call the functions of that module as they are.
 
 What the core gives it
     air        make_message, hold_message, let_go, send(core, now, i, receiver, message, word);
                receiver is an index, BROADCAST or UNREACHABLE
     record     tell, tell_originated, tell_held, tell_forwarded, tell_delivered, drop; a row that is of no message on
                its way is written with add_row, ``if core.kept[event]``, so that metrics can ask for it
-    matching   deliver, hold, one_way_match
+    delivery   deliver, hold, one_way_match
     draws      stream_uniform, stream_below: the node's own stream
     A message is what travels unchanged; a frame adds its sender and one ``word`` (a ttl, say). Frames on their way
     hold their message; a protocol that keeps one holds it too. The row of a message that nobody holds is used again.
 
 What is kept on disk
-    Machine code takes 5 to 30 seconds to compile, so numba keeps it for the next process. It is found by the digest
+    Machine code takes 5 to 20 seconds to compile, so numba keeps it for the next process. It is found by the digest
     of all that a loop is made of: the engine's modules, the twin's, each module of their imports that has a function
     for numba (a rule's, say), all imported modules of the twin's own package if that is not the workbench, and the
     numbers that these import from elsewhere. `is_warm` says whether it is there, `warm` has it compiled in a process of

@@ -13,45 +13,27 @@ Cost
     Constant per event in the ring, the logarithm of their number for those in the heap.
 """
 
-from typing import Any
-
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from workbench.sim.fast.layout import COUNTER, FAR, NEAR, NONE, NOW
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.compiled import compiled, trailing_zeros
+from workbench.sim.fast.layout import NONE, Number
 
 NEVER = np.int64(2**63 - 1)
 
 
-@intrinsic
-def _trailing_zeros(typing_context, word):
-    """The number of zeros below the lowest one of a uint64 that is not 0."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], cgutils.true_bit)
-
-    return types.int64(types.uint64), generate
-
-
-trailing_zeros: Any = _trailing_zeros
-
-
-@inlined
+@compiled
 def push(core, frame, time, kind):
     """The next event of a frame is ``kind``, at ``time``."""
     entry = core.frames[frame]
     entry.time = time
     entry.kind = kind
-    if time - core.numbers[NOW] < len(core.tails):
+    if time - core.numbers[Number.NOW] < len(core.tails):
         _push_near(core, frame, time)
     else:
         _push_far(core, frame, time)
 
 
-@inlined
+@compiled
 def _push_near(core, frame, time):
     bucket = time & (len(core.tails) - 1)
     tail = core.tails[bucket]
@@ -64,10 +46,10 @@ def _push_near(core, frame, time):
         core.frames[frame].next = core.frames[tail].next
         core.frames[tail].next = frame
     core.tails[bucket] = frame
-    core.numbers[NEAR] += 1
+    core.numbers[Number.NEAR] += 1
 
 
-@inlined
+@compiled
 def next_bucket(core, now):
     """The bucket of the ring's earliest event; the ring is not empty and holds nothing before ``now``."""
     start = now & (len(core.tails) - 1)
@@ -95,7 +77,7 @@ def next_bucket(core, now):
     return (word << 6) + trailing_zeros(core.bits[word])
 
 
-@inlined
+@compiled
 def pop_near(core, bucket):
     """Take the first event out of a bucket."""
     tail = core.tails[bucket]
@@ -109,16 +91,16 @@ def pop_near(core, bucket):
             core.summary[word >> 6] &= ~(np.uint64(1) << np.uint64(word & 63))
     else:
         core.frames[tail].next = core.frames[frame].next
-    core.numbers[NEAR] -= 1
+    core.numbers[Number.NEAR] -= 1
     return frame
 
 
-@outlined
+@compiled
 def _push_far(core, frame, time):
-    counter = core.numbers[COUNTER]
-    core.numbers[COUNTER] = counter + 1
-    index = core.numbers[FAR]
-    core.numbers[FAR] += 1
+    counter = core.numbers[Number.COUNTER]
+    core.numbers[Number.COUNTER] = counter + 1
+    index = core.numbers[Number.FAR]
+    core.numbers[Number.FAR] += 1
     while index > 0:
         parent = (index - 1) >> 1
         if core.far_time[parent] < time or (core.far_time[parent] == time and core.far_counter[parent] < counter):
@@ -128,26 +110,26 @@ def _push_far(core, frame, time):
     core.far_time[index], core.far_counter[index], core.far_frame[index] = time, counter, frame
 
 
-@inlined
+@compiled
 def _move(core, source, target):
     core.far_time[target] = core.far_time[source]
     core.far_counter[target] = core.far_counter[source]
     core.far_frame[target] = core.far_frame[source]
 
 
-@inlined
+@compiled
 def _far_before(core, one, other):
     if core.far_time[one] != core.far_time[other]:
         return core.far_time[one] < core.far_time[other]
     return core.far_counter[one] < core.far_counter[other]
 
 
-@outlined
+@compiled
 def pop_far(core):
     """Take the first event out of the heap."""
     frame = core.far_frame[0]
-    core.numbers[FAR] -= 1
-    last = core.numbers[FAR]
+    core.numbers[Number.FAR] -= 1
+    last = core.numbers[Number.FAR]
     # The last entry sinks from the top to where it belongs.
     index = 0
     while True:

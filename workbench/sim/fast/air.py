@@ -14,29 +14,20 @@ from workbench.sim.air import (
     UNIT_BACKOFF_US,
 )
 from workbench.sim.fast.agenda import push
+from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.draws import below, key_of, uniform
 from workbench.sim.fast.layout import (
     BROADCAST,
-    CHANNEL_BUSY,
     CHANNEL_CHECK,
-    COLLISION,
-    DOWN,
     FRAME_END,
     FRAME_READY,
-    FREE_AUDIBLE,
-    FREE_AUDIBLES,
-    FREE_FRAME,
-    FREE_FRAMES,
-    FREE_MESSAGE,
-    FREE_MESSAGES,
-    GIVEN_UP,
-    HALF_DUPLEX,
-    LINK,
     NO_REASON,
     NONE,
+    Event,
+    Number,
+    Reason,
 )
 from workbench.sim.fast.record import add_loss
-from workbench.sim.fast.reference import inlined, outlined
 
 FORGET_AT = 16  # a node's audible transmissions, before those that are over are looked for
 
@@ -46,37 +37,37 @@ UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED = range(3)
 # Frames and messages
 
 
-@inlined
+@compiled
 def take_frame(core):
     """A free entry for a frame or a wake-up."""
-    frame = np.uint32(core.numbers[FREE_FRAME])
-    core.numbers[FREE_FRAME] = core.frames[frame].next
-    core.numbers[FREE_FRAMES] -= 1
+    frame = np.uint32(core.numbers[Number.FREE_FRAME])
+    core.numbers[Number.FREE_FRAME] = core.frames[frame].next
+    core.numbers[Number.FREE_FRAMES] -= 1
     return frame
 
 
-@inlined
+@compiled
 def free_frame(core, frame):
     """The entry of a frame that is over, or of a wake-up that has been."""
-    core.frames[frame].next = core.numbers[FREE_FRAME]
-    core.numbers[FREE_FRAME] = frame
-    core.numbers[FREE_FRAMES] += 1
+    core.frames[frame].next = core.numbers[Number.FREE_FRAME]
+    core.numbers[Number.FREE_FRAME] = frame
+    core.numbers[Number.FREE_FRAMES] += 1
 
 
-@inlined
+@compiled
 def make_message(core, name, origin, sequence, content):
     """A message with the attributes and the size of a content; whoever makes it holds it until `let_go`."""
     it = core.contents[content]
     return take_message(core, name, origin, sequence, content, it.size_B, it.airtime_us)
 
 
-@inlined
+@compiled
 def take_message(core, name, origin, sequence, content, size_B, airtime_us):
     """A message of any size; what its content is, is the protocol's own affair."""
-    message = core.numbers[FREE_MESSAGE]
+    message = core.numbers[Number.FREE_MESSAGE]
     it = core.messages[message]
-    core.numbers[FREE_MESSAGE] = it.next
-    core.numbers[FREE_MESSAGES] -= 1
+    core.numbers[Number.FREE_MESSAGE] = it.next
+    core.numbers[Number.FREE_MESSAGES] -= 1
     it.name = name
     it.origin = origin
     it.sequence = sequence
@@ -87,24 +78,24 @@ def take_message(core, name, origin, sequence, content, size_B, airtime_us):
     return message
 
 
-@inlined
+@compiled
 def hold_message(core, message):
     """One more who needs the message."""
     core.messages[message].holders += 1
 
 
-@inlined
+@compiled
 def let_go(core, message):
     """One less; without any its row is free."""
     it = core.messages[message]
     it.holders -= 1
     if it.holders == 0:
-        it.next = core.numbers[FREE_MESSAGE]
-        core.numbers[FREE_MESSAGE] = message
-        core.numbers[FREE_MESSAGES] += 1
+        it.next = core.numbers[Number.FREE_MESSAGE]
+        core.numbers[Number.FREE_MESSAGE] = message
+        core.numbers[Number.FREE_MESSAGES] += 1
 
 
-@inlined
+@compiled
 def end(core, frame):
     """Nothing more comes of a frame."""
     let_go(core, core.frames[frame].message)
@@ -114,7 +105,7 @@ def end(core, frame):
 # Sending
 
 
-@inlined
+@compiled
 def send(core, now, i, receiver, message, word):
     """Give node ``i``'s radio a frame: to the node of index ``receiver``, BROADCAST or UNREACHABLE."""
     frame = take_frame(core)
@@ -137,7 +128,7 @@ def send(core, now, i, receiver, message, word):
         begin(core, frame, max(ready, core.nodes[i].free_at), now)
 
 
-@inlined
+@compiled
 def begin(core, frame, start, now):
     """A frame goes on the air at ``start``, now or later."""
     it = core.frames[frame]
@@ -152,23 +143,23 @@ def begin(core, frame, start, now):
 # What a node can hear
 
 
-@outlined
+@compiled
 def _be_heard(core, sender, start, finish, now):
     for arc in range(core.first[sender], core.first[sender + 1]):
         _hear(core, core.receivers[arc], sender, start, finish, now)
     _hear(core, sender, sender, start, finish, now)
 
 
-@inlined
+@compiled
 def _hear(core, i, sender, start, finish, now):
     if core.audible[i] >= core.forget_at[i]:
         # Whatever ends from now on began at most the longest airtime ago.
         _forget(core, i, now - core.longest_airtime_us)
         core.forget_at[i] = max(FORGET_AT, 2 * core.audible[i])
-    index = core.numbers[FREE_AUDIBLE]
+    index = core.numbers[Number.FREE_AUDIBLE]
     it = core.audibles[index]
-    core.numbers[FREE_AUDIBLE] = it.next
-    core.numbers[FREE_AUDIBLES] -= 1
+    core.numbers[Number.FREE_AUDIBLE] = it.next
+    core.numbers[Number.FREE_AUDIBLES] -= 1
     it.sender = sender
     it.start = start
     it.end = finish
@@ -177,7 +168,7 @@ def _hear(core, i, sender, start, finish, now):
     core.audible[i] += 1
 
 
-@inlined
+@compiled
 def _unlink(core, i, before, index):
     """Take an entry out of node ``i``'s list; returns the one behind it."""
     behind = core.audibles[index].next
@@ -185,14 +176,14 @@ def _unlink(core, i, before, index):
         core.on_air[i] = behind
     else:
         core.audibles[before].next = behind
-    core.audibles[index].next = core.numbers[FREE_AUDIBLE]
-    core.numbers[FREE_AUDIBLE] = index
-    core.numbers[FREE_AUDIBLES] += 1
+    core.audibles[index].next = core.numbers[Number.FREE_AUDIBLE]
+    core.numbers[Number.FREE_AUDIBLE] = index
+    core.numbers[Number.FREE_AUDIBLES] += 1
     core.audible[i] -= 1
     return behind
 
 
-@inlined
+@compiled
 def _forget(core, i, horizon):
     before, index = NONE, core.on_air[i]
     while index != NONE:
@@ -202,7 +193,7 @@ def _forget(core, i, horizon):
             before, index = index, core.audibles[index].next
 
 
-@inlined
+@compiled
 def _forget_sender(core, i, sender, now):
     """At node ``i``, what ``sender`` has not begun is not heard, and what it has begun ends now."""
     before, index = NONE, core.on_air[i]
@@ -216,7 +207,7 @@ def _forget_sender(core, i, sender, now):
         before, index = index, it.next
 
 
-@inlined
+@compiled
 def is_busy(core, i, now):
     """Whether node ``i`` hears anything now."""
     index = core.on_air[i]
@@ -228,7 +219,7 @@ def is_busy(core, i, now):
     return False
 
 
-@inlined
+@compiled
 def disturbance(core, i, sender, start, finish):
     """Why node ``i`` cannot make out a frame on the air from start to finish, or NO_REASON."""
     reason = NO_REASON
@@ -239,27 +230,27 @@ def disturbance(core, i, sender, start, finish):
         if other.start >= finish or other.end <= start:
             continue
         if other.sender == i:
-            return HALF_DUPLEX
+            return Reason.HALF_DUPLEX
         if other.sender != sender or other.start != start:
-            reason = COLLISION
+            reason = Reason.COLLISION
     return reason
 
 
-@inlined
+@compiled
 def why_lost(core, arc, frame, finish):
     """Why a frame is lost on an arc, or NO_REASON."""
     i = core.receivers[arc]
     if core.down[i]:
-        return DOWN
+        return Reason.DOWN
     it = core.frames[frame]
     if core.loses and core.ratios[arc] < 1.0 and uniform(core.arc_keys[arc], it.start) >= core.ratios[arc]:
-        return LINK
+        return Reason.LINK
     if core.collisions:
         return disturbance(core, i, it.sender, it.start, finish)
     return NO_REASON
 
 
-@inlined
+@compiled
 def arc_between(core, sender, receiver):
     """The arc from one node to another, by their indices, or NONE."""
     low, high = core.first[sender], core.first[sender + 1]
@@ -276,13 +267,13 @@ def arc_between(core, sender, receiver):
 # CSMA/CA and acknowledgements
 
 
-@outlined
+@compiled
 def contend(core, frame, now):
     """A frame is ready: it joins its node's queue, and at its head begins to contend for the channel."""
     it = core.frames[frame]
     i = it.sender
     if it.outage != core.nodes[i].outages:
-        give_up(core, frame, now, DOWN)
+        give_up(core, frame, now, Reason.DOWN)
         return
     it.behind = NONE
     if core.queue_head[i] == NONE:
@@ -294,7 +285,7 @@ def contend(core, frame, now):
         core.queue_tail[i] = frame
 
 
-@outlined
+@compiled
 def _back_off(core, frame, now):
     it = core.frames[frame]
     i = it.sender
@@ -304,7 +295,7 @@ def _back_off(core, frame, now):
     push(core, frame, max(now, core.nodes[i].free_at) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK)
 
 
-@outlined
+@compiled
 def check_channel(core, frame, now):
     """Send the frame whose back-off is over, have it wait again, or give it up.
 
@@ -313,7 +304,7 @@ def check_channel(core, frame, now):
     it = core.frames[frame]
     i = it.sender
     if it.outage != core.nodes[i].outages:
-        give_up(core, frame, now, DOWN)
+        give_up(core, frame, now, Reason.DOWN)
     elif not is_busy(core, i, now):
         begin(core, frame, now + TURNAROUND_US, now)
     elif it.backoffs < MAX_BACKOFFS:
@@ -321,20 +312,20 @@ def check_channel(core, frame, now):
         _back_off(core, frame, now)
     else:
         next_in_queue(core, i, now)
-        add_loss(core, now, it.sender, GIVEN_UP, core.given_up, NONE, it.message, CHANNEL_BUSY)
+        add_loss(core, now, it.sender, Event.GIVEN_UP, core.given_up, NONE, it.message, Reason.CHANNEL_BUSY)
         return True
     return False
 
 
-@inlined
+@compiled
 def give_up(core, frame, now, reason):
     """A frame is not sent, or not to its end."""
     it = core.frames[frame]
-    add_loss(core, now, it.sender, GIVEN_UP, core.given_up, NONE, it.message, reason)
+    add_loss(core, now, it.sender, Event.GIVEN_UP, core.given_up, NONE, it.message, reason)
     end(core, frame)
 
 
-@inlined
+@compiled
 def next_in_queue(core, i, now):
     """The first frame leaves a node's queue, and the next one begins to contend."""
     head = core.queue_head[i]
@@ -345,7 +336,7 @@ def next_in_queue(core, i, now):
         _back_off(core, head, now)
 
 
-@outlined
+@compiled
 def acknowledge(core, frame, arrived, now):
     """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged; return which of these."""
     it = core.frames[frame]
@@ -376,7 +367,7 @@ def acknowledge(core, frame, arrived, now):
     return UNDECIDED
 
 
-@inlined
+@compiled
 def _acknowledgement_lost(core, sender, receiver, start):
     arc = arc_between(core, receiver, sender)
     if arc == NONE:
@@ -390,7 +381,7 @@ def _acknowledgement_lost(core, sender, receiver, start):
 # Outages
 
 
-@outlined
+@compiled
 def fall_silent(core, i, now):
     """Node ``i`` has failed: its queue is given up, and nothing of its transmissions disturbs anybody."""
     if core.csma:
@@ -399,7 +390,7 @@ def fall_silent(core, i, now):
         waiting = NONE if head == NONE else core.frames[head].behind
         while waiting != NONE:
             behind = core.frames[waiting].behind
-            give_up(core, waiting, now, DOWN)
+            give_up(core, waiting, now, Reason.DOWN)
             waiting = behind
         core.queue_head[i] = NONE
     if core.collisions or core.csma:

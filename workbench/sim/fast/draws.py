@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from workbench.sim.fast.reference import inlined
+from workbench.sim.fast.compiled import compiled
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -10,7 +10,7 @@ _FACTOR_2 = np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 1.0 / (1 << 53)
 
 
-@inlined
+@compiled
 def mix64(z):
     """SplitMix64's output function of a uint64."""
     z = (z ^ (z >> np.uint64(30))) * _FACTOR_1
@@ -18,38 +18,38 @@ def mix64(z):
     return z ^ (z >> np.uint64(31))
 
 
-@inlined
+@compiled
 def bits(key, counter):
     """Draw number ``counter`` of ``key``: 64 random bits."""
     return mix64(key + np.uint64(counter + 1) * _GOLDEN)
 
 
-@inlined
+@compiled
 def uniform(key, counter):
     """Draw number ``counter`` of ``key``: a float in [0, 1)."""
     return np.float64(bits(key, counter) >> np.uint64(11)) * _TO_UNIT
 
 
-@inlined
+@compiled
 def below(key, counter, bound):
     """Draw number ``counter`` of ``key``: an integer in [0, bound), bound at most 2**32."""
     return np.int64(((bits(key, counter) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
-@inlined
+@compiled
 def key_of(prefix, word):
     """`draws.make_key(..., word)`, ``prefix`` being the key of what comes before it."""
     return mix64(prefix ^ mix64(np.uint64(word) + _GOLDEN))
 
 
-@inlined
+@compiled
 def stream_uniform(core, i):
     """The next float in [0, 1) of node ``i``'s own stream."""
     core.drawn[i] += 1
     return uniform(core.protocol_keys[i], core.drawn[i] - 1)
 
 
-@inlined
+@compiled
 def stream_below(core, i, bound):
     """The next integer in [0, bound) of node ``i``'s own stream."""
     core.drawn[i] += 1

@@ -16,41 +16,24 @@ from workbench.sim.air import ACKNOWLEDGEMENT_B, TURNAROUND_US
 from workbench.sim.fast import kept
 from workbench.sim.fast import loop as loop_module
 from workbench.sim.fast.air import FORGET_AT
-from workbench.sim.fast.defaults import of
-from workbench.sim.fast.fields import grow_free_list, grown
 from workbench.sim.fast.layout import (
     AUDIBLE,
-    AUDIBLES_FULL,
-    DONE,
     FRAME,
-    FRAMES_FULL,
-    FREE_AUDIBLE,
-    FREE_AUDIBLES,
-    FREE_FRAME,
-    FREE_FRAMES,
-    FREE_MESSAGE,
-    FREE_MESSAGES,
     MESSAGE,
-    MESSAGES_FULL,
     NODE,
     NONE,
-    NOW,
-    NUMBERS,
     ROW,
-    ROWS,
-    ROWS_FULL,
-    STATE_FULL,
-    STUCK,
-    STUCK_NODE,
     Core,
     Needs,
+    Number,
+    Status,
     free_list,
     longer,
 )
-from workbench.sim.fast.names import names_of
 from workbench.sim.fast.network import Network
 from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
+from workbench.sim.fast.twin import grow_free_list, grown, names_of, of, state_of
 from workbench.sim.radio import Radio
 
 # Events between two looks at what Python wants: an interrupt, a bar that shows progress.
@@ -85,13 +68,13 @@ def play(
     duration_us = round(duration_s * 1_000_000)
     names = names_of(twin)
     preparation = Preparation(
-        network.addresses, network.positions_m, radio, lambda a: twin.size_B(protocol, a), names.reasons
+        network.addresses, network.positions_m, radio, partial(of(twin, "size_B"), protocol), names.reasons
     )
     work = preparation.work(items, duration_us, seed)
     setup = Setup(protocol, network, work, radio)
     needs = _needs(twin, setup)
     core = _core(twin, setup, items, duration_us, seed, record == "trace", needs)
-    state = twin.make_state(setup, len(core.messages))
+    state = state_of(twin, setup, len(core.messages))
     outcome = Outcome(record == "metrics", names, work.texts, of(twin, "COUNTS_HOLDERS"))
     state = _play(twin, core, state, needs, outcome, progress)
     outcome.name_details(lambda number: of(twin, "text")(setup, state, number))
@@ -110,36 +93,36 @@ def _play(
     loop = loop_of(twin)
     if not loop.overloads:
         _load(twin.__name__, loop, core, state, needs)
-    while (status := loop(core, state, *needs, _EVENTS)) != DONE:
-        if status == ROWS_FULL:
-            if core.numbers[ROWS]:
-                outcome.take_rows(core.rows[: core.numbers[ROWS]])
-                core.numbers[ROWS] = 0
+    while (status := loop(core, state, *needs, _EVENTS)) != Status.DONE:
+        if status == Status.ROWS_FULL:
+            if core.numbers[Number.ROWS]:
+                outcome.take_rows(core.rows[: core.numbers[Number.ROWS]])
+                core.numbers[Number.ROWS] = 0
             else:
                 core = core._replace(rows=np.zeros(2 * len(core.rows), ROW))
-        elif status == FRAMES_FULL:
-            frames = _doubled(core, core.frames, FREE_FRAME)
+        elif status == Status.FRAMES_FULL:
+            frames = _doubled(core, core.frames, Number.FREE_FRAME)
             far = {name: longer(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")}
             core = core._replace(frames=frames, **far)
-        elif status == MESSAGES_FULL:
-            core = core._replace(messages=_doubled(core, core.messages, FREE_MESSAGE))
-            state = _with_more_messages(twin, state, len(core.messages))
-        elif status == AUDIBLES_FULL:
-            core = core._replace(audibles=_doubled(core, core.audibles, FREE_AUDIBLE))
-        elif status == STATE_FULL:
+        elif status == Status.MESSAGES_FULL:
+            core = core._replace(messages=_doubled(core, core.messages, Number.FREE_MESSAGE))
+            state = grown(of(twin, "FIELDS"), state, "messages", len(core.messages))
+        elif status == Status.AUDIBLES_FULL:
+            core = core._replace(audibles=_doubled(core, core.audibles, Number.FREE_AUDIBLE))
+        elif status == Status.STATE_FULL:
             state = of(twin, "with_more_room")(state)
-        elif status == STUCK_NODE:
-            node, now = int(core.numbers[STUCK]), int(core.numbers[NOW])
+        elif status == Status.STUCK_NODE:
+            node, now = int(core.numbers[Number.STUCK]), int(core.numbers[Number.NOW])
             # Not the user's mistake: it must not end as a run on the other engine.
             raise RuntimeError(
                 f"node {core.addresses[node]} was woken at {now} µs and asks to be woken at {core.next_wake[node]} µs; "
                 f"the twin's wake() has to move next_wake on, or clear it"
             )
         if progress is not None:
-            now = int(core.numbers[NOW])
+            now = int(core.numbers[Number.NOW])
             if progress(min(1.0, now / core.duration_us)) is True and now < core.duration_us:
                 core, outcome.ended_us = _ended(core, now + 1), now + 1
-    outcome.take_rows(core.rows[: core.numbers[ROWS]])
+    outcome.take_rows(core.rows[: core.numbers[Number.ROWS]])
     if outcome.metrics_only:
         outcome.take_numbers(core)
     if progress is not None:
@@ -156,29 +139,11 @@ def _ended(core: Core, end_us: int) -> Core:
 def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
     """Load the machine code from disk, or compile it, which is announced: it takes a minute or so."""
     # Another process that compiles this twin is waited for, and what it leaves on disk is taken.
-    with (
-        Notice() as notice,
-        kept.loading(),
-        kept.alone(twin, partial(notice.show, _WAITING)),
-        _announce_compiling(loop, partial(notice.show, _COMPILING)),
-    ):
+    with Notice() as notice, kept.loading(), kept.alone(twin, partial(notice.show, _WAITING)):
+        if not kept.files(loop.stats.cache_path, loop.__qualname__):
+            notice.show(_COMPILING)
         loop(core, state, *needs, 0)
     kept.note(twin, loop.stats.cache_path, loop.__qualname__)
-
-
-def _announce_compiling(loop: Any, announce: Callable[[], None]) -> Any:
-    """Return a context in which ``announce`` is called when the loop is compiled, and not when it comes from disk."""
-    from numba.core import event
-
-    class OnCompiling(event.Listener):
-        def on_start(self, event: Any) -> None:
-            if event.data["dispatcher"] is loop:
-                announce()
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    return event.install_listener("numba:compile", OnCompiling())
 
 
 def _doubled(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
@@ -186,16 +151,10 @@ def _doubled(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
     return grow_free_list(rows, core.numbers, free, 2 * len(rows))
 
 
-def _with_more_messages(twin: Any, state: Any, messages: int) -> Any:
-    if hasattr(twin, "with_more_messages"):
-        return twin.with_more_messages(state, messages)
-    return grown(twin.FIELDS, state, "messages", messages)
-
-
 def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
     """What the end of a frame (all its receptions) or a wake-up takes at most, and what an action does."""
     degree = max(1, int(np.diff(setup.network.first).max()))
-    broadcast, unicast, act = twin.needs(setup)
+    broadcast, unicast, act = of(twin, "needs")(setup)
     wake = 1 if of(twin, "WAKES") else 0
     # A wake-up is such another call.
     most = (max(degree * heard, one, called * wake) for heard, one, called in zip(broadcast, unicast, act, strict=True))
@@ -218,7 +177,7 @@ def _core(
 ) -> Core:
     _, network, work, radio = setup
     names, kept = names_of(twin), trace.kept_events(setup.protocol)
-    airtime_us = radio.airtime_us(twin.longest_frame_B(setup))
+    airtime_us = radio.airtime_us(of(twin, "longest_frame_B")(setup))
     return Core(
         addresses=network.addresses,
         first=network.first,
@@ -294,8 +253,8 @@ def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, N
     frames = _room(64, needs[0].frames, needs[1].frames)
     messages = _room(8, needs[0].messages, needs[1].messages)
     audibles = _room(256, *audible_needs) if _shares_air(radio) else 1
-    numbers = np.zeros(NUMBERS, np.int64)
-    numbers[[FREE_FRAMES, FREE_MESSAGES, FREE_AUDIBLES]] = frames, messages, audibles
+    numbers = np.zeros(len(Number), np.int64)
+    numbers[[Number.FREE_FRAMES, Number.FREE_MESSAGES, Number.FREE_AUDIBLES]] = frames, messages, audibles
     return {
         "audible_needs": audible_needs,
         "tails": np.full(ring, NONE, np.int32),

@@ -59,17 +59,22 @@ def is_kept(twin: str) -> bool:
         return False
 
 
+def files(folder: str | None, name: str) -> list[Path]:
+    """Return numba's files of the machine code of this name."""
+    return sorted(Path(folder).glob(f"*.{name}-*.nbi")) if folder else []
+
+
 def note(twin: str, folder: str | None, name: str) -> None:
     """Note that this process has a twin's machine code, which numba keeps in a folder under a name (if it can)."""
     _loaded.add(twin)
-    found = sorted(Path(folder).glob(f"*.{name}-*.nbi")) if folder else []
-    if not found:
+    machine_code = files(folder, name)
+    if not machine_code:
         return
     packages = __name__.partition(".")[0], twin.partition(".")[0]
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in packages]
-    files = {file for module in modules if (file := getattr(module, "__file__", None))}
+    sources = {file for module in modules if (file := getattr(module, "__file__", None))}
     with suppress(OSError):  # on a disk that is full or cannot be written, nothing is kept
-        states = {file: _state(file) for file in sorted({*files, *_numba(), str(found[0])})}
+        states = {file: _state(file) for file in sorted({*sources, *_numba(), str(machine_code[0])})}
         path = _path(twin, "json")
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(f".{os.getpid()}")

@@ -6,9 +6,28 @@ An array that a run has no use for (queues without csma, say) has no rows.
 """
 
 from collections import namedtuple
-from typing import NamedTuple
+from enum import EnumMeta, IntEnum, auto
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class CodesMeta(EnumMeta):
+    """The type by which numba knows a class of codes (`compiled.py`)."""
+
+
+class Codes(IntEnum, metaclass=CodesMeta):
+    """Integers with names, from 0 on. A member's text is its name in lower case; in a loop, members are integers."""
+
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
+        return count
+
+    @classmethod
+    def texts(cls) -> tuple[str, ...]:
+        """Return the texts of all members, in the order of their codes."""
+        return tuple(member.name.lower() for member in cls)
+
 
 BROADCAST = -1  # a frame to everybody
 UNREACHABLE = -2  # a unicast frame to an address that the topology does not have
@@ -120,90 +139,76 @@ CONTENT = np.dtype(
 )
 SAMPLE = np.dtype([("first", np.int32), ("last", np.int32), ("detail", np.int32)], align=True)
 
-# Places in ``numbers``: what of a run changes and is one number.
-(
-    NOW,  # time of the event being played
-    COUNTER,  # orders what the heap has at the same microsecond
-    NEXT_ACTION,
-    NEXT_START,  # the next node to be started
-    NEAR,  # events in the ring
-    FAR,  # events in the heap
-    FREE_FRAME,
-    FREE_FRAMES,
-    FREE_MESSAGE,
-    FREE_MESSAGES,
-    FREE_AUDIBLE,
-    FREE_AUDIBLES,
-    ROWS,
-    HELD,  # pairs of a node and a publication that it came to hold
-    STUCK,  # the node that asked to be woken in the past
-    DOWN_NODES,
-    MORE,  # frames and messages, and a third of the rows, that an event may take beyond what the twin needs
-) = range(17)
-NUMBERS = 17
 
-# Why the main loop returned to Python.
-DONE, PAUSED, ROWS_FULL, FRAMES_FULL, MESSAGES_FULL, AUDIBLES_FULL, STATE_FULL, STUCK_NODE = range(8)
+class Number(Codes):
+    """Places in ``numbers``: what of a run changes and is one number."""
 
-# What happened, as codes of the trace's column "event"; trace.EVENT_NAMES has those of the protocols.
-EVENTS = (
-    "sent",
-    "received",
-    "lost",
-    "given_up",
-    "subscribed",
-    "unsubscribed",
-    "published",
-    "failed",
-    "recovered",
-    "originated",
-    "held",
-    "forwarded",
-    "delivered",
-    "dropped",
-)
-(
-    SENT,
-    RECEIVED,
-    LOST,
-    GIVEN_UP,
-    SUBSCRIBED,
-    UNSUBSCRIBED,
-    PUBLISHED,
-    FAILED,
-    RECOVERED,
-    ORIGINATED,
-    HELD_EVENT,
-    FORWARDED,
-    DELIVERED,
-    DROPPED,
-) = range(len(EVENTS))
-FIRST_EVENT = len(EVENTS)  # of a protocol's own, which the module of its twin names
+    NOW = auto()  # time of the event being played
+    COUNTER = auto()  # orders what the heap has at the same microsecond
+    NEXT_ACTION = auto()
+    NEXT_START = auto()  # the next node to be started
+    NEAR = auto()  # events in the ring
+    FAR = auto()  # events in the heap
+    FREE_FRAME = auto()
+    FREE_FRAMES = auto()
+    FREE_MESSAGE = auto()
+    FREE_MESSAGES = auto()
+    FREE_AUDIBLE = auto()
+    FREE_AUDIBLES = auto()
+    ROWS = auto()
+    HELD = auto()  # pairs of a node and a publication that it came to hold
+    STUCK = auto()  # the node that asked to be woken in the past
+    DOWN_NODES = auto()
+    MORE = auto()  # frames and messages, and a third of the rows, that an event may take beyond what the twin needs
 
-# The first texts of the column "detail": reasons, which are counted; a run's own texts come behind them.
-REASONS = (
-    "",
-    "link",
-    "collision",
-    "half_duplex",
-    "down",
-    "channel_busy",
-    "duplicate",
-    "ttl",
-    "malformed",
-)
-(
-    NO_REASON,
-    LINK,
-    COLLISION,
-    HALF_DUPLEX,
-    DOWN,
-    CHANNEL_BUSY,
-    DUPLICATE,
-    TTL,
-    MALFORMED,
-) = range(len(REASONS))
-FIRST_REASON = len(REASONS)  # of a protocol's own, which the module of its twin names
+
+class Status(Codes):
+    """Why the main loop returned to Python."""
+
+    DONE = auto()
+    PAUSED = auto()
+    ROWS_FULL = auto()
+    FRAMES_FULL = auto()
+    MESSAGES_FULL = auto()
+    AUDIBLES_FULL = auto()
+    STATE_FULL = auto()
+    STUCK_NODE = auto()
+
+
+class Event(Codes):
+    """What happened in a run of any protocol: codes of the trace's column "event"."""
+
+    SENT = auto()
+    RECEIVED = auto()
+    LOST = auto()
+    GIVEN_UP = auto()
+    SUBSCRIBED = auto()
+    UNSUBSCRIBED = auto()
+    PUBLISHED = auto()
+    FAILED = auto()
+    RECOVERED = auto()
+    ORIGINATED = auto()
+    HELD = auto()
+    FORWARDED = auto()
+    DELIVERED = auto()
+    DROPPED = auto()
+
+
+NO_REASON = 0
+
+
+class Reason(Codes):
+    """The first texts of the column "detail", behind "": reasons, which are counted. A run's own texts come behind."""
+
+    LINK = 1
+    COLLISION = 2
+    HALF_DUPLEX = 3
+    DOWN = 4
+    CHANNEL_BUSY = 5
+    DUPLICATE = 6
+    TTL = 7
+    MALFORMED = 8
+
 
 # Columns of ``traffic``, one row per message name.
 FRAMES_SENT, BYTES_SENT, FRAMES_HEARD, BYTES_HEARD = range(4)

@@ -1,6 +1,6 @@
 """The main loop: it plays actions, frames and wake-ups in order, and calls a protocol's functions for what they mean.
 
-`make_loop` makes it for one protocol. The functions it is given are numba's (``reference.inlined``), so all of it
+`make_loop` makes it for one protocol. The functions it is given are numba's (``compiled.compiled``), so all of it
 becomes one piece of machine code, kept on disk under the digest of all its sources (`name_of`): numba itself would look
 at the file of the loop alone, and go on with what has changed since.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench.sim import workload
-from workbench.sim.fast import defaults
+from workbench.sim.fast import twin as interface
 from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
 from workbench.sim.fast.air import (
     ACKNOWLEDGED,
@@ -34,47 +34,21 @@ from workbench.sim.fast.air import (
     take_frame,
     why_lost,
 )
+from workbench.sim.fast.compiled import COMPILED_MODULES, by_reference, compiled, compiled_loop, hot
 from workbench.sim.fast.layout import (
-    AUDIBLES_FULL,
     BROADCAST,
     CHANNEL_CHECK,
-    DONE,
-    DOWN,
-    DOWN_NODES,
-    FAILED,
-    FAR,
     FRAME_END,
     FRAME_READY,
-    FRAMES_FULL,
-    FREE_AUDIBLES,
-    FREE_FRAMES,
-    FREE_MESSAGES,
-    LINK,
-    LOST,
-    MESSAGES_FULL,
-    MORE,
-    NEAR,
-    NEXT_ACTION,
-    NEXT_START,
     NO_REASON,
     NONE,
-    NOW,
-    PAUSED,
-    PUBLISHED,
-    RECEIVED,
-    RECOVERED,
-    ROWS,
-    ROWS_FULL,
-    SENT,
-    STATE_FULL,
-    STUCK,
-    STUCK_NODE,
-    SUBSCRIBED,
-    UNSUBSCRIBED,
     WAKE,
+    Event,
+    Number,
+    Reason,
+    Status,
 )
 from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
-from workbench.sim.fast.reference import COMPILED_MODULES, by_reference, inlined, kept_on_disk, pasted
 
 _NUMBERS = (int, float, np.number)
 ENOUGH = NONE  # no array is too small
@@ -99,7 +73,7 @@ def _numbers(module: ModuleType) -> list[tuple[str, str]]:
 def _parts(twin: ModuleType) -> dict[str, ModuleType]:
     """The modules that a twin's loop may have functions of, and those that say how its arrays are laid out."""
     found: dict[str, ModuleType] = {}
-    waiting = [sys.modules[__name__], defaults, twin]
+    waiting = [sys.modules[__name__], interface, twin]
     while waiting:
         module = waiting.pop()
         if module.__name__ in found:
@@ -135,7 +109,7 @@ def _package(module: str) -> str:
     return module.partition(".")[0]
 
 
-@inlined
+@compiled
 def plan_wake(core, i, now):
     """Note when node ``i`` wants to be woken; what lies in the past is due now."""
     wake = core.next_wake[i]
@@ -153,108 +127,108 @@ def plan_wake(core, i, now):
             push(core, entry, max(wake, now), WAKE)
 
 
-@inlined
+@compiled
 def _fail(core, i, now):
     core.down[i] += 1
     if core.down[i] == 1:
-        add_action(core, now, i, FAILED, 0, 0, NO_REASON)
+        add_action(core, now, i, Event.FAILED, 0, 0, NO_REASON)
         core.nodes[i].outages += 1
-        core.numbers[DOWN_NODES] += 1
+        core.numbers[Number.DOWN_NODES] += 1
         fall_silent(core, i, now)
 
 
-@inlined
+@compiled
 def _recover(core, i, now):
     core.down[i] -= 1
     if core.down[i] == 0:
-        core.numbers[DOWN_NODES] -= 1
+        core.numbers[Number.DOWN_NODES] -= 1
         core.nodes[i].free_at = now
-        add_action(core, now, i, RECOVERED, 0, 0, NO_REASON)
+        add_action(core, now, i, Event.RECOVERED, 0, 0, NO_REASON)
 
 
-@inlined
+@compiled
 def _subscribe(core, i, now, what):
     it = core.subscriptions[what]
     it.is_open = 1
     it.number = core.subscribed[i]
     core.subscribed[i] += 1
     it.expires_us = NONE if it.expires_after_us < 0 else now + it.expires_after_us
-    add_action(core, now, i, SUBSCRIBED, it.number, it.expires_us, it.detail)
+    add_action(core, now, i, Event.SUBSCRIBED, it.number, it.expires_us, it.detail)
 
 
-@inlined
+@compiled
 def _take_reading_number(core, i, now, content):
     number = core.readings[i]
     core.readings[i] += 1
-    add_action(core, now, i, PUBLISHED, number, 0, core.contents[content].detail)
+    add_action(core, now, i, Event.PUBLISHED, number, 0, core.contents[content].detail)
     return number
 
 
-@inlined
+@compiled
 def _tell_sent(core, frame, now):
     it = core.frames[frame]
     peer = NONE if it.receiver < 0 else core.addresses[it.receiver]
-    add_frame_row(core, now, it.sender, SENT, peer, it.message, now - it.start, NO_REASON)
+    add_frame_row(core, now, it.sender, Event.SENT, peer, it.message, now - it.start, NO_REASON)
 
 
 # What is next, and is there room for it?
 
 
-@pasted
+@hot
 def _next_frame(core):
     """When the next frame or wake-up is due (NEVER if there is none), its bucket, and whether it is in the heap."""
     bucket, now, is_far = 0, NEVER, False
-    if core.numbers[NEAR]:
-        bucket = next_bucket(core, core.numbers[NOW])
+    if core.numbers[Number.NEAR]:
+        bucket = next_bucket(core, core.numbers[Number.NOW])
         now = core.frames[core.tails[bucket]].time
     # At the same microsecond what is in the heap was there first.
-    if core.numbers[FAR] and core.far_time[0] <= now:
+    if core.numbers[Number.FAR] and core.far_time[0] <= now:
         now, is_far = core.far_time[0], True
     return now, bucket, is_far
 
 
-@pasted
+@hot
 def _starts(core):
     """Whether there are nodes that have not begun."""
-    return core.numbers[NEXT_START] < len(core.addresses)
+    return core.numbers[Number.NEXT_START] < len(core.addresses)
 
 
-@pasted
+@hot
 def _acts(core, now):
     """Whether an action comes before what is due now."""
-    action = core.numbers[NEXT_ACTION]
+    action = core.numbers[Number.NEXT_ACTION]
     return action < len(core.actions) and core.actions[action].time_us <= now
 
 
-@pasted
+@hot
 def _what_is_short(core, begins, acts, receive_needs, act_needs):
     """Which array is too small for all that may come of the next event; ENOUGH if none is."""
     numbers = core.numbers
     if begins or acts:
         rows, frames, messages = act_needs
-        if not begins and core.actions[numbers[NEXT_ACTION]].kind == FAIL:
-            rows += len(core.frames) - numbers[FREE_FRAMES]
+        if not begins and core.actions[numbers[Number.NEXT_ACTION]].kind == FAIL:
+            rows += len(core.frames) - numbers[Number.FREE_FRAMES]
         audibles = core.audible_needs[0]
     else:
         rows, frames, messages = receive_needs
         audibles = core.audible_needs[1]
-    more = numbers[MORE]
+    more = numbers[Number.MORE]
     if more:
         rows, frames, messages = rows + 3 * more, frames + more, messages + more
         audibles += more * core.audible_needs[2]
-    if numbers[ROWS] + rows > len(core.rows):
-        return ROWS_FULL
-    if numbers[FREE_FRAMES] < frames:
-        return FRAMES_FULL
-    if numbers[FREE_MESSAGES] < messages:
-        return MESSAGES_FULL
-    return AUDIBLES_FULL if numbers[FREE_AUDIBLES] < audibles else ENOUGH
+    if numbers[Number.ROWS] + rows > len(core.rows):
+        return Status.ROWS_FULL
+    if numbers[Number.FREE_FRAMES] < frames:
+        return Status.FRAMES_FULL
+    if numbers[Number.FREE_MESSAGES] < messages:
+        return Status.MESSAGES_FULL
+    return Status.AUDIBLES_FULL if numbers[Number.FREE_AUDIBLES] < audibles else ENOUGH
 
 
 # A frame's end
 
 
-@pasted
+@hot
 def _arcs_of(core, frame, now):
     """The arcs (first, behind the last) that a frame goes over; a unicast frame without one is lost."""
     it = core.frames[frame]
@@ -265,21 +239,21 @@ def _arcs_of(core, frame, now):
     if arc != NONE:
         return arc, arc + 1
     if it.receiver >= 0:
-        add_loss(core, now, it.receiver, LOST, core.lost, core.addresses[i], it.message, LINK)
+        add_loss(core, now, it.receiver, Event.LOST, core.lost, core.addresses[i], it.message, Reason.LINK)
     return arc, arc
 
 
-@pasted
+@hot
 def _arrives(core, arc, frame, now):
     """Whether a frame is heard over an arc; a row says why it is not."""
     reason = why_lost(core, arc, frame, now)
     if reason:
         it = core.frames[frame]
-        add_loss(core, now, core.receivers[arc], LOST, core.lost, core.addresses[it.sender], it.message, reason)
+        add_loss(core, now, core.receivers[arc], Event.LOST, core.lost, core.addresses[it.sender], it.message, reason)
     return reason == NO_REASON
 
 
-@pasted
+@hot
 def _after_frame(core, frame, heard, now):
     """Do what the radio does when a frame has been heard over so many arcs; return the outcome of a unicast."""
     it = core.frames[frame]
@@ -300,10 +274,10 @@ def _after_frame(core, frame, heard, now):
 def _make_begin(start: Callable, wakes: bool) -> Any:
     """A function for the next node that is to begin."""
 
-    @pasted
+    @hot
     def begin(core, state):
-        i = core.numbers[NEXT_START]
-        core.numbers[NEXT_START] = i + 1
+        i = core.numbers[Number.NEXT_START]
+        core.numbers[Number.NEXT_START] = i + 1
         start(core, state, i, 0)
         if wakes:
             plan_wake(core, i, 0)
@@ -314,7 +288,7 @@ def _make_begin(start: Callable, wakes: bool) -> Any:
 def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wakes: bool) -> Any:
     """A function for the next action of the workload."""
 
-    @pasted
+    @hot
     def ask(core, state, i, now, it):
         if it.kind == SUBSCRIBE:
             _subscribe(core, i, now, it.what)
@@ -323,7 +297,7 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
             subscription = core.subscriptions[it.what]
             if subscription.is_open:
                 subscription.is_open = 0
-                add_action(core, now, i, UNSUBSCRIBED, subscription.number, 0, NO_REASON)
+                add_action(core, now, i, Event.UNSUBSCRIBED, subscription.number, 0, NO_REASON)
                 unsubscribe(core, state, i, it.what, now)
         else:
             number = _take_reading_number(core, i, now, it.what)
@@ -331,12 +305,12 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
         if wakes:
             plan_wake(core, i, now)
 
-    @pasted
+    @hot
     def act(core, state):
-        it = core.actions[core.numbers[NEXT_ACTION]]
+        it = core.actions[core.numbers[Number.NEXT_ACTION]]
         now, i = it.time_us, np.int64(it.index)
-        core.numbers[NEXT_ACTION] += 1
-        core.numbers[NOW] = now
+        core.numbers[Number.NEXT_ACTION] += 1
+        core.numbers[Number.NOW] = now
         if it.kind == FAIL:
             _fail(core, i, now)
         elif it.kind == RECOVER:
@@ -354,13 +328,13 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
     """Return a function that reports the outcome of a unicast frame to its sender, if the twin wants to know."""
     if sent is None:
 
-        @pasted
+        @hot
         def no_report(core, state, frame, ok, now):
             """The twin ignores outcomes."""
 
         return no_report
 
-    @pasted
+    @hot
     def report(core, state, frame, ok, now):
         it = core.frames[frame]
         i = np.int64(it.sender)
@@ -374,26 +348,26 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
     """A function for the end of a frame: it is heard, or lost, by all that it goes to."""
 
-    @pasted
+    @hot
     def end_frame(core, state, frame, now):
         it = core.frames[frame]
         i = it.sender
         if it.outage != core.nodes[i].outages:
-            give_up(core, frame, now, DOWN)
+            give_up(core, frame, now, Reason.DOWN)
             return
         if core.traces:
             _tell_sent(core, frame, now)
         first, last = _arcs_of(core, frame, now)
         heard = last - first
         message, is_broadcast = it.message, it.receiver == BROADCAST
-        is_perfect = not core.collisions and not core.loses and not core.numbers[DOWN_NODES]
+        is_perfect = not core.collisions and not core.loses and not core.numbers[Number.DOWN_NODES]
         for arc in range(first, last):
             if not is_perfect and not _arrives(core, arc, frame, now):
                 heard -= 1
                 continue
             r = core.receivers[arc]
             if core.traces:
-                add_frame_row(core, now, r, RECEIVED, core.addresses[i], message, 0, NO_REASON)
+                add_frame_row(core, now, r, Event.RECEIVED, core.addresses[i], message, 0, NO_REASON)
             receive(core, state, r, i, message, it.word, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
@@ -408,7 +382,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
 def _make_check(report: Callable) -> Any:
     """Return a function for the end of a back-off."""
 
-    @pasted
+    @hot
     def check(core, state, frame, now):
         if check_channel(core, frame, now):
             if core.frames[frame].receiver != BROADCAST:
@@ -421,7 +395,7 @@ def _make_check(report: Callable) -> Any:
 def _make_wake_up(wake: Callable) -> Any:
     """A function for a wake-up: the node's timers, if it is still to be woken now."""
 
-    @pasted
+    @hot
     def wake_up(core, state, entry, now):
         """False if the node asks to be woken in the past, which would never end."""
         i = np.int64(core.frames[entry].sender)
@@ -431,7 +405,7 @@ def _make_wake_up(wake: Callable) -> Any:
             if core.next_wake[i] != NONE and core.next_wake[i] <= now:
                 wake(core, state, i, now)
                 if core.next_wake[i] != NONE and core.next_wake[i] <= now:
-                    core.numbers[STUCK] = i
+                    core.numbers[Number.STUCK] = i
                     return False
             plan_wake(core, i, now)
         return True
@@ -451,12 +425,12 @@ def loop(arrays, memory, receive_needs, act_needs, events):
         now, bucket, is_far = _next_frame(core)
         begins, acts = _starts(core), _acts(core, now)
         if not begins and not acts and now == NEVER:
-            return DONE if has_room(core, state) else STATE_FULL
+            return Status.DONE if has_room(core, state) else Status.STATE_FULL
         short = _what_is_short(core, begins, acts, receive_needs, act_needs)
         if short != ENOUGH:
             return short
         if not has_room(core, state):
-            return STATE_FULL
+            return Status.STATE_FULL
         if begins:
             begin(core, state)
             continue
@@ -464,7 +438,7 @@ def loop(arrays, memory, receive_needs, act_needs, events):
             act(core, state)
             continue
         frame = np.uint32(pop_far(core) if is_far else pop_near(core, bucket))
-        core.numbers[NOW] = now
+        core.numbers[Number.NOW] = now
         kind = core.frames[frame].kind
         if kind == FRAME_END:
             end_frame(core, state, frame, now)
@@ -473,8 +447,8 @@ def loop(arrays, memory, receive_needs, act_needs, events):
         elif kind == FRAME_READY:
             contend(core, frame, now)
         elif not wake_up(core, state, frame, now):
-            return STUCK_NODE
-    return PAUSED
+            return Status.STUCK_NODE
+    return Status.PAUSED
 
 
 def make_loop(
@@ -507,4 +481,4 @@ def make_loop(
     # numba's index of what is on disk is a file for each name. One file for all twins could not be read where a twin's
     # own package is not at hand, nor after a twin's state has moved to another module.
     made.__qualname__ = name
-    return kept_on_disk(made)
+    return compiled_loop(made)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.columns import count_distinct, unique_inverse
-from workbench.sim.fast.layout import HELD, HELD_EVENT, ROW, Core
-from workbench.sim.fast.names import Names
+from workbench.sim.fast.layout import ROW, Core, Event, Number
+from workbench.sim.fast.twin import Names
 from workbench.sim.trace import SCHEMA, tally
 
 # Room for so many times as many rows, until there are many; then for twice as many.
@@ -89,7 +89,7 @@ class Outcome:
         for (what, name), count in zip(kinds, np.bincount(kind).tolist(), strict=False):
             if what in _COUNTED:
                 counts[what, name, ""] += count
-        counts["held", "", ""] += int(core.numbers[HELD]) if self._counts_holders else self._holders()
+        counts["held", "", ""] += int(core.numbers[Number.HELD]) if self._counts_holders else self._holders()
         for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
             counts["sent", name, ""] += sent
             counts["received", name, ""] += heard
@@ -106,7 +106,7 @@ class Outcome:
 
     def _holders(self) -> int:
         """Pairs of a node and a message that it came to hold: of a protocol that keeps all of these rows."""
-        held = np.flatnonzero(self._column("event") == HELD_EVENT)
+        held = np.flatnonzero(self._column("event") == Event.HELD)
         return count_distinct(*(self._column(name)[held] for name in ("node", "origin", "sequence")))
 
     def table(self) -> pa.Table:

@@ -50,7 +50,7 @@ class Setup(NamedTuple):
     radio: Radio
 
 
-class Codes:
+class Numbering:
     """Texts and blobs as numbers, in order of first use."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
@@ -76,8 +76,8 @@ class Preparation:
         self._extent_m: tuple[float, float] | None = None
         self._radio = radio
         self._size_B = size_B
-        self._texts = Codes(reasons)
-        self._blobs = Codes()
+        self._texts = Numbering(reasons)
+        self._blobs = Numbering()
         self._attributes: list[tuple[int, int, int]] = []
         self._samples: list[tuple[int, int, int]] = []
         self._contents: list[tuple[int, int, int, int, int]] = []

@@ -11,77 +11,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.protocols.coded_diffusion import wire
+from workbench.protocols.coded_diffusion import rules, wire
+from workbench.protocols.coded_diffusion.fast import state
 from workbench.protocols.coded_diffusion.fast.algebra import clear, combine, draw_coefficients, fill, insert
-from workbench.protocols.coded_diffusion.fast.names import (
-    DECODED,
-    DECODED_ALREADY,
-    EVENTS,
-    EXPIRED,
-    FULL,
-    GENERATION_BEGUN,
-    INNOVATIVE,
-    NOT_AT_HAND,
-    NOT_INNOVATIVE,
-    REASONS,
-)
-from workbench.protocols.coded_diffusion.fast.state import (
-    CODED_MESSAGE,
-    EVENT_MESSAGE,
-    FIELDS,
-    FREE_GENERATION,
-    FREE_GENERATIONS,
-    MESSAGES,
-    NO_GENERATION,
-    PUBLISHED,
-    REQUEST_MESSAGE,
-    longest_frame_B,
-    make_state,
-    needs,
-    size_B,
-    text,
-    with_more_room,
-)
+from workbench.protocols.coded_diffusion.fast.state import NO_GENERATION, Event, Message, Number, Reason
 from workbench.protocols.coded_diffusion.rules import is_full, is_quiet
-from workbench.sim.fast.air import let_go, make_message, send, take_message
-from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.layout import BROADCAST, DROPPED, DUPLICATE, FORWARDED, NO_REASON, NONE
-from workbench.sim.fast.matching import hold
-from workbench.sim.fast.record import add_row, drop, tell, tell_originated
-from workbench.sim.fast.reference import hot, inlined, outlined
-from workbench.sim.fast.rows import append, give_back, remove, take_free
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled, hot
 
-__all__ = [
-    "EVENTS",
-    "FIELDS",
-    "MESSAGES",
-    "REASONS",
-    "longest_frame_B",
-    "make_state",
-    "needs",
-    "size_B",
-    "text",
-    "with_more_room",
-]
+twin.compiled_rules(rules)
 
+PARTS = (state,)
 WAKES = True
 
 _MOST_HOPS = wire.U16 - 1
 
 
-@inlined
+@compiled
 def has_room(core, state):
     """Whether each node that hears a frame may begin a generation."""
-    return state.numbers[FREE_GENERATIONS] >= state.most_new
+    return state.numbers[Number.FREE_GENERATIONS] >= state.most_new
 
 
 # What is known
 
-for _rule in (is_full, is_quiet):
-    inlined(_rule)
 
-
-@inlined
+@compiled
 def _know(state, i, event, now):
     """Node ``i`` has heard of an event now, or sent it."""
     pair, node = state.pairs[event, i], state.nodes[i]
@@ -111,13 +66,13 @@ def _is_over(core, state, i, origin, event, now):
     return True
 
 
-@inlined
+@compiled
 def _is_full(state, i, matrices):
     node = state.nodes[i]
     return is_full(node.known, state.max_known, node.generations.count + matrices, state.max_events)
 
 
-@inlined
+@compiled
 def _can_know_another(core, state, i, matrices, now):
     """Whether another event can be known, with so many matrices; what has long been quiet makes room for it."""
     if matrices:
@@ -127,7 +82,7 @@ def _can_know_another(core, state, i, matrices, now):
     return not _is_full(state, i, matrices)
 
 
-@outlined
+@compiled
 def _make_room(core, state, i):
     """Where another matrix has no room, forget the oldest event that is kept for neighbors alone."""
     node = state.nodes[i]
@@ -142,7 +97,7 @@ def _make_room(core, state, i):
         generation = it.next
 
 
-@outlined
+@compiled
 def _forget_the_quiet(core, state, i, now):
     node = state.nodes[i]
     generation = node.generations.first
@@ -174,22 +129,24 @@ def _forget_the_quiet(core, state, i, now):
     node.all_known_until_us = oldest_us + state.forget_after_us
 
 
-@inlined
+@compiled
 def _tell_expired(core, state, i, event, now):
     if core.traces:
         it = state.events[event]
-        add_row(core, now, i, DROPPED, NONE, CODED_MESSAGE, it.origin, it.sequence, 0, 0, EXPIRED)
+        twin.add_row(
+            core, now, i, twin.Event.DROPPED, NONE, Message.CODED, it.origin, it.sequence, 0, 0, Reason.EXPIRED
+        )
     else:
-        core.dropped[EXPIRED] += 1
+        core.dropped[Reason.EXPIRED] += 1
 
 
 # Generations
 
 
-@inlined
+@compiled
 def _begin(state, i, event):
     """A generation without packets, the youngest of node ``i``."""
-    generation = take_free(state.generations, state.numbers, FREE_GENERATION)
+    generation = twin.take_free(state.generations, state.numbers, Number.FREE_GENERATION)
     it = state.generations[generation]
     it.event = event
     it.hops = wire.U16
@@ -201,24 +158,24 @@ def _begin(state, i, event):
     it.requests = 0
     it.peer = NONE
     it.owed = 0
-    append(state.nodes[i].generations, state.generations, generation)
+    twin.append(state.nodes[i].generations, state.generations, generation)
     state.pairs[event, i].generation = generation
     clear(state, generation)
     return generation
 
 
-@inlined
+@compiled
 def _forget(core, state, i, event):
     """Give up what node ``i`` has of an event; nothing to do if it has nothing."""
     generation = state.pairs[event, i].generation
     if generation != NO_GENERATION:
         state.pairs[event, i].generation = NO_GENERATION
-        remove(state.nodes[i].generations, state.generations, generation)
-        give_back(state.generations, state.numbers, FREE_GENERATION, generation)
+        twin.remove(state.nodes[i].generations, state.generations, generation)
+        twin.give_back(state.generations, state.numbers, Number.FREE_GENERATION, generation)
         _plan_wake(core, state, i)
 
 
-@inlined
+@compiled
 def _plan_wake(core, state, i):
     earliest_us = NONE
     generation = state.nodes[i].generations.first
@@ -232,17 +189,17 @@ def _plan_wake(core, state, i):
     core.next_wake[i] = earliest_us
 
 
-@inlined
+@compiled
 def _plan_sending(core, state, i, generation, now):
     it = state.generations[generation]
     if it.has_sent and not state.rearm:
         return
     # Drawn even where it is certain: a node draws the same whatever its parameters are.
-    if stream_uniform(core, i) < state.forwarding_probability:
+    if twin.stream_uniform(core, i) < state.forwarding_probability:
         it.send_us = now + state.collecting_us
 
 
-@inlined
+@compiled
 def _plan_answer(state, generation, now):
     it = state.generations[generation]
     if it.send_us == NONE:
@@ -250,7 +207,7 @@ def _plan_answer(state, generation, now):
         it.due_us = max(it.due_us, it.send_us)
 
 
-@inlined
+@compiled
 def _allow_request(core, state, i, generation, now):
     """Allow one more request after the last: a neighbor sends, and its next packet is likely to be innovative."""
     it = state.generations[generation]
@@ -261,7 +218,7 @@ def _allow_request(core, state, i, generation, now):
             _plan_wake(core, state, i)
 
 
-@inlined
+@compiled
 def _plan_forgetting(core, state, i, generation, now):
     """A decoded event is kept for neighbors that ask, or until a timer that runs has fired."""
     it = state.generations[generation]
@@ -276,25 +233,25 @@ def _plan_forgetting(core, state, i, generation, now):
 # Packets
 
 
-@inlined
+@compiled
 def _make_packet(core, state, event):
     """A coded packet of an event whose encoding vector is still to be written."""
     it = state.events[event]
     size_B, airtime_us = state.sizes_B[it.content], state.airtimes_us[it.content]
-    message = take_message(core, CODED_MESSAGE, it.origin, it.sequence, it.content, size_B, airtime_us)
+    message = twin.take_message(core, Message.CODED, it.origin, it.sequence, it.content, size_B, airtime_us)
     state.events_of[message] = event
     return message
 
 
-@inlined
+@compiled
 def _tell_forwarded(core, state, i, peer, event, count, now):
     if core.traces:
         it = state.events[event]
         detail = state.first_text + count
-        add_row(core, now, i, FORWARDED, peer, CODED_MESSAGE, it.origin, it.sequence, 0, 0, detail)
+        twin.add_row(core, now, i, twin.Event.FORWARDED, peer, Message.CODED, it.origin, it.sequence, 0, 0, detail)
 
 
-@outlined
+@compiled
 def _send_combinations(core, state, i, generation, count, now):
     """Broadcast combinations of what has come of an event."""
     it = state.generations[generation]
@@ -302,22 +259,22 @@ def _send_combinations(core, state, i, generation, count, now):
         message = _make_packet(core, state, it.event)
         draw_coefficients(core, state, i, it.rank)
         combine(state, generation, message)
-        send(core, now, i, BROADCAST, message, min(it.hops, _MOST_HOPS))
-        let_go(core, message)
+        twin.send(core, now, i, twin.BROADCAST, message, min(it.hops, _MOST_HOPS))
+        twin.let_go(core, message)
 
 
-@inlined
+@compiled
 def _receive_event(core, state, i, sender, message, event, now):
     peer = core.addresses[sender]
     if _is_over(core, state, i, core.messages[message].origin, event, now):
-        drop(core, now, i, peer, message, DUPLICATE)
+        twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
     if state.pairs[event, i].generation == NO_GENERATION and not _can_know_another(core, state, i, 0, now):
-        drop(core, now, i, peer, message, FULL)
+        twin.drop(core, now, i, peer, message, Reason.FULL)
         return
     _forget(core, state, i, event)
     _know(state, i, event, now)
-    hold(core, state.pairs, i, peer, message, event, 1, now)
+    twin.hold_pair(core, state.pairs, i, peer, message, event, 1, now)
     _make_room(core, state, i)
     is_kept = state.keep_us and state.nodes[i].generations.count < state.max_events
     generation = _begin(state, i, event)
@@ -338,20 +295,20 @@ def _receive_event(core, state, i, sender, message, event, now):
 def _receive_coded(core, state, i, sender, message, hops, event, now):
     peer = core.addresses[sender]
     if _is_over(core, state, i, core.messages[message].origin, event, now):
-        drop(core, now, i, peer, message, DECODED_ALREADY)
+        twin.drop(core, now, i, peer, message, Reason.DECODED)
         return
     generation = state.pairs[event, i].generation
     if generation == NO_GENERATION:
         if not _can_know_another(core, state, i, 1, now):
-            drop(core, now, i, peer, message, FULL)
+            twin.drop(core, now, i, peer, message, Reason.FULL)
             return
         generation = _begin(state, i, event)
-        tell(core, now, i, GENERATION_BEGUN, peer, message, state.generation_size, NO_REASON)
+        twin.tell(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
     _know(state, i, event, now)
     it = state.generations[generation]
     pivot = insert(state, generation, message) if it.rank < state.generation_size else NONE
     if pivot == NONE:
-        drop(core, now, i, peer, message, NOT_INNOVATIVE)
+        twin.drop(core, now, i, peer, message, Reason.NOT_INNOVATIVE)
         _allow_request(core, state, i, generation, now)
         return
     it.rank += 1
@@ -359,11 +316,11 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
     it.fresh += 1
     it.requests = 0
     it.peer = sender
-    tell(core, now, i, INNOVATIVE, peer, message, it.rank, state.first_text + pivot)
+    twin.tell(core, now, i, Event.INNOVATIVE, peer, message, it.rank, state.first_text + pivot)
     is_complete = it.rank == state.generation_size
     if is_complete:
-        tell(core, now, i, DECODED, peer, message, state.generation_size, NO_REASON)
-        hold(core, state.pairs, i, peer, message, event, it.hops, now)
+        twin.tell(core, now, i, Event.DECODED, peer, message, state.generation_size, twin.NO_REASON)
+        twin.hold_pair(core, state.pairs, i, peer, message, event, it.hops, now)
     elif state.keep_us:
         it.due_us = now + state.request_after_us
     _plan_sending(core, state, i, generation, now)
@@ -372,11 +329,11 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
     _plan_wake(core, state, i)
 
 
-@inlined
+@compiled
 def _receive_request(core, state, i, sender, message, rank, event, now):
     generation = state.pairs[event, i].generation
     if generation == NO_GENERATION:
-        drop(core, now, i, core.addresses[sender], message, NOT_AT_HAND)
+        twin.drop(core, now, i, core.addresses[sender], message, Reason.NOT_AT_HAND)
         return
     _know(state, i, event, now)
     it = state.generations[generation]
@@ -389,21 +346,21 @@ def _receive_request(core, state, i, sender, message, rank, event, now):
 # What the loop calls
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Broadcast an event."""
-    event = state.numbers[PUBLISHED]
-    state.numbers[PUBLISHED] = event + 1
+    event = state.numbers[Number.PUBLISHED]
+    state.numbers[Number.PUBLISHED] = event + 1
     it = state.events[event]
     it.origin = core.addresses[i]
     it.sequence = number
     it.content = content
-    message = make_message(core, EVENT_MESSAGE, core.addresses[i], number, content)
+    message = twin.make_message(core, Message.EVENT, core.addresses[i], number, content)
     state.events_of[message] = event
-    tell_originated(core, now, i, message, number)
-    hold(core, state.pairs, i, NONE, message, event, 0, now)
-    send(core, now, i, BROADCAST, message, 0)
-    let_go(core, message)
+    twin.tell_originated(core, now, i, message, number)
+    twin.hold_pair(core, state.pairs, i, NONE, message, event, 0, now)
+    twin.send(core, now, i, twin.BROADCAST, message, 0)
+    twin.let_go(core, message)
 
 
 @hot
@@ -411,15 +368,15 @@ def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's event, coded packet or request; its ``word`` is the hops or the rank."""
     event = state.events_of[message]
     name = core.messages[message].name
-    if name == EVENT_MESSAGE:
+    if name == Message.EVENT:
         _receive_event(core, state, i, sender, message, event, now)
-    elif name == CODED_MESSAGE:
+    elif name == Message.CODED:
         _receive_coded(core, state, i, sender, message, word, event, now)
     else:
         _receive_request(core, state, i, sender, message, word, event, now)
 
 
-@inlined
+@compiled
 def _send_planned(core, state, i, generation, now):
     it = state.generations[generation]
     it.send_us = NONE
@@ -434,7 +391,7 @@ def _send_planned(core, state, i, generation, now):
     _tell_forwarded(core, state, i, NONE, it.event, count, now)
 
 
-@inlined
+@compiled
 def _request(core, state, i, generation, now):
     """Ask for more packets: the neighbor that sent the last innovative one, and then all of them."""
     it = state.generations[generation]
@@ -446,14 +403,14 @@ def _request(core, state, i, generation, now):
     _know(state, i, it.event, now)
     its = state.events[it.event]
     size_B, airtime_us = state.request_size_B, state.request_airtime_us
-    message = take_message(core, REQUEST_MESSAGE, its.origin, its.sequence, its.content, size_B, airtime_us)
+    message = twin.take_message(core, Message.REQUEST, its.origin, its.sequence, its.content, size_B, airtime_us)
     state.events_of[message] = it.event
-    send(core, now, i, BROADCAST if it.peer == NONE else it.peer, message, it.rank)
-    let_go(core, message)
+    twin.send(core, now, i, twin.BROADCAST if it.peer == NONE else it.peer, message, it.rank)
+    twin.let_go(core, message)
     it.peer = NONE
 
 
-@inlined
+@compiled
 def wake(core, state, i, now):
     """Send for the events whose collecting time is over, ask for more of others, forget those that were kept."""
     generation = state.nodes[i].generations.first

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from workbench.coding.fields import field as field_of
-from workbench.sim.fast.draws import bits, stream_below
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 SYMBOL = np.uint16
 
@@ -50,12 +49,12 @@ def tables(order: int) -> tuple[np.ndarray, np.ndarray]:
 # Symbols
 
 
-@inlined
+@compiled
 def _negative(state, symbol):
     return state.modulus - symbol if state.modulus else symbol
 
 
-@inlined
+@compiled
 def _sum(state, a, b):
     if state.modulus:
         total = np.int64(a) + np.int64(b)
@@ -63,7 +62,7 @@ def _sum(state, a, b):
     return np.int64(a) ^ np.int64(b)
 
 
-@inlined
+@compiled
 def _product(state, logarithm, symbol):
     """Of a symbol with the one that has that logarithm."""
     return np.int64(state.powers[logarithm + state.logarithms[symbol]]) if symbol else np.int64(0)
@@ -72,7 +71,7 @@ def _product(state, logarithm, symbol):
 # Rows
 
 
-@outlined
+@compiled
 def draw_coefficients(core, state, i, count):
     """Draw ``state.coefficients[:count]`` from node ``i``'s stream, as `rlnc.draw_coefficients` does."""
     coefficients = state.coefficients
@@ -80,13 +79,13 @@ def draw_coefficients(core, state, i, count):
     while not any_is_set:
         if state.modulus:
             for k in range(count):
-                coefficients[k] = stream_below(core, i, state.modulus)
+                coefficients[k] = twin.stream_below(core, i, state.modulus)
                 any_is_set = any_is_set or coefficients[k] != 0
             continue
         k = 0
         while k < count:
             # A draw has 64 bits, which is several symbols.
-            drawn = bits(core.protocol_keys[i], core.drawn[i])
+            drawn = twin.bits(core.protocol_keys[i], core.drawn[i])
             core.drawn[i] += 1
             for _ in range(min(64 // state.degree, count - k)):
                 coefficients[k] = drawn & np.uint64((1 << state.degree) - 1)
@@ -95,7 +94,7 @@ def draw_coefficients(core, state, i, count):
                 k += 1
 
 
-@outlined
+@compiled
 def insert(state, generation, message):
     """Add a message's encoding vector to a matrix unless it depends on its rows; its pivot, or NONE."""
     size, row, matrices = state.generation_size, state.row, state.matrices
@@ -126,7 +125,7 @@ def insert(state, generation, message):
     return pivot
 
 
-@outlined
+@compiled
 def combine(state, generation, message):
     """A message's encoding vector is the rows of a matrix times ``state.coefficients``, in the order of the pivots."""
     size, vectors, matrices = state.generation_size, state.vectors, state.matrices
@@ -145,7 +144,7 @@ def combine(state, generation, message):
                     )
 
 
-@inlined
+@compiled
 def clear(state, generation):
     """Make a matrix one without rows."""
     for p in range(state.generation_size):
@@ -153,7 +152,7 @@ def clear(state, generation):
             state.matrices[generation, p, k] = 0
 
 
-@inlined
+@compiled
 def fill(state, generation):
     """Make a matrix without rows the identity."""
     for p in range(state.generation_size):

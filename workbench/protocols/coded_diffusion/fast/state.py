@@ -8,6 +8,7 @@ each node and publication, of which those that nobody has heard of cost address 
 from __future__ import annotations
 
 from collections import namedtuple
+from enum import auto
 from functools import lru_cache
 from typing import Any
 
@@ -25,14 +26,35 @@ from workbench.protocols.coded_diffusion.rules import (
     packets_to_send,
     request_after_us,
 )
-from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool, grown, make
-from workbench.sim.fast.layout import Needs
-from workbench.sim.fast.prepare import Setup
-from workbench.sim.fast.rows import LIST, NO_ROWS
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import GIVEN, Array, Fields, Needs, Pool, Setup
 
-MESSAGES = ("", "event", "coded", "request")
-EVENT_MESSAGE, CODED_MESSAGE, REQUEST_MESSAGE = 1, 2, 3
+
+class Event(twin.Events):
+    """What happens in its runs alone."""
+
+    INNOVATIVE = auto()
+    DECODED = auto()
+    GENERATION_BEGUN = auto()
+
+
+class Reason(twin.Reasons):
+    """Its own reasons why messages end."""
+
+    EXPIRED = auto()
+    FULL = auto()
+    NOT_INNOVATIVE = auto()
+    DECODED = auto()
+    NOT_AT_HAND = auto()
+
+
+class Message(twin.Messages):
+    """What its messages are called."""
+
+    EVENT = auto()
+    CODED = auto()
+    REQUEST = auto()
+
 
 NO_GENERATION = 0
 MOST_PAIRS = 1 << 27  # 2 GiB
@@ -64,24 +86,30 @@ GENERATION = np.dtype(
 
 # ``generations``: its own, oldest first; ``first_known``: no event below it is known.
 NODE = np.dtype(
-    [("all_known_until_us", np.int64), ("generations", LIST), ("known", np.int32), ("first_known", np.int32)],
+    [("all_known_until_us", np.int64), ("generations", twin.LIST), ("known", np.int32), ("first_known", np.int32)],
     align=True,
 )
 
-# Places in ``numbers``.
-PUBLISHED, FREE_GENERATION, FREE_GENERATIONS = range(3)
+
+class Number(twin.Codes):
+    """Places in ``numbers``."""
+
+    PUBLISHED = auto()
+    FREE_GENERATION = auto()
+    FREE_GENERATIONS = auto()
+
 
 FIELDS: Fields = {
     # The parameters.
-    "generation_size": GIVEN,
-    "bootstrap_factor": GIVEN,
-    "forwarding_probability": GIVEN,
+    "generation_size": int,
+    "bootstrap_factor": int,
+    "forwarding_probability": float,
     "collecting_us": GIVEN,
-    "rearm": GIVEN,
-    "max_events": GIVEN,
-    "max_known": GIVEN,
+    "rearm": bool,
+    "max_events": int,
+    "max_known": int,
     "forget_after_us": GIVEN,
-    "max_requests": GIVEN,
+    "max_requests": int,
     "request_after_us": GIVEN,
     "keep_us": GIVEN,
     "sends": GIVEN,  # packets to send after 0, 1, ... innovative ones
@@ -103,8 +131,8 @@ FIELDS: Fields = {
     # What has been published, and what nodes have of it.
     "events": Array(EVENT, "publications"),
     "pairs": Array(PAIR, ("publications", "nodes")),
-    "nodes": Array(NODE, "nodes", {"generations": NO_ROWS}),
-    "generations": Pool(GENERATION, "generations", FREE_GENERATION, first=NO_GENERATION + 1),
+    "nodes": Array(NODE, "nodes", {"generations": twin.NO_ROWS}),
+    "generations": Pool(GENERATION, "generations", Number.FREE_GENERATION, first=NO_GENERATION + 1),
     "matrices": Array(SYMBOL, ("generations", "chunks", "chunks")),
     "most_new": GIVEN,  # generations that an event may begin
     # Room to compute in.
@@ -172,7 +200,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     protocol, network, work, radio = setup
     count, publications = len(network.addresses), max(1, work.publications)
     if count * publications > MOST_PAIRS:
-        raise NoFastTwinError(
+        raise twin.NoFastTwinError(
             f"{publications} publications at {count} nodes are more than {MOST_PAIRS} for it to keep in mind"
         )
     size, field = protocol.generation_size, field_of(protocol.field)
@@ -183,19 +211,14 @@ def make_state(setup: Setup, messages: int) -> Any:
     keeps_us = keep_us(protocol.max_requests, collects_us, asks_after_us)
     most_new = max(1, int(np.diff(network.first).max(initial=0)))
     pool = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
-    return make(
+    return twin.make(
         State,
         FIELDS,
-        {"nodes": count, "messages": messages, "publications": publications, "generations": pool, "chunks": size},
-        generation_size=size,
-        bootstrap_factor=protocol.bootstrap_factor,
-        forwarding_probability=float(protocol.forwarding_probability),
+        setup,
+        messages,
+        {"publications": publications, "generations": pool, "chunks": size},
         collecting_us=collects_us,
-        rearm=protocol.rearm,
-        max_events=protocol.max_events,
-        max_known=protocol.max_known,
         forget_after_us=forget_after_us(protocol.forget_after_s, size, collects_us, keeps_us),
-        max_requests=protocol.max_requests,
         request_after_us=asks_after_us,
         keep_us=keeps_us,
         sends=sends(protocol),
@@ -215,7 +238,7 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 def with_more_room(state: Any) -> Any:
     """The same with twice as many generations."""
-    return grown(FIELDS, state, "generations", 2 * len(state.generations))
+    return twin.grown(FIELDS, state, "generations", 2 * len(state.generations))
 
 
 def text(setup: Setup, state: Any, number: int) -> str:

@@ -10,6 +10,8 @@ their previous hop or that are too long (built-in filters change values alone), 
 
 from __future__ import annotations
 
+from workbench.protocols.diffusion import rules
+from workbench.protocols.diffusion.fast import memory, state
 from workbench.protocols.diffusion.fast.copies import plan_to_send_again, send_waiting
 from workbench.protocols.diffusion.fast.data import drop_old_samples, offer, receive_data, send_samples
 from workbench.protocols.diffusion.fast.interests import (
@@ -19,85 +21,53 @@ from workbench.protocols.diffusion.fast.interests import (
     receive_interest,
     refresh,
 )
-from workbench.protocols.diffusion.fast.memory import (
-    ATTRIBUTES,
-    DATA_NAME,
-    FIELDS,
-    FREE_MARKS,
-    LISTS,
-    MEMORIES,
-    MESSAGES,
-    NEEDS_ATTRIBUTES,
-    NEEDS_LISTS,
-    NEEDS_MARKS,
-    NEEDS_MEMORIES,
-)
+from workbench.protocols.diffusion.fast.memory import Event, Message, Number, Reason, Room
 from workbench.protocols.diffusion.fast.messages import is_black
-from workbench.protocols.diffusion.fast.names import BLACKLISTED, BLACKLISTED_REASON, EVENTS, REASONS
 from workbench.protocols.diffusion.fast.reinforcement import receive_reinforcement
-from workbench.protocols.diffusion.fast.state import (
-    longest_frame_B,
-    make_state,
-    needs,
-    size_B,
-    text,
-    with_more_room,
-)
-from workbench.sim.fast.layout import NO_REASON, NONE, TTL
-from workbench.sim.fast.record import add_row, drop
-from workbench.sim.fast.reference import hot, inlined
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled, hot
 
-__all__ = [
-    "EVENTS",
-    "FIELDS",
-    "MESSAGES",
-    "REASONS",
-    "longest_frame_B",
-    "make_state",
-    "needs",
-    "size_B",
-    "text",
-    "with_more_room",
-]
+twin.compiled_rules(rules)
 
+PARTS = memory, state
 WAKES = True
 COUNTS_HOLDERS = False
 
 
-@inlined
+@compiled
 def has_room(core, state):
     """Whether the pools have what an event may take."""
     numbers, room = state.numbers, state.room
     return (
-        numbers[LISTS] + room[NEEDS_LISTS] <= len(state.lists)
-        and numbers[ATTRIBUTES] + room[NEEDS_ATTRIBUTES] <= len(state.attributes)
-        and numbers[FREE_MARKS] >= room[NEEDS_MARKS]
-        and numbers[MEMORIES] + room[NEEDS_MEMORIES] <= len(state.memories)
+        numbers[Number.LISTS] + room[Room.LISTS] <= len(state.lists)
+        and numbers[Number.ATTRIBUTES] + room[Room.ATTRIBUTES] <= len(state.attributes)
+        and numbers[Number.FREE_MARKS] >= room[Room.MARKS]
+        and numbers[Number.MEMORIES] + room[Room.MEMORIES] <= len(state.memories)
     )
 
 
-@inlined
+@compiled
 def start(core, state, i, now):
     """Node ``i`` knows from the start which neighbors it cannot talk with."""
-    if core.kept[BLACKLISTED]:
+    if core.kept[Event.BLACKLISTED]:
         for place in range(state.black_first[i], state.black_first[i + 1]):
             peer = core.addresses[state.black[place]]
-            add_row(core, now, i, BLACKLISTED, peer, 0, NONE, 0, 0, 1, NO_REASON)
+            twin.add_row(core, now, i, Event.BLACKLISTED, peer, 0, NONE, 0, 0, 1, twin.NO_REASON)
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Offer a sample."""
     offer(core, state, i, content, number, now)
 
 
-@inlined
+@compiled
 def subscribe(core, state, i, what, now):
     """Ask the network for data that matches."""
     begin_subscription(core, state, i, what, now)
 
 
-@inlined
+@compiled
 def unsubscribe(core, state, i, what, now):
     """End a subscription."""
     end_subscription(core, state, i, what, now)
@@ -106,14 +76,14 @@ def unsubscribe(core, state, i, what, now):
 @hot
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's frame; ``word`` is its ttl."""
-    reason = NO_REASON
+    reason = twin.NO_REASON
     if is_black(state, i, sender):
-        reason = BLACKLISTED_REASON
+        reason = Reason.BLACKLISTED
     elif word < 1:
-        reason = TTL
+        reason = twin.Reason.TTL
     if reason:
-        drop(core, now, i, core.addresses[sender], message, reason)
-    elif core.messages[message].name == DATA_NAME:
+        twin.drop(core, now, i, core.addresses[sender], message, reason)
+    elif core.messages[message].name == Message.DATA:
         receive_data(core, state, i, sender, message, word, now)
     elif broadcast:
         receive_interest(core, state, i, sender, message, word, now)
@@ -121,14 +91,14 @@ def receive(core, state, i, sender, message, word, broadcast, now):
         receive_reinforcement(core, state, i, sender, message, word, now)
 
 
-@inlined
+@compiled
 def sent(core, state, i, receiver, message, word, ok, now):
     """Plan to send data again that the radio has given up; ``word`` is its ttl."""
     if not ok:
         plan_to_send_again(core, state, i, receiver, message, word, now)
 
 
-@inlined
+@compiled
 def wake(core, state, i, now):
     """Do what is due: refresh interests, end subscriptions, send frames again, match or drop samples that wait."""
     refresh(core, state, i, now)

@@ -8,32 +8,33 @@ import numpy as np
 
 from workbench.attributes.model import EQ, EQ_ANY, GE, GT, HIGHEST, INTERVAL, IS, LE, LOWEST, LT, NE
 from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, LISTS, REMEMBERED
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.matching import one_way_match, satisfies
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.protocols.diffusion.fast.memory import Number
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 _FACTOR = np.uint64(0x100000001B3)  # FNV's
 
 
-@inlined
+@compiled
 def matches(state, one, other):
     """`attributes.one_way_match` of two lists."""
     subscription, publication = state.lists[one], state.lists[other]
-    return one_way_match(state.attributes, subscription.first, subscription.last, publication.first, publication.last)
+    return twin.one_way_match(
+        state.attributes, subscription.first, subscription.last, publication.first, publication.last
+    )
 
 
-@inlined
+@compiled
 def append(state, key, operator, value):
     """One more attribute for the list that is being made; `interned` ends it."""
-    place = state.numbers[ATTRIBUTES]
-    state.numbers[ATTRIBUTES] = place + 1
+    place = state.numbers[Number.ATTRIBUTES]
+    state.numbers[Number.ATTRIBUTES] = place + 1
     state.attributes[place, 0] = key
     state.attributes[place, 1] = operator
     state.attributes[place, 2] = value
 
 
-@inlined
+@compiled
 def append_list(state, number):
     """All attributes of a list for the one that is being made."""
     it = state.lists[number]
@@ -41,7 +42,7 @@ def append_list(state, number):
         append(state, state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2])
 
 
-@inlined
+@compiled
 def _bucket(state, first, last):
     hashed = np.uint64(14695981039346656037)
     for a in range(first, last):
@@ -50,17 +51,17 @@ def _bucket(state, first, last):
     return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(len(state.buckets) - 1))
 
 
-@inlined
+@compiled
 def _remember(state, number):
     """Let a list be found by its content."""
     it = state.lists[number]
     bucket = _bucket(state, it.first, it.last)
     it.next = state.buckets[bucket]
     state.buckets[bucket] = number
-    state.numbers[REMEMBERED] += 1
+    state.numbers[Number.REMEMBERED] += 1
 
 
-@inlined
+@compiled
 def _same(state, first, last, other_first, other_last):
     if last - first != other_last - other_first:
         return False
@@ -71,14 +72,14 @@ def _same(state, first, last, other_first, other_last):
     return True
 
 
-@inlined
+@compiled
 def is_same(state, one, other):
     """Return whether two lists have the same attributes."""
     a, b = state.lists[one], state.lists[other]
     return one == other or _same(state, a.first, a.last, b.first, b.last)
 
 
-@inlined
+@compiled
 def _size_B(state, first, last):
     size_B = 0
     for a in range(first, last):
@@ -87,21 +88,21 @@ def _size_B(state, first, last):
     return size_B
 
 
-@outlined
+@compiled
 def interned(state, first):
     """The list of the attributes from row ``first`` to the end: a known one with that content, or a new one."""
-    last = state.numbers[ATTRIBUTES]
-    while state.numbers[REMEMBERED] < state.numbers[LISTS]:
-        _remember(state, state.numbers[REMEMBERED])
+    last = state.numbers[Number.ATTRIBUTES]
+    while state.numbers[Number.REMEMBERED] < state.numbers[Number.LISTS]:
+        _remember(state, state.numbers[Number.REMEMBERED])
     number = state.buckets[_bucket(state, first, last)]
     while number != NONE:
         it = state.lists[number]
         if _same(state, first, last, it.first, it.last):
-            state.numbers[ATTRIBUTES] = first
+            state.numbers[Number.ATTRIBUTES] = first
             return number
         number = it.next
-    number = state.numbers[LISTS]
-    state.numbers[LISTS] = number + 1
+    number = state.numbers[Number.LISTS]
+    state.numbers[Number.LISTS] = number + 1
     it = state.lists[number]
     it.first = first
     it.last = last
@@ -112,13 +113,13 @@ def interned(state, first):
     return number
 
 
-@outlined
+@compiled
 def constraints_of(state, number):
     """The list of `attributes.constraints` of a list: the same for interests that share an entry."""
     it = state.lists[number]
     if it.constraints != NONE:
         return it.constraints
-    start = state.numbers[ATTRIBUTES]
+    start = state.numbers[Number.ATTRIBUTES]
     for a in range(it.first, it.last):
         key, operator, value = state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2]
         if key == INTERVAL and operator == IS:
@@ -130,18 +131,18 @@ def constraints_of(state, number):
     return constraints
 
 
-@inlined
+@compiled
 def _sink(state, start):
     """Move the last attribute to its place among the sorted ones from ``start``."""
     rows = state.attributes
-    a = state.numbers[ATTRIBUTES] - 1
+    a = state.numbers[Number.ATTRIBUTES] - 1
     while a > start and _before(rows, a, a - 1):
         for column in range(3):
             rows[a, column], rows[a - 1, column] = rows[a - 1, column], rows[a, column]
         a -= 1
 
 
-@inlined
+@compiled
 def _before(rows, one, other):
     for column in range(3):
         if rows[one, column] != rows[other, column]:
@@ -152,7 +153,7 @@ def _before(rows, one, other):
 # `attributes.is_within`
 
 
-@outlined
+@compiled
 def is_within(state, inner, outer):
     """`attributes.is_within` of two lists."""
     rows = state.attributes
@@ -171,7 +172,7 @@ def is_within(state, inner, outer):
     return True
 
 
-@inlined
+@compiled
 def _constrains(rows, key, first, last):
     found = False
     for a in range(first, last):
@@ -179,7 +180,7 @@ def _constrains(rows, key, first, last):
     return found
 
 
-@inlined
+@compiled
 def _has(rows, key, operator, value, first, last):
     found = False
     for a in range(first, last):
@@ -187,10 +188,10 @@ def _has(rows, key, operator, value, first, last):
     return found
 
 
-@inlined
+@compiled
 def _bounds(rows, key, first, last):
     """The lowest and the highest integer that meets all constraints of a key; lowest > highest if none does."""
-    low, high = np.int64(LOWEST), np.int64(HIGHEST)
+    low, high = LOWEST, HIGHEST
     for a in range(first, last):
         if rows[a, 0] != key:
             continue
@@ -210,7 +211,7 @@ def _bounds(rows, key, first, last):
     return low, high
 
 
-@inlined
+@compiled
 def _integers_within(rows, key, first, last, outer_first, outer_last):
     low, high = _bounds(rows, key, first, last)
     outer_low, outer_high = _bounds(rows, key, outer_first, outer_last)
@@ -230,7 +231,7 @@ def _integers_within(rows, key, first, last, outer_first, outer_last):
     return True
 
 
-@inlined
+@compiled
 def _blobs_within(rows, key, first, last, outer_first, outer_last):
     some_allowed = False
     for a in range(first, last):
@@ -249,11 +250,11 @@ def _blobs_within(rows, key, first, last, outer_first, outer_last):
     return True
 
 
-@inlined
+@compiled
 def _meets(rows, key, value, first, last):
     """Whether a value meets all constraints of a key."""
     for a in range(first, last):
-        if rows[a, 0] == key and rows[a, 1] != IS and not satisfies(value, rows[a, 1], rows[a, 2]):
+        if rows[a, 0] == key and rows[a, 1] != IS and not twin.satisfies(value, rows[a, 1], rows[a, 2]):
             return False
     return True
 
@@ -261,7 +262,7 @@ def _meets(rows, key, value, first, last):
 # `attributes.split_samples`
 
 
-@inlined
+@compiled
 def sample_end(state, number, first, is_aggregate):
     """The row behind the sample that begins at row ``first`` of a list: the last row, unless it is an aggregate's."""
     it = state.lists[number]
@@ -274,20 +275,20 @@ def sample_end(state, number, first, is_aggregate):
     return last
 
 
-@inlined
+@compiled
 def begins_once(state, number):
     """Whether the first key of a list comes once."""
     it = state.lists[number]
     return sample_end(state, number, it.first, True) == it.last
 
 
-@outlined
+@compiled
 def part_of(state, number, first, last):
     """The list that is the rows first:last of another."""
     it = state.lists[number]
     if first == it.first and last == it.last:
         return number
-    start = state.numbers[ATTRIBUTES]
+    start = state.numbers[Number.ATTRIBUTES]
     for a in range(first, last):
         append(state, state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2])
     return interned(state, start)

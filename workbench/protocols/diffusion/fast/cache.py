@@ -3,34 +3,20 @@
 import numpy as np
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of
-from workbench.protocols.diffusion.fast.memory import INTEREST_NAME, REINFORCEMENT_NAME, STAMP
-from workbench.protocols.diffusion.fast.names import (
-    EVICTED,
-    EXPIRED,
-    GRADIENT_REMOVED,
-    GRADIENT_SET,
-    HEAD_SET,
-    INTEREST_REMOVED,
-    SET_BY_INTEREST,
-    SET_BY_REINFORCEMENT,
-)
+from workbench.protocols.diffusion.fast.memory import Event, Message, Number, Reason
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients
 from workbench.protocols.diffusion.rules import FOREVER_US, is_path_of_round, is_stale, replaced
 from workbench.protocols.subscriptions import SECOND_US
-from workbench.sim.fast.layout import NO_REASON, NONE
-from workbench.sim.fast.record import add_row
-from workbench.sim.fast.reference import inlined, outlined
-
-for _rule in (is_path_of_round, is_stale, replaced):
-    inlined(_rule)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # A sink has no gradients: neighbor, number, whether it is reinforced.
-NO_HEAD = (np.int64(NONE), np.int64(0), np.int64(0))
+NO_HEAD = (NONE, np.int64(0), np.int64(0))
 # Which gradients `remove_gradients` takes out.
 BEFORE_ROUND, EXPIRED_BY, SET_UP_TO = range(3)
 
 
-@outlined
+@compiled
 def find(state, i, constraints):
     """Node ``i``'s entry with these constraints, or NONE."""
     for place in range(state.nodes[i].entries):
@@ -40,7 +26,7 @@ def find(state, i, constraints):
     return NONE
 
 
-@outlined
+@compiled
 def new_entry(core, state, now, i, number, sink, sequence):
     """A new entry for a list, in place of the oldest if the cache is full."""
     state.nodes[i].is_evicting = state.nodes[i].entries >= state.max_interests
@@ -48,8 +34,8 @@ def new_entry(core, state, now, i, number, sink, sequence):
         oldest = state.order[i, 0]
         take_out(state, i, 0)
         for g in range(state.entries[oldest].gradients):
-            tell_removed(core, state, now, i, state.gradients[oldest, g], EVICTED)
-        tell_interest_removed(core, state, now, i, oldest, EVICTED)
+            tell_removed(core, state, now, i, state.gradients[oldest, g], Reason.EVICTED)
+        tell_interest_removed(core, state, now, i, oldest, Reason.EVICTED)
     entry = i * state.slots
     while state.entries[entry].is_used:
         entry += 1
@@ -66,7 +52,7 @@ def new_entry(core, state, now, i, number, sink, sequence):
     return entry
 
 
-@inlined
+@compiled
 def take_out(state, i, place):
     """Take the entry at a place out of node ``i``'s cache."""
     state.entries[state.order[i, place]].is_used = 0
@@ -75,7 +61,7 @@ def take_out(state, i, place):
         state.order[i, later] = state.order[i, later + 1]
 
 
-@outlined
+@compiled
 def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, reason):
     """Take gradients out of an entry: EXPIRED_BY the time bound, or a sink's SET_UP_TO interest ``bound``.
 
@@ -85,8 +71,8 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
     """
     count = state.entries[entry].gradients
     kept = 0
-    stamp = state.numbers[STAMP] + 1
-    state.numbers[STAMP] = stamp
+    stamp = state.numbers[Number.STAMP] + 1
+    state.numbers[Number.STAMP] = stamp
     for g in range(count):
         it = state.gradients[entry, g]
         if which == EXPIRED_BY:
@@ -114,7 +100,7 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
     return count - kept
 
 
-@inlined
+@compiled
 def head_of(state, entry, sink):
     """Return (neighbor, number, whether it is reinforced) of a sink's first gradient, or NO_HEAD."""
     g = _first_of(state, entry, sink, state.entries[entry].gradients)
@@ -124,24 +110,24 @@ def head_of(state, entry, sink):
     return np.int64(it.neighbor), np.int64(_number(it)), np.int64(it.wave != NONE)
 
 
-@inlined
+@compiled
 def _number(gradient):
     """Return the number of a gradient's interest, or 0 if reinforcements alone have set it."""
     return max(gradient.sequence, 0)
 
 
-@outlined
+@compiled
 def tell_head(core, state, now, i, entry, sink, before):
     """Report a sink's first gradient if it is not what it was ``before``."""
-    if not core.kept[HEAD_SET]:
+    if not core.kept[Event.HEAD_SET]:
         return
     head = head_of(state, entry, sink)
     if head[0] != NONE and (head[0] != before[0] or head[1] != before[1] or head[2] != before[2]):
         peer, origin = core.addresses[head[0]], core.addresses[sink]
-        add_row(core, now, i, HEAD_SET, peer, INTEREST_NAME, origin, head[1], 0, head[2], NO_REASON)
+        twin.add_row(core, now, i, Event.HEAD_SET, peer, Message.INTEREST, origin, head[1], 0, head[2], twin.NO_REASON)
 
 
-@outlined
+@compiled
 def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
     """Set or renew the gradient towards the neighbor that sent an interest (wave NONE) or a reinforcement.
 
@@ -162,7 +148,7 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
         it.ttl = ttl
         if not is_new and it.sequence == NONE:
             # Reported under its new number from now on.
-            tell_removed(core, state, now, i, it, SET_BY_INTEREST)
+            tell_removed(core, state, now, i, it, Reason.INTEREST)
             is_new = True
     if wave == NONE and it.sequence < sequence:
         it.sequence = sequence
@@ -178,13 +164,15 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
                 gradient.wave = NONE
         it.wave = wave
         _to_front(state, entry, g)
-    if core.kept[GRADIENT_SET]:
-        name, detail = (INTEREST_NAME, SET_BY_INTEREST) if wave == NONE else (REINFORCEMENT_NAME, SET_BY_REINFORCEMENT)
+    if core.kept[Event.GRADIENT_SET]:
+        name, detail = (
+            (Message.INTEREST, Reason.INTEREST) if wave == NONE else (Message.REINFORCEMENT, Reason.REINFORCEMENT)
+        )
         peer, origin = core.addresses[neighbor], core.addresses[sink]
-        add_row(core, now, i, GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
+        twin.add_row(core, now, i, Event.GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
 
 
-@inlined
+@compiled
 def _gradient(state, entry, sink, neighbor):
     for g in range(state.entries[entry].gradients):
         it = state.gradients[entry, g]
@@ -193,7 +181,7 @@ def _gradient(state, entry, sink, neighbor):
     return NONE
 
 
-@inlined
+@compiled
 def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
     """Append a gradient, in place of another if the list is full; its place, or NONE if it was not taken."""
     if state.entries[entry].gradients >= state.max_gradients:
@@ -201,7 +189,7 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
         victim = replaced(gradients, count, sink, wave != NONE)
         if victim == NONE:
             return NONE
-        tell_removed(core, state, now, i, state.gradients[entry, victim], EVICTED)
+        tell_removed(core, state, now, i, state.gradients[entry, victim], Reason.EVICTED)
         state.entries[entry].gradients -= 1
         for later in range(victim, state.entries[entry].gradients):
             state.gradients[entry, later] = state.gradients[entry, later + 1]
@@ -217,7 +205,7 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
     return g
 
 
-@inlined
+@compiled
 def _first_of(state, entry, sink, count):
     """The first of the first ``count`` gradients that is a sink's, or ``count``."""
     for g in range(count):
@@ -226,7 +214,7 @@ def _first_of(state, entry, sink, count):
     return count
 
 
-@inlined
+@compiled
 def _to_front(state, entry, g):
     it = state.gradients[entry, g]
     expires_us, sequence, wave, round_ = it.expires_us, it.sequence, it.wave, it.round
@@ -238,7 +226,7 @@ def _to_front(state, entry, g):
     first.neighbor, first.sink, first.ttl = neighbor, sink, ttl
 
 
-@inlined
+@compiled
 def newest_wave(state, entry, sink):
     """The newest reinforcement of a sink among an entry's gradients, NONE if there is none."""
     newest = NONE
@@ -248,7 +236,7 @@ def newest_wave(state, entry, sink):
     return newest
 
 
-@inlined
+@compiled
 def is_past(state, entry, sink, round_):
     """Whether a sink's interest has come in a newer round than this one."""
     found = False
@@ -258,31 +246,31 @@ def is_past(state, entry, sink, round_):
     return found
 
 
-@inlined
+@compiled
 def has_sink(state, entry, sink):
     """Whether an entry has a gradient towards a sink."""
     count = state.entries[entry].gradients
     return _first_of(state, entry, sink, count) < count
 
 
-@outlined
+@compiled
 def clean(core, state, now, i):
     """Drop what has expired."""
     if now >= state.nodes[i].first_expiry_us:
         _clean(core, state, now, i)
 
 
-@outlined
+@compiled
 def _clean(core, state, now, i):
     first_us = FOREVER_US
     place = 0
     while place < state.nodes[i].entries:
         entry = state.order[i, place]
-        remove_gradients(core, state, now, i, entry, EXPIRED_BY, NONE, now, 0, EXPIRED)
+        remove_gradients(core, state, now, i, entry, EXPIRED_BY, NONE, now, 0, Reason.EXPIRED)
         count = state.entries[entry].gradients
         if count == 0:
             take_out(state, i, place)
-            tell_interest_removed(core, state, now, i, entry, EXPIRED)
+            tell_interest_removed(core, state, now, i, entry, Reason.EXPIRED)
             continue
         for g in range(count):
             first_us = min(first_us, state.gradients[entry, g].expires_us)
@@ -290,18 +278,30 @@ def _clean(core, state, now, i):
     state.nodes[i].first_expiry_us = first_us
 
 
-@inlined
+@compiled
 def tell_removed(core, state, now, i, gradient, reason):
     """Report that a gradient is gone."""
-    if core.kept[GRADIENT_REMOVED]:
+    if core.kept[Event.GRADIENT_REMOVED]:
         sequence = _number(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
-        add_row(core, now, i, GRADIENT_REMOVED, peer, INTEREST_NAME, sink, sequence, 0, 0, reason)
+        twin.add_row(core, now, i, Event.GRADIENT_REMOVED, peer, Message.INTEREST, sink, sequence, 0, 0, reason)
 
 
-@inlined
+@compiled
 def tell_interest_removed(core, state, now, i, entry, reason):
     """An entry is gone."""
-    if core.kept[INTEREST_REMOVED]:
+    if core.kept[Event.INTEREST_REMOVED]:
         it = state.entries[entry]
-        add_row(core, now, i, INTEREST_REMOVED, NONE, INTEREST_NAME, core.addresses[it.sink], it.sequence, 0, 0, reason)
+        twin.add_row(
+            core,
+            now,
+            i,
+            Event.INTEREST_REMOVED,
+            NONE,
+            Message.INTEREST,
+            core.addresses[it.sink],
+            it.sequence,
+            0,
+            0,
+            reason,
+        )

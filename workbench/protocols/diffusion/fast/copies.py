@@ -9,23 +9,16 @@ import numpy as np
 from workbench.protocols.diffusion.fast.attributes import matches
 from workbench.protocols.diffusion.fast.cache import clean
 from workbench.protocols.diffusion.fast.interests import plan_wake_up
-from workbench.protocols.diffusion.fast.memory import DATA_NAME, SKIPPED, STAMP
+from workbench.protocols.diffusion.fast.memory import Message, Number, Reason
 from workbench.protocols.diffusion.fast.messages import copied, gradients_to_try, id_of, seen_data_index
-from workbench.protocols.diffusion.fast.names import FULL
 from workbench.protocols.diffusion.rules import MAX_WAITING, RETRY_WITHIN_US, has_circled, is_better_hop, may_retry
-from workbench.sim.fast.air import hold_message, let_go, send
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import NONE, TTL
-from workbench.sim.fast.record import drop, tell_forwarded
-from workbench.sim.fast.reference import inlined, outlined
-
-for _rule in (has_circled, is_better_hop, may_retry):
-    inlined(_rule)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 WORD_BITS = 64
 
 
-@outlined
+@compiled
 def send_on(core, state, i, sender, message, ttl, seen, now):
     """Send data towards the sinks that neither other copies nor this node has served; False if there are none."""
     others = _listed(state, message)
@@ -48,20 +41,20 @@ def send_on(core, state, i, sender, message, ttl, seen, now):
         return False
     peer = NONE if sender == NONE else core.addresses[sender]
     if ttl <= 1:
-        drop(core, now, i, peer, message, TTL)
+        twin.drop(core, now, i, peer, message, twin.Reason.TTL)
         return True
     ways, left = _share(state, paths)
     if left:
-        drop(core, now, i, peer, message, FULL)
+        twin.drop(core, now, i, peer, message, Reason.FULL)
     _send_copies(core, state, i, message, ttl, paths, ways, others, now)
-    tell_forwarded(core, now, i, peer, message, ways)
+    twin.tell_forwarded(core, now, i, peer, message, ways)
     for path in range(paths):
         if state.data_paths[path].way != NONE:
             _note_served(state, i, seen, state.data_paths[path].sink)
     return True
 
 
-@inlined
+@compiled
 def _listed(state, message):
     """Put the sinks that a message lists in ``served_else``; return how many."""
     count = 0
@@ -70,7 +63,7 @@ def _listed(state, message):
     return count
 
 
-@inlined
+@compiled
 def _add_served(state, i, seen, count):
     """Add the sinks that node ``i`` has sent a message towards to the first ``count`` of ``served_else``."""
     for place in range(state.nodes[i].served_sinks):
@@ -79,7 +72,7 @@ def _add_served(state, i, seen, count):
     return count
 
 
-@inlined
+@compiled
 def _goes_to_served(state, i, seen, paths):
     """Return whether one of the first ``paths`` is for a sink that node ``i`` has sent a message towards."""
     for place in range(state.nodes[i].served_sinks):
@@ -90,13 +83,13 @@ def _goes_to_served(state, i, seen, paths):
     return False
 
 
-@inlined
+@compiled
 def _is_served(state, i, seen, place):
     """Return whether a node has sent a message towards the sink with this bit."""
     return (state.served[i, seen, place // WORD_BITS] >> np.uint64(place % WORD_BITS)) & np.uint64(1) != 0
 
 
-@inlined
+@compiled
 def _insert(values, count, value):
     """Insert a value in the first ``count``, which are sorted, unless it is there; return how many there are now."""
     place = count
@@ -110,7 +103,7 @@ def _insert(values, count, value):
     return count + 1
 
 
-@inlined
+@compiled
 def _wants(state, i, number):
     first = state.own_first[i]
     found = False
@@ -119,19 +112,19 @@ def _wants(state, i, number):
     return found
 
 
-@inlined
+@compiled
 def _skip(state, i, message, others):
     """Mark the sinks that get no copy."""
-    stamp = state.numbers[STAMP] + 1
-    state.numbers[STAMP] = stamp
+    stamp = state.numbers[Number.STAMP] + 1
+    state.numbers[Number.STAMP] = stamp
     for place in range(others):
         state.skip_stamp[state.served_else[place]] = stamp
     state.skip_stamp[i] = stamp
     state.skip_stamp[state.interest_fields[message].origin] = stamp
-    state.numbers[SKIPPED] = stamp
+    state.numbers[Number.SKIPPED] = stamp
 
 
-@outlined
+@compiled
 def _find_paths(core, state, i, sender, message, others, now):
     """Find the copies that a message needs, but for the first ``others`` of ``served_else``; return how many."""
     _skip(state, i, message, others)
@@ -144,7 +137,7 @@ def _find_paths(core, state, i, sender, message, others, now):
     return paths
 
 
-@inlined
+@compiled
 def _without(state, paths, others):
     """Take out of the first ``paths`` those for the first ``others`` of ``served_else``; return how many are left."""
     left = 0
@@ -155,12 +148,12 @@ def _without(state, paths, others):
     return left
 
 
-@outlined
+@compiled
 def _add_paths(state, entry, now, not_to, most, paths, near):
     """Add the copies that an entry wants to the first ``paths``; return how many paths and near neighbors there are."""
-    stamp = state.numbers[STAMP] + 1
-    state.numbers[STAMP] = stamp
-    skipped = state.numbers[SKIPPED]
+    stamp = state.numbers[Number.STAMP] + 1
+    state.numbers[Number.STAMP] = stamp
+    skipped = state.numbers[Number.SKIPPED]
     count = state.entries[entry].gradients
     for g in range(count):
         it = state.gradients[entry, g]
@@ -193,10 +186,10 @@ def _add_paths(state, entry, now, not_to, most, paths, near):
     return paths, near
 
 
-@outlined
+@compiled
 def _add_detours(state, entry, now, not_to, failed, paths):
     """Add a path for each sink of an entry, to its first gradient but to ``failed``, else that one; return how many."""
-    skipped, first = state.numbers[SKIPPED], paths
+    skipped, first = state.numbers[Number.SKIPPED], paths
     for g in range(state.entries[entry].gradients):
         it = state.gradients[entry, g]
         if it.expires_us <= now or it.neighbor == not_to or state.skip_stamp[it.sink] == skipped:
@@ -218,7 +211,7 @@ def _add_detours(state, entry, now, not_to, failed, paths):
     return paths
 
 
-@outlined
+@compiled
 def _share(state, paths):
     """Give each path to a neighbor, as few of them as are near enough, those of rank 0 first.
 
@@ -241,7 +234,7 @@ def _share(state, paths):
                 state.hop_counts[state.near[it.first]].heads += 1
                 for place in range(it.first, it.last):
                     state.hop_counts[state.near[place]].paths += 1
-        best, most, heads = np.int64(NONE), np.int64(0), np.int64(0)
+        best, most, heads = NONE, np.int64(0), np.int64(0)
         for path in range(paths):
             it = state.data_paths[path]
             if it.way == NONE and it.rank == rank:
@@ -260,7 +253,7 @@ def _share(state, paths):
     return ways, left
 
 
-@inlined
+@compiled
 def _is_near(state, path, neighbor):
     found = False
     for place in range(path.first, path.last):
@@ -268,11 +261,11 @@ def _is_near(state, path, neighbor):
     return found
 
 
-@outlined
+@compiled
 def _send_copies(core, state, i, message, ttl, paths, ways, others, now):
     """Send each neighbor a copy, which lists the sinks of all other ways and the first ``others`` of served_else."""
     if ways == 1 and others == 0:
-        send(core, now, i, state.hops[0], message, ttl - 1)
+        twin.send(core, now, i, state.hops[0], message, ttl - 1)
         return
     served = 0
     for path in range(paths):
@@ -298,11 +291,11 @@ def _send_copies(core, state, i, message, ttl, paths, ways, others, now):
             state.interest_fields[copy].others = count
             it.size_B += 1 + 2 * count
             it.airtime_us = state.airtimes_us[it.size_B]
-        send(core, now, i, hop, copy, ttl - 1)
-        let_go(core, copy)
+        twin.send(core, now, i, hop, copy, ttl - 1)
+        twin.let_go(core, copy)
 
 
-@inlined
+@compiled
 def _is_on_way(state, paths, way, sink):
     found = False
     for path in range(paths):
@@ -310,7 +303,7 @@ def _is_on_way(state, paths, way, sink):
     return found
 
 
-@inlined
+@compiled
 def _is_among(values, count, value):
     found = False
     for k in range(count):
@@ -318,7 +311,7 @@ def _is_among(values, count, value):
     return found
 
 
-@inlined
+@compiled
 def _note_served(state, i, seen, sink):
     """Note that data was sent towards a sink."""
     node = state.nodes[i]
@@ -339,7 +332,7 @@ def _note_served(state, i, seen, sink):
     state.served[i, seen, place // WORD_BITS] |= np.uint64(1) << np.uint64(place % WORD_BITS)
 
 
-@inlined
+@compiled
 def _has_gradients(state, i, sink):
     for place in range(state.nodes[i].entries):
         entry = state.order[i, place]
@@ -352,10 +345,10 @@ def _has_gradients(state, i, sink):
 # What the radio has given up
 
 
-@outlined
+@compiled
 def plan_to_send_again(core, state, i, failed, message, ttl, now):
     """Plan to send data again that a neighbor did not acknowledge."""
-    if core.messages[message].name != DATA_NAME:
+    if core.messages[message].name != Message.DATA:
         return
     origin = state.interest_fields[message].origin
     seen = seen_data_index(state, i, id_of(origin, core.messages[message].sequence))
@@ -368,16 +361,16 @@ def plan_to_send_again(core, state, i, failed, message, ttl, now):
         return
     waiting = state.waiting[i, state.nodes[i].waiting]
     state.nodes[i].waiting += 1
-    waiting.time_us = now + 1 + stream_below(core, i, RETRY_WITHIN_US)
+    waiting.time_us = now + 1 + twin.stream_below(core, i, RETRY_WITHIN_US)
     waiting.failed = failed
     waiting.sender = it.sender
     waiting.message = message
     waiting.ttl = ttl
-    hold_message(core, message)
+    twin.hold_message(core, message)
     plan_wake_up(core, state, i)
 
 
-@outlined
+@compiled
 def send_waiting(core, state, i, now):
     """Send the frames again whose time has come."""
     place = 0
@@ -391,10 +384,10 @@ def send_waiting(core, state, i, now):
         for later in range(place, state.nodes[i].waiting):
             state.waiting[i, later] = state.waiting[i, later + 1]
         _send_again(core, state, i, failed, sender, message, ttl, now)
-        let_go(core, message)
+        twin.let_go(core, message)
 
 
-@outlined
+@compiled
 def _send_again(core, state, i, failed, not_to, message, ttl, now):
     clean(core, state, now, i)
     others = _listed(state, message)

@@ -13,7 +13,7 @@ from workbench.protocols.diffusion.fast.cache import clean
 from workbench.protocols.diffusion.fast.copies import send_on
 from workbench.protocols.diffusion.fast.filters import filtered
 from workbench.protocols.diffusion.fast.interests import block_of, detail_of, plan_wake_up
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA_NAME
+from workbench.protocols.diffusion.fast.memory import Message, Number, Reason
 from workbench.protocols.diffusion.fast.messages import (
     changed,
     id_of,
@@ -22,29 +22,22 @@ from workbench.protocols.diffusion.fast.messages import (
     seen_data_index,
     take_sequence,
 )
-from workbench.protocols.diffusion.fast.names import EVICTED, EXPIRED, FILTER, NO_GRADIENT, NO_INTEREST
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, update_data_gradient
 from workbench.protocols.diffusion.fast.reinforcement import reinforce
 from workbench.protocols.diffusion.rules import hops_taken, may_reinforce
-from workbench.sim.fast.air import let_go
-from workbench.sim.fast.layout import DROPPED, DUPLICATE, NONE
-from workbench.sim.fast.matching import one_way_match
-from workbench.sim.fast.record import add_row, drop, tell_delivered, tell_held, tell_originated
-from workbench.sim.fast.reference import inlined, outlined
-
-for _rule in (hops_taken, may_reinforce):
-    inlined(_rule)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # Samples
 
 
-@outlined
+@compiled
 def offer(core, state, i, content, number, now):
     """A sample to be sent as soon as an interest matches; the oldest goes if too many wait."""
     drop_old_samples(core, state, i, now)
     node = state.nodes[i]
     if node.samples >= state.max_data:
-        _drop_samples(core, state, i, 1, NO_INTEREST, now)
+        _drop_samples(core, state, i, 1, Reason.NO_INTEREST, now)
     it = state.samples[state.samples_first[i] + node.samples]
     it.number = number
     it.list = content
@@ -55,7 +48,7 @@ def offer(core, state, i, content, number, now):
         plan_wake_up(core, state, i)
 
 
-@outlined
+@compiled
 def drop_old_samples(core, state, i, now):
     """Samples that have waited for longer than their lifetime are too old for whoever asks now."""
     first = state.samples_first[i]
@@ -63,15 +56,15 @@ def drop_old_samples(core, state, i, now):
     while count < state.nodes[i].samples and state.samples[first + count].ends_us <= now:
         count += 1
     if count:
-        _drop_samples(core, state, i, count, EXPIRED, now)
+        _drop_samples(core, state, i, count, Reason.EXPIRED, now)
 
 
-@inlined
+@compiled
 def _drop_samples(core, state, i, count, reason, now):
     """The oldest samples go. One that nobody wanted in time has no message yet, hence no number."""
     for _ in range(count):
         if core.traces:
-            add_row(core, now, i, DROPPED, NONE, DATA_NAME, core.addresses[i], 0, 0, 0, reason)
+            twin.add_row(core, now, i, twin.Event.DROPPED, NONE, Message.DATA, core.addresses[i], 0, 0, 0, reason)
         else:
             core.dropped[reason] += 1
     first = state.samples_first[i]
@@ -80,7 +73,7 @@ def _drop_samples(core, state, i, count, reason, now):
         state.samples[place] = state.samples[place + count]
 
 
-@outlined
+@compiled
 def send_samples(core, state, i, now):
     """Send the samples that some interest wants, as many as fit in one message; the rest keep waiting."""
     clean(core, state, now, i)
@@ -90,18 +83,18 @@ def send_samples(core, state, i, now):
     while first < wanted:
         last, number = _aggregate(state, first, wanted)
         sequence = take_sequence(state, i)
-        message = make(core, state, DATA_NAME, i, sequence, number, 0, 0)
+        message = make(core, state, Message.DATA, i, sequence, number, 0, 0)
         state.interest_fields[message].is_aggregate = last > first + 1
         for k in range(first, last):
-            tell_originated(core, now, i, message, state.wanted[k].number)
+            twin.tell_originated(core, now, i, message, state.wanted[k].number)
         seen = note_data(state, i, id_of(i, sequence), NONE, state.ttl + 1, now)
         # One hop more than it may go: `send_on` takes it off again.
         _route(core, state, i, NONE, message, state.ttl + 1, seen, now)
-        let_go(core, message)
+        twin.let_go(core, message)
         first = last
 
 
-@inlined
+@compiled
 def _take_wanted(state, i):
     """Move the samples that some interest wants to ``wanted``; returns how many."""
     node = state.nodes[i]
@@ -119,7 +112,7 @@ def _take_wanted(state, i):
     return wanted
 
 
-@inlined
+@compiled
 def _is_wanted(state, i, number):
     first = state.own_first[i]
     for place in range(first, first + state.nodes[i].own_interests):
@@ -131,7 +124,7 @@ def _is_wanted(state, i, number):
     return found
 
 
-@inlined
+@compiled
 def _aggregate(state, first, wanted):
     """(last, list): the samples first:last fit in one message, and its attributes."""
     number = state.wanted[first].list
@@ -147,7 +140,7 @@ def _aggregate(state, first, wanted):
         room_B -= more.size_B
         last += 1
     if last > first + 1:
-        start = state.numbers[ATTRIBUTES]
+        start = state.numbers[Number.ATTRIBUTES]
         for k in range(first, last):
             append_list(state, state.wanted[k].list)
         number = interned(state, start)
@@ -157,7 +150,7 @@ def _aggregate(state, first, wanted):
 # On its way
 
 
-@outlined
+@compiled
 def receive_data(core, state, i, sender, message, ttl, now):
     """Data from a neighbor: on it goes, unless what it is for has been served."""
     clean(core, state, now, i)
@@ -171,10 +164,10 @@ def receive_data(core, state, i, sender, message, ttl, now):
             return
         # It has come back to its source, which has forgotten it.
     if state.seen_data_more[i, seen].is_settled or not send_on(core, state, i, sender, message, ttl, seen, now):
-        drop(core, now, i, core.addresses[sender], message, DUPLICATE)
+        twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)
 
 
-@outlined
+@compiled
 def _route(core, state, i, sender, message, ttl, seen, now):
     """Filters, own interests, interest cache: where new data goes; ``sender`` is NONE for the node's own."""
     number = core.messages[message].content
@@ -186,7 +179,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
         is_changed = number == NONE or not is_same(state, number, core.messages[message].content)
         state.seen_data_more[i, seen].is_settled = is_changed
         if number == NONE:
-            drop(core, now, i, peer, message, FILTER)
+            twin.drop(core, now, i, peer, message, Reason.FILTER)
             return
     if is_changed:
         message = changed(core, state, message, number)
@@ -196,7 +189,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
         own = state.own_order[place]
         if matches(state, state.own_interests[own].list, number):
             if not known:
-                tell_held(core, now, i, peer, message, hops_taken(state.ttl, ttl), False)
+                twin.tell_held(core, now, i, peer, message, hops_taken(state.ttl, ttl), False)
             known = True
             _deliver(core, state, i, own, sender, message, now)
     is_wanted = False
@@ -209,16 +202,16 @@ def _route(core, state, i, sender, message, ttl, seen, now):
                 update_data_gradient(core, state, now, i, entry, message, origin, sender, number)
     if not send_on(core, state, i, sender, message, ttl, seen, now) and not known:
         # An interest without a gradient: its neighbors are black, or it came from where the data comes from.
-        reason = NO_GRADIENT
+        reason = Reason.NO_GRADIENT
         if not is_wanted:
             # Who sent it here knows an interest that this node does not.
-            reason = EVICTED if state.nodes[i].is_evicting and sender != NONE else NO_INTEREST
-        drop(core, now, i, peer, message, reason)
+            reason = Reason.EVICTED if state.nodes[i].is_evicting and sender != NONE else Reason.NO_INTEREST
+        twin.drop(core, now, i, peer, message, reason)
     if is_changed:
-        let_go(core, message)
+        twin.let_go(core, message)
 
 
-@outlined
+@compiled
 def _deliver(core, state, i, own, sender, message, now):
     """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
     number = core.messages[message].content
@@ -242,14 +235,14 @@ def _deliver(core, state, i, own, sender, message, now):
         reinforce(core, state, i, own, place, now)
 
 
-@inlined
+@compiled
 def _hand_over(core, state, i, what, peer, message, number, now):
     constraints = state.lists[state.subscription_lists[what]]
     is_aggregate = state.interest_fields[message].is_aggregate
     first, last = state.lists[number].first, state.lists[number].last
     while first < last:
         end = sample_end(state, number, first, is_aggregate)
-        if one_way_match(state.attributes, constraints.first, constraints.last, first, end):
+        if twin.one_way_match(state.attributes, constraints.first, constraints.last, first, end):
             detail = detail_of(state, part_of(state, number, first, end))
-            tell_delivered(core, now, i, peer, message, core.subscriptions[what].number, detail)
+            twin.tell_delivered(core, now, i, peer, message, core.subscriptions[what].number, detail)
         first = end

@@ -6,39 +6,30 @@ calls a function of the user's (blob_fusion, a registered filter) stays with the
 
 from __future__ import annotations
 
+from enum import auto
 from typing import Any
 
 import numpy as np
 
 from workbench.attributes.model import IS
 from workbench.protocols.diffusion.fast.attributes import append, append_list, interned, part_of, sample_end
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTES, DATA_NAME, FILTER, INTEREST_NAME, MEMORIES
-from workbench.protocols.diffusion.fast.names import FILTER_DROPS, FILTER_REPLACES, FILTERED
+from workbench.protocols.diffusion.fast.memory import FILTER, Event, Message, Number, Reason
 from workbench.protocols.diffusion.filters import BUILT_IN, Filter, complete_settings
-from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.matching import one_way_match
-from workbench.sim.fast.record import add_row
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
-_KINDS = (
-    "suppress_unchanged",
-    "running_mean",
-    "running_minimum",
-    "running_maximum",
-    "neighborhood_average",
-    "rate_limit",
-    "threshold_alarm",
-)
-(
-    _SUPPRESS_UNCHANGED,
-    _RUNNING_MEAN,
-    _RUNNING_MINIMUM,
-    _RUNNING_MAXIMUM,
-    _NEIGHBORHOOD_AVERAGE,
-    _RATE_LIMIT,
-    _THRESHOLD_ALARM,
-) = range(len(_KINDS))
+
+class _Kind(twin.Codes):
+    """The built-in filters."""
+
+    SUPPRESS_UNCHANGED = auto()
+    RUNNING_MEAN = auto()
+    RUNNING_MINIMUM = auto()
+    RUNNING_MAXIMUM = auto()
+    NEIGHBORHOOD_AVERAGE = auto()
+    RATE_LIMIT = auto()
+    THRESHOLD_ALARM = auto()
+
 
 _LONGEST_US = 1 << 60
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -47,9 +38,9 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
     """The filters; NoFastTwinError for one that the kernel does not have."""
     for one in filters:
-        if type(one) is not Filter or one.name not in _KINDS:
+        if type(one) is not Filter or one.name not in _Kind.texts():
             name = getattr(one, "name", type(one).__name__)
-            raise NoFastTwinError(f"the filter {name} runs Python code at every node")
+            raise twin.NoFastTwinError(f"the filter {name} runs Python code at every node")
     return filters
 
 
@@ -64,9 +55,9 @@ def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
     for row, one, match in zip(table, filters, matches, strict=True):
         kind: Any = BUILT_IN[one.name]
         decider = kind(complete_settings(one.name, kind.parameters, one.settings))
-        row["kind"] = _KINDS.index(one.name)
+        row["kind"] = _Kind.texts().index(one.name)
         row["key"] = one.key
-        row["messages"] = DATA_NAME if one.messages == "data" else INTEREST_NAME
+        row["messages"] = Message.DATA if one.messages == "data" else Message.INTEREST
         row["match"] = match
         row["of"] = getattr(decider, "key", NONE)
         row["window"] = getattr(decider, "window", 0)
@@ -78,7 +69,7 @@ def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
     return table
 
 
-@outlined
+@compiled
 def filtered(core, state, now, i, message, origin):
     """The list of a message's attributes after all filters of node ``i`` that want them, or NONE if nothing is left."""
     it = core.messages[message]
@@ -86,7 +77,7 @@ def filtered(core, state, now, i, message, origin):
     if not _carries_any(state, i):
         return number
     first, last = state.lists[number].first, state.lists[number].last
-    if it.name == INTEREST_NAME or first == last:
+    if it.name == Message.INTEREST or first == last:
         number = _filtered_part(core, state, now, i, message, origin, number)
         return NONE if number == NONE or state.lists[number].first == state.lists[number].last else number
     parts = 0
@@ -108,13 +99,13 @@ def filtered(core, state, now, i, message, origin):
         return NONE
     if parts == 1:
         return state.parts[0]
-    start = state.numbers[ATTRIBUTES]
+    start = state.numbers[Number.ATTRIBUTES]
     for k in range(parts):
         append_list(state, state.parts[k])
     return interned(state, start)
 
 
-@inlined
+@compiled
 def _carries_any(state, i):
     found = False
     for f in range(len(state.filters)):
@@ -122,28 +113,28 @@ def _carries_any(state, i):
     return found
 
 
-@outlined
+@compiled
 def _filtered_part(core, state, now, i, message, origin, number):
     name = core.messages[message].name
     for f in range(len(state.filters)):
         if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, number):
             answer = _decide(state, f, i, origin, number, now)
-            if answer != number and core.kept[FILTERED]:
+            if answer != number and core.kept[Event.FILTERED]:
                 it = core.messages[message]
-                detail = FILTER_DROPS if answer == NONE else FILTER_REPLACES
+                detail = Reason.DROP if answer == NONE else Reason.REPLACE
                 key = state.filters[f].key
-                add_row(core, now, i, FILTERED, NONE, it.name, it.origin, it.sequence, 0, key, detail)
+                twin.add_row(core, now, i, Event.FILTERED, NONE, it.name, it.origin, it.sequence, 0, key, detail)
             if answer == NONE:
                 return NONE
             number = answer
     return number
 
 
-@inlined
+@compiled
 def _wants(state, f, name, number):
     match, it = state.lists[state.filters[f].match], state.lists[number]
-    if name == DATA_NAME:
-        return one_way_match(state.attributes, match.first, match.last, it.first, it.last)
+    if name == Message.DATA:
+        return twin.one_way_match(state.attributes, match.first, match.last, it.first, it.last)
     # An interest says what it wants and has no values to compare with.
     for a in range(match.first, match.last):
         asked = False
@@ -154,12 +145,12 @@ def _wants(state, f, name, number):
     return True
 
 
-@outlined
+@compiled
 def _decide(state, f, i, origin, number, now):
     """The list that a filter answers, or NONE to drop the message."""
     it = state.filters[f]
     kind = it.kind
-    if kind == _RATE_LIMIT:
+    if kind == _Kind.RATE_LIMIT:
         memory, is_new = _memory(state, f, i, origin)
         row = state.memories[memory]
         if not is_new and now - row.time_us < it.period_us:
@@ -170,17 +161,17 @@ def _decide(state, f, i, origin, number, now):
     if place == NONE:
         return number
     value = np.int64(state.attributes[place, 2])
-    if kind == _NEIGHBORHOOD_AVERAGE:
+    if kind == _Kind.NEIGHBORHOOD_AVERAGE:
         return _average(state, f, i, origin, number, place, value, now)
     memory, is_new = _memory(state, f, i, origin)
     row = state.memories[memory]
-    if kind == _SUPPRESS_UNCHANGED:
+    if kind == _Kind.SUPPRESS_UNCHANGED:
         if not is_new and abs(value - row.value) <= it.tolerance and now - row.time_us < it.period_us:
             return NONE
         row.value = value
         row.time_us = now
         return number
-    if kind == _THRESHOLD_ALARM:
+    if kind == _Kind.THRESHOLD_ALARM:
         alarmed = row.value
         if not (value < it.low if alarmed else value > it.high):
             return NONE
@@ -192,7 +183,7 @@ def _decide(state, f, i, origin, number, now):
     return _with_value(state, number, place, _summary(kind, window, min(row.count, it.window)))
 
 
-@inlined
+@compiled
 def _place_of_value(state, number, key):
     """The row of the first IS value of a key, or NONE."""
     it = state.lists[number]
@@ -202,37 +193,37 @@ def _place_of_value(state, number, key):
     return NONE
 
 
-@inlined
+@compiled
 def _with_value(state, number, place, value):
     """The list with another value in the row ``place``."""
     it = state.lists[number]
     if state.attributes[place, 2] == value:
         return number
-    start = state.numbers[ATTRIBUTES]
+    start = state.numbers[Number.ATTRIBUTES]
     for a in range(it.first, it.last):
         append(state, state.attributes[a, 0], state.attributes[a, 1], value if a == place else state.attributes[a, 2])
     return interned(state, start)
 
 
-@inlined
+@compiled
 def _mean(total, count):
     """The mean of integers, rounded to the nearest (half up)."""
     return (2 * total + count) // (2 * count)
 
 
-@inlined
+@compiled
 def _summary(kind, window, count):
     total, low, high = np.int64(0), window[0], window[0]
     for k in range(count):
         total += window[k]
         low = min(low, window[k])
         high = max(high, window[k])
-    if kind == _RUNNING_MEAN:
+    if kind == _Kind.RUNNING_MEAN:
         return _mean(total, np.int64(count))
-    return np.int64(low if kind == _RUNNING_MINIMUM else high)
+    return np.int64(low if kind == _Kind.RUNNING_MINIMUM else high)
 
 
-@inlined
+@compiled
 def _average(state, f, i, origin, number, place, value, now):
     all_ = state.averages[f, i]
     memory, is_new = _memory(state, f, i, origin)
@@ -256,7 +247,7 @@ def _average(state, f, i, origin, number, place, value, now):
     return _with_value(state, number, place, mean)
 
 
-@outlined
+@compiled
 def _memory(state, f, i, origin):
     """(the row in which filter ``f`` on node ``i`` remembers an origin, whether it is new)"""
     count = state.carries.shape[1]
@@ -267,8 +258,8 @@ def _memory(state, f, i, origin):
         if state.memories[memory].id == id:
             return memory, False
         memory = state.memories[memory].next
-    memory = state.numbers[MEMORIES]
-    state.numbers[MEMORIES] = memory + 1
+    memory = state.numbers[Number.MEMORIES]
+    state.numbers[Number.MEMORIES] = memory + 1
     row = state.memories[memory]
     row.id = id
     row.time_us = 0

@@ -15,7 +15,7 @@ from workbench.protocols.diffusion.fast.cache import (
     tell_interest_removed,
 )
 from workbench.protocols.diffusion.fast.filters import filtered
-from workbench.protocols.diffusion.fast.memory import INTEREST_NAME
+from workbench.protocols.diffusion.fast.memory import Event, Message, Reason
 from workbench.protocols.diffusion.fast.messages import (
     changed,
     id_of,
@@ -24,24 +24,16 @@ from workbench.protocols.diffusion.fast.messages import (
     note_interest,
     take_sequence,
 )
-from workbench.protocols.diffusion.fast.names import CANCELLED, FILTER, INTEREST_CACHED, NEW_ROUND, STALE
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients, forget_reinforcements
 from workbench.protocols.diffusion.rules import REPEAT_AFTER_US, REPEAT_WITHIN_US, is_stale, next_round
 from workbench.protocols.diffusion.rules import expiration_s as lasts_s
-from workbench.sim.fast.air import let_go, send
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import BROADCAST, DUPLICATE, NONE, TTL
-from workbench.sim.fast.record import add_row, drop, tell_forwarded
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import append_behind, clear, remove_behind
-
-for _rule in (next_round, is_stale, lasts_s):
-    inlined(_rule)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # The application's side
 
 
-@outlined
+@compiled
 def begin_subscription(core, state, i, what, now):
     """Ask the network: by an interest of its own, or by a new round of one with the same constraints."""
     number = state.subscription_lists[what]
@@ -51,12 +43,12 @@ def begin_subscription(core, state, i, what, now):
     else:
         _begin_round(state, i, own)
     subscriptions = state.own_interests[own].subscriptions
-    append_behind(subscriptions, state.behind, subscriptions.last, what)
+    twin.append_behind(subscriptions, state.behind, subscriptions.last, what)
     _send_interest(core, state, i, own, now)
     plan_tick(core, state, i, now)
 
 
-@inlined
+@compiled
 def _own_interest(state, i, constraints):
     first = state.own_first[i]
     for place in range(first, first + state.nodes[i].own_interests):
@@ -66,7 +58,7 @@ def _own_interest(state, i, constraints):
     return NONE
 
 
-@inlined
+@compiled
 def _new_own_interest(state, i, number):
     own = state.own_first[i]
     while state.own_interests[own].is_used:
@@ -79,20 +71,20 @@ def _new_own_interest(state, i, number):
     it.reinforcements = 0
     it.refresh_us = NONE
     it.repeat_us = NONE
-    clear(it.subscriptions)
+    twin.clear(it.subscriptions)
     clear_data_gradients(state, block_of(state, own))
     state.own_order[state.own_first[i] + state.nodes[i].own_interests] = own
     state.nodes[i].own_interests += 1
     return own
 
 
-@inlined
+@compiled
 def block_of(state, own):
     """The block of an own interest's data gradients."""
     return len(state.entries) + own
 
 
-@outlined
+@compiled
 def end_subscription(core, state, i, what, now):
     """End a subscription; with the last one of an interest the interest is cancelled in the whole network."""
     place = state.own_first[i]
@@ -102,15 +94,15 @@ def end_subscription(core, state, i, what, now):
         if _unlink(state, own, what) and it.subscriptions.count == 0:
             _take_out_own(state, i, place)
             it.round = next_round(it.round)
-            message = make(core, state, INTEREST_NAME, i, it.sequence, it.list, it.round, 0)
-            send(core, now, i, BROADCAST, message, state.ttl)
-            let_go(core, message)
+            message = make(core, state, Message.INTEREST, i, it.sequence, it.list, it.round, 0)
+            twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
+            twin.let_go(core, message)
             continue
         place += 1
     plan_wake_up(core, state, i)
 
 
-@inlined
+@compiled
 def _unlink(state, own, what):
     """Take a subscription out of an own interest; whether it was there."""
     subscriptions = state.own_interests[own].subscriptions
@@ -119,11 +111,11 @@ def _unlink(state, own, what):
         before, one = one, state.behind[one].next
     if one == NONE:
         return False
-    remove_behind(subscriptions, state.behind, before, one)
+    twin.remove_behind(subscriptions, state.behind, before, one)
     return True
 
 
-@inlined
+@compiled
 def _take_out_own(state, i, place):
     state.own_interests[state.own_order[place]].is_used = 0
     state.nodes[i].own_interests -= 1
@@ -134,7 +126,7 @@ def _take_out_own(state, i, place):
 # Time
 
 
-@outlined
+@compiled
 def refresh(core, state, i, now):
     """End subscriptions that have expired, and send the interests that are due again."""
     place = state.own_first[i]
@@ -155,11 +147,11 @@ def refresh(core, state, i, now):
             _send_interest(core, state, i, own, now)
         elif it.repeat_us != NONE and it.repeat_us <= now:
             it.repeats += 1
-            let_go(core, _flood(core, state, i, own, now))
+            twin.let_go(core, _flood(core, state, i, own, now))
         place += 1
 
 
-@outlined
+@compiled
 def plan_wake_up(core, state, i):
     """When the node wants to be woken: for its tick, a sample's end, a refresh, or the end of a subscription."""
     wake = state.nodes[i].tick_us
@@ -178,14 +170,14 @@ def plan_wake_up(core, state, i):
     core.next_wake[i] = wake
 
 
-@inlined
+@compiled
 def _earlier(one, other):
     if one == NONE or other == NONE:
         return max(one, other)
     return min(one, other)
 
 
-@inlined
+@compiled
 def plan_tick(core, state, i, now):
     """The cache has changed: samples that wait are matched again at the next tick."""
     node = state.nodes[i]
@@ -194,7 +186,7 @@ def plan_tick(core, state, i, now):
         plan_wake_up(core, state, i)
 
 
-@inlined
+@compiled
 def _begin_round(state, i, own):
     it = state.own_interests[own]
     it.round = next_round(it.round)
@@ -202,7 +194,7 @@ def _begin_round(state, i, own):
     forget_reinforcements(state, block_of(state, own), i)
 
 
-@outlined
+@compiled
 def _send_interest(core, state, i, own, now):
     """Flood an interest of the node's own: a new one, a longer one, or the next round."""
     it = state.own_interests[own]
@@ -210,23 +202,25 @@ def _send_interest(core, state, i, own, now):
     it.repeats = 0
     message = _flood(core, state, i, own, now)
     _tell_cached(core, state, now, i, NONE, message)
-    let_go(core, message)
+    twin.let_go(core, message)
     plan_wake_up(core, state, i)
 
 
-@outlined
+@compiled
 def _flood(core, state, i, own, now):
     """Send the present round of an own interest, and listen whether a neighbor passes it on; returns the message."""
     it = state.own_interests[own]
-    message = make(core, state, INTEREST_NAME, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now))
-    send(core, now, i, BROADCAST, message, state.ttl)
+    message = make(
+        core, state, Message.INTEREST, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now)
+    )
+    twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
     it.repeat_us = NONE
     if it.repeats < state.max_repeats:
-        it.repeat_us = now + REPEAT_AFTER_US + stream_below(core, i, REPEAT_WITHIN_US)
+        it.repeat_us = now + REPEAT_AFTER_US + twin.stream_below(core, i, REPEAT_WITHIN_US)
     return message
 
 
-@outlined
+@compiled
 def _hear_own(core, state, i, sequence, round_):
     """A neighbor passes on an interest of the node's own: the flood has left it."""
     first = state.own_first[i]
@@ -237,7 +231,7 @@ def _hear_own(core, state, i, sequence, round_):
             plan_wake_up(core, state, i)
 
 
-@outlined
+@compiled
 def expiration_s(core, state, own, now):
     """What a gradient may live: to the end of the longest subscription, or as long as one that is refreshed should."""
     ends_us = now
@@ -254,7 +248,7 @@ def expiration_s(core, state, own, now):
 # Frames
 
 
-@outlined
+@compiled
 def receive_interest(core, state, i, sender, message, ttl, now):
     """Cache a neighbor's interest, or cancel it, and pass it on."""
     clean(core, state, now, i)
@@ -273,17 +267,17 @@ def receive_interest(core, state, i, sender, message, ttl, now):
                 before = head_of(state, entry, fields.origin)
                 set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
                 tell_head(core, state, now, i, entry, fields.origin, before)
-        drop(core, now, i, peer, message, DUPLICATE)
+        twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
     if known != NONE and is_stale(fields.round, known):
-        drop(core, now, i, peer, message, STALE)
+        twin.drop(core, now, i, peer, message, Reason.STALE)
         return
     number = core.messages[message].content
     if len(state.filters):
         number = filtered(core, state, now, i, message, fields.origin)
     note_interest(state, i, id, fields.round, now)
     if number == NONE:
-        drop(core, now, i, peer, message, FILTER)
+        twin.drop(core, now, i, peer, message, Reason.FILTER)
         return
     is_changed = number != core.messages[message].content
     if is_changed:
@@ -293,15 +287,15 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     else:
         _cache_interest(core, state, i, sender, message, ttl, now)
     if ttl <= 1:
-        drop(core, now, i, peer, message, TTL)
+        twin.drop(core, now, i, peer, message, twin.Reason.TTL)
     else:
-        tell_forwarded(core, now, i, peer, message, 0)
-        send(core, now, i, BROADCAST, message, ttl - 1)
+        twin.tell_forwarded(core, now, i, peer, message, 0)
+        twin.send(core, now, i, twin.BROADCAST, message, ttl - 1)
     if is_changed:
-        let_go(core, message)
+        twin.let_go(core, message)
 
 
-@outlined
+@compiled
 def _cache_interest(core, state, i, sender, message, ttl, now):
     """Keep a new interest, or a known one's new round."""
     number = core.messages[message].content
@@ -314,7 +308,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
     state.entries[entry].sink = sink
     state.entries[entry].sequence = sequence
     before = head_of(state, entry, sink)
-    remove_gradients(core, state, now, i, entry, BEFORE_ROUND, sink, sequence, fields.round, NEW_ROUND)
+    remove_gradients(core, state, now, i, entry, BEFORE_ROUND, sink, sequence, fields.round, Reason.ROUND)
     for place in range(state.nodes[i].entries):
         other = state.order[i, place]
         if other == entry or is_within(state, state.entries[other].list, number):
@@ -325,7 +319,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
     plan_tick(core, state, i, now)
 
 
-@outlined
+@compiled
 def _cancel(core, state, i, message, now):
     """A sink has unsubscribed: its gradients go, and those by which it reinforced a part of the interest."""
     number, sequence = core.messages[message].content, core.messages[message].sequence
@@ -340,23 +334,23 @@ def _cancel(core, state, i, message, now):
         # Not those of a later interest: on another way it may have been faster than this message.
         bound = sequence if entry == cancelled else NONE
         before = head_of(state, entry, sink)
-        gone = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, 0, CANCELLED)
+        gone = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, 0, Reason.CANCELLED)
         tell_head(core, state, now, i, entry, sink, before)
         if gone and state.entries[entry].gradients == 0:
             place -= 1
             take_out(state, i, place)
-            tell_interest_removed(core, state, now, i, entry, CANCELLED)
+            tell_interest_removed(core, state, now, i, entry, Reason.CANCELLED)
 
 
-@inlined
+@compiled
 def _tell_cached(core, state, now, i, peer, message):
     it = core.messages[message]
     round_ = state.interest_fields[message].round
     detail = detail_of(state, it.content)
-    add_row(core, now, i, INTEREST_CACHED, peer, it.name, it.origin, it.sequence, 0, round_, detail)
+    twin.add_row(core, now, i, Event.INTEREST_CACHED, peer, it.name, it.origin, it.sequence, 0, round_, detail)
 
 
-@inlined
+@compiled
 def detail_of(state, number):
     """The code of a list's text in the trace."""
     detail = state.lists[number].detail

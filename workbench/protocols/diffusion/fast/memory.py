@@ -21,19 +21,58 @@ Memory
 from __future__ import annotations
 
 from collections import namedtuple
+from enum import auto
 from typing import Any
 
 import numpy as np
 
 from workbench.protocols.diffusion.rules import FOREVER_US, MAX_WAITING
-from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.recent import RING
-from workbench.sim.fast.rows import LIST
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Pool
+
+
+class Event(twin.Events):
+    """What happens in its runs alone."""
+
+    FILTERED = auto()
+    INTEREST_CACHED = auto()
+    INTEREST_REMOVED = auto()
+    GRADIENT_SET = auto()
+    GRADIENT_REMOVED = auto()
+    DATA_GRADIENT_SET = auto()
+    REINFORCED = auto()
+    BLACKLISTED = auto()
+    HEAD_SET = auto()
+
+
+class Reason(twin.Reasons):
+    """Its own reasons why messages end."""
+
+    STALE = auto()
+    FILTER = auto()
+    NO_GRADIENT = auto()
+    NO_INTEREST = auto()
+    BLACKLISTED = auto()
+    EXPIRED = auto()
+    EVICTED = auto()
+    CANCELLED = auto()
+    ROUND = auto()
+    INTEREST = auto()
+    REINFORCEMENT = auto()
+    REPLACE = auto()
+    DROP = auto()
+    FULL = auto()
+
+
+class Message(twin.Messages):
+    """What its messages are called."""
+
+    INTEREST = auto()
+    REINFORCEMENT = auto()
+    DATA = auto()
+
 
 # Names of messages, by their codes in MESSAGES.
-MESSAGES = ("", "interest", "reinforcement", "data")
-INTEREST_NAME, REINFORCEMENT_NAME, DATA_NAME = 1, 2, 3
 
 MOST_ATTRIBUTES = 16  # of a message: 50 bytes hold so many blobs of none
 
@@ -49,7 +88,7 @@ NODE = np.dtype(
         ("waiting", np.int32),
         ("served_sinks", np.int32),
         ("is_evicting", np.int32),
-        ("seen_data", RING),
+        ("seen_data", twin.RING),
     ],
     align=True,
 )
@@ -129,7 +168,7 @@ OWN_INTEREST = np.dtype(
         ("round", np.int32),
         ("reinforcements", np.int32),
         ("repeats", np.int32),
-        ("subscriptions", LIST),
+        ("subscriptions", twin.LIST),
         ("is_used", np.int32),
     ],
     align=True,
@@ -207,37 +246,44 @@ PATH = np.dtype(
 # How many paths a neighbor may be the next hop of, and for how many of them it is the first gradient.
 HOP_COUNT = np.dtype([("paths", np.int32), ("heads", np.int32)], align=True)
 
-# Places in ``numbers``.
-(
-    LISTS,
-    REMEMBERED,  # lists that can be found by their content
-    ATTRIBUTES,
-    FREE_MARK,
-    FREE_MARKS,
-    STAMP,
-    SKIPPED,  # the stamp of sinks that get no copy of the data at hand
-    MEMORIES,
-) = range(8)
-NUMBERS = 8
 
-# Places in ``room``: what of each pool an event may take.
-NEEDS_LISTS, NEEDS_ATTRIBUTES, NEEDS_MARKS, NEEDS_MEMORIES = range(4)
+class Number(twin.Codes):
+    """Places in ``numbers``."""
+
+    LISTS = auto()
+    REMEMBERED = auto()  # lists that can be found by their content
+    ATTRIBUTES = auto()
+    FREE_MARK = auto()
+    FREE_MARKS = auto()
+    STAMP = auto()
+    SKIPPED = auto()  # the stamp of sinks that get no copy of the data at hand
+    MEMORIES = auto()
+
+
+class Room(twin.Codes):
+    """Places in ``room``: what of each pool an event may take."""
+
+    LISTS = auto()
+    ATTRIBUTES = auto()
+    MARKS = auto()
+    MEMORIES = auto()
+
 
 FIELDS: Fields = {
     # Parameters.
-    "max_gradients": GIVEN,
-    "max_interests": GIVEN,
-    "max_reinforcements": GIVEN,
-    "max_data": GIVEN,
-    "max_sinks": GIVEN,
-    "max_next_hops": GIVEN,
-    "ttl": GIVEN,
+    "max_gradients": int,
+    "max_interests": int,
+    "max_reinforcements": int,
+    "max_data": int,
+    "max_sinks": int,
+    "max_next_hops": int,
+    "ttl": int,
     "refresh_us": GIVEN,
-    "max_repeats": GIVEN,
+    "max_repeats": int,
     "lifetime_s": GIVEN,
     "tick_us": GIVEN,
-    "reinforce_after": GIVEN,
-    "exploratory_gradients": GIVEN,
+    "reinforce_after": int,
+    "exploratory_gradients": int,
     "sample_lifetime_us": GIVEN,
     "known_for_us": GIVEN,
     "room_B": GIVEN,
@@ -259,7 +305,7 @@ FIELDS: Fields = {
     "gradients": Array(GRADIENT, ("entries", "gradients")),
     "data_gradients": Array(DATA_GRADIENT, ("blocks", "data gradients")),
     "data_gradient_counts": Array(np.int32, "blocks"),
-    "marks": Pool(MARK, "marks", FREE_MARK),
+    "marks": Pool(MARK, "marks", Number.FREE_MARK),
     # Own interests: node i's are own_first[i]:own_first[i + 1]; ``own_order`` has them oldest first.
     "own_first": GIVEN,
     "own_order": Array(np.int32, "own interests"),
@@ -299,7 +345,7 @@ FIELDS: Fields = {
     "sink_room": Array(np.int64, "nodes"),
     "paths": Array(np.int32, ("hops", 2)),
     "parts": Array(np.int32, MOST_ATTRIBUTES),
-    "numbers": Array(np.int64, NUMBERS),
+    "numbers": Array(np.int64, len(Number)),
     "room": GIVEN,
 }
 State: Any = namedtuple("State", FIELDS)

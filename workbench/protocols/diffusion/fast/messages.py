@@ -1,30 +1,26 @@
 """Messages of TinyDiffusion's twin: what is sent, what has been seen, whom a node does not listen to."""
 
-from workbench.protocols.diffusion.fast.memory import DATA_NAME
+from workbench.protocols.diffusion.fast.memory import Message
 from workbench.protocols.diffusion.rules import may_explore
 from workbench.protocols.diffusion.wire import DATA_HEADER_B, INTEREST_HEADER_B, U32
-from workbench.sim.fast.air import take_message
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.recent import find_newest_first, note
-from workbench.sim.fast.reference import inlined, outlined
-
-inlined(may_explore)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@inlined
+@compiled
 def take_sequence(state, i):
     """The next sequence number of node ``i``'s messages."""
     state.nodes[i].messages += 1
     return (state.nodes[i].messages - 1) & U32
 
 
-@outlined
+@compiled
 def make(core, state, name, origin, sequence, number, round_, expiration_s):
     """A message from the node at place ``origin`` with the attributes of a list; whoever makes it lets it go."""
-    header_B = 1 + (DATA_HEADER_B if name == DATA_NAME else INTEREST_HEADER_B)
+    header_B = 1 + (DATA_HEADER_B if name == Message.DATA else INTEREST_HEADER_B)
     size_B = header_B + state.lists[number].size_B
     airtime_us = state.airtimes_us[size_B]
-    message = take_message(core, name, core.addresses[origin], sequence, number, size_B, airtime_us)
+    message = twin.take_message(core, name, core.addresses[origin], sequence, number, size_B, airtime_us)
     fields = state.interest_fields[message]
     fields.origin = origin
     fields.round = round_
@@ -34,7 +30,7 @@ def make(core, state, name, origin, sequence, number, round_, expiration_s):
     return message
 
 
-@inlined
+@compiled
 def changed(core, state, message, number):
     """The same message with other attributes."""
     it = core.messages[message]
@@ -44,7 +40,7 @@ def changed(core, state, message, number):
     return other
 
 
-@outlined
+@compiled
 def copied(core, state, message):
     """Return the same data message without a list of sinks; whoever makes it lets it go."""
     it, fields = core.messages[message], state.interest_fields[message]
@@ -56,22 +52,22 @@ def copied(core, state, message):
 # What has been seen
 
 
-@inlined
+@compiled
 def id_of(origin, sequence):
     """A message's id: its origin's place and its number there."""
     return (origin << 32) | sequence
 
 
-@inlined
+@compiled
 def seen_data_index(state, i, id):
     """Return the index of an id among the data that node ``i`` remembers, or NONE."""
-    return find_newest_first(state.seen_data[i], state.nodes[i].seen_data, id)
+    return twin.find_newest_first(state.seen_data[i], state.nodes[i].seen_data, id)
 
 
-@outlined
+@compiled
 def note_data(state, i, id, sender, ttl, now):
     """Remember an id that node ``i`` does not know, in place of the oldest if there is no room; return its index."""
-    index = note(state.seen_data[i], state.nodes[i].seen_data, id)
+    index = twin.note(state.seen_data[i], state.nodes[i].seen_data, id)
     it = state.seen_data_more[i, index]
     it.time_us = now
     it.sender = sender
@@ -83,7 +79,7 @@ def note_data(state, i, id, sender, ttl, now):
     return index
 
 
-@inlined
+@compiled
 def gradients_to_try(state, i, now):
     """How many gradients of a sink carry new data: one alone if its copies might be back when it is forgotten."""
     most = state.exploratory_gradients
@@ -95,7 +91,7 @@ def gradients_to_try(state, i, now):
     return most
 
 
-@inlined
+@compiled
 def _index_of_interest(state, i, id):
     for index in range(state.nodes[i].seen_interests):
         if state.seen_interests[i, index].id == id:
@@ -103,7 +99,7 @@ def _index_of_interest(state, i, id):
     return NONE
 
 
-@inlined
+@compiled
 def known_round(state, i, id, now):
     """The round under which node ``i`` knows an interest, NONE if it does not or has not heard it for too long."""
     index = _index_of_interest(state, i, id)
@@ -112,7 +108,7 @@ def known_round(state, i, id, now):
     return state.seen_interests[i, index].round
 
 
-@outlined
+@compiled
 def note_interest(state, i, id, round_, now):
     """Node ``i`` remembers an interest's round, in place of the one not heard for longest if its memory is full."""
     node, seen = state.nodes[i], state.seen_interests[i]
@@ -132,7 +128,7 @@ def note_interest(state, i, id, round_, now):
     it.time_us = now
 
 
-@inlined
+@compiled
 def is_black(state, i, neighbor):
     """Whether a neighbor is on node ``i``'s black list."""
     found = False

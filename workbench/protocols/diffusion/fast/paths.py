@@ -4,15 +4,12 @@ They come in blocks of ``max_reinforcements``: block e belongs to entry e of the
 those to own interests. The sinks that a data gradient is reinforced for are a linked list of marks.
 """
 
-from workbench.protocols.diffusion.fast.memory import FREE_MARK
-from workbench.protocols.diffusion.fast.names import DATA_GRADIENT_SET
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.record import tell
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import give_back, take_free
+from workbench.protocols.diffusion.fast.memory import Event, Number
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@inlined
+@compiled
 def clear_data_gradients(state, block):
     """Forget all data gradients of a block."""
     for place in range(state.data_gradient_counts[block]):
@@ -20,7 +17,7 @@ def clear_data_gradients(state, block):
     state.data_gradient_counts[block] = 0
 
 
-@outlined
+@compiled
 def update_data_gradient(core, state, now, i, block, message, source, neighbor, number):
     """Note new data of a source from a neighbor; returns the place of the source's data gradient."""
     place = _of_source(state, block, source)
@@ -44,11 +41,11 @@ def update_data_gradient(core, state, now, i, block, message, source, neighbor, 
     it.list = number
     it.messages += 1
     if changed:
-        tell(core, now, i, DATA_GRADIENT_SET, core.addresses[neighbor], message, 0, 0)
+        twin.tell(core, now, i, Event.DATA_GRADIENT_SET, core.addresses[neighbor], message, 0, 0)
     return place
 
 
-@inlined
+@compiled
 def _of_source(state, block, source):
     for place in range(state.data_gradient_counts[block]):
         if state.data_gradients[block, place].source == source:
@@ -59,7 +56,7 @@ def _of_source(state, block, source):
 # Marks
 
 
-@inlined
+@compiled
 def is_reinforced_for(state, block, place, sink):
     """Whether a sink's reinforcement went along a data gradient."""
     mark = state.data_gradients[block, place].marks
@@ -70,7 +67,7 @@ def is_reinforced_for(state, block, place, sink):
     return False
 
 
-@inlined
+@compiled
 def has_room_for_sink(state, block, place):
     """Whether one more sink's reinforcement can be noted."""
     count, mark = 0, state.data_gradients[block, place].marks
@@ -80,26 +77,26 @@ def has_room_for_sink(state, block, place):
     return count < state.max_sinks
 
 
-@inlined
+@compiled
 def mark_reinforced(state, block, place, sink):
     """A sink's reinforcement goes along a data gradient."""
-    mark = take_free(state.marks, state.numbers, FREE_MARK)
+    mark = twin.take_free(state.marks, state.numbers, Number.FREE_MARK)
     state.marks[mark].sink = sink
     state.marks[mark].next = state.data_gradients[block, place].marks
     state.data_gradients[block, place].marks = mark
 
 
-@inlined
+@compiled
 def _forget_marks(state, block, place):
     mark = state.data_gradients[block, place].marks
     while mark != NONE:
         behind = state.marks[mark].next
-        give_back(state.marks, state.numbers, FREE_MARK, mark)
+        twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
         mark = behind
     state.data_gradients[block, place].marks = NONE
 
 
-@outlined
+@compiled
 def forget_reinforcements(state, block, sink):
     """A new round of a sink's interest begins: its paths are open again."""
     for place in range(state.data_gradient_counts[block]):
@@ -110,8 +107,8 @@ def forget_reinforcements(state, block, sink):
                 before = mark
             elif before == NONE:
                 state.data_gradients[block, place].marks = behind
-                give_back(state.marks, state.numbers, FREE_MARK, mark)
+                twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
             else:
                 state.marks[before].next = behind
-                give_back(state.marks, state.numbers, FREE_MARK, mark)
+                twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
             mark = behind

@@ -18,32 +18,31 @@ from workbench.protocols.diffusion.fast.cache import (
     tell_head,
 )
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
-from workbench.protocols.diffusion.fast.memory import REINFORCEMENT_NAME
+from workbench.protocols.diffusion.fast.memory import Event, Message, Reason
 from workbench.protocols.diffusion.fast.messages import make, take_sequence
-from workbench.protocols.diffusion.fast.names import FULL, NO_INTEREST, REINFORCED, STALE
 from workbench.protocols.diffusion.fast.paths import has_room_for_sink, is_reinforced_for, mark_reinforced
-from workbench.sim.fast.air import let_go, send
-from workbench.sim.fast.layout import DUPLICATE, NO_REASON, NONE, TTL
-from workbench.sim.fast.record import drop, tell
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@outlined
+@compiled
 def reinforce(core, state, i, own, place, now):
     """A sink sends a reinforcement of an own interest along one of its data gradients."""
     it = state.own_interests[own]
     sequence = take_sequence(state, i)
     lasts_s = expiration_s(core, state, own, now)
-    message = make(core, state, REINFORCEMENT_NAME, i, sequence, it.list, it.round, lasts_s)
+    message = make(core, state, Message.REINFORCEMENT, i, sequence, it.list, it.round, lasts_s)
     block = block_of(state, own)
     it = state.data_gradients[block, place]
     mark_reinforced(state, block, place, i)
-    tell(core, now, i, REINFORCED, core.addresses[it.neighbor], message, core.addresses[it.source], NO_REASON)
-    send(core, now, i, it.neighbor, message, state.ttl)
-    let_go(core, message)
+    twin.tell(
+        core, now, i, Event.REINFORCED, core.addresses[it.neighbor], message, core.addresses[it.source], twin.NO_REASON
+    )
+    twin.send(core, now, i, it.neighbor, message, state.ttl)
+    twin.let_go(core, message)
 
 
-@outlined
+@compiled
 def receive_reinforcement(core, state, i, sender, message, ttl, now):
     """Prefer the neighbor that sent a reinforcement for its sink's data, and send it on to the sources."""
     clean(core, state, now, i)
@@ -52,7 +51,7 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
     fields = state.interest_fields[message]
     sink = fields.origin
     if sink == i:
-        drop(core, now, i, peer, message, DUPLICATE)
+        twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
     entry = find(state, i, constraints_of(state, number))
     # The paths before the new entry takes the place of one of these.
@@ -65,32 +64,34 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
                 is_around = True
                 paths = _add_paths(core, state, i, message, other, sender, False, paths, now)
         if not is_around:
-            drop(core, now, i, peer, message, NO_INTEREST)
+            twin.drop(core, now, i, peer, message, Reason.NO_INTEREST)
             return
         entry = new_entry(core, state, now, i, number, sink, sequence)
     else:
         newest = newest_wave(state, entry, sink)
         if newest == sequence:
-            drop(core, now, i, peer, message, DUPLICATE)
+            twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
             return
         if newest > sequence or is_past(state, entry, sink, fields.round):
-            drop(core, now, i, peer, message, STALE)
+            twin.drop(core, now, i, peer, message, Reason.STALE)
             return
         paths = _add_paths(core, state, i, message, entry, sender, True, paths, now)
     before = head_of(state, entry, sink)
     set_gradient(core, state, now, i, entry, message, sender, ttl, sequence)
     tell_head(core, state, now, i, entry, sink, before)
     if paths and ttl <= 1:
-        drop(core, now, i, peer, message, TTL)
+        twin.drop(core, now, i, peer, message, twin.Reason.TTL)
         paths = 0
     for k in range(paths):
         neighbor, source = state.paths[k, 0], state.paths[k, 1]
-        tell(core, now, i, REINFORCED, core.addresses[neighbor], message, core.addresses[source], NO_REASON)
-        send(core, now, i, neighbor, message, ttl - 1)
+        twin.tell(
+            core, now, i, Event.REINFORCED, core.addresses[neighbor], message, core.addresses[source], twin.NO_REASON
+        )
+        twin.send(core, now, i, neighbor, message, ttl - 1)
     plan_tick(core, state, i, now)
 
 
-@outlined
+@compiled
 def _add_paths(core, state, i, message, block, sender, same, count, now):
     """Add an interest's data gradients that lead to sources a reinforcement means to the first ``count`` paths.
 
@@ -106,7 +107,7 @@ def _add_paths(core, state, i, message, block, sender, same, count, now):
             continue
         is_new = not _leads_to(state, count, it.neighbor)
         if (same and not has_room_for_sink(state, block, place)) or (is_new and count >= state.max_next_hops):
-            drop(core, now, i, core.addresses[it.neighbor], message, FULL)
+            twin.drop(core, now, i, core.addresses[it.neighbor], message, Reason.FULL)
             continue
         if same:
             mark_reinforced(state, block, place, sink)
@@ -117,7 +118,7 @@ def _add_paths(core, state, i, message, block, sender, same, count, now):
     return count
 
 
-@inlined
+@compiled
 def _leads_to(state, count, neighbor):
     found = False
     for k in range(count):

@@ -12,28 +12,12 @@ from workbench.attributes.text import parse, to_text
 from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
 from workbench.protocols.diffusion import wire
 from workbench.protocols.diffusion.fast import filters as diffusion_filters
-from workbench.protocols.diffusion.fast.memory import (
-    ATTRIBUTE_LIST,
-    ATTRIBUTES,
-    FIELDS,
-    FREE_MARKS,
-    LISTS,
-    MEMORIES,
-    MOST_ATTRIBUTES,
-    NEEDS_ATTRIBUTES,
-    NEEDS_LISTS,
-    NEEDS_MARKS,
-    NEEDS_MEMORIES,
-    REMEMBERED,
-    State,
-)
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTE_LIST, FIELDS, MOST_ATTRIBUTES, Number, Room, State
 from workbench.protocols.diffusion.rules import MAX_WAITING, is_black, known_for_us, lifetime_s
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim import workload
-from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.fields import grown, make
-from workbench.sim.fast.layout import NONE, Needs
-from workbench.sim.fast.prepare import Setup
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, Needs, Setup
 
 _MOST_BUCKETS = 1 << 20
 
@@ -46,7 +30,7 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
     if len(attributes) > protocol.max_attributes:
-        raise NoFastTwinError(f"{to_text(attributes)!r} has more than max_attributes={protocol.max_attributes}")
+        raise twin.NoFastTwinError(f"{to_text(attributes)!r} has more than max_attributes={protocol.max_attributes}")
 
 
 def longest_frame_B(setup: Setup) -> int:
@@ -135,10 +119,10 @@ def _room(b: Bounds) -> np.ndarray:
     # Of a data message: each part by each filter, all parts together, each sample that is handed over.
     data = MOST_ATTRIBUTES * (b.filters + 2) + 2
     interests = b.degree * (b.filters + 2) + b.interests + 2
-    room[NEEDS_LISTS] = max(b.samples * data, interests)
-    room[NEEDS_ATTRIBUTES] = MOST_ATTRIBUTES * max(b.samples * (b.filters + 5), interests)
-    room[NEEDS_MARKS] = b.data_gradients + b.interests + 1
-    room[NEEDS_MEMORIES] = b.filters * (b.degree + 1)
+    room[Room.LISTS] = max(b.samples * data, interests)
+    room[Room.ATTRIBUTES] = MOST_ATTRIBUTES * max(b.samples * (b.filters + 5), interests)
+    room[Room.MARKS] = b.data_gradients + b.interests + 1
+    room[Room.MEMORIES] = b.filters * (b.degree + 1)
     return room
 
 
@@ -157,28 +141,19 @@ def make_state(setup: Setup, messages: int) -> Any:
     samples = np.minimum(published, protocol.max_data)
     black_first, black = _black_lists(setup)
     sizes = _sizes(setup, b, lists, room) | {
-        "messages": messages,
         "blocks": b.nodes * b.entries + int(subscribed.sum()),
         "own interests": int(subscribed.sum()) + 1,
         "samples": int(samples.sum()) + 1,
     }
-    state = make(
+    state = twin.make(
         State,
         FIELDS,
+        setup,
+        messages,
         sizes,
-        max_gradients=protocol.max_gradients,
-        max_interests=protocol.max_interests,
-        max_reinforcements=protocol.max_reinforcements,
-        max_data=protocol.max_data,
-        max_sinks=protocol.max_sinks,
-        max_next_hops=protocol.max_next_hops,
-        ttl=protocol.ttl,
         refresh_us=int(protocol.refresh_s * SECOND_US),
-        max_repeats=protocol.max_repeats,
         lifetime_s=lifetime_s(protocol.refresh_s, protocol.gradient_lifetime_s),
         tick_us=int(protocol.tick_s * SECOND_US),
-        reinforce_after=protocol.reinforce_after,
-        exploratory_gradients=protocol.exploratory_gradients,
         sample_lifetime_us=int(protocol.sample_lifetime_s * SECOND_US),
         known_for_us=known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),
         room_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
@@ -200,7 +175,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         memory_buckets=_buckets(b.filters * b.nodes * b.publishers),
         room=room,
     )
-    state.numbers[[LISTS, ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
+    state.numbers[[Number.LISTS, Number.ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
     return state
 
 
@@ -210,18 +185,17 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, room: np.ndarray) -> dict[str
     listed = max(1, min(wire.room_for_others(0, protocol.profile), b.sinks))
     served = max(1, min(protocol.max_interests * protocol.max_gradients, b.sinks))
     return {
-        "nodes": b.nodes,
         "seen data": max(1, min(setup.protocol.max_data, setup.work.publications)),
         "seen interests": setup.protocol.max_seen_interests,
         "slots": b.entries,
         "entries": b.nodes * b.entries,
         "gradients": b.gradients,
         "data gradients": b.data_gradients,
-        "marks": 64 + 2 * int(room[NEEDS_MARKS]),
-        "lists": len(lists.rows) + 2 * int(room[NEEDS_LISTS]),
-        "attributes": len(lists.attributes) + 2 * int(room[NEEDS_ATTRIBUTES]),
+        "marks": 64 + 2 * int(room[Room.MARKS]),
+        "lists": len(lists.rows) + 2 * int(room[Room.LISTS]),
+        "attributes": len(lists.attributes) + 2 * int(room[Room.ATTRIBUTES]),
         "filters": max(1, b.filters),
-        "memories": 64 + 2 * int(room[NEEDS_MEMORIES]) if b.filters else 1,
+        "memories": 64 + 2 * int(room[Room.MEMORIES]) if b.filters else 1,
         "window": max(1, int(lists.filters["window"].max(initial=1))),
         "hops": b.degree + 1,
         "data paths": b.entries * b.gradients,
@@ -273,7 +247,7 @@ def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.bincount(network.receivers[black], minlength=count)
     if sizes.max(initial=0) > setup.protocol.max_black:
         address = network.addresses[sizes.argmax()]
-        raise NoFastTwinError(f"node {address} has more bad neighbors than max_black={setup.protocol.max_black}")
+        raise twin.NoFastTwinError(f"node {address} has more bad neighbors than max_black={setup.protocol.max_black}")
     starts = _starts(sizes)
     return starts, np.append(senders[black][order], 0).astype(np.int32)
 
@@ -324,7 +298,7 @@ class _Lists:
             for size, most in ((len(set(lists)), "max_interests"), (len(lists), "max_subscriptions")):
                 if size > getattr(setup.protocol, most):
                     address = setup.network.addresses[place]
-                    raise NoFastTwinError(f"node {address} may subscribe to more than {most}, which is an error")
+                    raise twin.NoFastTwinError(f"node {address} may subscribe to more than {most}, which is an error")
         return numbers
 
     def _add(self, attributes: tuple[Attribute, ...]) -> int:
@@ -369,21 +343,21 @@ def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 def with_more_room(state: Any) -> Any:
     """The same with larger pools, where an event might run out of one."""
     numbers, room = state.numbers, state.room
-    if numbers[LISTS] + room[NEEDS_LISTS] > len(state.lists):
+    if numbers[Number.LISTS] + room[Room.LISTS] > len(state.lists):
         # In so many more buckets that lists have to be found anew.
-        numbers[REMEMBERED] = 0
+        numbers[Number.REMEMBERED] = 0
         state = _doubled(state, "lists")._replace(buckets=_buckets(2 * len(state.lists)))
-    if numbers[ATTRIBUTES] + room[NEEDS_ATTRIBUTES] > len(state.attributes):
+    if numbers[Number.ATTRIBUTES] + room[Room.ATTRIBUTES] > len(state.attributes):
         state = _doubled(state, "attributes")
-    if numbers[FREE_MARKS] < room[NEEDS_MARKS]:
+    if numbers[Number.FREE_MARKS] < room[Room.MARKS]:
         state = _doubled(state, "marks")
-    if numbers[MEMORIES] + room[NEEDS_MEMORIES] > len(state.memories):
+    if numbers[Number.MEMORIES] + room[Room.MEMORIES] > len(state.memories):
         state = _doubled(state, "memories")
     return state
 
 
 def _doubled(state: Any, pool: str) -> Any:
-    return grown(FIELDS, state, pool, 2 * len(getattr(state, pool)))
+    return twin.grown(FIELDS, state, pool, 2 * len(getattr(state, pool)))
 
 
 def text(setup: Setup, state: Any, number: int) -> str:

@@ -22,16 +22,9 @@ import numpy as np
 
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE, MUTED
+from workbench.protocols.dps.fast import state
 from workbench.protocols.dps.fast.acknowledgements import take_answer
-from workbench.protocols.dps.fast.filters import (
-    EMPTY,
-    FILTERS,
-    NEEDS,
-    add_to_sum,
-    clear_sum,
-    keep_filter,
-    keep_needs,
-)
+from workbench.protocols.dps.fast.filters import EMPTY, Number, add_to_sum, clear_sum, keep_filter, keep_needs
 from workbench.protocols.dps.fast.links import (
     ask,
     end,
@@ -42,7 +35,6 @@ from workbench.protocols.dps.fast.links import (
     wake_links,
 )
 from workbench.protocols.dps.fast.mesh_ids import OWN_HIGH, marked, stream_bits, swapped
-from workbench.protocols.dps.fast.names import EVENTS, REASONS
 from workbench.protocols.dps.fast.neighborhood import choose, next_neighbor, welcome_all
 from workbench.protocols.dps.fast.outgoing import announce
 from workbench.protocols.dps.fast.publications import (
@@ -55,51 +47,25 @@ from workbench.protocols.dps.fast.publications import (
 from workbench.protocols.dps.fast.remotes import link_of
 from workbench.protocols.dps.fast.repeats import give_up, wake_repeats
 from workbench.protocols.dps.fast.retained import remove_ended
-from workbench.protocols.dps.fast.state import (
-    ANSWER_MESSAGE,
-    FIELDS,
-    MESSAGES,
-    PUBLICATION_MESSAGE,
-    SUBSCRIPTION_MESSAGE,
-    longest_frame_B,
-    make_state,
-    needs,
-    size_B,
-    text,
-    with_more_room,
-)
+from workbench.protocols.dps.fast.state import Message
 from workbench.protocols.dps.wire import SAK_REQUESTED
-from workbench.sim.fast.draws import stream_uniform
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import remove_behind
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
-__all__ = [
-    "EVENTS",
-    "FIELDS",
-    "MESSAGES",
-    "REASONS",
-    "longest_frame_B",
-    "make_state",
-    "needs",
-    "size_B",
-    "text",
-    "with_more_room",
-]
+twin.compiled_rules(rules)
 
+PARTS = (state,)
 WAKES = True
 
-scout_after_us = inlined(rules.scout_after_us)
 
-
-@inlined
+@compiled
 def has_room(core, state):
     """Whether the filters and needs that an event may make have room."""
-    filters, rows = state.numbers[FILTERS] + state.most_new, state.numbers[NEEDS] + state.most_new
+    filters, rows = state.numbers[Number.FILTERS] + state.most_new, state.numbers[Number.NEEDS] + state.most_new
     return filters < len(state.filters) and rows < len(state.needs)
 
 
-@inlined
+@compiled
 def start(core, state, i, now):
     """Draw a mesh id, and when to ask neighbors for a link."""
     i = np.int64(i)
@@ -111,14 +77,14 @@ def start(core, state, i, now):
     _finish(core, state, i, now)
 
 
-@inlined
+@compiled
 def _finish(core, state, i, now):
     """Report what has changed, and plan when to wake up."""
     announce(core, state, i, now)
     _plan_wake(core, state, i)
 
 
-@outlined
+@compiled
 def _plan_wake(core, state, i):
     node = state.nodes[i]
     earliest_us = _earlier(_earlier(node.update_us, node.ids_us), node.next_end_us)
@@ -147,7 +113,7 @@ def _plan_wake(core, state, i):
     core.next_wake[i] = earliest_us
 
 
-@inlined
+@compiled
 def _earlier(one_us, other_us):
     if other_us == NONE:
         return one_us
@@ -157,7 +123,7 @@ def _earlier(one_us, other_us):
 # Own subscriptions
 
 
-@outlined
+@compiled
 def _change_own(core, state, i, what, asks, now):
     """A subscription of the node's own begins or ends: their sum is another, and every neighbor is told."""
     state.asks[what] = asks
@@ -179,7 +145,7 @@ def _change_own(core, state, i, what, asks, now):
     update(core, state, i, now)
 
 
-@inlined
+@compiled
 def subscribe(core, state, i, what, now):
     """Ask for what matches."""
     i = np.int64(i)
@@ -188,7 +154,7 @@ def subscribe(core, state, i, what, now):
     _finish(core, state, i, now)
 
 
-@inlined
+@compiled
 def unsubscribe(core, state, i, what, now):
     """Ask for it no longer, if the subscription has not ended already."""
     i = np.int64(i)
@@ -200,7 +166,7 @@ def unsubscribe(core, state, i, what, now):
 # Messages
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Publish a reading."""
     i = np.int64(i)
@@ -209,38 +175,38 @@ def publish(core, state, i, content, number, now):
         _plan_wake(core, state, i)
 
 
-@inlined
+@compiled
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's message; of a publication ``word`` has the hops before this one."""
     i, sender = np.int64(i), np.int64(sender)
     name = core.messages[message].name
-    if name == PUBLICATION_MESSAGE:
+    if name == Message.PUBLICATION:
         take_publication(core, state, i, sender, message, word, now)
         if state.retains or state.nodes[i].is_crowded:
             _plan_wake(core, state, i)
         return
     link = link_of(state, i, sender)
-    if name == ANSWER_MESSAGE:
+    if name == Message.ACKNOWLEDGEMENT:
         take_answer(core, state, i, link, message, now)
         return
-    if name == SUBSCRIPTION_MESSAGE:
+    if name == Message.SUBSCRIPTION:
         take_subscription(core, state, i, link, message, now)
     else:
         take_acknowledgement(core, state, i, link, message, now)
     _finish(core, state, i, now)
 
 
-@inlined
+@compiled
 def sent(core, state, i, receiver, message, word, ok, now):
     """Send again what the radio has given up."""
     name, link = core.messages[message].name, link_of(state, i, np.int64(receiver))
     if ok:
         state.links[link].repeated = 0
         return
-    if name == PUBLICATION_MESSAGE:
+    if name == Message.PUBLICATION:
         give_up(core, state, i, link, np.int64(state.letters[message].publication), word, now)
-    elif name != ANSWER_MESSAGE:
-        is_answer = name != SUBSCRIPTION_MESSAGE and not state.letters[message].flags & SAK_REQUESTED
+    elif name != Message.ACKNOWLEDGEMENT:
+        is_answer = name != Message.SUBSCRIPTION and not state.letters[message].flags & SAK_REQUESTED
         give_link_up(core, state, i, link, is_answer, now)
     _plan_wake(core, state, i)
 
@@ -248,7 +214,7 @@ def sent(core, state, i, receiver, message, word, ok, now):
 # Time
 
 
-@inlined
+@compiled
 def wake(core, state, i, now):
     """Do what is due: subscriptions that end, messages of links, links to ask for."""
     i = np.int64(i)
@@ -273,7 +239,7 @@ def wake(core, state, i, now):
     _finish(core, state, i, now)
 
 
-@inlined
+@compiled
 def _send_scout(core, state, i, now):
     """End the scout's link if it joins nothing, and ask the next neighbor."""
     node = state.nodes[i]
@@ -286,19 +252,19 @@ def _send_scout(core, state, i, now):
     node.scout = scout
     if scout != NONE:
         ask(core, state, i, scout, now)
-    node.scout_us = now + scout_after_us(node.recheck_s, stream_uniform(core, i))
+    node.scout_us = now + rules.scout_after_us(node.recheck_s, twin.stream_uniform(core, i))
 
 
-@inlined
+@compiled
 def _ask_neighbors(core, state, i, now):
-    asked, before = state.nodes[i].asked, np.int64(NONE)
+    asked, before = state.nodes[i].asked, NONE
     link = np.int64(asked.first)
     while link != NONE:
         it = state.askings[link]
         behind = np.int64(it.next)
         if it.ask_us <= now:
             it.is_asked = 0
-            remove_behind(asked, state.askings, before, link)
+            twin.remove_behind(asked, state.askings, before, link)
             if state.links[link].state == GONE:
                 ask(core, state, i, link, now)
         else:

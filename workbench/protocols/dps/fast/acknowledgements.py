@@ -3,34 +3,33 @@
 import numpy as np
 
 from workbench.protocols.dps.fast.history import way_back
-from workbench.protocols.dps.fast.names import ACKNOWLEDGED, NO_WAY_BACK, UNASKED
 from workbench.protocols.dps.fast.remotes import address_of
-from workbench.protocols.dps.fast.state import ANSWER_MESSAGE
-from workbench.sim.fast.air import let_go, send, take_message
-from workbench.sim.fast.layout import NO_REASON, NONE
-from workbench.sim.fast.record import drop, tell, tell_forwarded
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.protocols.dps.fast.state import Event, Message, Reason
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@outlined
+@compiled
 def acknowledge(core, state, i, peer, publication, now):
     """Answer a publication that was delivered here; without a ``peer`` it was published here."""
     it = state.publications[publication]
     size_B = state.answer_B
-    message = take_message(core, ANSWER_MESSAGE, it.origin, it.sequence, it.content, size_B, state.airtimes_us[size_B])
+    message = twin.take_message(
+        core, Message.ACKNOWLEDGEMENT, it.origin, it.sequence, it.content, size_B, state.airtimes_us[size_B]
+    )
     state.letters[message].publication = publication
     if peer == NONE:
         _hand_over(core, state, i, NONE, message, publication, now)
     else:
         link = way_back(state, i, publication)
         if link == NONE:
-            drop(core, now, i, NONE, message, NO_WAY_BACK)
+            twin.drop(core, now, i, NONE, message, Reason.NO_WAY_BACK)
         else:
-            send(core, now, i, state.neighbors[link], message, 0)
-    let_go(core, message)
+            twin.send(core, now, i, state.neighbors[link], message, 0)
+    twin.let_go(core, message)
 
 
-@outlined
+@compiled
 def take_answer(core, state, i, link, message, now):
     """One from a neighbor: for a publication of this node's own, or to be passed on."""
     publication = np.int64(state.letters[message].publication)
@@ -39,24 +38,24 @@ def take_answer(core, state, i, link, message, now):
         _hand_over(core, state, i, peer, message, publication, now)
         return
     if not state.pairs[publication, i].is_seen:
-        drop(core, now, i, peer, message, UNASKED)
+        twin.drop(core, now, i, peer, message, Reason.UNASKED)
         return
     onward = way_back(state, i, publication)
     if onward in (NONE, link):
-        drop(core, now, i, peer, message, NO_WAY_BACK)
+        twin.drop(core, now, i, peer, message, Reason.NO_WAY_BACK)
         return
-    send(core, now, i, state.neighbors[onward], message, 0)
-    tell_forwarded(core, now, i, peer, message, 1)
+    twin.send(core, now, i, state.neighbors[onward], message, 0)
+    twin.tell_forwarded(core, now, i, peer, message, 1)
 
 
-@inlined
+@compiled
 def _is_expected(core, state, i, publication):
     """Whether it is one of those that this node published last."""
     it = state.publications[publication]
     return it.origin == core.addresses[i] and (it.sequence >> 32) >= core.readings[i] - state.max_history
 
 
-@inlined
+@compiled
 def _hand_over(core, state, i, peer, message, publication, now):
     if _is_expected(core, state, i, publication):
-        tell(core, now, i, ACKNOWLEDGED, peer, message, 0, NO_REASON)
+        twin.tell(core, now, i, Event.ACKNOWLEDGED, peer, message, 0, twin.NO_REASON)

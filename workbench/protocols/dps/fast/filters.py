@@ -14,41 +14,31 @@ Cost
 
 from __future__ import annotations
 
-from typing import Any
+from enum import auto
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from workbench.protocols.dps.bloom import DENSE_PERCENT, FUZZY_HASH_BITS, SPARSE_PERCENT, WORD, BitVector
-from workbench.sim.fast.agenda import trailing_zeros
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 NEEDS_WORDS = FUZZY_HASH_BITS // WORD
 EMPTY = 0  # the number of the filter without bits, and of the needs without any
 
-# Places in ``numbers``: how many filters and needs there are; what has been published.
-FILTERS, NEEDS, PUBLISHED = range(3)
+
+class Number(twin.Codes):
+    """Places in ``numbers``: how many filters and needs there are; what has been published."""
+
+    FILTERS = auto()
+    NEEDS = auto()
+    PUBLISHED = auto()
+
 
 _START = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
-
-
-@intrinsic
-def _ones(typing_context, word):
-    """How many bits of a uint64 are set."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
-
-
-ones: Any = _ones
 
 
 # Rows and their numbers
@@ -75,7 +65,7 @@ def table_of(hashes: np.ndarray, room: int) -> np.ndarray:
     return table
 
 
-@inlined
+@compiled
 def _hash(rows, row):
     found = _START
     for k in range(rows.shape[1]):
@@ -84,7 +74,7 @@ def _hash(rows, row):
     return found
 
 
-@inlined
+@compiled
 def _is_same(rows, one, other):
     same = True
     for k in range(rows.shape[1]):
@@ -92,7 +82,7 @@ def _is_same(rows, one, other):
     return same
 
 
-@inlined
+@compiled
 def _find(rows, hashes, table, row):
     """The number of what is in ``row``, which is free: of the row that has been there before, or its own."""
     wanted = _hash(rows, row)
@@ -108,78 +98,78 @@ def _find(rows, hashes, table, row):
     return np.int64(row)
 
 
-@outlined
+@compiled
 def keep_filter(state):
     """The number of the filter in the first free row."""
-    row = state.numbers[FILTERS]
+    row = state.numbers[Number.FILTERS]
     number = _find(state.filters, state.filter_hashes, state.filter_table, row)
     if number == row:
-        state.numbers[FILTERS] = row + 1
+        state.numbers[Number.FILTERS] = row + 1
         state.filter_ones[row] = ones_of(state.filters, row)
         state.filter_B[row] = _encoded_B(state, row)
     return number
 
 
-@inlined
+@compiled
 def keep_needs(state):
     """The number of the needs in the first free row."""
-    row = state.numbers[NEEDS]
+    row = state.numbers[Number.NEEDS]
     number = _find(state.needs, state.needs_hashes, state.needs_table, row)
     if number == row:
-        state.numbers[NEEDS] = row + 1
+        state.numbers[Number.NEEDS] = row + 1
         state.needs_ones[row] = ones_of(state.needs, row)
     return number
 
 
-@inlined
+@compiled
 def ones_of(rows, row):
     """How many bits of a row are set."""
     count = np.int64(0)
     for k in range(rows.shape[1]):
-        count += ones(rows[row, k])
+        count += twin.ones(rows[row, k])
     return count
 
 
 # Sums
 
 
-@inlined
+@compiled
 def clear_sum(state):
     """Begin a sum of no entries, in the first free rows."""
-    row = state.numbers[FILTERS]
+    row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] = _NOTHING
-    row = state.numbers[NEEDS]
+    row = state.numbers[Number.NEEDS]
     for k in range(NEEDS_WORDS):
         state.needs[row, k] = _ALL
 
 
-@inlined
+@compiled
 def add_to_sum(state, interests, needs):
     """One entry more: filters are united, needs intersected."""
-    row = state.numbers[FILTERS]
+    row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] |= state.filters[interests, k]
-    row = state.numbers[NEEDS]
+    row = state.numbers[Number.NEEDS]
     for k in range(NEEDS_WORDS):
         state.needs[row, k] &= state.needs[needs, k]
 
 
-@inlined
+@compiled
 def end_sum(state, entries):
     """All entries are in it; where there are none nothing is needed."""
     if entries == 0:
-        row = state.numbers[NEEDS]
+        row = state.numbers[Number.NEEDS]
         for k in range(NEEDS_WORDS):
             state.needs[row, k] = _NOTHING
 
 
-@outlined
+@compiled
 def change_between(state, one, other):
     """The number of the filter of the bits in which two differ."""
     if one == other:
-        return np.int64(EMPTY)
-    row = state.numbers[FILTERS]
+        return EMPTY
+    row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] = state.filters[one, k] ^ state.filters[other, k]
     return keep_filter(state)
@@ -188,12 +178,12 @@ def change_between(state, one, other):
 # On the wire
 
 
-@inlined
+@compiled
 def _head_B(argument):
     return 1 + more_B(argument)
 
 
-@inlined
+@compiled
 def more_B(argument):
     """Bytes that CBOR takes for an unsigned integer beyond the first."""
     if argument < 24:
@@ -203,7 +193,7 @@ def more_B(argument):
     return 2 if argument < 0x10000 else 4
 
 
-@inlined
+@compiled
 def _runs_bits(state, row, complement):
     """Bits of the run lengths of a filter, or of its complement."""
     bits = np.int64(0)
@@ -211,7 +201,7 @@ def _runs_bits(state, row, complement):
     for k in range(state.filters.shape[1]):
         word = state.filters[row, k] ^ complement
         while word:
-            place = np.int64(k) * WORD + trailing_zeros(word)
+            place = np.int64(k) * WORD + twin.trailing_zeros(word)
             word &= word - _ONE
             zeros = place - behind + 1
             behind = place + 1
@@ -222,7 +212,7 @@ def _runs_bits(state, row, complement):
     return bits
 
 
-@inlined
+@compiled
 def _encoded_B(state, row):
     """Bytes of `BitVector.encode`."""
     length = state.filters.shape[1] * WORD
@@ -244,17 +234,17 @@ def longest_B(length: int) -> int:
 # Routes
 
 
-@inlined
+@compiled
 def _smeared(word, by):
     return word | (word << np.uint64(by)) | (word >> np.uint64(WORD - by))
 
 
-@inlined
+@compiled
 def _lacks(state, needs, k, word):
     return (state.needs[needs, k] & ~word) != _NOTHING
 
 
-@outlined
+@compiled
 def routes(state, topics, interests, needs):
     """Whether a publication on ``topics`` (a row of ``topic_first``) may meet interests: `bloom.routes`."""
     folded = _NOTHING
@@ -262,7 +252,7 @@ def routes(state, topics, interests, needs):
     for place in range(state.topic_first[topics], state.topic_first[topics + 1]):
         common = state.topic_words[place] & state.filters[interests, state.topic_places[place]]
         folded |= common
-        count += ones(common)
+        count += twin.ones(common)
     if count == 0:
         return False
     unary = _ALL if count >= WORD - 1 else (_ONE << np.uint64(count)) - _ONE

@@ -8,69 +8,63 @@ import numpy as np
 
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE
-from workbench.protocols.dps.fast.filters import ones
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined
-from workbench.sim.fast.rows import append, remove
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 _ONE, _NOTHING = np.uint64(1), np.uint64(0)
 _ORDER_BITS = 8  # In a row of ``ways``: hops, and below them how many neighbors were there before.
 _ORDER = (1 << _ORDER_BITS) - 1
 
 
-forget_us, is_noted = inlined(rules.forget_us), inlined(rules.is_noted)
-clears, clears_at = inlined(rules.clears), inlined(rules.clears_at)
-
-
-@inlined
+@compiled
 def _append(state, i, publication, now):
     state.pairs[publication, i].noted_us = now
-    append(state.nodes[i].seen, state.pairs[:, i], publication)
+    twin.append(state.nodes[i].seen, state.pairs[:, i], publication)
 
 
-@inlined
+@compiled
 def _forget_first(state, i):
     seen = state.nodes[i].seen
     publication = np.int64(seen.first)
-    remove(seen, state.pairs[:, i], publication)
+    twin.remove(seen, state.pairs[:, i], publication)
     state.pairs[publication, i].is_seen = 0
     for k in range(state.came_from.shape[2]):
         state.came_from[publication, i, k] = _NOTHING
 
 
-@inlined
+@compiled
 def _is_over(state, i, publication, now):
-    return forget_us(state.pairs[publication, i].noted_us, state.ttl_s, state.history_us) <= now
+    return rules.forget_us(state.pairs[publication, i].noted_us, state.ttl_s, state.history_us) <= now
 
 
-@inlined
+@compiled
 def _make_room(state, i, now):
     node = state.nodes[i]
     node.since_cleared += 1
-    if clears(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
+    if rules.clears(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
         while node.seen.count and _is_over(state, i, np.int64(node.seen.first), now):
             _forget_first(state, i)
-        node.clear_at = clears_at(node.seen.count)
+        node.clear_at = rules.clears_at(node.seen.count)
         node.since_cleared = 0
     while node.seen.count >= state.max_history:
         _forget_first(state, i)
 
 
-@inlined
+@compiled
 def _noted(state, i, publication):
     """How many neighbors it came from."""
     count = np.int64(0)
     for k in range(state.came_from.shape[2]):
-        count += ones(state.came_from[publication, i, k])
+        count += twin.ones(state.came_from[publication, i, k])
     return count
 
 
-@inlined
+@compiled
 def note(state, i, publication, now):
     """A publication was here; whether it is known already."""
     pair = state.pairs[publication, i]
     if pair.is_seen:
-        remove(state.nodes[i].seen, state.pairs[:, i], publication)
+        twin.remove(state.nodes[i].seen, state.pairs[:, i], publication)
         _append(state, i, publication, now)
         return True
     _make_room(state, i, now)
@@ -79,12 +73,12 @@ def note(state, i, publication, now):
     return False
 
 
-@inlined
+@compiled
 def note_neighbor(state, i, publication, link, hops):
     """It came from a neighbor, after so many hops."""
     place = link - state.link_first[i]
     is_known = came_from(state, i, publication, link)
-    if not is_known and not is_noted(state.links[link].state != GONE, _noted(state, i, publication)):
+    if not is_known and not rules.is_noted(state.links[link].state != GONE, _noted(state, i, publication)):
         return
     if state.acknowledges:
         order = _noted(state, i, publication)
@@ -96,17 +90,17 @@ def note_neighbor(state, i, publication, link, hops):
     state.came_from[publication, i, place >> 6] |= _ONE << np.uint64(place & 63)
 
 
-@inlined
+@compiled
 def came_from(state, i, publication, link):
     """Whether a neighbor has sent this publication."""
     place = link - state.link_first[i]
     return (state.came_from[publication, i, place >> 6] >> np.uint64(place & 63)) & _ONE != _NOTHING
 
 
-@inlined
+@compiled
 def way_back(state, i, publication):
     """The neighbor that it came from with the fewest hops, the first of several; NONE if there is none."""
-    best, fewest = np.int64(NONE), np.int64(0)
+    best, fewest = NONE, np.int64(0)
     for link in range(state.link_first[i], state.link_first[i + 1]):
         if came_from(state, i, publication, link):
             way = np.int64(state.ways[publication, link])

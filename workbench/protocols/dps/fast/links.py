@@ -41,7 +41,6 @@ from workbench.protocols.dps.fast.mesh_ids import (
     shows_loop,
     was_told_otherwise,
 )
-from workbench.protocols.dps.fast.names import NO_BASE, STALE, UNKNOWN
 from workbench.protocols.dps.fast.neighborhood import link_ended
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
@@ -55,22 +54,12 @@ from workbench.protocols.dps.fast.outgoing import (
 )
 from workbench.protocols.dps.fast.publications import send_retained
 from workbench.protocols.dps.fast.remotes import add_link, address_of, forget_outbound, set_state, settle
+from workbench.protocols.dps.fast.state import Reason
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
 from workbench.protocols.dps.rules import MOST_REPEATS
 from workbench.protocols.dps.wire import DELTA, SAK_REQUESTED, UNLINK, UNMUTE
-from workbench.sim.fast.draws import stream_below, stream_uniform
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.record import drop
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import remove
-
-is_stale, is_duplicate, lacks_base = inlined(rules.is_stale), inlined(rules.is_duplicate), inlined(rules.lacks_base)
-opens_link, begins_anew = inlined(rules.opens_link), inlined(rules.has_begun_anew)
-has_restarted, has_lost_base = inlined(rules.has_restarted), inlined(rules.has_lost_base)
-tells_mute, is_settled = inlined(rules.tells_mute), inlined(rules.is_settled)
-loop_shown, after_tick = inlined(rules.loop_shown), inlined(rules.after_tick)
-ticks_when_heard = inlined(rules.ticks_when_heard)
-ask_muted_after_us, repeat_within_us = inlined(rules.ask_muted_after_us), inlined(rules.repeat_within_us)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 _INPUTS = len(Input)
 # What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
@@ -80,12 +69,9 @@ ACTIONS_LEFT_OUT = (Action.KEEP,)
 # The automaton, and its actions
 
 
-@outlined
+@compiled
 def come(core, state, i, link, what, now):
-    """Something has come to a link: it changes its state and acts as the table says.
-
-    ``what`` is an np.int64: numba would compile a function once for each constant that it is called with.
-    """
+    """Something has come to a link: it changes its state and acts as the table says."""
     entry = _enter(core, state, i, link, what, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         action = state.actions[k]
@@ -94,12 +80,12 @@ def come(core, state, i, link, what, now):
         elif action == Action.REPLACE:
             other = _to_replace(state, i, link)
             if other != NONE:
-                _come_in_turn(core, state, i, other, np.int64(NEEDED), now)
+                _come_in_turn(core, state, i, other, NEEDED, now)
         else:
             _do(core, state, i, link, action, now)
 
 
-@outlined
+@compiled
 def _come_in_turn(core, state, i, link, what, now):
     """`come`, of NEEDED or CHANGED: these replace and update nothing, and numba has no function that calls itself."""
     entry = _enter(core, state, i, link, what, now)
@@ -107,7 +93,7 @@ def _come_in_turn(core, state, i, link, what, now):
         _do(core, state, i, link, state.actions[k], now)
 
 
-@inlined
+@compiled
 def _enter(core, state, i, link, what, now):
     """Change a link's state; returns the number of the table's entry."""
     before = np.int64(state.links[link].state)
@@ -118,7 +104,7 @@ def _enter(core, state, i, link, what, now):
     return entry
 
 
-@outlined
+@compiled
 def _do(core, state, i, link, action, now):
     """Do an action: those that send something or concern the node are here."""
     it = state.links[link]
@@ -144,7 +130,7 @@ def _do(core, state, i, link, action, now):
         go_below(core, state, i)
         state.nodes[i].has_news = 1
     elif action == Action.REMOVE:
-        remove(state.nodes[i].links, state.links, link)
+        twin.remove(state.nodes[i].links, state.links, link)
         _set_inbound(state, i, link, NONE, EMPTY)
     elif action == Action.ASK_LATER:
         link_ended(core, state, i, link, now)
@@ -158,7 +144,7 @@ def _do(core, state, i, link, action, now):
         _note(state, i, link, action)
 
 
-@inlined
+@compiled
 def _note(state, i, link, action):
     """Do an action that changes what is known of the neighbor."""
     it = state.links[link]
@@ -187,12 +173,12 @@ def _note(state, i, link, action):
         it.noted_revision = it.revision
 
 
-@inlined
+@compiled
 def _counts_muted(state, i):
     return state.count_muted and not state.nodes[i].is_crowded
 
 
-@inlined
+@compiled
 def _tell_changes(core, state, i, link, now):
     it = state.links[link]
     if it.pending:
@@ -201,18 +187,18 @@ def _tell_changes(core, state, i, link, now):
         send_subscription(core, state, i, link, now)
 
 
-@outlined
+@compiled
 def _to_replace(state, i, link):
     """The muted link that takes the place of one that has ended, NONE if none is there or needed."""
     ended = state.links[link]
-    chosen = np.int64(NONE)
+    chosen = NONE
     is_alike = False
     other = np.int64(state.nodes[i].links.first)
     while other != NONE:
         it = state.links[other]
         alike = is_same_owner(it.mesh_high, it.mesh_low, ended.mesh_high, ended.mesh_low)
         if alike and (it.state == ACTIVE or it.state == UNMUTING):
-            return np.int64(NONE)
+            return NONE
         if it.state == MUTED and (chosen == NONE or (alike and not is_alike)):
             chosen = other
             is_alike = alike
@@ -220,7 +206,7 @@ def _to_replace(state, i, link):
     return chosen
 
 
-@inlined
+@compiled
 def _set_inbound(state, i, link, interests, needs):
     state.links[link].inbound = interests
     state.links[link].inbound_needs = needs
@@ -230,36 +216,36 @@ def _set_inbound(state, i, link, interests, needs):
 # What the node asks for
 
 
-@outlined
+@compiled
 def ask(core, state, i, link, now):
     """Ask a neighbor for a link; there is none."""
     add_link(state, i, link, 1)
-    come(core, state, i, link, np.int64(ASKED), now)
+    come(core, state, i, link, ASKED, now)
 
 
-@outlined
+@compiled
 def end(core, state, i, link, now):
     """End a link; nothing is outstanding."""
     state.links[link].revision += 1
-    come(core, state, i, link, np.int64(END), now)
+    come(core, state, i, link, END, now)
 
 
-@outlined
+@compiled
 def update(core, state, i, now):
     """Tell every neighbor at once what has changed for it."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        _come_in_turn(core, state, i, link, np.int64(CHANGED), now)
+        _come_in_turn(core, state, i, link, CHANGED, now)
         link = np.int64(state.links[link].next)
 
 
-@inlined
+@compiled
 def _update_later(state, i, now):
     if state.nodes[i].update_us == NONE:
         state.nodes[i].update_us = now + state.nodes[i].learnt_after_us
 
 
-@inlined
+@compiled
 def _tell_ids_later(state, i, now):
     if state.nodes[i].ids_us == NONE:
         state.nodes[i].ids_us = now + state.nodes[i].ids_after_us
@@ -268,7 +254,7 @@ def _tell_ids_later(state, i, now):
 # Messages
 
 
-@outlined
+@compiled
 def take_subscription(core, state, i, link, message, now):
     """A SUB from a neighbor."""
     it = state.links[link]
@@ -276,15 +262,15 @@ def take_subscription(core, state, i, link, message, now):
         _take_unlink(core, state, i, link, message, now)
         return
     if it.state == GONE:
-        if not opens_link(state.letters[message].flags):
-            drop(core, now, i, address_of(core, state, link), message, NO_BASE)
+        if not rules.opens_link(state.letters[message].flags):
+            twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
             return
         add_link(state, i, link, 0)
-        come(core, state, i, link, np.int64(BEGUN), now)
+        come(core, state, i, link, BEGUN, now)
     elif _has_begun_anew(core, state, i, link, message):
-        come(core, state, i, link, np.int64(BEGUN), now)
+        come(core, state, i, link, BEGUN, now)
     if it.state == LINKING:
-        it.ticks = ticks_when_heard(it.ticks, state.retry_ticks)
+        it.ticks = rules.ticks_when_heard(it.ticks, state.retry_ticks)
     _take(core, state, i, link, message, False, now)
     if not it.pending:
         if it.state == MUTED or it.keep_alive_us == NONE:
@@ -294,85 +280,85 @@ def take_subscription(core, state, i, link, message, now):
     _go_on(core, state, i, link, now)
 
 
-@inlined
+@compiled
 def _take_unlink(core, state, i, link, message, now):
     it = state.links[link]
     if it.state == GONE:
-        drop(core, now, i, address_of(core, state, link), message, UNKNOWN)
+        twin.drop(core, now, i, address_of(core, state, link), message, Reason.UNKNOWN)
         return
     it.inbound_revision = core.messages[message].sequence
     send_acknowledgement(core, state, i, link, now, False)
-    come(core, state, i, link, np.int64(UNLINKED), now)
+    come(core, state, i, link, UNLINKED, now)
 
 
-@inlined
+@compiled
 def _has_begun_anew(core, state, i, link, message):
     it, revision = state.links[link], core.messages[message].sequence
     stays_muted = it.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.letters[message].flags, it.pending == ACKNOWLEDGEMENT
-    settled = is_settled(it.state, _sends_all(it))
-    return begins_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted, settled)
+    settled = rules.is_settled(it.state, _sends_all(it))
+    return rules.has_begun_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted, settled)
 
 
-@inlined
+@compiled
 def _sends_all(it):
     return it.pending == SUBSCRIPTION and not it.is_delta
 
 
-@outlined
+@compiled
 def take_acknowledgement(core, state, i, link, message, now):
     """A SAK from a neighbor."""
     it, letter = state.links[link], state.letters[message]
     if it.state == GONE:
-        drop(core, now, i, address_of(core, state, link), message, UNKNOWN)
+        twin.drop(core, now, i, address_of(core, state, link), message, Reason.UNKNOWN)
         return
     # A number that is old says nothing of what it acknowledges.
     is_answer = letter.acknowledged == it.revision and it.pending != 0
     restarted = is_answer and _has_restarted(core, state, link, message)
     if restarted:
-        come(core, state, i, link, np.int64(RESTARTED), now)
+        come(core, state, i, link, RESTARTED, now)
     is_taken = _take(core, state, i, link, message, True, now)
     if restarted or not is_taken:
         return
     if is_answer:
-        come(core, state, i, link, np.int64(ANSWERED), now)
+        come(core, state, i, link, ANSWERED, now)
         _go_on(core, state, i, link, now)
     elif not letter.flags & SAK_REQUESTED:
-        drop(core, now, i, address_of(core, state, link), message, STALE)
+        twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
 
 
-@inlined
+@compiled
 def _has_restarted(core, state, link, message):
     it, letter = state.links[link], state.letters[message]
     if it.state != ACTIVE or it.pending != SUBSCRIPTION:
         return False
     is_sign = it.is_delta != 0 and it.vector == EMPTY
     is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
-    return has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
+    return rules.has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
 
 
-@outlined
+@compiled
 def _take(core, state, i, link, message, is_acknowledgement, now):
     """What SUB and SAK have in common; False if both sides tell each other everything anew."""
     it, letter = state.links[link], state.letters[message]
     revision, newest, flags = core.messages[message].sequence, np.int64(it.inbound_revision), letter.flags
-    if is_stale(revision, newest):
-        drop(core, now, i, address_of(core, state, link), message, STALE)
+    if rules.is_stale(revision, newest):
+        twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
         return True
-    is_known = is_duplicate(revision, newest)
+    is_known = rules.is_duplicate(revision, newest)
     if flags & SAK_REQUESTED:
-        if lacks_base(flags, it.state, revision, newest):
-            drop(core, now, i, address_of(core, state, link), message, NO_BASE)
-            if is_settled(it.state, _sends_all(it)):
-                come(core, state, i, link, np.int64(RESTARTED), now)
+        if rules.lacks_base(flags, it.state, revision, newest):
+            twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
+            if rules.is_settled(it.state, _sends_all(it)):
+                come(core, state, i, link, RESTARTED, now)
                 return False
             return True
-        base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else np.int64(EMPTY)
+        base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else EMPTY
         # A repeated change must not be applied twice: that would take it back.
         asks_nothing = it.inbound == NONE if is_known else letter.vector == base
-        if has_lost_base(flags, it.state, letter.needs != EMPTY and asks_nothing):
-            drop(core, now, i, address_of(core, state, link), message, NO_BASE)
-            come(core, state, i, link, np.int64(RESTARTED), now)
+        if rules.has_lost_base(flags, it.state, letter.needs != EMPTY and asks_nothing):
+            twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
+            come(core, state, i, link, RESTARTED, now)
             return False
         it.inbound_revision = revision
     it.counts_hops = 1
@@ -381,29 +367,29 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
     if not flags & UNMUTE:
         _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_known:
-        come(core, state, i, link, np.int64(UNMUTED), now)
+        come(core, state, i, link, UNMUTED, now)
     if letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low:
         note_mesh_id(it, letter.mesh_high, letter.mesh_low)
         note_news(state, i, link)
         _tell_ids_later(state, i, now)
-    if tells_mute(is_crowded, was_muted, it.state, flags):
+    if rules.tells_mute(is_crowded, was_muted, it.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
     return True
 
 
-@inlined
+@compiled
 def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     it, letter = state.links[link], state.letters[message]
     is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
     is_reply = is_acknowledgement and it.pending != 0
-    what = loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
+    what = rules.loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
 
 
-@inlined
+@compiled
 def _take_interests(core, state, i, link, message, is_known, now):
     is_changed = not is_known and _apply(state, i, link, message)
     _acknowledge(core, state, i, link, now)
@@ -413,7 +399,7 @@ def _take_interests(core, state, i, link, message, is_known, now):
         _update_later(state, i, now)
 
 
-@outlined
+@compiled
 def _apply(state, i, link, message):
     """Take the interests of a message for those of its sender; whether they are others than before."""
     it, letter = state.links[link], state.letters[message]
@@ -427,7 +413,7 @@ def _apply(state, i, link, message):
     return it.inbound != before or (before != NONE and it.inbound_needs != before_needs)
 
 
-@inlined
+@compiled
 def _acknowledge(core, state, i, link, now):
     """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
     it = state.links[link]
@@ -441,7 +427,7 @@ def _acknowledge(core, state, i, link, now):
     send_acknowledgement(core, state, i, link, now, is_told)
 
 
-@inlined
+@compiled
 def _go_on(core, state, i, link, now):
     """Do what had to wait, if nothing is outstanding any more."""
     it = state.links[link]
@@ -459,7 +445,7 @@ def _go_on(core, state, i, link, now):
 # Time
 
 
-@outlined
+@compiled
 def wake_links(core, state, i, now):
     """Tell what is due, repeat what was not answered, give signs of life."""
     node = state.nodes[i]
@@ -478,11 +464,11 @@ def wake_links(core, state, i, now):
         if it.tick_us != NONE and it.tick_us <= now:
             _tick(core, state, i, link, now)
         elif it.keep_alive_us != NONE and it.keep_alive_us <= now:
-            come(core, state, i, link, np.int64(QUIET), now)
+            come(core, state, i, link, QUIET, now)
         link = behind
 
 
-@outlined
+@compiled
 def give_link_up(core, state, i, link, is_answer, now):
     """Plan to send a message of a link again that the radio gave up."""
     it = state.links[link]
@@ -491,11 +477,11 @@ def give_link_up(core, state, i, link, is_answer, now):
     if is_answer:
         it.owes_answer = 1
     if it.again_us == NONE and it.repeated < MOST_REPEATS:
-        it.again_us = now + 1 + stream_below(core, i, repeat_within_us(it.repeated))
+        it.again_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(it.repeated))
         it.repeated += 1
 
 
-@outlined
+@compiled
 def _send_again(core, state, i, link, now):
     """Repeat what the radio gave up, as far as it is still to be answered."""
     it = state.links[link]
@@ -503,10 +489,10 @@ def _send_again(core, state, i, link, now):
     if it.owes_answer:
         send_acknowledgement(core, state, i, link, now, False)
     if it.pending:
-        come(core, state, i, link, np.int64(OVERDUE), now)
+        come(core, state, i, link, OVERDUE, now)
 
 
-@outlined
+@compiled
 def _tell_ids(core, state, i, now):
     """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
     ids = lowest_two(state, i)
@@ -516,7 +502,7 @@ def _tell_ids(core, state, i, now):
             if state.links[link].pending:
                 state.nodes[i].ids_wait = 1
             else:
-                come(core, state, i, link, np.int64(QUIET), now)
+                come(core, state, i, link, QUIET, now)
         link = np.int64(state.links[link].next)
     if state.nodes[i].recheck_s > 0 and not state.nodes[i].is_crowded:
         link = np.int64(state.nodes[i].links.first)
@@ -526,30 +512,30 @@ def _tell_ids(core, state, i, now):
             link = np.int64(state.links[link].next)
 
 
-@inlined
+@compiled
 def _ask_soon(core, state, i, link, now):
     """Ask a muted link whether it still closes a loop, as it seems to lead to another part of the network."""
     it = state.links[link]
     if it.keep_alive_us > now + state.update_after_us:
-        it.keep_alive_us = now + 1 + stream_below(core, i, state.update_after_us)
+        it.keep_alive_us = now + 1 + twin.stream_below(core, i, state.update_after_us)
 
 
-@inlined
+@compiled
 def _tick(core, state, i, link, now):
     """A unit of waiting for an answer is over."""
     it = state.links[link]
     it.ticks += 1
     it.tick_us = now + state.nodes[i].tick_us
-    what = after_tick(it.ticks, state.retry_ticks, state.retries)
+    what = rules.after_tick(it.ticks, state.retry_ticks, state.retries)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
 
 
-@inlined
+@compiled
 def _next_sign_us(core, state, i, link, now):
     """When a link that is silent has to be heard of again."""
     it = state.links[link]
     if it.state != MUTED:
         return now + state.nodes[i].sign_us
-    uniform, node = stream_uniform(core, i), state.nodes[i]
-    return now + ask_muted_after_us(it.asked != 0, node.recheck_s, node.sign_us, uniform)
+    uniform, node = twin.stream_uniform(core, i), state.nodes[i]
+    return now + rules.ask_muted_after_us(it.asked != 0, node.recheck_s, node.sign_us, uniform)

@@ -8,13 +8,8 @@ import numpy as np
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import MUTED
 from workbench.protocols.dps.fast.state import NO_MESH
-from workbench.sim.fast.draws import bits
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined
-
-joins, takes_publications = inlined(rules.joins), inlined(rules.takes_publications)
-hops_of, hop_to_add = inlined(rules.hops_of), inlined(rules.hop_to_add)
-goes_round, rises_after = inlined(rules.goes_round), inlined(rules.rises_after)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 _UNTOLD = np.uint64(NO_MESH)
 _NOTHING, _ONE = np.uint64(0), np.uint64(1)
@@ -25,14 +20,14 @@ OWN_HIGH = np.uint64(0x00FFFFFFFFFFFFFF)  # the byte that counts most is 0
 _MARKED_BITS, _OTHER_BITS = np.uint64(24), np.uint64(64 - 24)
 
 
-@inlined
+@compiled
 def stream_bits(core, i):
     """The next 64 random bits of node ``i``'s own stream."""
     core.drawn[i] += 1
-    return bits(core.protocol_keys[i], core.drawn[i] - 1)
+    return twin.bits(core.protocol_keys[i], core.drawn[i] - 1)
 
 
-@inlined
+@compiled
 def swapped(word):
     """The bytes of a word the other way round."""
     word = ((word >> np.uint64(8)) & _BYTES) | ((word & _BYTES) << np.uint64(8))
@@ -40,60 +35,62 @@ def swapped(word):
     return (word >> np.uint64(32)) | (word << np.uint64(32))
 
 
-@inlined
+@compiled
 def is_less(high, low, than_high, than_low):
     """Whether one mesh id is below another."""
     return high < than_high or (high == than_high and low < than_low)
 
 
-@inlined
+@compiled
 def marked(low):
     """The low word of an id with the mark, and no hops."""
     return ((low >> _MARKED_BITS) << _MARKED_BITS) | _MARK
 
 
-@inlined
+@compiled
 def _marks_of(low):
     """The bytes of an id by which rules decide: its hops and its mark."""
     return np.int64(low & _MARKED)
 
 
-@inlined
+@compiled
 def owner_low(low):
     """The low word of an id as its owner made it."""
-    return low - np.uint64(hops_of(_marks_of(low)))
+    return low - np.uint64(rules.hops_of(_marks_of(low)))
 
 
-@inlined
+@compiled
 def is_same_owner(high, low, other_high, other_low):
     """Whether two ids have one owner."""
     return high == other_high and owner_low(low) == owner_low(other_low)
 
 
-@inlined
+@compiled
 def note_mesh_id(it, high, low):
     """Note a mesh id that has come from a neighbor, and whether it has come from farther than before."""
     is_same = is_same_owner(high, low, it.mesh_high, it.mesh_low)
-    it.rises = rises_after(np.int64(it.rises), is_same, hops_of(_marks_of(low)), hops_of(_marks_of(it.mesh_low)))
+    it.rises = rules.rises_after(
+        np.int64(it.rises), is_same, rules.hops_of(_marks_of(low)), rules.hops_of(_marks_of(it.mesh_low))
+    )
     it.mesh_high, it.mesh_low = high, low
 
 
-@inlined
+@compiled
 def low_there(it, low):
     """The low word of an id as a neighbor is told it: without hops until it has shown that it counts these."""
     return low if it.counts_hops else owner_low(low)
 
 
-@inlined
+@compiled
 def mesh_id_here(it):
     """What a neighbor's mesh id counts for here: one hop more, or no id if it only goes round."""
-    more = hop_to_add(_marks_of(it.mesh_low))
-    if more < 0 or goes_round(np.int64(it.rises)):
+    more = rules.hop_to_add(_marks_of(it.mesh_low))
+    if more < 0 or rules.goes_round(np.int64(it.rises)):
         return _UNTOLD, _UNTOLD
     return it.mesh_high, it.mesh_low + np.uint64(more)
 
 
-@inlined
+@compiled
 def _below(high, low, by):
     """The marked id that is ``by`` and one below another, not counting the bytes of hops and mark."""
     low, by_high, by_low = (low >> _MARKED_BITS) << _MARKED_BITS, by >> _OTHER_BITS, by << _MARKED_BITS
@@ -103,27 +100,27 @@ def _below(high, low, by):
     return high - (_ONE if low < step else _NOTHING), (low - step) | _MARK
 
 
-@inlined
+@compiled
 def owner_number(high, low):
     """The number of an id's owner in events, NONE without an id."""
-    return np.int64(NONE) if high == _UNTOLD and low == _UNTOLD else np.int64(high >> _ONE)
+    return NONE if high == _UNTOLD and low == _UNTOLD else np.int64(high >> _ONE)
 
 
-@inlined
+@compiled
 def forget_mesh(it):
     """A neighbor has told no mesh id."""
     it.mesh_high = _UNTOLD
     it.mesh_low = _UNTOLD
 
 
-@inlined
+@compiled
 def forget_told(it):
     """A neighbor has been told no mesh id."""
     it.told_high = _UNTOLD
     it.told_low = _UNTOLD
 
 
-@inlined
+@compiled
 def lowest_but(state, i, but):
     """The lowest mesh id on this side of a link."""
     node = state.nodes[i]
@@ -131,7 +128,7 @@ def lowest_but(state, i, but):
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
-        if link != but and joins(it.state):
+        if link != but and rules.joins(it.state):
             here_high, here_low = mesh_id_here(it)
             if is_less(here_high, here_low, high, low):
                 high, low = here_high, here_low
@@ -139,25 +136,25 @@ def lowest_but(state, i, but):
     return high, low
 
 
-@inlined
+@compiled
 def shows_loop(state, i, link, message):
     """Whether a message's mesh id is of the owner of this node's own, or of the lowest but that neighbor's."""
     letter, node = state.letters[message], state.nodes[i]
-    if hop_to_add(_marks_of(letter.mesh_low)) < 0:
+    if rules.hop_to_add(_marks_of(letter.mesh_low)) < 0:
         return False
     high, low = lowest_but(state, i, link)
     is_own = is_same_owner(letter.mesh_high, letter.mesh_low, node.mesh_high, node.mesh_low)
     return is_own or is_same_owner(letter.mesh_high, letter.mesh_low, high, low)
 
 
-@inlined
+@compiled
 def lowest_two(state, i):
     """(the link that told the lowest mesh id, that id, the lowest that the others told): of links, not of the node."""
-    source, high, low, second_high, second_low = np.int64(NONE), _UNTOLD, _UNTOLD, _UNTOLD, _UNTOLD
+    source, high, low, second_high, second_low = NONE, _UNTOLD, _UNTOLD, _UNTOLD, _UNTOLD
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         it = state.links[link]
-        if joins(it.state):
+        if rules.joins(it.state):
             here_high, here_low = mesh_id_here(it)
             if is_less(here_high, here_low, high, low):
                 source, second_high, second_low = link, high, low
@@ -168,7 +165,7 @@ def lowest_two(state, i):
     return source, high, low, second_high, second_low
 
 
-@inlined
+@compiled
 def was_told_otherwise(state, i, link, ids):
     """Whether an active neighbor was told another id than it would be told now; ``ids``: the node's `lowest_two`."""
     it, node = state.links[link], state.nodes[i]
@@ -177,20 +174,20 @@ def was_told_otherwise(state, i, link, ids):
         high, low = second_high, second_low
     if is_less(node.mesh_high, node.mesh_low, high, low):
         high, low = node.mesh_high, node.mesh_low
-    return takes_publications(it.state) and (it.told_high != high or it.told_low != low_there(it, low))
+    return rules.takes_publications(it.state) and (it.told_high != high or it.told_low != low_there(it, low))
 
 
-@inlined
+@compiled
 def is_apart(state, i, link):
     """Return whether a muted neighbor has told a lower mesh id than all that are known here."""
     it = state.links[link]
-    if it.state != MUTED or it.pending or hop_to_add(_marks_of(it.mesh_low)) < 0:
+    if it.state != MUTED or it.pending or rules.hop_to_add(_marks_of(it.mesh_low)) < 0:
         return False
     high, low = lowest_but(state, i, link)
     return not is_same_owner(it.mesh_high, it.mesh_low, high, low) and is_less(it.mesh_high, it.mesh_low, high, low)
 
 
-@inlined
+@compiled
 def heard(state, i, high, low):
     """An id has come; one that is made later will be below it."""
     node = state.nodes[i]
@@ -198,7 +195,7 @@ def heard(state, i, high, low):
         node.lowest_high, node.lowest_low = high, low
 
 
-@inlined
+@compiled
 def go_below(core, state, i):
     """Take an own id below all that were seen, by 64 random bits."""
     node = state.nodes[i]

@@ -5,16 +5,11 @@ import numpy as np
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.fast.remotes import ask_at
-from workbench.sim.fast.draws import stream_below, stream_uniform
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import clear
-
-relink_after_us, turn_us = inlined(rules.relink_after_us), inlined(rules.turn_us)
-ask_late_us = inlined(rules.ask_late_us)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@inlined
+@compiled
 def welcome_all(core, state, i, now):
     """Plan to ask the neighbors that links work with."""
     node = state.nodes[i]
@@ -23,17 +18,17 @@ def welcome_all(core, state, i, now):
     for link in range(state.link_first[i], state.link_first[i + 1]):
         it = state.links[link]
         if it.works:
-            after_us = np.int64(ask_late_us(state.relink_s))
+            after_us = np.int64(rules.ask_late_us(state.relink_s))
             if state.neighbors[link] > i:
                 it.wanted = 1
-                after_us = stream_below(core, i, state.update_after_us)
+                after_us = twin.stream_below(core, i, state.update_after_us)
             ask_at(state, i, link, now + 1 + after_us)
 
 
-@outlined
+@compiled
 def link_ended(core, state, i, link, now):
     """A link has ended: the same neighbor is asked again later, in a crowd the next one."""
-    after_us = np.int64(0) if state.links[link].wanted else np.int64(ask_late_us(state.relink_s))
+    after_us = np.int64(0) if state.links[link].wanted else np.int64(rules.ask_late_us(state.relink_s))
     if state.nodes[i].is_crowded:
         if not state.links[link].wanted:
             return
@@ -44,11 +39,11 @@ def link_ended(core, state, i, link, now):
         state.links[link].wanted = 1
     elif not state.links[link].works:
         return
-    after_us += relink_after_us(state.relink_s, stream_uniform(core, i))
+    after_us += rules.relink_after_us(state.relink_s, twin.stream_uniform(core, i))
     ask_at(state, i, link, now + after_us)
 
 
-@outlined
+@compiled
 def next_neighbor(state, i):
     """The next neighbor without a link, going round; NONE if there is none."""
     node, first = state.nodes[i], np.int64(state.rank_first[i])
@@ -58,10 +53,10 @@ def next_neighbor(state, i):
         node.place += 1
         if state.links[link].state == GONE and not state.askings[link].is_asked:
             return link
-    return np.int64(NONE)
+    return NONE
 
 
-@outlined
+@compiled
 def choose(core, state, i, now):
     """Ask the best neighbors and no others; then comes the scout."""
     node, first = state.nodes[i], np.int64(state.rank_first[i])
@@ -71,7 +66,7 @@ def choose(core, state, i, now):
     for link in range(state.link_first[i], state.link_first[i + 1]):
         state.links[link].wanted = 0
         state.askings[link].is_asked = 0
-    clear(node.asked)
+    twin.clear(node.asked)
     for place in range(min(state.best_links, count)):
         link = np.int64(state.ranked[first + place])
         state.links[link].wanted = 1
@@ -80,6 +75,6 @@ def choose(core, state, i, now):
         node.scout_us = now + _turn_us(core, state, i, state.best_links, count)
 
 
-@inlined
+@compiled
 def _turn_us(core, state, i, place, count):
-    return turn_us(place, count, state.update_after_us, stream_uniform(core, i))
+    return rules.turn_us(place, count, state.update_after_us, twin.stream_uniform(core, i))

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.filters import (
     EMPTY,
-    FILTERS,
-    NEEDS,
+    Number,
     add_to_sum,
     change_between,
     clear_sum,
@@ -16,24 +16,17 @@ from workbench.protocols.dps.fast.filters import (
     ones_of,
 )
 from workbench.protocols.dps.fast.mesh_ids import low_there, lowest_but, owner_number
-from workbench.protocols.dps.fast.names import INTERESTS_SET, MESH_ID_SET
 from workbench.protocols.dps.fast.remotes import address_of, await_answer, forget_outbound
-from workbench.protocols.dps.fast.state import ACKNOWLEDGEMENT_MESSAGE, SUBSCRIPTION_MESSAGE
+from workbench.protocols.dps.fast.state import Event, Message
 from workbench.protocols.dps.remotes import ACKNOWLEDGEMENT, SUBSCRIPTION
-from workbench.protocols.dps.rules import acknowledgement_flags as _acknowledgement_flags
-from workbench.protocols.dps.rules import subscription_flags as _subscription_flags
 from workbench.protocols.dps.wire import SAK_REQUESTED, UNLINK
-from workbench.sim.fast.air import let_go, send, take_message
-from workbench.sim.fast.layout import NO_REASON, NONE
-from workbench.sim.fast.record import add_row
-from workbench.sim.fast.reference import inlined, outlined
-
-acknowledgement_flags, subscription_flags = inlined(_acknowledgement_flags), inlined(_subscription_flags)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # What is asked for
 
 
-@outlined
+@compiled
 def _sum_all_but(state, i, but):
     """Sum up what is asked for here and behind all links but one (NONE: all of them), in the first free rows."""
     node = state.nodes[i]
@@ -51,14 +44,14 @@ def _sum_all_but(state, i, but):
     end_sum(state, entries)
 
 
-@inlined
+@compiled
 def note_news(state, i, link):
     """Events may have to report other interests, or another owner of a mesh id."""
     state.links[link].has_news = 1
     state.nodes[i].has_news = 1
 
 
-@outlined
+@compiled
 def announce(core, state, i, now):
     """Report what has changed since the last report, if a trace is kept."""
     node = state.nodes[i]
@@ -72,17 +65,20 @@ def announce(core, state, i, now):
             _announce_neighbor(core, state, i, link, now)
         link = np.int64(state.links[link].next)
     _sum_all_but(state, i, NONE)
-    bits, needs = ones_of(state.filters, state.numbers[FILTERS]), ones_of(state.needs, state.numbers[NEEDS])
+    bits, needs = (
+        ones_of(state.filters, state.numbers[Number.FILTERS]),
+        ones_of(state.needs, state.numbers[Number.NEEDS]),
+    )
     if bits != node.announced_bits or needs != node.announced_needs:
         node.announced_bits, node.announced_needs = bits, needs
-        add_row(core, now, i, INTERESTS_SET, NONE, 0, NONE, 0, 0, bits, state.first_text + needs)
+        twin.add_row(core, now, i, Event.INTERESTS_SET, NONE, 0, NONE, 0, 0, bits, state.first_text + needs)
     owner = owner_number(node.mesh_high, node.mesh_low)
     if owner != node.announced_owner:
         node.announced_owner = owner
-        add_row(core, now, i, MESH_ID_SET, NONE, 0, NONE, 0, 0, owner, NO_REASON)
+        twin.add_row(core, now, i, Event.MESH_ID_SET, NONE, 0, NONE, 0, 0, owner, twin.NO_REASON)
 
 
-@inlined
+@compiled
 def _announce_neighbor(core, state, i, link, now):
     it, peer = state.links[link], address_of(core, state, link)
     bits, needs = np.int32(0), np.int32(0)
@@ -91,14 +87,16 @@ def _announce_neighbor(core, state, i, link, now):
     if bits != it.announced_bits or needs != it.announced_needs:
         it.announced_bits, it.announced_needs = bits, needs
         detail = state.first_text + needs
-        add_row(core, now, i, INTERESTS_SET, peer, SUBSCRIPTION_MESSAGE, NONE, it.inbound_revision, 0, bits, detail)
+        twin.add_row(
+            core, now, i, Event.INTERESTS_SET, peer, Message.SUBSCRIPTION, NONE, it.inbound_revision, 0, bits, detail
+        )
     owner = owner_number(it.mesh_high, it.mesh_low)
     if owner != it.announced_owner:
         it.announced_owner = owner
-        add_row(core, now, i, MESH_ID_SET, peer, 0, NONE, 0, 0, owner, NO_REASON)
+        twin.add_row(core, now, i, Event.MESH_ID_SET, peer, 0, NONE, 0, 0, owner, twin.NO_REASON)
 
 
-@outlined
+@compiled
 def find_changes(state, i, link):
     """Work out what to tell a neighbor; whether that is another thing than the last time."""
     it = state.links[link]
@@ -122,20 +120,20 @@ def find_changes(state, i, link):
 # Messages
 
 
-@outlined
+@compiled
 def _send(core, state, i, link, now, name, flags, with_interests):
     it = state.links[link]
     high, low = lowest_but(state, i, link)
     low = low_there(it, low)
     it.told_high, it.told_low = high, low
-    if name == SUBSCRIPTION_MESSAGE:
+    if name == Message.SUBSCRIPTION:
         size_B = state.subscription_B
     else:
         size_B = state.acknowledgement_B + more_B(it.inbound_revision)
     size_B += more_B(it.revision)
     if with_interests:
         size_B += state.with_interests_B + state.filter_B[it.vector]
-    message = take_message(core, name, NONE, it.revision, NONE, size_B, state.airtimes_us[size_B])
+    message = twin.take_message(core, name, NONE, it.revision, NONE, size_B, state.airtimes_us[size_B])
     letter = state.letters[message]
     letter.mesh_high = high
     letter.mesh_low = low
@@ -143,38 +141,38 @@ def _send(core, state, i, link, now, name, flags, with_interests):
     letter.needs = it.needs
     letter.vector = it.vector
     letter.acknowledged = it.inbound_revision
-    send(core, now, i, state.neighbors[link], message, 0)
-    let_go(core, message)
+    twin.send(core, now, i, state.neighbors[link], message, 0)
+    twin.let_go(core, message)
 
 
-@inlined
+@compiled
 def send_subscription(core, state, i, link, now):
     """Send what `find_changes` found, or send it again."""
     it = state.links[link]
-    flags = subscription_flags(it.is_delta, it.state, state.nodes[i].recheck_s)
-    _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, flags, True)
+    flags = rules.subscription_flags(it.is_delta, it.state, state.nodes[i].recheck_s)
+    _send(core, state, i, link, now, Message.SUBSCRIPTION, flags, True)
     await_answer(it, SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
-@inlined
+@compiled
 def send_unlink(core, state, i, link, now):
     """Say that the link ends."""
-    _send(core, state, i, link, now, SUBSCRIPTION_MESSAGE, SAK_REQUESTED | UNLINK, False)
+    _send(core, state, i, link, now, Message.SUBSCRIPTION, SAK_REQUESTED | UNLINK, False)
     await_answer(state.links[link], SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
-@inlined
+@compiled
 def send_acknowledgement(core, state, i, link, now, with_interests):
     """Acknowledge what came, perhaps with what `find_changes` found."""
     it = state.links[link]
     it.owes_answer = 0
-    flags = acknowledgement_flags(it.is_delta, it.state, with_interests)
-    _send(core, state, i, link, now, ACKNOWLEDGEMENT_MESSAGE, flags, with_interests)
+    flags = rules.acknowledgement_flags(it.is_delta, it.state, with_interests)
+    _send(core, state, i, link, now, Message.SUBSCRIPTION_ACK, flags, with_interests)
     if with_interests and not it.pending:
         await_answer(it, ACKNOWLEDGEMENT, now + state.nodes[i].tick_us)
 
 
-@inlined
+@compiled
 def tell_in_full(core, state, i, link, now):
     """Tell a neighbor all interests, as if it had been told none."""
     state.links[link].interests = NONE
@@ -182,7 +180,7 @@ def tell_in_full(core, state, i, link, now):
     send_subscription(core, state, i, link, now)
 
 
-@inlined
+@compiled
 def tell_nothing(core, state, i, link, now):
     """Tell a neighbor that nothing is asked for here, as if it had been told nothing; the rest is for later."""
     it = state.links[link]
@@ -194,7 +192,7 @@ def tell_nothing(core, state, i, link, now):
     send_subscription(core, state, i, link, now)
 
 
-@inlined
+@compiled
 def send_again(core, state, i, link, now):
     """Repeat what was not answered."""
     if state.links[link].pending == ACKNOWLEDGEMENT:

@@ -9,60 +9,51 @@ import numpy as np
 from workbench.attributes.model import IS, TOPIC
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.acknowledgements import acknowledge
-from workbench.protocols.dps.fast.filters import PUBLISHED, more_B, routes
+from workbench.protocols.dps.fast.filters import Number, more_B, routes
 from workbench.protocols.dps.fast.history import came_from, note, note_neighbor
-from workbench.protocols.dps.fast.names import DEAD_END, FULL, HOPS, NO_MATCH, OUT_OF_RANGE
 from workbench.protocols.dps.fast.remotes import address_of, link_of
 from workbench.protocols.dps.fast.retained import is_kept, left_s, next_to_end, next_to_go, put, remove
-from workbench.protocols.dps.fast.state import PUBLICATION_MESSAGE
+from workbench.protocols.dps.fast.state import Message, Reason
 from workbench.protocols.dps.fast.topics import MAYBE, NO, YES
 from workbench.protocols.dps.rules import FORWARD_US, MOST_HOPS
-from workbench.sim.fast.air import let_go, make_message, send, take_message
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import DUPLICATE, NONE
-from workbench.sim.fast.matching import satisfies
-from workbench.sim.fast.record import drop, tell_delivered, tell_forwarded, tell_held, tell_originated
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import append
-from workbench.sim.fast.rows import remove as take_out
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 HOPS_BITS = 16
-
-end_us, carries, waits = inlined(rules.end_us), inlined(rules.takes_publications), inlined(rules.waits)
 
 
 # Own publications, and those that come
 
 
-@inlined
+@compiled
 def publish_content(core, state, i, content, number, now):
     """A publication of the node's own, the first and only one of its series."""
-    publication = state.numbers[PUBLISHED]
-    state.numbers[PUBLISHED] = publication + 1
+    publication = state.numbers[Number.PUBLISHED]
+    state.numbers[Number.PUBLISHED] = publication + 1
     core.drawn[i] += 1  # For its id, which nobody looks at.
     sequence = (np.int64(number) << 32) | 1
     it = state.publications[publication]
     it.origin = core.addresses[i]
     it.sequence = sequence
     it.content = content
-    message = make_message(core, PUBLICATION_MESSAGE, core.addresses[i], sequence, content)
+    message = twin.make_message(core, Message.PUBLICATION, core.addresses[i], sequence, content)
     state.letters[message].publication = publication
-    tell_originated(core, now, i, message, number)
+    twin.tell_originated(core, now, i, message, number)
     note(state, i, publication, now)
     _hold(core, state, i, NONE, message, publication, 0, now)
     _keep(core, state, i, NONE, publication, 0, state.ttl_s, now)
     _deliver(core, state, i, NONE, message, NONE, now)
     _send(core, state, i, NONE, message, publication, 0, state.ttl_s, now)
-    let_go(core, message)
+    twin.let_go(core, message)
 
 
-@inlined
+@compiled
 def take_publication(core, state, i, sender, message, word, now):
     """A publication from a neighbor, with the hops before this one and the life that is left."""
     peer = core.addresses[sender]
     hops, ttl_s = np.int64(word) & MOST_HOPS, np.int64(word) >> HOPS_BITS
     if hops >= MOST_HOPS:
-        drop(core, now, i, peer, message, HOPS)
+        twin.drop(core, now, i, peer, message, Reason.HOPS)
         return
     publication = np.int64(state.letters[message].publication)
     link = link_of(state, i, sender)
@@ -70,35 +61,35 @@ def take_publication(core, state, i, sender, message, word, now):
     is_known = note(state, i, publication, now)
     note_neighbor(state, i, publication, link, hops)
     if is_known or was_kept:
-        drop(core, now, i, peer, message, DUPLICATE)
+        twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
     _hold(core, state, i, peer, message, publication, hops + 1, now)
     _keep(core, state, i, link, publication, hops, ttl_s, now)
     is_told = _deliver(core, state, i, peer, message, NONE, now)
     node = state.nodes[i]
-    if waits(node.is_crowded != 0, node.waiting.count):
+    if rules.waits(node.is_crowded != 0, node.waiting.count):
         _wait(core, state, i, link, publication, hops + 1, ttl_s, is_told, now)
         return
     count = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)
     if not is_told and count == 0:
-        drop(core, now, i, peer, message, DEAD_END)
+        twin.drop(core, now, i, peer, message, Reason.DEAD_END)
 
 
-@inlined
+@compiled
 def _wait(core, state, i, link, publication, hops, ttl_s, is_told, now):
     """A publication is to be forwarded later."""
     it = state.waitings[publication, i]
-    it.due_us = now + 1 + stream_below(core, i, FORWARD_US)
+    it.due_us = now + 1 + twin.stream_below(core, i, FORWARD_US)
     it.link = link
     it.hops = hops
     it.ttl_s = ttl_s
     it.is_told = is_told
     if not it.is_waiting:
         it.is_waiting = 1
-        append(state.nodes[i].waiting, state.waitings[:, i], publication)
+        twin.append(state.nodes[i].waiting, state.waitings[:, i], publication)
 
 
-@outlined
+@compiled
 def wake_waiting(core, state, i, now):
     """Forward the publications that have waited."""
     publication = np.int64(state.nodes[i].waiting.first)
@@ -107,29 +98,29 @@ def wake_waiting(core, state, i, now):
         behind = np.int64(it.next)
         if it.due_us <= now:
             it.is_waiting = 0
-            take_out(state.nodes[i].waiting, state.waitings[:, i], publication)
+            twin.remove(state.nodes[i].waiting, state.waitings[:, i], publication)
             link = np.int64(it.link)
-            count = _send(core, state, i, link, np.int64(NONE), publication, np.int64(it.hops), np.int64(it.ttl_s), now)
+            count = _send(core, state, i, link, NONE, publication, np.int64(it.hops), np.int64(it.ttl_s), now)
             if not it.is_told and count == 0:
                 message = message_of(core, state, publication, 0, 1)
-                drop(core, now, i, address_of(core, state, link), message, DEAD_END)
-                let_go(core, message)
+                twin.drop(core, now, i, address_of(core, state, link), message, Reason.DEAD_END)
+                twin.let_go(core, message)
         publication = behind
 
 
-@inlined
+@compiled
 def _hold(core, state, i, peer, message, publication, hops, now):
     pair = state.pairs[publication, i]
     is_first = pair.held == 0
     pair.held = 1
-    tell_held(core, now, i, peer, message, hops, is_first)
+    twin.tell_held(core, now, i, peer, message, hops, is_first)
 
 
-@outlined
+@compiled
 def _keep(core, state, i, link, publication, hops, ttl_s, now):
     if not state.retains:
         return
-    evicted = np.int64(NONE)
+    evicted = NONE
     if state.nodes[i].kept.count >= state.max_retained:
         evicted = next_to_go(state, i)
         if evicted == NONE:
@@ -139,14 +130,14 @@ def _keep(core, state, i, link, publication, hops, ttl_s, now):
         if evicted != NONE:
             came_over = np.int64(state.kept[evicted, i].link)
             remove(state, i, evicted)
-        put(state, i, publication, link, hops, end_us(now, ttl_s))
+        put(state, i, publication, link, hops, rules.end_us(now, ttl_s))
     if evicted != NONE:
         message = message_of(core, state, evicted, 0, 1)
-        drop(core, now, i, _peer_of(core, state, came_over), message, FULL)
-        let_go(core, message)
+        twin.drop(core, now, i, _peer_of(core, state, came_over), message, Reason.FULL)
+        twin.let_go(core, message)
 
 
-@inlined
+@compiled
 def _peer_of(core, state, link):
     return NONE if link == NONE else np.int64(address_of(core, state, link))
 
@@ -154,30 +145,30 @@ def _peer_of(core, state, link):
 # Out
 
 
-@inlined
+@compiled
 def _size_B(core, state, publication, hops, ttl_s):
     content = core.contents[state.publications[publication].content]
     return content.size_B + more_B(hops) + more_B(ttl_s) - more_B(state.ttl_s)
 
 
-@inlined
+@compiled
 def message_of(core, state, publication, hops, ttl_s):
     """A message of a publication, which the caller holds."""
     it = state.publications[publication]
     size_B = _size_B(core, state, publication, hops, ttl_s)
     airtime_us = state.airtimes_us[size_B]
-    message = take_message(core, PUBLICATION_MESSAGE, it.origin, it.sequence, it.content, size_B, airtime_us)
+    message = twin.take_message(core, Message.PUBLICATION, it.origin, it.sequence, it.content, size_B, airtime_us)
     state.letters[message].publication = publication
     return np.int64(message)
 
 
-@inlined
+@compiled
 def takes_publications(state, link):
     """Whether publications go to this neighbor, if it asks for them."""
-    return carries(state.links[link].state) and state.links[link].inbound != NONE
+    return rules.takes_publications(state.links[link].state) and state.links[link].inbound != NONE
 
 
-@inlined
+@compiled
 def _is_for(state, i, sender, link, publication):
     """Whether a publication goes to a neighbor: it may ask for it, and it did not come from there."""
     if link == sender or came_from(state, i, publication, link):
@@ -187,30 +178,30 @@ def _is_for(state, i, sender, link, publication):
     return routes(state, topics, np.int64(it.inbound), np.int64(it.inbound_needs))
 
 
-@outlined
+@compiled
 def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
     """Send a publication to everybody whose interests it may meet; returns to how many.
 
     ``sender``: the link it came over, NONE if it was published here. ``message``: one of its messages, or NONE.
     """
     count = 0
-    carried = np.int64(NONE)
+    carried = NONE
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         if takes_publications(state, link) and _is_for(state, i, sender, link, publication):
             if count == 0:
                 carried = _carried(core, state, message, publication, hops, ttl_s)
-            send(core, now, i, state.neighbors[link], carried, (ttl_s << HOPS_BITS) | hops)
+            twin.send(core, now, i, state.neighbors[link], carried, (ttl_s << HOPS_BITS) | hops)
             count += 1
         link = np.int64(state.links[link].next)
     if count:
         if sender != NONE:
-            tell_forwarded(core, now, i, address_of(core, state, sender), carried, count)
-        let_go(core, carried)
+            twin.tell_forwarded(core, now, i, address_of(core, state, sender), carried, count)
+        twin.let_go(core, carried)
     return count
 
 
-@inlined
+@compiled
 def _carried(core, state, message, publication, hops, ttl_s):
     if message != NONE and core.messages[message].size_B == _size_B(core, state, publication, hops, ttl_s):
         core.messages[message].holders += 1
@@ -218,7 +209,7 @@ def _carried(core, state, message, publication, hops, ttl_s):
     return message_of(core, state, publication, hops, ttl_s)
 
 
-@outlined
+@compiled
 def send_retained(core, state, i, link, now):
     """A neighbor asks for something else: send it what is kept and may matter to it, now or when its turn comes."""
     if not takes_publications(state, link) or state.nodes[i].kept.count == 0:
@@ -237,14 +228,14 @@ def send_retained(core, state, i, link, now):
         if ttl_s > 0 and _is_for(state, i, sender, link, publication):
             hops = np.int64(it.hops) if sender == NONE else np.int64(it.hops) + 1
             message = message_of(core, state, publication, hops, ttl_s)
-            send(core, now, i, state.neighbors[link], message, (ttl_s << HOPS_BITS) | hops)
+            twin.send(core, now, i, state.neighbors[link], message, (ttl_s << HOPS_BITS) | hops)
             if sender != NONE:
-                tell_forwarded(core, now, i, address_of(core, state, sender), message, 1)
-            let_go(core, message)
+                twin.tell_forwarded(core, now, i, address_of(core, state, sender), message, 1)
+            twin.let_go(core, message)
         publication = np.int64(it.next)
 
 
-@outlined
+@compiled
 def wake_resending(core, state, i, now):
     """The turn of some neighbors has come to be sent what is kept."""
     link = np.int64(state.nodes[i].links.first)
@@ -260,7 +251,7 @@ def wake_resending(core, state, i, now):
 # To the application
 
 
-@outlined
+@compiled
 def give_retained(core, state, i, what, now):
     """A new subscription of this node's own: hand it what is kept here."""
     publication = np.int64(state.nodes[i].kept.first)
@@ -269,11 +260,11 @@ def give_retained(core, state, i, what, now):
         if left_s(state, i, publication, now) > 0:
             message = message_of(core, state, publication, 0, 1)
             _deliver(core, state, i, _peer_of(core, state, np.int64(it.link)), message, np.int64(what), now)
-            let_go(core, message)
+            twin.let_go(core, message)
         publication = np.int64(it.next)
 
 
-@inlined
+@compiled
 def _finds(core, state, topics, what, only, now):
     """What a subscription says to a publication on these topics; ``only``: the others say no, NONE if none is alone."""
     expires_us = core.subscriptions[what].expires_us
@@ -282,7 +273,7 @@ def _finds(core, state, topics, what, only, now):
     return int(state.met[topics, state.asked_of[what]])
 
 
-@outlined
+@compiled
 def _deliver(core, state, i, peer, message, only, now):
     """Hand a publication to the subscriptions that it matches; whether what became of it here is told."""
     if state.nodes[i].entries == 0:
@@ -294,7 +285,7 @@ def _deliver(core, state, i, peer, message, only, now):
         best = max(best, _finds(core, state, topics, what, only, now))
         what = np.int64(core.subscriptions[what].next)
     if best == MAYBE:
-        drop(core, now, i, peer, message, NO_MATCH)
+        twin.drop(core, now, i, peer, message, Reason.NO_MATCH)
     if best != YES:
         return best == MAYBE
     count = 0
@@ -308,21 +299,21 @@ def _deliver(core, state, i, peer, message, only, now):
     return True
 
 
-@inlined
+@compiled
 def _deliver_samples(core, state, i, peer, message, what, now):
     content = core.contents[core.messages[message].content]
     matched = 0
     for sample in range(content.first_sample, content.last_sample):
         if _matches(core, state, what, sample):
             subscription = core.subscriptions[what]
-            tell_delivered(core, now, i, peer, message, subscription.number, core.samples[sample].detail)
+            twin.tell_delivered(core, now, i, peer, message, subscription.number, core.samples[sample].detail)
             matched += 1
     if matched == 0:
-        drop(core, now, i, peer, message, OUT_OF_RANGE)
+        twin.drop(core, now, i, peer, message, Reason.OUT_OF_RANGE)
     return matched
 
 
-@inlined
+@compiled
 def _matches(core, state, what, sample):
     """`mapping.samples`: whether a subscription is handed a sample."""
     texts = state.texts_of[what]
@@ -336,7 +327,7 @@ def _matches(core, state, what, sample):
         is_met = False
         for b in range(it.first, it.last):
             if attributes[b, 0] == key and attributes[b, 1] == IS:
-                is_met = is_met or satisfies(attributes[b, 2], operator, attributes[a, 2])
+                is_met = is_met or twin.satisfies(attributes[b, 2], operator, attributes[a, 2])
         if not is_met:
             return False
     return True

@@ -4,16 +4,14 @@ import numpy as np
 
 from workbench.protocols.dps.fast.filters import EMPTY
 from workbench.protocols.dps.fast.mesh_ids import forget_mesh, forget_told
-from workbench.protocols.dps.fast.names import LINK_SET
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.record import add_row
-from workbench.sim.fast.reference import inlined
-from workbench.sim.fast.rows import append, append_behind
+from workbench.protocols.dps.fast.state import Event
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # Places of neighbors
 
 
-@inlined
+@compiled
 def link_of(state, i, neighbor):
     """The row of node ``i``'s neighbor at that place, which is one."""
     low, high = np.int64(state.link_first[i]), np.int64(state.link_first[i + 1])
@@ -26,42 +24,42 @@ def link_of(state, i, neighbor):
     return low
 
 
-@inlined
+@compiled
 def address_of(core, state, link):
     """The address of a neighbor."""
     return core.addresses[state.neighbors[link]]
 
 
-@inlined
+@compiled
 def ask_at(state, i, link, time_us):
     """A neighbor is to be asked for a link; one that was to be asked already keeps its place."""
     it, asked = state.askings[link], state.nodes[i].asked
     it.ask_us = time_us
     if not it.is_asked:
         it.is_asked = 1
-        append_behind(asked, state.askings, asked.last, link)
+        twin.append_behind(asked, state.askings, asked.last, link)
 
 
 # What a remote is
 
 
-@inlined
+@compiled
 def set_state(core, state, i, link, now, to):
     """A link is in another state now."""
     it = state.links[link]
     if it.state == to:
         return
     it.state = to
-    if core.kept[LINK_SET]:
+    if core.kept[Event.LINK_SET]:
         peer, detail = address_of(core, state, link), state.first_state + to
-        add_row(core, now, i, LINK_SET, peer, 0, NONE, it.revision, 0, to, detail)
+        twin.add_row(core, now, i, Event.LINK_SET, peer, 0, NONE, it.revision, 0, to, detail)
 
 
-@inlined
+@compiled
 def add_link(state, i, link, asked):
     """A link will begin; ``asked``: by this node. Its revision goes on from that which was noted."""
     it = state.links[link]
-    append(state.nodes[i].links, state.links, link)
+    twin.append(state.nodes[i].links, state.links, link)
     it.asked = asked
     it.revision = it.noted_revision
     it.noted_revision = 0
@@ -92,7 +90,7 @@ def add_link(state, i, link, asked):
     forget_told(it)
 
 
-@inlined
+@compiled
 def forget_outbound(it):
     """From now on what goes out is told against no interests at all."""
     it.interests = EMPTY
@@ -102,7 +100,7 @@ def forget_outbound(it):
     it.is_behind = 0
 
 
-@inlined
+@compiled
 def await_answer(it, pending, tick_us):
     """A message went out that asks for an answer; the first to be answered keeps its clock."""
     if not it.pending:
@@ -112,7 +110,7 @@ def await_answer(it, pending, tick_us):
     it.keep_alive_us = NONE
 
 
-@inlined
+@compiled
 def settle(it, keep_alive_us):
     """Nothing is outstanding any more."""
     it.pending = 0

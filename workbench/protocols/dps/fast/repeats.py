@@ -6,15 +6,11 @@ from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.history import came_from
 from workbench.protocols.dps.fast.publications import HOPS_BITS, message_of, takes_publications
 from workbench.protocols.dps.rules import MOST_HOPS, MOST_REPEATS, REPEATS_KEPT
-from workbench.sim.fast.air import let_go, send
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
-
-repeat_within_us = inlined(rules.repeat_within_us)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@outlined
+@compiled
 def give_up(core, state, i, link, publication, word, now):
     """Plan to send a publication again that the radio gave up."""
     node, entries = state.nodes[i], state.repeats[i]
@@ -38,12 +34,12 @@ def give_up(core, state, i, link, publication, word, now):
         it.due_us = NONE
     it = entries[chosen]
     if it.count < MOST_REPEATS:
-        it.due_us = now + 1 + stream_below(core, i, repeat_within_us(it.count))
+        it.due_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(it.count))
         it.count += 1
     _plan(node, entries)
 
 
-@inlined
+@compiled
 def _plan(node, entries):
     """Note when the next one is due."""
     node.repeat_us = NONE
@@ -53,7 +49,7 @@ def _plan(node, entries):
             node.repeat_us = due_us
 
 
-@outlined
+@compiled
 def wake_repeats(core, state, i, now):
     """Send what is due."""
     node = state.nodes[i]
@@ -69,6 +65,6 @@ def wake_repeats(core, state, i, now):
         if takes_publications(state, link) and not came_from(state, i, publication, link):
             word = np.int64(it.word)
             message = message_of(core, state, publication, word & MOST_HOPS, word >> HOPS_BITS)
-            send(core, now, i, state.neighbors[link], message, word)
-            let_go(core, message)
+            twin.send(core, now, i, state.neighbors[link], message, word)
+            twin.let_go(core, message)
     _plan(node, entries)

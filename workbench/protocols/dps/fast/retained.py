@@ -7,32 +7,28 @@ whole seconds.
 import numpy as np
 
 from workbench.protocols.dps import rules
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import append
-from workbench.sim.fast.rows import remove as take_out
-
-left_of = inlined(rules.left_s)
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@inlined
+@compiled
 def is_kept(state, i, publication):
     """Whether a publication is kept."""
     return state.retains and state.kept[publication, i].is_kept
 
 
-@inlined
+@compiled
 def left_s(state, i, publication, now):
     """Seconds that are left of one that is kept, rounded up."""
-    return left_of(state.kept[publication, i].expires_us, now)
+    return rules.left_s(state.kept[publication, i].expires_us, now)
 
 
-@outlined
+@compiled
 def remove(state, i, publication):
     """Keep it no longer."""
     node = state.nodes[i]
     state.kept[publication, i].is_kept = 0
-    take_out(node.kept, state.kept[:, i], publication)
+    twin.remove(node.kept, state.kept[:, i], publication)
     node.next_end_us = NONE
     one = np.int64(node.kept.first)
     while one != NONE:
@@ -42,7 +38,7 @@ def remove(state, i, publication):
         one = np.int64(state.kept[one, i].next)
 
 
-@outlined
+@compiled
 def next_to_end(state, i):
     """The one that would end first, the oldest of several; there is one."""
     one = np.int64(state.nodes[i].kept.first)
@@ -51,10 +47,10 @@ def next_to_end(state, i):
     return one
 
 
-@outlined
+@compiled
 def next_to_go(state, i):
     """Of others' the one that would end first, NONE if all are this node's own."""
-    found = np.int64(NONE)
+    found = NONE
     one = np.int64(state.nodes[i].kept.first)
     while one != NONE:
         it = state.kept[one, i]
@@ -64,7 +60,7 @@ def next_to_go(state, i):
     return found
 
 
-@inlined
+@compiled
 def put(state, i, publication, link, hops, expires_us):
     """Keep one that is not kept, and for which there is room; ``link``: where it came from, NONE if from here."""
     node, it = state.nodes[i], state.kept[publication, i]
@@ -72,12 +68,12 @@ def put(state, i, publication, link, hops, expires_us):
     it.link = link
     it.hops = hops
     it.is_kept = 1
-    append(node.kept, state.kept[:, i], publication)
+    twin.append(node.kept, state.kept[:, i], publication)
     if node.next_end_us == NONE or expires_us < node.next_end_us:
         node.next_end_us = expires_us
 
 
-@inlined
+@compiled
 def remove_ended(state, i, now):
     """Take out those whose time is over."""
     while state.nodes[i].next_end_us != NONE and state.nodes[i].next_end_us <= now:

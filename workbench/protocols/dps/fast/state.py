@@ -9,6 +9,7 @@ needs are numbers (`filters.py`), topics rows of the workload's (`topics.py`).
 from __future__ import annotations
 
 from collections import namedtuple
+from enum import auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,20 +18,54 @@ from workbench.attributes.model import Attribute
 from workbench.errors import EncodeError
 from workbench.protocols.dps import automaton, mapping, wire
 from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
-from workbench.protocols.dps.fast.filters import FILTERS, NEEDS, NEEDS_WORDS, WORD, hashes_of, longest_B, table_of
+from workbench.protocols.dps.fast.filters import NEEDS_WORDS, WORD, Number, hashes_of, longest_B, table_of
 from workbench.protocols.dps.fast.topics import Workload, workload_of
 from workbench.protocols.dps.node import SIMULATED_PORT as PORT
 from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_WAITING, REPEATS_KEPT, rank, times_of
 from workbench.protocols.dps.series import publication_filter
-from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.fields import GIVEN, Array, Fields, grown, make
-from workbench.sim.fast.layout import NONE, Needs
-from workbench.sim.fast.prepare import Setup
-from workbench.sim.fast.rows import LIST, NO_ROWS
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup
+
+
+class Event(twin.Events):
+    """What happens in its runs alone."""
+
+    LINK_SET = auto()
+    INTERESTS_SET = auto()
+    ACKNOWLEDGED = auto()
+    MESH_ID_SET = auto()
+
+
+class Reason(twin.Reasons):
+    """Its own reasons why messages end."""
+
+    STALE = auto()
+    FULL = auto()
+    UNASKED = auto()
+    UNKNOWN = auto()
+    NO_BASE = auto()
+    NO_MATCH = auto()
+    OUT_OF_RANGE = auto()
+    DEAD_END = auto()
+    HOPS = auto()
+    NO_WAY_BACK = auto()
+
+
+class Message(twin.Messages):
+    """What its messages are called."""
+
+    SUBSCRIPTION = auto()
+    SUBSCRIPTION_ACK = auto()
+    PUBLICATION = auto()
+    ACKNOWLEDGEMENT = auto()
+
+    @classmethod
+    def texts(cls) -> tuple[str, ...]:
+        """Return the names that the definition's frames have in the trace."""
+        return tuple(wire.NAMES[kind] for kind in _KINDS)
+
 
 _KINDS = (wire.SUBSCRIPTION, wire.SUBSCRIPTION_ACKNOWLEDGEMENT, wire.PUBLICATION, wire.ACKNOWLEDGEMENT)
-MESSAGES = ("", *(wire.NAMES[kind] for kind in _KINDS))
-SUBSCRIPTION_MESSAGE, ACKNOWLEDGEMENT_MESSAGE, PUBLICATION_MESSAGE, ANSWER_MESSAGE = range(1, 5)
 
 MOST_PAIRS = 1 << 26  # 2 GiB
 MOST_FILTERS_B = 1 << 32
@@ -126,11 +161,11 @@ NODE = np.dtype(
         ("announced_owner", np.int64),
         ("announced_bits", np.int32),
         ("announced_needs", np.int32),
-        ("links", LIST),
-        ("asked", LIST),
-        ("seen", LIST),
-        ("kept", LIST),
-        ("waiting", LIST),
+        ("links", twin.LIST),
+        ("asked", twin.LIST),
+        ("seen", twin.LIST),
+        ("kept", twin.LIST),
+        ("waiting", twin.LIST),
         ("own", np.int32),
         ("own_needs", np.int32),
         ("entries", np.int32),
@@ -152,11 +187,11 @@ _NEW_NODE = {
     "scout_us": NONE,
     "repeat_us": NONE,
     "scout": NONE,
-    "links": NO_ROWS,
-    "asked": NO_ROWS,
-    "seen": NO_ROWS,
-    "kept": NO_ROWS,
-    "waiting": NO_ROWS,
+    "links": twin.NO_ROWS,
+    "asked": twin.NO_ROWS,
+    "seen": twin.NO_ROWS,
+    "kept": twin.NO_ROWS,
+    "waiting": twin.NO_ROWS,
     "clear_at": FEWEST_TO_CLEAR,
 }
 
@@ -231,16 +266,16 @@ LETTER = np.dtype(
 FIELDS: Fields = {
     # The parameters.
     "update_after_us": GIVEN,
-    "retry_ticks": GIVEN,
-    "retries": GIVEN,
-    "count_muted": GIVEN,
-    "best_links": GIVEN,
-    "relink_s": GIVEN,
+    "retry_ticks": int,
+    "retries": int,
+    "count_muted": bool,
+    "best_links": int,
+    "relink_s": float,
     "history_us": GIVEN,
-    "max_history": GIVEN,
-    "ttl_s": GIVEN,
+    "max_history": int,
+    "ttl_s": int,
     "retains": GIVEN,
-    "max_retained": GIVEN,
+    "max_retained": int,
     "acknowledges": GIVEN,
     # The automaton of a link: see `automaton_arrays`.
     "next_states": GIVEN,
@@ -405,13 +440,13 @@ def _check(setup: Setup, degree: int, links: int) -> None:
     protocol, network, work, _ = setup
     most = min(protocol.max_links, _MOST_NEIGHBORS)
     if degree > most:
-        raise NoFastTwinError(f"a node has {degree} neighbors; with more than {most} some of them are refused")
+        raise twin.NoFastTwinError(f"a node has {degree} neighbors; with more than {most} some of them are refused")
     if work.most_subscriptions > protocol.max_subscriptions:
-        raise NoFastTwinError("a node may subscribe to more than max_subscriptions, which is an error")
+        raise twin.NoFastTwinError("a node may subscribe to more than max_subscriptions, which is an error")
     # What is retained takes as much again, and ways back a part of it for each neighbor.
     pairs = len(network.addresses) * (2 if protocol.ttl_s else 1) + (links // 8 if protocol.acknowledge else 0)
     if pairs * work.publications > MOST_PAIRS:
-        raise NoFastTwinError(
+        raise twin.NoFastTwinError(
             f"{work.publications} publications at {len(network.addresses)} nodes are more than it can keep in mind"
         )
 
@@ -433,16 +468,14 @@ def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarr
 
 def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once; NoFastTwinError for what it has not."""
-    protocol, network, work, _ = setup
+    protocol, _, work, _ = setup
     link_first, neighbors, qualities = _neighbors(setup)
     crowds = _crowds(setup, link_first, neighbors, qualities)
     degree = int(np.diff(link_first).max(initial=1))
     _check(setup, degree, len(neighbors))
     workload = workload_of(setup)
     sizes = {
-        "nodes": len(network.addresses),
         "links": len(neighbors),
-        "messages": messages,
         "publications": max(1, work.publications),
         "subscriptions": len(work.subscriptions),
         "neighbor_words": -(-degree // WORD),
@@ -456,7 +489,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     given |= {"rank_first": crowds.rank_first, "ranked": crowds.ranked, "has_crowds": bool(crowds.neighbors.any())}
     given["reports"] = bool(setup.radio.retries or setup.radio.csma)
     given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
-    state = make(State, FIELDS, sizes | rooms, **given)
+    state = twin.make(State, FIELDS, setup, messages, sizes | rooms, **given)
     state.links["works"] = qualities >= protocol.worst_link  # NaN is not.
     state.nodes["is_crowded"] = crowds.neighbors > 0
     times = [times_of(protocol, crowd, True) for crowd in crowds.neighbors.tolist()]
@@ -474,16 +507,8 @@ def _settings(protocol: Any) -> dict[str, Any]:
     times = times_of(protocol)
     return {
         "update_after_us": times.update_us,
-        "retry_ticks": protocol.retry_ticks,
-        "retries": protocol.retries,
-        "count_muted": protocol.count_muted,
-        "best_links": protocol.best_links,
-        "relink_s": float(protocol.relink_s),
         "history_us": times.history_us,
-        "max_history": protocol.max_history,
-        "ttl_s": protocol.ttl_s,
         "retains": protocol.ttl_s > 0,
-        "max_retained": protocol.max_retained,
         "acknowledges": protocol.acknowledge,
     }
 
@@ -524,7 +549,7 @@ def _pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[st
         "needs": max(_POOL_B // FUZZY_HASH_B, len(needed.rows) + 2 * most_new),
     }
     numbers = np.zeros(3, np.int64)
-    numbers[[FILTERS, NEEDS]] = len(filters.rows), len(needed.rows)
+    numbers[[Number.FILTERS, Number.NEEDS]] = len(filters.rows), len(needed.rows)
     fields = {
         "filters": filters.rows,
         "filter_hashes": filters.hashes,
@@ -546,11 +571,11 @@ def with_more_room(state: Any) -> Any:
     """The same with room for twice as many filters and needs; NoFastTwinError if there are too many."""
     filters, needed = 2 * len(state.filters), 2 * len(state.needs)
     if filters * state.filters.shape[1] * 8 > MOST_FILTERS_B:
-        raise NoFastTwinError(f"the run has more than {len(state.filters)} filters that differ")
-    state = grown(FIELDS, grown(FIELDS, state, "filters", filters), "needs", needed)
+        raise twin.NoFastTwinError(f"the run has more than {len(state.filters)} filters that differ")
+    state = twin.grown(FIELDS, twin.grown(FIELDS, state, "filters", filters), "needs", needed)
     return state._replace(
-        filter_table=table_of(state.filter_hashes[: state.numbers[FILTERS]], filters),
-        needs_table=table_of(state.needs_hashes[: state.numbers[NEEDS]], needed),
+        filter_table=table_of(state.filter_hashes[: state.numbers[Number.FILTERS]], filters),
+        needs_table=table_of(state.needs_hashes[: state.numbers[Number.NEEDS]], needed),
     )
 
 

@@ -19,9 +19,8 @@ from workbench.protocols.dps import mapping
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.series import publication_filter, subscription_filter
 from workbench.protocols.dps.topics import matches
-from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.prepare import Codes, Setup, Work
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, Setup
 
 MOST_PAIRS = 1 << 28
 
@@ -51,7 +50,7 @@ class Workload(NamedTuple):
 def workload_of(setup: Setup) -> Workload:
     """All of it; NoFastTwinError if it is too large, the definition's own error for what is no topic."""
     protocol, _, work, _ = setup
-    published, asked = Codes(), Codes()
+    published, asked = twin.Numbering(), twin.Numbering()
     contents = zip(work.contents["first_sample"].tolist(), work.contents["last_sample"].tolist(), strict=True)
     bounds = work.samples["first"].tolist(), work.samples["last"].tolist()
     topics_of = [
@@ -64,7 +63,7 @@ def workload_of(setup: Setup) -> Workload:
         asked[mapping.subscription_topics(_constraints(work, one), protocol.separators)] for one in work.subscriptions
     ]
     if len(published.numbers) * len(asked.numbers) > MOST_PAIRS:
-        raise NoFastTwinError(
+        raise twin.NoFastTwinError(
             f"{len(published.numbers)} sets of topics and {len(asked.numbers)} that are asked for are more than "
             f"{MOST_PAIRS} pairs for it to keep in mind"
         )
@@ -89,7 +88,7 @@ def workload_of(setup: Setup) -> Workload:
     )
 
 
-def _attributes(work: Work, first: int, last: int) -> tuple[Attribute, ...]:
+def _attributes(work: twin.Work, first: int, last: int) -> tuple[Attribute, ...]:
     """Rows of the workload's attributes as attributes again."""
     found = []
     for key, operator, number in work.attributes[first:last].tolist():
@@ -97,7 +96,7 @@ def _attributes(work: Work, first: int, last: int) -> tuple[Attribute, ...]:
     return tuple(found)
 
 
-def _constraints(work: Work, subscription: Any) -> tuple[Attribute, ...]:
+def _constraints(work: twin.Work, subscription: Any) -> tuple[Attribute, ...]:
     return _attributes(work, int(subscription["first"]), int(subscription["last"]))
 
 
@@ -117,9 +116,9 @@ def _met(filters: np.ndarray, wanted: np.ndarray, published: list, asked: list, 
     return met
 
 
-def _texts(work: Work, protocol: Any) -> tuple[np.ndarray, np.ndarray]:
+def _texts(work: twin.Work, protocol: Any) -> tuple[np.ndarray, np.ndarray]:
     """Which samples match the constraints on TOPIC of which subscriptions: ``texts_of``, ``text_met``."""
-    codes = Codes()
+    codes = twin.Numbering()
     texts_of = np.full(len(work.subscriptions), NONE, np.int32)
     for k, subscription in enumerate(work.subscriptions):
         attributes = _constraints(work, subscription)

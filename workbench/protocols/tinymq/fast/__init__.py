@@ -17,27 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.protocols.tinymq.fast.memory import (
-    ACK,
-    ACKNOWLEDGEMENT,
-    END,
-    EVENT,
-    FIELDS,
-    FINE,
-    GRANT,
-    INFO,
-    JOIN,
-    MESSAGES,
-    NOBODY,
-    NOTIFICATION,
-    PROBE,
-    PUBLISHED,
-    QUERY,
-    REFUSAL,
-    RENEW,
-    WANTED,
-    WRONG,
-)
+from workbench.protocols.tinymq import rules
+from workbench.protocols.tinymq.fast import memory, state
+from workbench.protocols.tinymq.fast.memory import END, RENEW, Message, Number, Problem, Reason
 from workbench.protocols.tinymq.fast.messages import (
     copy_message,
     drop_message,
@@ -46,7 +28,6 @@ from workbench.protocols.tinymq.fast.messages import (
     make_event,
     measure,
 )
-from workbench.protocols.tinymq.fast.names import ASTRAY, EVENTS, NO_PLACE, REASONS, REPEATED, UNASKED
 from workbench.protocols.tinymq.fast.node import (
     ask,
     hold_event,
@@ -73,15 +54,6 @@ from workbench.protocols.tinymq.fast.overlay import wake as wake_overlay
 from workbench.protocols.tinymq.fast.places import is_attached, link_from
 from workbench.protocols.tinymq.fast.queries import end_leases
 from workbench.protocols.tinymq.fast.routing import is_astray
-from workbench.protocols.tinymq.fast.rules import is_too_old, may_take_more
-from workbench.protocols.tinymq.fast.state import (
-    longest_frame_B,
-    make_state,
-    needs,
-    size_B,
-    text,
-    with_more_room,
-)
 from workbench.protocols.tinymq.fast.unicast import (
     acknowledge,
     acknowledged,
@@ -99,109 +71,96 @@ from workbench.protocols.tinymq.fast.unicast import (
 )
 from workbench.protocols.tinymq.unicast import REFUSAL as WAITS_FOR_REFUSAL
 from workbench.protocols.tinymq.wire import OPEN, U16
-from workbench.sim.fast.air import let_go, take_message
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import MORE, NONE, TTL
-from workbench.sim.fast.record import tell_originated
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
-__all__ = [
-    "EVENTS",
-    "FIELDS",
-    "MESSAGES",
-    "REASONS",
-    "longest_frame_B",
-    "make_state",
-    "needs",
-    "size_B",
-    "text",
-    "with_more_room",
-]
+twin.compiled_rules(rules)
 
+PARTS = memory, state
 WAKES = True
 
 
-@inlined
+@compiled
 def has_room(core, state):
     """Whether the pools have what an event may take, and all is well so far."""
-    most = state.least_room + core.numbers[MORE]
-    state.numbers[WANTED] = most
-    return state.numbers[WRONG] == FINE and has_room_for(core, state, most)
+    most = state.least_room + core.numbers[twin.Number.MORE]
+    state.numbers[Number.WANTED] = most
+    return state.numbers[Number.WRONG] == Problem.FINE and has_room_for(core, state, most)
 
 
 # What the loop calls: all numbers as int64, so that each function below is compiled for one set of types only.
 
 
-@inlined
+@compiled
 def start(core, state, i, now):
     """Begin; a root takes its place."""
     _start(core, state, np.int64(i), np.int64(now))
 
 
-@inlined
+@compiled
 def publish(core, state, i, content, number, now):
     """Send an event to its rendezvous nodes."""
     _publish(core, state, np.int64(i), np.int64(content), np.int64(number), now)
 
 
-@inlined
+@compiled
 def subscribe(core, state, i, what, now):
     """Ask all trees for what matches."""
     _subscribe(core, state, np.int64(i), np.int64(what), now)
 
 
-@inlined
+@compiled
 def unsubscribe(core, state, i, what, now):
     """End a subscription: its query is sent again with lease 0. One that has ended already changes nothing."""
     _unsubscribe(core, state, np.int64(i), np.int64(what), now)
 
 
-@inlined
+@compiled
 def receive(core, state, i, sender, message, word, broadcast, now):
     """Take a neighbor's frame; ``word`` is its number and its way."""
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(word), now)
 
 
-@inlined
+@compiled
 def sent(core, state, i, receiver, message, word, ok, now):
     """Learn the outcome of a unicast frame."""
     if state.uses_reports:
         _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(word), np.int64(ok), now)
 
 
-@inlined
+@compiled
 def wake(core, state, i, now):
     """Repeat, give up, join, refresh: whatever is due."""
     _wake(core, state, np.int64(i), now)
 
 
-@outlined
+@compiled
 def _start(core, state, i, now):
-    if state.numbers[ACKNOWLEDGEMENT] == NONE:
-        message = take_message(core, ACK, NONE, 0, NONE, 0, 0)
+    if state.numbers[Number.ACKNOWLEDGEMENT] == NONE:
+        message = twin.take_message(core, Message.ACK, NONE, 0, NONE, 0, 0)
         measure(core, state, message)
-        state.numbers[ACKNOWLEDGEMENT] = message
-    state.nodes[i].first_number = stream_below(core, i, U16 + 1)
+        state.numbers[Number.ACKNOWLEDGEMENT] = message
+    state.nodes[i].first_number = twin.stream_below(core, i, U16 + 1)
     begin(core, state, i, now)
     start_overlay(core, state, i, now)
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _publish(core, state, i, content, number, now):
-    publication = state.numbers[PUBLISHED]
-    state.numbers[PUBLISHED] = publication + 1
+    publication = state.numbers[Number.PUBLISHED]
+    state.numbers[Number.PUBLISHED] = publication + 1
     begin(core, state, i, now)
     event = make_event(core, state, i, content, number, publication)
     write_hull(state, state.fields[event].box, event)
-    tell_originated(core, now, i, event, number)
-    hold_event(core, state, i, NOBODY, event, now)
+    twin.tell_originated(core, now, i, event, number)
+    hold_event(core, state, i, NONE, event, now)
     send_to_trees(core, state, i, event, now)
-    let_go(core, event)
+    twin.let_go(core, event)
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _subscribe(core, state, i, what, now):
     own = state.own_queries[what]
     own.is_asked = 1
@@ -214,7 +173,7 @@ def _subscribe(core, state, i, what, now):
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _unsubscribe(core, state, i, what, now):
     own = state.own_queries[what]
     begin(core, state, i, now)
@@ -226,30 +185,30 @@ def _unsubscribe(core, state, i, what, now):
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _receive(core, state, i, sender, message, word, now):
     link = link_from(state, i, sender)
     begin(core, state, i, now)
     heard(state, link, now)
     name = core.messages[message].name
-    if name == INFO:
+    if name == Message.INFO:
         take_info(core, state, i, sender, link, message, now)
         send_elsewhere(core, state, i, now)
     else:
         answered(core, state, i, sender, link, now)
-        if name == ACK:
+        if name == Message.ACK:
             acknowledged(core, state, i, sender, word, now)
-        elif name == REFUSAL:
+        elif name == Message.REFUSAL:
             refused(core, state, i, sender, word, now)
         else:
             _take_unicast(core, state, i, sender, link, message, word, now)
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _sent(core, state, i, receiver, message, word, ok, now):
     name = core.messages[message].name
-    if name in (ACK, REFUSAL):
+    if name in (Message.ACK, Message.REFUSAL):
         return
     reported(core, state, i, receiver, number_of(word), ok, now)
     if ok:
@@ -260,16 +219,16 @@ def _sent(core, state, i, receiver, message, word, ok, now):
     _plan_wake_up(core, state, i, now)
 
 
-@inlined
+@compiled
 def _take_unicast(core, state, i, sender, link, message, word, now):
     number, way = number_of(word), way_of(word)
     if not is_new(state, i, link, number):
         acknowledge(core, state, i, sender, number, word, now)
-        drop_message(core, state, i, sender, message, REPEATED, now)
+        drop_message(core, state, i, sender, message, Reason.REPEATED, now)
     elif wants_ack(word) and not _has_room_for(core, state, i, message):
         refuse(core, state, i, sender, number, now)
     elif way != OPEN and is_astray(core, state, i, message, way, sender):
-        drop_message(core, state, i, sender, message, ASTRAY, now)
+        drop_message(core, state, i, sender, message, Reason.ASTRAY, now)
         if not wants_ack(word):
             refuse(core, state, i, sender, number, now)
         info_soon(core, state, i, now)
@@ -278,38 +237,38 @@ def _take_unicast(core, state, i, sender, link, message, word, now):
         _take(core, state, i, sender, message, now)
 
 
-@inlined
+@compiled
 def _has_room_for(core, state, i, message):
     """Whether the frames that wait leave room for a message that has to be sent on."""
     name = core.messages[message].name
-    if name != EVENT and (name != NOTIFICATION or state.fields[message].sink == i):
+    if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True
-    return may_take_more(state.nodes[i].pending.count, state.max_known, name == EVENT)
+    return rules.may_take_more(state.nodes[i].pending.count, state.max_known, name == Message.EVENT)
 
 
-@outlined
+@compiled
 def _take(core, state, i, sender, message, now):
     name = core.messages[message].name
-    if name == JOIN:
+    if name == Message.JOIN:
         if not take_join(core, state, i, sender, state.fields[message].tree, now):
-            drop_message(core, state, i, sender, message, NO_PLACE, now)
+            drop_message(core, state, i, sender, message, Reason.NO_PLACE, now)
         send_elsewhere(core, state, i, now)
-    elif name == GRANT:
+    elif name == Message.GRANT:
         if not take_grant(core, state, i, sender, message, now):
-            drop_message(core, state, i, sender, message, UNASKED, now)
+            drop_message(core, state, i, sender, message, Reason.UNASKED, now)
         send_elsewhere(core, state, i, now)
-    elif name == PROBE:
+    elif name == Message.PROBE:
         return
     elif state.fields[message].hops >= state.max_hops:
-        drop_message(core, state, i, sender, message, TTL, now)
+        drop_message(core, state, i, sender, message, twin.Reason.TTL, now)
     else:
         copy = copy_message(core, state, message)
         state.fields[copy].hops += 1
         route(core, state, i, copy, sender, now)
-        let_go(core, copy)
+        twin.let_go(core, copy)
 
 
-@outlined
+@compiled
 def _wake(core, state, i, now):
     begin(core, state, i, now)
     _give_up_silent(core, state, i, now)
@@ -317,13 +276,13 @@ def _wake(core, state, i, now):
     send_elsewhere(core, state, i, now)
     end_leases(core, state, i, now)
     first = state.nodes[i].waiting.first
-    if first != NONE and is_too_old(state.waitings[first].since_us, now, state.lost_after_us):
+    if first != NONE and rules.is_too_old(state.waitings[first].since_us, now, state.lost_after_us):
         send_what_waits(core, state, i, now)
     _ask_what_is_due(core, state, i, now)
     _plan_wake_up(core, state, i, now)
 
 
-@outlined
+@compiled
 def _give_up_silent(core, state, i, now):
     """Send again what is due; neighbors that do not answer are lost, and their messages go another way."""
     repeat(core, state, i, now, state.given_up[0])
@@ -335,13 +294,13 @@ def _give_up_silent(core, state, i, now):
             lost = neighbor
             lose(core, state, i, neighbor, now)
         name = core.messages[message].name
-        if it.waits_for != WAITS_FOR_REFUSAL and name in (QUERY, EVENT, NOTIFICATION):
-            route(core, state, i, message, NOBODY, now)
+        if it.waits_for != WAITS_FOR_REFUSAL and name in (Message.QUERY, Message.EVENT, Message.NOTIFICATION):
+            route(core, state, i, message, NONE, now)
         free_pending(core, state, row)
         row = behind
 
 
-@outlined
+@compiled
 def _ask_what_is_due(core, state, i, now):
     node = state.nodes[i]
     if node.own == 0 and node.ask_again_us == NONE:
@@ -366,7 +325,7 @@ def _ask_what_is_due(core, state, i, now):
         what = np.int64(core.subscriptions[what].next)
 
 
-@outlined
+@compiled
 def _plan_wake_up(core, state, i, now):
     """Log zones that the call changed; note when something is due, and the room that it may take."""
     node = state.nodes[i]

@@ -9,21 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.protocols.tinymq.fast.memory import (
-    KEY_TOO_LONG,
-    KEYS,
-    LONGEST_KEY,
-    MOST_INTERVALS,
-    ROOT_KEY,
-    TOO_MANY_INTERVALS,
-    WRONG,
-)
-from workbench.protocols.tinymq.fast.rules import last_string
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.protocols.tinymq import rules
+from workbench.protocols.tinymq.fast.memory import LONGEST_KEY, MOST_INTERVALS, ROOT_KEY, Number, Problem
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@outlined
+@compiled
 def child_key(state, parent, slot):
     """The key of the child in a slot."""
     keys = state.keys
@@ -32,8 +23,8 @@ def child_key(state, parent, slot):
         if keys[key].slot == slot:
             return key
         key = keys[key].next
-    key = state.numbers[KEYS]
-    state.numbers[KEYS] += 1
+    key = state.numbers[Number.KEYS]
+    state.numbers[Number.KEYS] += 1
     it = keys[key]
     it.parent = parent
     it.slot = slot
@@ -43,7 +34,7 @@ def child_key(state, parent, slot):
     keys[parent].first = key
     it.low = child_low(state, keys[parent].low, it.length) if has_universe(state, it.length) else 0
     if it.length > LONGEST_KEY:
-        state.numbers[WRONG] = KEY_TOO_LONG
+        state.numbers[Number.WRONG] = Problem.KEY_TOO_LONG
     return key
 
 
@@ -56,25 +47,25 @@ def key_text(keys: Any, key: int) -> str:
     return "".join(reversed(parts))
 
 
-@inlined
+@compiled
 def has_universe(state, length):
     """Whether a key of that length has strings in the key space."""
     return length <= state.key_bits
 
 
-@inlined
+@compiled
 def child_low(state, low, length):
     """The first string of a child's universe: ``low`` is its parent's first, ``length`` that of its own key."""
     return low + (1 << (state.key_bits - length))
 
 
-@inlined
+@compiled
 def last_of(state, low, length):
     """The last string of a universe that begins at ``low``."""
-    return last_string(low, length, state.key_bits)
+    return rules.last_string(low, length, state.key_bits)
 
 
-@inlined
+@compiled
 def is_prefix(state, prefix, key):
     """Whether a key begins with another one."""
     keys = state.keys
@@ -87,7 +78,7 @@ def is_prefix(state, prefix, key):
 # Regions
 
 
-@inlined
+@compiled
 def load(state, message, row):
     """Put a message's region into a row of scratch."""
     count = state.fields[message].intervals
@@ -97,7 +88,7 @@ def load(state, message, row):
     state.scratch_counts[row] = count
 
 
-@inlined
+@compiled
 def save(state, row, message):
     """Make a row of scratch a message's region."""
     count = state.scratch_counts[row]
@@ -107,7 +98,7 @@ def save(state, row, message):
     state.fields[message].intervals = count
 
 
-@inlined
+@compiled
 def intersect(state, source, row, low, high):
     """Put into ``row`` what of ``source``, which may be the same, lies from low to high."""
     scratch = state.scratch
@@ -121,7 +112,7 @@ def intersect(state, source, row, low, high):
     state.scratch_counts[row] = count
 
 
-@inlined
+@compiled
 def overlaps(state, row, low, high):
     for k in range(state.scratch_counts[row]):
         if state.scratch[row, k, 0] <= high and low <= state.scratch[row, k, 1]:
@@ -129,7 +120,7 @@ def overlaps(state, row, low, high):
     return False
 
 
-@inlined
+@compiled
 def is_region_within(state, message, key):
     """Whether all of a message's region lies in the universe of a key that has one."""
     low = state.keys[key].low
@@ -138,7 +129,7 @@ def is_region_within(state, message, key):
     return low <= state.regions[message, 0, 0] and state.regions[message, last, 1] <= high
 
 
-@outlined
+@compiled
 def subtract(state, row, low, high):
     """Take what lies from low to high out of a row."""
     scratch = state.scratch
@@ -149,7 +140,7 @@ def subtract(state, row, low, high):
         if first < low and high < last:
             # It lies within this interval, so all the others stay as they are.
             if count == MOST_INTERVALS:
-                state.numbers[WRONG] = TOO_MANY_INTERVALS
+                state.numbers[Number.WRONG] = Problem.TOO_MANY_INTERVALS
                 return
             for behind in range(count, k + 1, -1):
                 scratch[row, behind, 0] = scratch[row, behind - 1, 0]
@@ -173,14 +164,14 @@ def subtract(state, row, low, high):
     state.scratch_counts[row] = kept
 
 
-@outlined
+@compiled
 def unite(state, message, row):
     """Add to a message's region what of a row of scratch, which is used up, it does not have yet."""
     regions, count = state.regions, state.fields[message].intervals
     for k in range(count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
     if count + state.scratch_counts[row] > MOST_INTERVALS:
-        state.numbers[WRONG] = TOO_MANY_INTERVALS
+        state.numbers[Number.WRONG] = Problem.TOO_MANY_INTERVALS
         return
     for k in range(state.scratch_counts[row]):
         low, high = state.scratch[row, k, 0], state.scratch[row, k, 1]
@@ -198,7 +189,7 @@ def unite(state, message, row):
 # Boxes
 
 
-@inlined
+@compiled
 def _lowest_from(state, box, dimension):
     number = 0
     for behind in range(dimension, len(state.dimension_bits)):
@@ -206,18 +197,18 @@ def _lowest_from(state, box, dimension):
     return number
 
 
-@inlined
+@compiled
 def _part(state, number, dimension):
     return (number >> state.dimension_shifts[dimension]) & ((1 << state.dimension_bits[dimension]) - 1)
 
 
-@inlined
+@compiled
 def _head(state, number, dimension):
     shift = state.dimension_shifts[dimension] + state.dimension_bits[dimension]
     return (number >> shift) << shift
 
 
-@outlined
+@compiled
 def first_cell(state, box, at_least):
     """`Mapping.first_cell`; NONE if there is none."""
     boxes = state.boxes
@@ -238,7 +229,7 @@ def first_cell(state, box, at_least):
     return at_least
 
 
-@inlined
+@compiled
 def clip(state, box, row):
     """`Mapping.clip` of a row of scratch."""
     scratch = state.scratch

@@ -19,21 +19,55 @@ Memory
 from __future__ import annotations
 
 from collections import namedtuple
+from enum import auto
 from typing import Any
 
 import numpy as np
 
 from workbench.protocols.tinymq.rules import MOST_NAMED, Times
-from workbench.sim.fast.fields import GIVEN, Array, Fields, Pool
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.rows import LIST, NO_ROWS
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Pool
+
+
+class Event(twin.Events):
+    """What happens in its runs alone."""
+
+    KEY_SET = auto()
+    QUERY_STORED = auto()
+    ZONE_SET = auto()
+    EVENT_MATCHED = auto()
+
+
+class Reason(twin.Reasons):
+    """Its own reasons why messages end."""
+
+    STALE = auto()
+    FULL = auto()
+    REPEATED = auto()
+    NO_PLACE = auto()
+    UNASKED = auto()
+    NO_ZONE = auto()
+    NO_SINK = auto()
+    WAITED = auto()
+    ASTRAY = auto()
+
+
+class Message(twin.Messages):
+    """What its messages are called."""
+
+    INFO = auto()
+    ACK = auto()
+    JOIN = auto()
+    GRANT = auto()
+    QUERY = auto()
+    EVENT = auto()
+    NOTIFICATION = auto()
+    PROBE = auto()
+    REFUSAL = auto()
+
 
 # A message's name in the kernel is its number in MESSAGES.
-MESSAGES = ("", "info", "ack", "join", "grant", "query", "event", "notification", "probe", "refusal")
-INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION, PROBE, REFUSAL = range(1, 10)
 
-# Nobody as an argument: a function is compiled anew for each plain number that it is given.
-NOBODY = np.int64(NONE)
 # What stands for a next hop where there is no way to a root. NONE: this node is the root.
 BROKEN_WAY, NO_WAY = -2, -3
 NO_KEY = -1
@@ -58,9 +92,9 @@ NODE = np.dtype(
         ("info_sent_us", np.int64),
         ("next_expiry_us", np.int64),
         ("first_number", np.int64),
-        ("pending", LIST),
-        ("waiting", LIST),
-        ("stored", LIST),
+        ("pending", twin.LIST),
+        ("waiting", twin.LIST),
+        ("stored", twin.LIST),
         ("own", np.int64),
         ("heard", np.int64),
         ("events", np.int64),
@@ -86,7 +120,7 @@ PLACE = np.dtype(
         ("tree", np.int64),
         ("parent", np.int64),
         ("key", np.int64),
-        ("children", LIST),
+        ("children", twin.LIST),
         ("is_used", np.int64),
         ("has_zone", np.int64),
         ("zone_low", np.int64),
@@ -228,60 +262,68 @@ OWN_QUERY = np.dtype([("refresh_us", np.int64), ("round", np.int64), ("is_asked"
 RECENT = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int32)], align=True)
 PATH = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int64)], align=True)
 
-# What stands where in ``numbers``; behind the first free row of a pool, how many are free.
-(
-    KEYS,
-    RECENTS,
-    PATHS,
-    FREE_PENDING,
-    FREE_PENDINGS,
-    FREE_WAITING,
-    FREE_WAITINGS,
-    FREE_STORED,
-    FREE_STOREDS,
-    PUBLISHED,
-    ACKNOWLEDGEMENT,  # the message of all acknowledgements
-    WANTED,  # of each pool, when there was too little
-    WRONG,  # why the run cannot go on here
-) = range(13)
-NUMBERS = 13
+
+class Number(twin.Codes):
+    """Places in ``numbers``: behind the first free row of a pool, the number of its free rows."""
+
+    KEYS = auto()
+    RECENTS = auto()
+    PATHS = auto()
+    FREE_PENDING = auto()
+    FREE_PENDINGS = auto()
+    FREE_WAITING = auto()
+    FREE_WAITINGS = auto()
+    FREE_STORED = auto()
+    FREE_STOREDS = auto()
+    PUBLISHED = auto()
+    ACKNOWLEDGEMENT = auto()  # the message of all acknowledgements
+    WANTED = auto()  # of each pool, when there was too little
+    WRONG = auto()  # why the run cannot go on here
+
 
 # What is asked of a query.
-RENEW, END = np.int64(0), np.int64(1)
+RENEW, END = range(2)
 
-# Why the run cannot go on here: numbers in WRONGS.
-FINE, KEY_TOO_LONG, TOO_MANY_INTERVALS, TOO_LITTLE_ROOM = range(4)
-WRONGS = (
-    "",
-    f"a key of more than {LONGEST_KEY} bits is too long for it",
-    f"a query or event in more than {MOST_INTERVALS} pieces has too many for it",
-    "an event of the run takes more room than it foresaw",
-)
+
+class Problem(twin.Codes):
+    """Why a run cannot go on (``numbers[WRONG]``)."""
+
+    FINE = auto()
+    KEY_TOO_LONG = auto()
+    TOO_MANY_INTERVALS = auto()
+    TOO_LITTLE_ROOM = auto()
+
+
+WRONGS = {
+    Problem.KEY_TOO_LONG: f"a key of more than {LONGEST_KEY} bits is too long for it",
+    Problem.TOO_MANY_INTERVALS: f"a query or event in more than {MOST_INTERVALS} pieces has too many for it",
+    Problem.TOO_LITTLE_ROOM: "an event of the run takes more room than it foresaw",
+}
 
 # Rows of ``scratch`` before those of the parts that a message is split into.
-INSIDE, OUTSIDE, REST = np.int64(0), np.int64(1), np.int64(2)
+INSIDE, OUTSIDE, REST = range(3)
 FIRST_PART = 3
 
 # A name in a shape is a size, which `state.py` works out; ``intervals`` of a region, (lowest, highest) string each.
 FIELDS: Fields = {
     # Parameters.
-    "key_bits": GIVEN,
+    "key_bits": int,
     "every_tree": GIVEN,
     "trees": GIVEN,
     "seats": GIVEN,
     "publishes_to_all": GIVEN,
-    "shortcuts": GIVEN,
-    "retries": GIVEN,
+    "shortcuts": bool,
+    "retries": int,
     "uses_reports": GIVEN,
-    "max_queries": GIVEN,
-    "max_waiting": GIVEN,
-    "max_known": GIVEN,
-    "max_hops": GIVEN,
+    "max_queries": int,
+    "max_waiting": int,
+    "max_known": int,
+    "max_hops": int,
     **dict.fromkeys(Times._fields, GIVEN),
     "root_tree": GIVEN,  # (n,) the tree that a node is the root of, or NONE
     # Nodes and links.
-    "nodes": Array(NODE, "nodes", dict.fromkeys(_TIMES, NONE) | dict.fromkeys(_LISTS, NO_ROWS)),
-    "places": Array(PLACE, "places", {"children": NO_ROWS}),
+    "nodes": Array(NODE, "nodes", dict.fromkeys(_TIMES, NONE) | dict.fromkeys(_LISTS, twin.NO_ROWS)),
+    "places": Array(PLACE, "places", {"children": twin.NO_ROWS}),
     "joinings": Array(JOINING, "places"),
     "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_WAY, "late_us": NONE}),
     "left": Array(np.int64, ("nodes", "trees"), NONE),  # the newest epoch of a place that was given up
@@ -320,10 +362,10 @@ FIELDS: Fields = {
     "first_content_box": GIVEN,
     "first_text": GIVEN,
     # What is kept.
-    "pendings": Pool(PENDING, "pendings", FREE_PENDING),
-    "waitings": Pool(WAITING, "waitings", FREE_WAITING),
-    "storeds": Pool(STORED, "storeds", FREE_STORED),
-    "given_up": Array(LIST, 1),  # frames to neighbors that do not answer, while a node is woken
+    "pendings": Pool(PENDING, "pendings", Number.FREE_PENDING),
+    "waitings": Pool(WAITING, "waitings", Number.FREE_WAITING),
+    "storeds": Pool(STORED, "storeds", Number.FREE_STORED),
+    "given_up": Array(twin.LIST, 1),  # frames to neighbors that do not answer, while a node is woken
     "own_queries": Array(OWN_QUERY, "subscriptions"),
     "recents": Array(RECENT, "recents"),
     "paths": Array(PATH, "paths"),
@@ -331,6 +373,6 @@ FIELDS: Fields = {
     "most_neighbors": GIVEN,
     "most_deliveries": GIVEN,
     "least_room": GIVEN,
-    "numbers": Array(np.int64, NUMBERS),
+    "numbers": Array(np.int64, len(Number)),
 }
 State: Any = namedtuple("State", FIELDS)

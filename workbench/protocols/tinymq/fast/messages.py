@@ -6,93 +6,74 @@ Of frames there is nothing but their size. A message that differs in one field f
 import numpy as np
 
 from workbench.protocols.tinymq.fast.keys import has_universe, is_prefix, is_region_within
-from workbench.protocols.tinymq.fast.memory import (
-    EVENT,
-    FREE_PENDINGS,
-    FREE_STOREDS,
-    FREE_WAITINGS,
-    GRANT,
-    JOIN,
-    KEYS,
-    NO_TREE,
-    NOTIFICATION,
-    PATHS,
-    PROBE,
-    QUERY,
-    RECENTS,
-    REFUSAL,
-    TOO_LITTLE_ROOM,
-    WRONG,
-)
-from workbench.sim.fast.air import take_message
-from workbench.sim.fast.layout import FREE_FRAMES, FREE_MESSAGES, MORE, NONE, ROWS
-from workbench.sim.fast.record import drop
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.protocols.tinymq.fast.memory import NO_TREE, Message, Number, Problem
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@inlined
+@compiled
 def has_room_for(core, state, most):
     """Whether the pools have ``most`` free rows each."""
     numbers = state.numbers
     return (
-        numbers[FREE_PENDINGS] >= most
-        and numbers[FREE_WAITINGS] >= most
-        and numbers[FREE_STOREDS] >= most
-        and numbers[KEYS] + most <= len(state.keys)
-        and 2 * (numbers[RECENTS] + most) <= len(state.recents)
-        and 2 * (numbers[PATHS] + most) <= len(state.paths)
+        numbers[Number.FREE_PENDINGS] >= most
+        and numbers[Number.FREE_WAITINGS] >= most
+        and numbers[Number.FREE_STOREDS] >= most
+        and numbers[Number.KEYS] + most <= len(state.keys)
+        and 2 * (numbers[Number.RECENTS] + most) <= len(state.recents)
+        and 2 * (numbers[Number.PATHS] + most) <= len(state.paths)
     )
 
 
-@outlined
+@compiled
 def is_short(core, state, i):
     """Whether there may be too little room for one step more; then the run is given up."""
     node = state.nodes[i]
     most = state.most_parts + node.stored.count + 8
     numbers = core.numbers
     if (
-        numbers[FREE_FRAMES] >= most
-        and numbers[FREE_MESSAGES] >= 2 * most
-        and numbers[ROWS] + most + state.most_deliveries <= len(core.rows)
+        numbers[twin.Number.FREE_FRAMES] >= most
+        and numbers[twin.Number.FREE_MESSAGES] >= 2 * most
+        and numbers[twin.Number.ROWS] + most + state.most_deliveries <= len(core.rows)
         and has_room_for(core, state, most)
     ):
         return False
-    state.numbers[WRONG] = TOO_LITTLE_ROOM
+    state.numbers[Number.WRONG] = Problem.TOO_LITTLE_ROOM
     return True
 
 
-@inlined
+@compiled
 def address_of(core, i):
     """A node's address, for the trace; NONE if there is no such node."""
     return NONE if i < 0 else core.addresses[i]
 
 
-@inlined
+@compiled
 def make_join(core, state, tree):
     """A join; whoever makes a message holds it."""
-    message = take_message(core, JOIN, NONE, 0, NONE, 0, 0)
+    message = twin.take_message(core, Message.JOIN, NONE, 0, NONE, 0, 0)
     state.fields[message].tree = tree
     return message
 
 
-@inlined
+@compiled
 def make_probe(core):
     """A probe."""
-    return take_message(core, PROBE, NONE, 0, NONE, 0, 0)
+    return twin.take_message(core, Message.PROBE, NONE, 0, NONE, 0, 0)
 
 
-@inlined
+@compiled
 def make_refusal(core, state):
     """Make a refusal."""
-    message = take_message(core, REFUSAL, NONE, 0, NONE, 0, 0)
+    message = twin.take_message(core, Message.REFUSAL, NONE, 0, NONE, 0, 0)
     measure(core, state, message)
     return message
 
 
-@inlined
+@compiled
 def make_grant(core, state, tree, epoch, key):
     """A grant."""
-    message = take_message(core, GRANT, NONE, 0, NONE, 0, 0)
+    message = twin.take_message(core, Message.GRANT, NONE, 0, NONE, 0, 0)
     it = state.fields[message]
     it.tree = tree
     it.epoch = epoch
@@ -100,11 +81,11 @@ def make_grant(core, state, tree, epoch, key):
     return message
 
 
-@outlined
+@compiled
 def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
     """The query of a subscription for a tree; its region is still to be written."""
     number = core.subscriptions[what].number
-    message = take_message(core, QUERY, core.addresses[i], number, NONE, 0, 0)
+    message = twin.take_message(core, Message.QUERY, core.addresses[i], number, NONE, 0, 0)
     it = state.fields[message]
     it.tree = tree
     it.sink = i
@@ -119,10 +100,10 @@ def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
     return message
 
 
-@outlined
+@compiled
 def make_event(core, state, i, content, number, publication):
     """The event of a publication, for no tree yet; its region is still to be written."""
-    message = take_message(core, EVENT, core.addresses[i], number, content, 0, 0)
+    message = twin.take_message(core, Message.EVENT, core.addresses[i], number, content, 0, 0)
     it = state.fields[message]
     it.tree = NO_TREE
     it.hops = 0
@@ -132,11 +113,11 @@ def make_event(core, state, i, content, number, publication):
     return message
 
 
-@outlined
+@compiled
 def make_notification(core, state, event, query):
     """The notification of an event for a stored query's sink."""
     source = core.messages[event]
-    message = take_message(core, NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
+    message = twin.take_message(core, Message.NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
     it, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
     it.tree = from_event.tree
     it.hops = from_event.hops
@@ -150,17 +131,17 @@ def make_notification(core, state, event, query):
     return message
 
 
-@outlined
+@compiled
 def copy_without_region(core, state, message):
     """The same message, but for a region, which is still to be written."""
     source = core.messages[message]
-    copy = take_message(core, source.name, source.origin, source.sequence, source.content, 0, 0)
+    copy = twin.take_message(core, source.name, source.origin, source.sequence, source.content, 0, 0)
     state.fields[copy] = state.fields[message]
     state.fields[copy].intervals = 0
     return copy
 
 
-@outlined
+@compiled
 def copy_message(core, state, message):
     """The same message once more."""
     copy = copy_without_region(core, state, message)
@@ -172,63 +153,63 @@ def copy_message(core, state, message):
     return copy
 
 
-@inlined
+@compiled
 def tree_of(core, state, message):
     """The tree in which a query, an event or a notification is routed."""
     it = state.fields[message]
-    return it.sink_tree if core.messages[message].name == NOTIFICATION else it.tree
+    return it.sink_tree if core.messages[message].name == Message.NOTIFICATION else it.tree
 
 
-@outlined
+@compiled
 def is_within(core, state, message, key):
     """Whether a node with this key, or one below it, is where a message goes."""
-    if core.messages[message].name == NOTIFICATION:
+    if core.messages[message].name == Message.NOTIFICATION:
         return is_prefix(state, key, state.fields[message].sink_key)
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)
 
 
-@inlined
+@compiled
 def key_B(state, key):
     """Bytes of a key's bits."""
     return (state.keys[key].length + 7) >> 3
 
 
-@outlined
+@compiled
 def measure(core, state, message):
     """Give a message that is to be sent its size."""
     it, fields = core.messages[message], state.fields[message]
     size_B = state.base_B[it.name]
-    if it.name == GRANT:
+    if it.name == Message.GRANT:
         size_B += key_B(state, fields.key)
-    elif it.name == QUERY:
+    elif it.name == Message.QUERY:
         size_B += key_B(state, fields.sink_key) + fields.intervals * state.interval_B
         size_B += state.query_attributes_B[fields.what]
-    elif it.name == EVENT:
+    elif it.name == Message.EVENT:
         size_B += fields.intervals * state.interval_B + state.event_attributes_B[it.content]
-    elif it.name == NOTIFICATION:
+    elif it.name == Message.NOTIFICATION:
         size_B += key_B(state, fields.sink_key) + state.event_attributes_B[it.content]
     set_size(core, state, message, size_B)
 
 
-@inlined
+@compiled
 def set_size(core, state, message, size_B):
     """A message's size in a frame, and with it its airtime."""
     core.messages[message].size_B = size_B
     core.messages[message].airtime_us = state.airtimes_us[min(size_B, len(state.airtimes_us) - 1)]
 
 
-@inlined
+@compiled
 def drop_message(core, state, i, previous_hop, message, reason, now):
     """`TinyMQNode.drop_message`."""
     _drop(core, i, previous_hop, message, np.int64(reason), now)
 
 
-@outlined
+@compiled
 def _drop(core, i, previous_hop, message, reason, now):
-    drop(core, now, i, address_of(core, previous_hop), message, reason)
+    twin.drop(core, now, i, address_of(core, previous_hop), message, reason)
 
 
-@inlined
+@compiled
 def foresee(core, state, i):
     """Have the loop keep room for the most that may come of what node ``i`` keeps now."""
     node = state.nodes[i]
@@ -240,4 +221,4 @@ def foresee(core, state, i):
     alone = parts * (at_rest + pending + trees * node.own + 1)
     alone += waiting + (pending + seats) * meetings
     together = (parts * at_rest + waiting) * state.most_neighbors
-    core.numbers[MORE] = max(core.numbers[MORE], alone, together)
+    core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], alone, together)

@@ -2,20 +2,20 @@
 
 import numpy as np
 
+from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.keys import clip, has_universe, intersect, last_of, load, save, subtract
 from workbench.protocols.tinymq.fast.memory import (
     END,
     FIRST_PART,
-    FREE_WAITING,
     INSIDE,
     NO_KEY,
     NO_TREE,
-    NOBODY,
-    NOTIFICATION,
-    QUERY,
-    RECENTS,
     REST,
     ROOT_KEY,
+    Event,
+    Message,
+    Number,
+    Reason,
 )
 from workbench.protocols.tinymq.fast.messages import (
     address_of,
@@ -26,7 +26,6 @@ from workbench.protocols.tinymq.fast.messages import (
     make_notification,
     make_query,
 )
-from workbench.protocols.tinymq.fast.names import EVENT_MATCHED, FULL, NO_SINK, NO_ZONE, STALE, WAITED
 from workbench.protocols.tinymq.fast.places import (
     is_attached,
     is_known_tree,
@@ -39,53 +38,46 @@ from workbench.protocols.tinymq.fast.places import (
 from workbench.protocols.tinymq.fast.queries import forget, is_over, note_path, path, store, take_out
 from workbench.protocols.tinymq.fast.recent import event_id, find, put
 from workbench.protocols.tinymq.fast.routing import NOWHERE, hop_to_key, leads_to, split, way_to
-from workbench.protocols.tinymq.fast.rules import asked_lease_s, is_too_old, next_round
 from workbench.protocols.tinymq.fast.unicast import free_pending, send_to
 from workbench.protocols.tinymq.unicast import REFUSAL
 from workbench.protocols.tinymq.wire import DOWN, OPEN
-from workbench.sim.fast.air import hold_message, let_go
-from workbench.sim.fast.layout import DUPLICATE, NO_REASON, NONE
-from workbench.sim.fast.matching import deliver as hand_over
-from workbench.sim.fast.matching import one_way_match
-from workbench.sim.fast.recent import is_recent
-from workbench.sim.fast.record import tell, tell_forwarded, tell_held
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import append_behind, clear, give_back, remove_behind, take_free
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # What waits for a place, or for a way
 
 
-@outlined
+@compiled
 def _wait(core, state, i, message, previous_hop, now):
     waiting = state.nodes[i].waiting
     if waiting.count >= state.max_waiting:
         first = np.int64(waiting.first)
         it = state.waitings[first]
-        drop_message(core, state, i, it.previous_hop, it.message, FULL, now)
-        let_go(core, it.message)
-        remove_behind(waiting, state.waitings, NONE, first)
-        give_back(state.waitings, state.numbers, FREE_WAITING, first)
-    row = take_free(state.waitings, state.numbers, FREE_WAITING)
+        drop_message(core, state, i, it.previous_hop, it.message, Reason.FULL, now)
+        twin.let_go(core, it.message)
+        twin.remove_behind(waiting, state.waitings, NONE, first)
+        twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, first)
+    row = twin.take_free(state.waitings, state.numbers, Number.FREE_WAITING)
     it = state.waitings[row]
     it.message = message
     it.previous_hop = previous_hop
     it.since_us = now
-    hold_message(core, message)
-    append_behind(waiting, state.waitings, waiting.last, row)
+    twin.hold_message(core, message)
+    twin.append_behind(waiting, state.waitings, waiting.last, row)
 
 
-@outlined
+@compiled
 def send_what_waits(core, state, i, now):
     """Send all that waits, as far as it can be sent now."""
     waiting = state.nodes[i].waiting
     row = np.int64(waiting.first)
-    clear(waiting)
+    twin.clear(waiting)
     while row != NONE:
         it = state.waitings[row]
         message, previous_hop, since_us, behind = it.message, it.previous_hop, it.since_us, it.next
-        give_back(state.waitings, state.numbers, FREE_WAITING, row)
-        if is_too_old(since_us, now, state.lost_after_us):
-            drop_message(core, state, i, previous_hop, message, WAITED, now)
+        twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, row)
+        if rules.is_too_old(since_us, now, state.lost_after_us):
+            drop_message(core, state, i, previous_hop, message, Reason.WAITED, now)
         elif state.fields[message].tree == NO_TREE:
             send_to_trees(core, state, i, message, now)
         else:
@@ -93,57 +85,57 @@ def send_what_waits(core, state, i, now):
         if waiting.last != NONE and state.waitings[waiting.last].message == message:
             # What has to wait on goes on with its time.
             state.waitings[waiting.last].since_us = since_us
-        let_go(core, message)
+        twin.let_go(core, message)
         row = behind
 
 
 # Events
 
 
-@outlined
+@compiled
 def hold_event(core, state, i, peer, message, now):
     """Tell that an event is held, the first time."""
     it, node = state.fields[message], state.nodes[i]
     id = event_id(i, it.publication)
     row = find(state.recents, id)
-    if is_recent(state.recents[row].ordinal, node.events, state.max_known):
+    if twin.is_recent(state.recents[row].ordinal, node.events, state.max_known):
         return
     is_first = state.recents[row].id == 0
     node.events += 1
-    put(state, state.recents, RECENTS, row, id, node.events, 0)
-    tell_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
+    put(state, state.recents, Number.RECENTS, row, id, node.events, 0)
+    twin.tell_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
 
 
-@outlined
+@compiled
 def deliver(core, state, i, peer, message, now):
     """Hand an event to the subscriptions that it matches, once."""
     id = event_id(i, state.fields[message].publication)
     row = find(state.recents, id)
     known = state.recents[row]
-    if is_recent(known.ordinal, state.nodes[i].events, state.max_known) and known.value:
-        drop_message(core, state, i, peer, message, DUPLICATE, now)
+    if twin.is_recent(known.ordinal, state.nodes[i].events, state.max_known) and known.value:
+        drop_message(core, state, i, peer, message, twin.Reason.DUPLICATE, now)
         return
     hold_event(core, state, i, peer, message, now)
     known.value = 1
-    hand_over(core, now, i, address_of(core, peer), message)
+    twin.deliver(core, now, i, address_of(core, peer), message)
 
 
-@inlined
+@compiled
 def _matches(core, query, content):
     subscription, publication = core.subscriptions[query], core.contents[content]
     for s in range(publication.first_sample, publication.last_sample):
         sample = core.samples[s]
-        if one_way_match(core.attributes, subscription.first, subscription.last, sample.first, sample.last):
+        if twin.one_way_match(core.attributes, subscription.first, subscription.last, sample.first, sample.last):
             return True
     return False
 
 
-@outlined
+@compiled
 def _match(core, state, i, event, previous_hop, now):
     """An event is in this node's zone: match it with the stored queries of its tree."""
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
-    tell(core, now, i, EVENT_MATCHED, address_of(core, previous_hop), event, tree, NO_REASON)
+    twin.tell(core, now, i, Event.EVENT_MATCHED, address_of(core, previous_hop), event, tree, twin.NO_REASON)
     told = NONE
     row = state.nodes[i].stored.first
     while row != NONE:
@@ -157,32 +149,32 @@ def _match(core, state, i, event, previous_hop, now):
                 deliver(core, state, i, previous_hop, event, now)
             else:
                 notification = make_notification(core, state, event, it.message)
-                _route(core, state, i, notification, NOBODY, now)
-                let_go(core, notification)
+                _route(core, state, i, notification, NONE, now)
+                twin.let_go(core, notification)
         row = it.next
 
 
 # Routing
 
 
-@outlined
+@compiled
 def _send_on(core, state, i, neighbor, message, way, previous_hop, now):
     if neighbor == NONE:
         _wait(core, state, i, message, previous_hop, now)
         return
-    tell_forwarded(core, now, i, address_of(core, previous_hop), message, 1)
+    twin.tell_forwarded(core, now, i, address_of(core, previous_hop), message, 1)
     send_to(core, state, i, neighbor, message, way, now)
 
 
-@inlined
+@compiled
 def _must_wait(core, state, i, message):
     it = state.fields[message]
-    tree = it.sink_tree if core.messages[message].name == NOTIFICATION else it.tree
+    tree = it.sink_tree if core.messages[message].name == Message.NOTIFICATION else it.tree
     place = place_in(state, i, tree)
     return (place != NONE and state.places[place].key == NO_KEY) or not is_attached(state, i)
 
 
-@outlined
+@compiled
 def _route_notification(core, state, i, message, previous_hop, now):
     it = state.fields[message]
     if it.sink == i:
@@ -192,27 +184,27 @@ def _route_notification(core, state, i, message, previous_hop, now):
         neighbor = path(state, i, message, previous_hop)
         link = NONE if neighbor == NONE else link_from(state, i, neighbor)
         if link != NONE and state.neighbors[link].is_known:
-            _send_on(core, state, i, neighbor, message, np.int64(OPEN), previous_hop, now)
+            _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
             return
         message = copy_without_region(core, state, message)
         it = state.fields[message]
         it.by_key = 1
     else:
-        hold_message(core, message)
+        twin.hold_message(core, message)
     place = keyed_place_in(state, i, it.sink_tree)
     if place == NONE:
         neighbor = towards(state, i, it.sink_tree)
-        _send_on(core, state, i, neighbor, message, np.int64(OPEN), previous_hop, now)
+        _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
     else:
         neighbor = hop_to_key(state, i, place, it.sink_key)
         if neighbor in (NONE, NOWHERE):
-            drop_message(core, state, i, previous_hop, message, NO_SINK, now)
+            drop_message(core, state, i, previous_hop, message, Reason.NO_SINK, now)
         else:
             _send_on(core, state, i, neighbor, message, way_to(state, place, neighbor), previous_hop, now)
-    let_go(core, message)
+    twin.let_go(core, message)
 
 
-@outlined
+@compiled
 def _route(core, state, i, message, previous_hop, now):
     """A notification's way, which is asked for within that of an event."""
     if is_short(core, state, i):
@@ -223,96 +215,96 @@ def _route(core, state, i, message, previous_hop, now):
         _route_notification(core, state, i, message, previous_hop, now)
 
 
-@outlined
+@compiled
 def route(core, state, i, message, previous_hop, now):
     """Bring a query, event or notification further: towards its tree, or within it."""
     if is_short(core, state, i):
         return
     name = core.messages[message].name
-    if name == NOTIFICATION:
+    if name == Message.NOTIFICATION:
         _route(core, state, i, message, previous_hop, now)
         return
     if _must_wait(core, state, i, message):
         _wait(core, state, i, message, previous_hop, now)
         return
-    if name == QUERY and not note_path(state, i, message, previous_hop):
-        drop_message(core, state, i, previous_hop, message, STALE, now)
+    if name == Message.QUERY and not note_path(state, i, message, previous_hop):
+        drop_message(core, state, i, previous_hop, message, Reason.STALE, now)
         return
     tree = state.fields[message].tree
     place = keyed_place_in(state, i, tree)
     if place == NONE:
-        _send_on(core, state, i, towards(state, i, tree), message, np.int64(OPEN), previous_hop, now)
+        _send_on(core, state, i, towards(state, i, tree), message, OPEN, previous_hop, now)
         return
     count = split(core, state, i, place, message)
     if count == 0:
-        drop_message(core, state, i, previous_hop, message, NO_ZONE, now)
+        drop_message(core, state, i, previous_hop, message, Reason.NO_ZONE, now)
     else:
         _send_parts(core, state, i, place, message, previous_hop, count, now)
 
 
-@outlined
+@compiled
 def send_elsewhere(core, state, i, now):
     """`TinyMQNode._send_elsewhere`: what waits for an answer of a neighbor that it would no longer be sent to."""
     pending, wrong = state.nodes[i].pending, state.given_up[0]
-    clear(wrong)
+    twin.clear(wrong)
     before, row = NONE, np.int64(pending.first)
     while row != NONE:
         it = state.pendings[row]
         if it.way == OPEN or it.waits_for == REFUSAL or leads_to(core, state, i, it.message, it.way, it.neighbor):
             before, row = row, np.int64(it.next)
             continue
-        behind = remove_behind(pending, state.pendings, before, row)
-        append_behind(wrong, state.pendings, wrong.last, row)
+        behind = twin.remove_behind(pending, state.pendings, before, row)
+        twin.append_behind(wrong, state.pendings, wrong.last, row)
         row = np.int64(behind)
     row = np.int64(wrong.first)
     while row != NONE:
         it = state.pendings[row]
         behind, message = it.next, it.message
-        route(core, state, i, message, NOBODY, now)
+        route(core, state, i, message, NONE, now)
         free_pending(core, state, row)
         row = np.int64(behind)
 
 
-@inlined
+@compiled
 def _send_parts(core, state, i, place, message, previous_hop, count, now):
     """Send the parts that `split` made of a message to the neighbors; this node meets with its own."""
     neighbors = 0
     for k in range(count):
         neighbors += state.part_hops[k] != NONE
     if neighbors:
-        tell_forwarded(core, now, i, address_of(core, previous_hop), message, neighbors)
+        twin.tell_forwarded(core, now, i, address_of(core, previous_hop), message, neighbors)
     for k in range(count):
         if state.part_hops[k] != NONE:
             part = copy_without_region(core, state, message)
             save(state, FIRST_PART + k, part)
             send_to(core, state, i, state.part_hops[k], part, way_to(state, place, state.part_hops[k]), now)
-            let_go(core, part)
-        elif core.messages[message].name == QUERY:
+            twin.let_go(core, part)
+        elif core.messages[message].name == Message.QUERY:
             intersect(state, FIRST_PART + k, INSIDE, 0, (1 << state.key_bits) - 1)
             store(core, state, i, message, previous_hop, now)
         else:
             _match(core, state, i, message, previous_hop, now)
 
 
-@outlined
+@compiled
 def send_to_trees(core, state, i, event, now):
     """Send an event of this node's to all trees that it knows, or to its own."""
     if not is_attached(state, i):
-        _wait(core, state, i, event, NOBODY, now)
+        _wait(core, state, i, event, NONE, now)
         return
     own = own_tree(state, i)
     for tree in range(state.trees):
         if is_known_tree(state, i, tree) if state.publishes_to_all else tree == own:
             copy = copy_message(core, state, event)
             state.fields[copy].tree = tree
-            route(core, state, i, copy, NOBODY, now)
-            let_go(core, copy)
+            route(core, state, i, copy, NONE, now)
+            twin.let_go(core, copy)
 
 
 # Queries of our own
 
 
-@inlined
+@compiled
 def write_hull(state, box, message):
     """The strings of a box from the first to the last, as a message's region."""
     first, last = 0, 0
@@ -324,19 +316,19 @@ def write_hull(state, box, message):
     state.fields[message].intervals = 1
 
 
-@inlined
+@compiled
 def _lease_s(core, state, what, now):
     expires_us = core.subscriptions[what].expires_us
     if expires_us == NONE:
         return state.longest_lease_s
-    return asked_lease_s(state.longest_lease_s, expires_us, now)
+    return rules.asked_lease_s(state.longest_lease_s, expires_us, now)
 
 
-@outlined
+@compiled
 def ask(core, state, i, what, end, now):
     """Send a query of our own to every tree that can be reached, to RENEW or to END it."""
     own = state.own_queries[what]
-    own.round = next_round(own.round)
+    own.round = rules.next_round(own.round)
     lease_s = 0 if end == END else _lease_s(core, state, what, now)
     for tree in range(state.trees):
         if not is_known_tree(state, i, tree):
@@ -346,12 +338,12 @@ def ask(core, state, i, what, end, now):
         sink_key = ROOT_KEY if place == NONE else state.places[place].key
         query = make_query(core, state, i, what, tree, lease_s, max(sink_tree, 0), sink_key)
         write_hull(state, what, query)
-        route(core, state, i, query, NOBODY, now)
-        let_go(core, query)
+        route(core, state, i, query, NONE, now)
+        twin.let_go(core, query)
     own.refresh_us = now + state.refresh_us if state.refresh_us else NONE
 
 
-@inlined
+@compiled
 def ask_again(state, i, now):
     """Ask everything again soon: keys and trees come and change many at a time."""
     if state.nodes[i].ask_again_us == NONE:
@@ -361,14 +353,14 @@ def ask_again(state, i, now):
 # What the overlay tells
 
 
-@inlined
+@compiled
 def tree_found(core, state, i, now):
     """The node knows the way to one more tree."""
     send_what_waits(core, state, i, now)
     ask_again(state, i, now)
 
 
-@outlined
+@compiled
 def child_added(core, state, i, place, child, key, now):
     """A child has a key, and with it a part of what is stored here."""
     tree = state.places[place].tree
@@ -389,7 +381,7 @@ def child_added(core, state, i, place, child, key, now):
             clip(state, box, INSIDE)
             if state.scratch_counts[INSIDE]:
                 save(state, INSIDE, query)
-                send_to(core, state, i, child, query, np.int64(DOWN), now)
+                send_to(core, state, i, child, query, DOWN, now)
                 subtract(state, REST, low, high)
                 clip(state, box, REST)
                 if state.scratch_counts[REST]:
@@ -397,11 +389,11 @@ def child_added(core, state, i, place, child, key, now):
                 else:
                     forget(core, state, i, before, stored, now)
                     stored = before
-            let_go(core, query)
+            twin.let_go(core, query)
         before, stored = stored, behind
 
 
-@outlined
+@compiled
 def key_changed(core, state, i, place, now):
     """The node has a key, or another one: what waits goes on, what is stored goes where it belongs now."""
     send_what_waits(core, state, i, now)
@@ -415,13 +407,13 @@ def key_changed(core, state, i, place, now):
         if its_tree == tree or keyed_place_in(state, i, its_tree) == NONE:
             query = take_out(core, state, stored, now)
             forget(core, state, i, _before(state, i, stored), stored, now)
-            route(core, state, i, query, NOBODY, now)
-            let_go(core, query)
+            route(core, state, i, query, NONE, now)
+            twin.let_go(core, query)
         stored = behind
     ask_again(state, i, now)
 
 
-@inlined
+@compiled
 def _before(state, i, stored):
     before, row = NONE, state.nodes[i].stored.first
     while row != stored:

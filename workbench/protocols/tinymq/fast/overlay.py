@@ -5,8 +5,9 @@ What a seat of node i has is in row i * seats + seat: see `memory`.
 
 import numpy as np
 
+from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.keys import child_key, has_universe
-from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, GRANT, INFO, NO_KEY, NO_WAY, ROOT_KEY
+from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, NO_KEY, NO_WAY, ROOT_KEY, Event, Message
 from workbench.protocols.tinymq.fast.messages import (
     address_of,
     is_short,
@@ -16,7 +17,6 @@ from workbench.protocols.tinymq.fast.messages import (
     make_probe,
     set_size,
 )
-from workbench.protocols.tinymq.fast.names import KEY_SET, ZONE_SET
 from workbench.protocols.tinymq.fast.node import child_added, key_changed, tree_found
 from workbench.protocols.tinymq.fast.places import (
     add_child,
@@ -32,33 +32,14 @@ from workbench.protocols.tinymq.fast.places import (
     remove_child,
     seat_of,
 )
-from workbench.protocols.tinymq.fast.rules import (
-    is_awaited,
-    is_better_parent,
-    is_better_way,
-    is_cut_off,
-    is_in_doubt,
-    is_info_due,
-    is_late,
-    is_repeated,
-    is_silent,
-    join_pause_us,
-    longest_slot,
-    may_be_parent,
-    most_named,
-    namings_owed,
-)
 from workbench.protocols.tinymq.fast.unicast import is_granting, is_waiting_for, send_to
 from workbench.protocols.tinymq.rules import FIRST_REPEAT_US
 from workbench.protocols.tinymq.wire import OPEN, U16
-from workbench.sim.fast.air import let_go, send, take_message
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import BROADCAST, NO_REASON, NONE
-from workbench.sim.fast.record import add_row
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@outlined
+@compiled
 def start(core, state, i, now):
     """A root takes its place; nodes that tick do so out of step."""
     tree = state.root_tree[i]
@@ -78,17 +59,17 @@ def start(core, state, i, now):
         _tell_key(core, state, i, place, now)
         _tell_change(core, state, i, now)
     if state.info_us:
-        state.nodes[i].tick_us = now + state.info_us // 2 + stream_below(core, i, state.info_us)
+        state.nodes[i].tick_us = now + state.info_us // 2 + twin.stream_below(core, i, state.info_us)
 
 
-@inlined
+@compiled
 def heard(state, link, now):
     """A neighbor was heard, whatever it said."""
     if state.neighbors[link].is_known:
         state.neighbors[link].heard_us = now
 
 
-@inlined
+@compiled
 def answered(core, state, i, sender, link, now):
     """A neighbor has sent a frame to this node alone, as only who hears a node does."""
     it = state.neighbors[link]
@@ -98,13 +79,13 @@ def answered(core, state, i, sender, link, now):
         _forget_distances(state, link)
 
 
-@inlined
+@compiled
 def _forget_distances(state, link):
     for tree in range(state.trees):
         state.told_distances[link, tree].is_told = 0
 
 
-@inlined
+@compiled
 def _keep_distances(state, link, message):
     for tree in range(state.trees):
         state.told_distances[link, tree] = state.info_distances[message, tree]
@@ -113,7 +94,7 @@ def _keep_distances(state, link, message):
 # Infos
 
 
-@outlined
+@compiled
 def take_info(core, state, i, sender, link, message, now):
     """A neighbor's info."""
     state.neighbors[link].is_known = 1
@@ -123,7 +104,7 @@ def take_info(core, state, i, sender, link, message, now):
     is_named = _is_named(state, message, state.info_heard_counts[message], i)
     if is_named:
         it = state.neighbors[link]
-        it.owed = namings_owed(it.owed, it.named_us, now, state.lost_after_us)
+        it.owed = rules.namings_owed(it.owed, it.named_us, now, state.lost_after_us)
     if state.info_us == 0 or is_named or _is_parent(state, i, message):
         state.neighbors[link].hears_us = 1
         _forget_distances(state, link)
@@ -144,7 +125,7 @@ def take_info(core, state, i, sender, link, message, now):
     look_for_parent(core, state, i, now)
 
 
-@inlined
+@compiled
 def _note_place(state, link, seat, message, now):
     told, known = state.info_places[message, seat], state.told_places[link, seat]
     if told.is_told and not (known.was_told and known.tree == told.tree):
@@ -157,7 +138,7 @@ def _note_place(state, link, seat, message, now):
     known.key = told.key
 
 
-@inlined
+@compiled
 def _is_parent(state, i, message):
     """Whether an info's sender calls node ``i`` its parent."""
     found = False
@@ -167,7 +148,7 @@ def _is_parent(state, i, message):
     return found
 
 
-@inlined
+@compiled
 def _told_seat(state, message, tree):
     """Where an info has a tree, or NONE."""
     seat = seat_of(state, tree)
@@ -175,7 +156,7 @@ def _told_seat(state, message, tree):
     return seat if told.is_told and told.tree == tree else NONE
 
 
-@outlined
+@compiled
 def _take_distances(core, state, i, sender, distances, now):
     for tree in range(state.trees):
         told = distances[tree]
@@ -183,7 +164,7 @@ def _take_distances(core, state, i, sender, distances, now):
             continue
         if _is_better(state, i, tree, told.epoch, told.hops + 1, sender, now):
             _set_distance(core, state, i, tree, told.epoch, told.hops + 1, sender, now)
-        elif is_late(state.distances[i, tree], told.epoch, told.hops + 1):
+        elif rules.is_late(state.distances[i, tree], told.epoch, told.hops + 1):
             state.distances[i, tree].late_us = now
     for tree in range(state.trees):
         told = distances[tree]
@@ -191,16 +172,16 @@ def _take_distances(core, state, i, sender, distances, now):
             _break(core, state, i, tree, now)
 
 
-@inlined
+@compiled
 def _is_better(state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     if known.next_hop == NO_WAY:
         return True
-    waits = is_awaited(known.late_us, now, state.lost_after_us)
-    return is_better_way(known, known.next_hop == BROKEN_WAY, epoch, hops, neighbor, waits)
+    waits = rules.is_awaited(known.late_us, now, state.lost_after_us)
+    return rules.is_better_way(known, known.next_hop == BROKEN_WAY, epoch, hops, neighbor, waits)
 
 
-@outlined
+@compiled
 def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     is_found = known.next_hop == NO_WAY or known.next_hop == BROKEN_WAY
@@ -218,13 +199,13 @@ def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):
         _tell_change(core, state, i, now)
 
 
-@inlined
+@compiled
 def _break(core, state, i, tree, now):
     state.distances[i, tree].next_hop = BROKEN_WAY
     _tell_change(core, state, i, now)
 
 
-@outlined
+@compiled
 def _take_claim(core, state, i, place, link, message, told_seat, now):
     """What a neighbor's info says of being this node's child."""
     it, seat = state.places[place], place - i * state.seats
@@ -242,7 +223,7 @@ def _take_claim(core, state, i, place, link, message, told_seat, now):
             _adopt(core, state, i, place, link, claimed, now)
 
 
-@outlined
+@compiled
 def _follow_parent(core, state, i, place, message, told_seat, now):
     it = state.places[place]
     if told_seat == NONE:
@@ -254,54 +235,54 @@ def _follow_parent(core, state, i, place, message, told_seat, now):
         it.epoch_us = now
         info_soon(core, state, i, now)
     slot = state.keys[it.key].slot
-    if slot > longest_slot(state.keys[told.key].length):
+    if slot > rules.longest_slot(state.keys[told.key].length):
         _lose_place(core, state, i, place, now)
     else:
         _set_key(core, state, i, place, child_key(state, told.key, slot), now)
 
 
-@inlined
+@compiled
 def _tell_change(core, state, i, now):
     state.nodes[i].repeat_after_us = FIRST_REPEAT_US
     info_soon(core, state, i, now)
 
 
-@outlined
+@compiled
 def info_soon(core, state, i, now):
     """Send an info after a moment."""
     node = state.nodes[i]
     if node.info_due_us == NONE:
-        node.info_due_us = now + state.gather_us // 2 + stream_below(core, i, state.gather_us // 2 + 1)
+        node.info_due_us = now + state.gather_us // 2 + twin.stream_below(core, i, state.gather_us // 2 + 1)
 
 
-@outlined
+@compiled
 def _send_info(core, state, i, now):
     node = state.nodes[i]
     node.info_due_us = NONE
     node.repeat_us = NONE
     if not is_attached(state, i):
         return
-    message = take_message(core, INFO, NONE, 0, NONE, 0, 0)
-    size_B = state.base_B[INFO] + _write_info(state, i, message) + _name_neighbors(state, i, message, now)
+    message = twin.take_message(core, Message.INFO, NONE, 0, NONE, 0, 0)
+    size_B = state.base_B[Message.INFO] + _write_info(state, i, message) + _name_neighbors(state, i, message, now)
     _plan_repetition(core, state, i, now)
     node.info_sent_us = now
     set_size(core, state, message, size_B)
-    send(core, now, i, BROADCAST, message, 0)
-    let_go(core, message)
+    twin.send(core, now, i, twin.BROADCAST, message, 0)
+    twin.let_go(core, message)
 
 
-@inlined
+@compiled
 def _plan_repetition(core, state, i, now):
     node = state.nodes[i]
-    if is_repeated(node.repeat_after_us, state.info_us):
+    if rules.is_repeated(node.repeat_after_us, state.info_us):
         half_us = node.repeat_after_us // 2
-        node.repeat_us = now + half_us + stream_below(core, i, half_us)
+        node.repeat_us = now + half_us + twin.stream_below(core, i, half_us)
         node.repeat_after_us *= 2
     else:
         node.repeat_after_us = 0
 
 
-@inlined
+@compiled
 def _write_info(state, i, message):
     """Write the node's places and distances into an info; returns how many bytes they take."""
     size_B = 0
@@ -324,13 +305,13 @@ def _write_info(state, i, message):
     return size_B
 
 
-@outlined
+@compiled
 def _name_neighbors(state, i, message, now):
     """Write the neighbors into an info that may not know that they are heard; returns how many bytes they take.
 
     They stand in the order in which they were found; in the definition's frame they are sorted.
     """
-    most, count = most_named(state.nodes[i].repeat_after_us, state.info_us), 0
+    most, count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while count < most:
         longest = NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
@@ -352,7 +333,7 @@ def _name_neighbors(state, i, message, now):
     return state.named_count_B + count * state.named_B if count else 0
 
 
-@inlined
+@compiled
 def _is_named(state, message, count, neighbor):
     found = False
     for k in range(count):
@@ -363,7 +344,7 @@ def _is_named(state, message, count, neighbor):
 # Joining
 
 
-@outlined
+@compiled
 def look_for_parent(core, state, i, now):
     """Join where a place is missing and a neighbor could be the parent."""
     if state.every_tree:
@@ -374,7 +355,7 @@ def look_for_parent(core, state, i, now):
         _join_first_heard(core, state, i, np.int64(0), now)
 
 
-@outlined
+@compiled
 def _join_first_heard(core, state, i, seat, now):
     """Join at the neighbor that was first heard to have a place that may be above this node's."""
     first = NONE
@@ -383,7 +364,7 @@ def _join_first_heard(core, state, i, seat, now):
         it = state.neighbors[link]
         if not (it.is_known and told.is_there and now >= it.join_after_us and _may_join(state, i, told)):
             continue
-        if first == NONE or is_better_parent(
+        if first == NONE or rules.is_better_parent(
             told.since_us, state.senders[link], state.told_places[first, seat].since_us, state.senders[first]
         ):
             first = link
@@ -392,19 +373,19 @@ def _join_first_heard(core, state, i, seat, now):
         joining.is_used = 1
         joining.tree = state.told_places[first, seat].tree
         joining.neighbor = state.senders[first]
-        joining.send_us = now + max(1, stream_below(core, i, state.gather_us + 1))
+        joining.send_us = now + max(1, twin.stream_below(core, i, state.gather_us + 1))
 
 
-@inlined
+@compiled
 def _may_join(state, i, told):
     newest = state.left[i, told.tree]
     place = place_in(state, i, told.tree)
     if place != NONE:
         newest = max(newest, state.places[place].epoch)
-    return may_be_parent(told.epoch, newest, told.parent == i, state.keys[told.key].length)
+    return rules.may_be_parent(told.epoch, newest, told.parent == i, state.keys[told.key].length)
 
 
-@outlined
+@compiled
 def take_join(core, state, i, child, tree, now):
     """A neighbor wants to be a child; returns whether there is a place for it to have."""
     place = keyed_place_in(state, i, tree)
@@ -415,13 +396,13 @@ def take_join(core, state, i, child, tree, now):
     return _adopt(core, state, i, place, link, max(slot, 0), now)
 
 
-@outlined
+@compiled
 def _adopt(core, state, i, place, link, slot, now):
     """Give a child the slot it has if it is free, or the first that is, and tell it; False if keys get too long."""
     if is_short(core, state, i):
         return False
     it = state.places[place]
-    longest = longest_slot(state.keys[it.key].length)
+    longest = rules.longest_slot(state.keys[it.key].length)
     if slot > longest or has_slot(state, place, i, link, slot):
         slot = free_slot(state, place, i, link)
     if slot > longest:
@@ -430,13 +411,13 @@ def _adopt(core, state, i, place, link, slot, now):
     key = child_key(state, it.key, slot)
     child = state.senders[link]
     grant = make_grant(core, state, it.tree, it.epoch, key)
-    send_to(core, state, i, child, grant, np.int64(OPEN), now)
-    let_go(core, grant)
+    send_to(core, state, i, child, grant, OPEN, now)
+    twin.let_go(core, grant)
     child_added(core, state, i, place, child, key, now)
     return True
 
 
-@outlined
+@compiled
 def take_grant(core, state, i, parent, message, now):
     """A key; returns whether it was waited for, or comes from the parent."""
     grant = state.fields[message]
@@ -472,7 +453,7 @@ def take_grant(core, state, i, parent, message, now):
     return True
 
 
-@inlined
+@compiled
 def _forget_one_way_distances(state, i):
     """What lies behind a link that may work one way only is of use only until there are messages to send."""
     for tree in range(state.trees):
@@ -483,7 +464,7 @@ def _forget_one_way_distances(state, i):
                 state.distances[i, tree].next_hop = NO_WAY
 
 
-@inlined
+@compiled
 def _move_to(state, i, place, tree):
     """The node takes a seat in another tree than it had it in."""
     it = state.places[place]
@@ -495,7 +476,7 @@ def _move_to(state, i, place, tree):
     it.key = NO_KEY
 
 
-@outlined
+@compiled
 def _set_key(core, state, i, place, key, now):
     if key == state.places[place].key:
         return
@@ -506,19 +487,21 @@ def _set_key(core, state, i, place, key, now):
     key_changed(core, state, i, place, now)
 
 
-@inlined
+@compiled
 def _tell_key(core, state, i, place, now):
-    if core.kept[KEY_SET]:
+    if core.kept[Event.KEY_SET]:
         it = state.places[place]
         length, text = state.keys[it.key].length, state.first_text + it.key
-        add_row(core, now, i, KEY_SET, address_of(core, it.parent), GRANT, it.tree, it.epoch, 0, length, text)
+        twin.add_row(
+            core, now, i, Event.KEY_SET, address_of(core, it.parent), Message.GRANT, it.tree, it.epoch, 0, length, text
+        )
 
 
-@outlined
+@compiled
 def log_zones(core, state, i, now):
     """Log the zones that have changed since the last call."""
     state.nodes[i].is_changed = 0
-    if not core.traces or not core.kept[ZONE_SET]:
+    if not core.traces or not core.kept[Event.ZONE_SET]:
         return
     for seat in range(state.seats):
         it = state.places[i * state.seats + seat]
@@ -553,15 +536,15 @@ def log_zones(core, state, i, now):
                 _log_zone(core, now, i, it.tree, first, low + size - 1)
 
 
-@inlined
+@compiled
 def _log_zone(core, now, i, tree, low, high):
-    add_row(core, now, i, ZONE_SET, NONE, 0, tree, low, 0, high, NO_REASON)
+    twin.add_row(core, now, i, Event.ZONE_SET, NONE, 0, tree, low, 0, high, twin.NO_REASON)
 
 
 # Repair
 
 
-@outlined
+@compiled
 def lose(core, state, i, neighbor, now):
     """A neighbor is gone: as parent, as child, as next hop."""
     link = link_from(state, i, neighbor)
@@ -581,7 +564,7 @@ def lose(core, state, i, neighbor, now):
     if is_unanswered:
         it = state.neighbors[link]
         it.unanswered += 1
-        it.join_after_us = now + join_pause_us(it.unanswered, state.info_us)
+        it.join_after_us = now + rules.join_pause_us(it.unanswered, state.info_us)
     for tree in range(state.trees):
         if state.distances[i, tree].next_hop == neighbor:
             _break(core, state, i, tree, now)
@@ -597,11 +580,13 @@ def lose(core, state, i, neighbor, now):
     look_for_parent(core, state, i, now)
 
 
-@outlined
+@compiled
 def _lose_place(core, state, i, place, now):
     it = state.places[place]
-    if core.kept[KEY_SET]:
-        add_row(core, now, i, KEY_SET, address_of(core, it.parent), 0, it.tree, it.epoch, 0, NONE, NO_REASON)
+    if core.kept[Event.KEY_SET]:
+        twin.add_row(
+            core, now, i, Event.KEY_SET, address_of(core, it.parent), 0, it.tree, it.epoch, 0, NONE, twin.NO_REASON
+        )
     it.key = NO_KEY
     state.nodes[i].is_changed = 1
     look_for_parent(core, state, i, now)
@@ -610,7 +595,7 @@ def _lose_place(core, state, i, place, now):
 # Time
 
 
-@inlined
+@compiled
 def sooner(time, other):
     """The earlier of two times that may be NONE."""
     if other == NONE or (time != NONE and time <= other):
@@ -618,7 +603,7 @@ def sooner(time, other):
     return other
 
 
-@inlined
+@compiled
 def next_due_us(state, i):
     """When something is due, or NONE."""
     node = state.nodes[i]
@@ -630,7 +615,7 @@ def next_due_us(state, i):
     return due_us
 
 
-@outlined
+@compiled
 def wake(core, state, i, now):
     """Ask to join, send an info, and once every ``info_s`` look at who has fallen silent."""
     node = state.nodes[i]
@@ -642,8 +627,8 @@ def wake(core, state, i, now):
             joining.send_us = NONE
             joining.give_up_us = now + state.grant_wait_us
             join = make_join(core, state, joining.tree)
-            send_to(core, state, i, joining.neighbor, join, np.int64(OPEN), now)
-            let_go(core, join)
+            send_to(core, state, i, joining.neighbor, join, OPEN, now)
+            twin.let_go(core, join)
         elif joining.send_us == NONE and joining.give_up_us <= now:
             joining.is_used = 0
             link = link_from(state, i, joining.neighbor)
@@ -657,7 +642,7 @@ def wake(core, state, i, now):
     look_for_parent(core, state, i, now)
 
 
-@outlined
+@compiled
 def _tick(core, state, i, now):
     node = state.nodes[i]
     node.tick_us = now + state.info_us
@@ -670,7 +655,7 @@ def _tick(core, state, i, now):
         info_soon(core, state, i, now)
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor = state.neighbors[link]
-        if neighbor.is_known and is_silent(neighbor.heard_us, now, state.lost_after_us):
+        if neighbor.is_known and rules.is_silent(neighbor.heard_us, now, state.lost_after_us):
             lose(core, state, i, state.senders[link], now)
     for seat in range(state.seats):
         place = i * state.seats + seat
@@ -683,30 +668,30 @@ def _tick(core, state, i, now):
             if not state.neighbors[link].is_known and not is_waiting_for(state, i, state.senders[link]):
                 remove_child(state, place, i, link)
             link = behind
-        if it.parent != NONE and is_cut_off(it.epoch_us, now, state.lost_after_us):
+        if it.parent != NONE and rules.is_cut_off(it.epoch_us, now, state.lost_after_us):
             _lose_place(core, state, i, place, now)
     if state.retries:
         _ask_silent(core, state, i, now)
-    if is_info_due(node.info_sent_us, now, state.info_us):
+    if rules.is_info_due(node.info_sent_us, now, state.info_us):
         info_soon(core, state, i, now)
 
 
-@outlined
+@compiled
 def _ask_silent(core, state, i, now):
     """Ask the parents, children and next hops that have been silent for long for an answer."""
     for link in range(state.in_first[i], state.in_first[i + 1]):
         it = state.neighbors[link]
-        is_doubted = it.is_known and it.hears_us and is_in_doubt(it.heard_us, now, state.lost_after_us)
+        is_doubted = it.is_known and it.hears_us and rules.is_in_doubt(it.heard_us, now, state.lost_after_us)
         if not (is_doubted and _is_needed(state, i, link)):
             continue
         neighbor = state.senders[link]
         if not is_waiting_for(state, i, neighbor):
             probe = make_probe(core)
-            send_to(core, state, i, neighbor, probe, np.int64(OPEN), now)
-            let_go(core, probe)
+            send_to(core, state, i, neighbor, probe, OPEN, now)
+            twin.let_go(core, probe)
 
 
-@inlined
+@compiled
 def _is_needed(state, i, link):
     neighbor = state.senders[link]
     for seat in range(state.seats):

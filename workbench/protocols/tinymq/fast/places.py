@@ -2,12 +2,11 @@
 
 from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, NO_KEY, NO_TREE, NO_WAY
 from workbench.protocols.tinymq.wire import U16
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import append_behind, clear, remove_behind
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 
-@inlined
+@compiled
 def link_from(state, i, sender):
     """The link by which node ``i`` hears a neighbor, or NONE."""
     low = state.in_first[i]
@@ -20,13 +19,13 @@ def link_from(state, i, sender):
     return low if count == 1 and state.senders[low] == sender else NONE
 
 
-@inlined
+@compiled
 def seat_of(state, tree):
     """Which of a node's seats a tree has."""
     return tree if state.every_tree else 0
 
 
-@inlined
+@compiled
 def place_in(state, i, tree):
     """A node's place in a tree, whether it has a key there now or not, or NONE."""
     place = i * state.seats + seat_of(state, tree)
@@ -34,14 +33,14 @@ def place_in(state, i, tree):
     return place if it.is_used and it.tree == tree else NONE
 
 
-@inlined
+@compiled
 def keyed_place_in(state, i, tree):
     """A node's place in a tree, if it has a key there now, or NONE."""
     place = place_in(state, i, tree)
     return NONE if place == NONE or state.places[place].key == NO_KEY else place
 
 
-@inlined
+@compiled
 def is_attached(state, i):
     """Whether a node has a key in any tree."""
     for place in range(i * state.seats, (i + 1) * state.seats):
@@ -50,13 +49,13 @@ def is_attached(state, i):
     return False
 
 
-@inlined
+@compiled
 def is_known_tree(state, i, tree):
     """Whether a node knows the way to a tree."""
     return state.distances[i, tree].next_hop > BROKEN_WAY
 
 
-@inlined
+@compiled
 def own_tree(state, i):
     """The tree whose root is nearest among those the node has a key in, or NO_TREE."""
     best, fewest = NO_TREE, 0
@@ -69,14 +68,14 @@ def own_tree(state, i):
     return best
 
 
-@inlined
+@compiled
 def towards(state, i, tree):
     """The neighbor that is nearest to a tree's root, or NONE; a root asks for no way to its own tree."""
     hop = state.distances[i, tree].next_hop
     return NONE if hop in (NO_WAY, BROKEN_WAY) else hop
 
 
-@inlined
+@compiled
 def told_key(state, link, seat, tree):
     """The key of the neighbor at a link in a tree as its last info said, or NONE."""
     told = state.told_places[link, seat]
@@ -86,26 +85,26 @@ def told_key(state, link, seat, tree):
 # Children: linked in the order of their slots.
 
 
-@inlined
+@compiled
 def child_of(state, place, i, neighbor):
     """The link of a neighbor that is a child at a place of node ``i``, or NONE."""
     link = link_from(state, i, neighbor)
     return link if link != NONE and state.children[link, place - i * state.seats].slot != NONE else NONE
 
 
-@outlined
+@compiled
 def remove_child(state, place, i, link):
     """A child is one no more."""
     children, rows = state.places[place].children, state.children[:, place - i * state.seats]
     before, other = NONE, children.first
     while other != link:
         before, other = other, rows[other].next
-    remove_behind(children, rows, before, link)
+    twin.remove_behind(children, rows, before, link)
     rows[link].slot = NONE
     state.nodes[i].is_changed = 1
 
 
-@outlined
+@compiled
 def add_child(state, place, i, link, slot):
     """A neighbor has a slot, be it a child already or not."""
     children, rows = state.places[place].children, state.children[:, place - i * state.seats]
@@ -115,11 +114,11 @@ def add_child(state, place, i, link, slot):
     while behind != NONE and rows[behind].slot < slot:
         before, behind = behind, rows[behind].next
     rows[link].slot = slot
-    append_behind(children, rows, before, link)
+    twin.append_behind(children, rows, before, link)
     state.nodes[i].is_changed = 1
 
 
-@inlined
+@compiled
 def has_slot(state, place, i, link, slot):
     """Whether another child than the one at ``link`` has a slot."""
     rows = state.children[:, place - i * state.seats]
@@ -131,7 +130,7 @@ def has_slot(state, place, i, link, slot):
     return False
 
 
-@outlined
+@compiled
 def free_slot(state, place, i, link):
     """`zones.free_slot`: the first slot that no other child than the one at ``link`` has."""
     rows = state.children[:, place - i * state.seats]
@@ -144,7 +143,7 @@ def free_slot(state, place, i, link):
     return slot
 
 
-@outlined
+@compiled
 def remove_all_children(state, place, i):
     """A place has been left, and whoever was below it is forgotten."""
     rows = state.children[:, place - i * state.seats]
@@ -152,4 +151,4 @@ def remove_all_children(state, place, i):
     while link != NONE:
         rows[link].slot = NONE
         link = rows[link].next
-    clear(state.places[place].children)
+    twin.clear(state.places[place].children)

@@ -5,20 +5,15 @@ A node's stored queries are a list in the order of (tree, sink, number); each ho
 
 import numpy as np
 
+from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.keys import load, save, unite
-from workbench.protocols.tinymq.fast.memory import FREE_STORED, INSIDE, NOBODY, PATHS, REST
+from workbench.protocols.tinymq.fast.memory import INSIDE, REST, Event, Number, Reason
 from workbench.protocols.tinymq.fast.messages import address_of, copy_message, copy_without_region, drop_message
-from workbench.protocols.tinymq.fast.names import FULL, QUERY_STORED
 from workbench.protocols.tinymq.fast.recent import find, path_id, put
-from workbench.protocols.tinymq.fast.rules import is_newer_round, lease_left_s
 from workbench.protocols.tinymq.rules import SECOND_US
 from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
-from workbench.sim.fast.air import let_go
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.recent import is_recent
-from workbench.sim.fast.record import tell
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import append_behind, give_back, remove_behind, take_free
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # The ways that queries came: the round, the previous hop, and that of the round before, each more by one
 
@@ -26,32 +21,32 @@ _HOP, _HOP_BEFORE = 8, 36  # first bits of them in a value
 _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 
 
-@outlined
+@compiled
 def note_path(state, i, message, previous_hop):
     """Note where a query came from; False for one of an older round than is known already."""
     it, node = state.fields[message], state.nodes[i]
     id = path_id(i, it.what * state.trees + it.tree)
     row = find(state.paths, id)
     value = ((previous_hop + 1) << _HOP) | it.round
-    if not is_recent(state.paths[row].ordinal, node.paths, state.max_known):
+    if not twin.is_recent(state.paths[row].ordinal, node.paths, state.max_known):
         node.paths += 1
-        put(state, state.paths, PATHS, row, id, node.paths, value)
+        put(state, state.paths, Number.PATHS, row, id, node.paths, value)
         return True
     known = state.paths[row].value & 0xFF
-    if is_newer_round(known, it.round):
+    if rules.is_newer_round(known, it.round):
         return False
-    if is_newer_round(it.round, known):
+    if rules.is_newer_round(it.round, known):
         before = (state.paths[row].value >> _HOP) & _HOPS
         state.paths[row].value = (before << _HOP_BEFORE) | value
     return True
 
 
-@outlined
+@compiled
 def path(state, i, message, previous_hop):
     """`QueryStore.path` of the query that a notification answers, or NONE."""
     it = state.fields[message]
     row = find(state.paths, path_id(i, it.what * state.trees + it.tree))
-    if not is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):
+    if not twin.is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):
         return NONE
     value = state.paths[row].value
     hop = ((value >> _HOP) & _HOPS) - 1
@@ -63,7 +58,7 @@ def path(state, i, message, previous_hop):
 # What is stored
 
 
-@inlined
+@compiled
 def _is_before(core, state, one, other):
     a, b = state.fields[one], state.fields[other]
     if a.tree != b.tree:
@@ -73,16 +68,16 @@ def _is_before(core, state, one, other):
     return core.messages[one].sequence < core.messages[other].sequence
 
 
-@inlined
+@compiled
 def _expiry(query, now):
     return NONE if query.lease_s == LEASE_FOREVER_S else now + query.lease_s * SECOND_US
 
 
-@outlined
+@compiled
 def store(core, state, i, query, previous_hop, now):
     """Store a query's part in INSIDE, renew it, or with lease 0 forget it."""
     node, it = state.nodes[i], state.fields[query]
-    before, row = NOBODY, np.int64(node.stored.first)
+    before, row = NONE, np.int64(node.stored.first)
     while row != NONE and _is_before(core, state, state.storeds[row].message, query):
         before, row = row, state.storeds[row].next
     is_known = row != NONE and not _is_before(core, state, query, state.storeds[row].message)
@@ -91,7 +86,7 @@ def store(core, state, i, query, previous_hop, now):
             forget(core, state, i, before, row, now)
         return
     if not is_known and node.stored.count >= state.max_queries:
-        drop_message(core, state, i, previous_hop, query, FULL, now)
+        drop_message(core, state, i, previous_hop, query, Reason.FULL, now)
         return
     copy = copy_without_region(core, state, query)
     expires_us = _expiry(it, now)
@@ -100,59 +95,59 @@ def store(core, state, i, query, previous_hop, now):
     else:
         save(state, INSIDE, copy)
         detail = core.subscriptions[it.what].detail
-        tell(core, now, i, QUERY_STORED, address_of(core, previous_hop), query, it.tree + 1, detail)
-        row = take_free(state.storeds, state.numbers, FREE_STORED)
-        append_behind(node.stored, state.storeds, before, row)
+        twin.tell(core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, it.tree + 1, detail)
+        row = twin.take_free(state.storeds, state.numbers, Number.FREE_STORED)
+        twin.append_behind(node.stored, state.storeds, before, row)
     state.storeds[row].message = copy
     state.storeds[row].expires_us = expires_us
     if expires_us != NONE and (node.next_expiry_us == NONE or expires_us < node.next_expiry_us):
         node.next_expiry_us = expires_us
 
 
-@inlined
+@compiled
 def _unite_with_inside(core, state, old, copy):
     """The region of a stored message, which is given up, and the one in INSIDE become the copy's."""
     load(state, old, REST)
     save(state, REST, copy)
     unite(state, copy, INSIDE)
-    let_go(core, old)
+    twin.let_go(core, old)
 
 
-@outlined
+@compiled
 def forget(core, state, i, before, row, now):
     """Remove a stored query; ``before``: the one in front of it, or NONE."""
     it = state.storeds[row]
     detail = core.subscriptions[state.fields[it.message].what].detail
-    tell(core, now, i, QUERY_STORED, NONE, it.message, -1 - state.fields[it.message].tree, detail)
-    let_go(core, it.message)
-    remove_behind(state.nodes[i].stored, state.storeds, before, row)
-    give_back(state.storeds, state.numbers, FREE_STORED, row)
+    twin.tell(core, now, i, Event.QUERY_STORED, NONE, it.message, -1 - state.fields[it.message].tree, detail)
+    twin.let_go(core, it.message)
+    twin.remove_behind(state.nodes[i].stored, state.storeds, before, row)
+    twin.give_back(state.storeds, state.numbers, Number.FREE_STORED, row)
 
 
-@inlined
+@compiled
 def is_over(stored, now):
     """Whether a stored query's lease has ended."""
     return stored.expires_us != NONE and stored.expires_us <= now
 
 
-@outlined
+@compiled
 def take_out(core, state, row, now):
     """The stored query as a message of its own, with what is left of its lease; it stays stored."""
     it = state.storeds[row]
     copy = copy_message(core, state, it.message)
     if it.expires_us != NONE:
-        state.fields[copy].lease_s = lease_left_s(it.expires_us, now)
+        state.fields[copy].lease_s = rules.lease_left_s(it.expires_us, now)
     return copy
 
 
-@outlined
+@compiled
 def end_leases(core, state, i, now):
     """Forget the queries whose lease is over."""
     node = state.nodes[i]
     if node.next_expiry_us == NONE or node.next_expiry_us > now:
         return
     earliest = NONE
-    before, row = NOBODY, np.int64(node.stored.first)
+    before, row = NONE, np.int64(node.stored.first)
     while row != NONE:
         it = state.storeds[row]
         behind, expires_us = it.next, it.expires_us

@@ -10,45 +10,44 @@ numbers, so ids that differ in the last bits alone stand together: most of them 
 
 import numpy as np
 
-from workbench.sim.fast.draws import mix64
-from workbench.sim.fast.recent import is_recent
-from workbench.sim.fast.reference import inlined, kept_on_disk
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import compiled
 
 _HEARD, _EVENTS, _PATHS = 1, 2, 3  # kinds of ids
 _KIND, _NODE = 61, 32  # first bits of them in an id
 _TOGETHER = 3  # bits
 
 
-@inlined
+@compiled
 def heard_id(link, number):
     """The id of a neighbor's frame."""
-    return (np.int64(_HEARD) << _KIND) | (np.int64(link) << 16) | np.int64(number)
+    return (_HEARD << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 
-@inlined
+@compiled
 def event_id(i, publication):
     """The id of an event at node ``i``."""
-    return (np.int64(_EVENTS) << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
+    return (_EVENTS << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
 
 
-@inlined
+@compiled
 def path_id(i, query):
     """The id of a query in a tree at node ``i``."""
-    return (np.int64(_PATHS) << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
+    return (_PATHS << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
 
 
-@inlined
+@compiled
 def find(recents, id):
     """The row of an id, or the free one where it belongs."""
     mask = np.int64(len(recents) - 1)
-    block = np.int64(mix64(np.uint64(id >> _TOGETHER)) >> np.uint64(_TOGETHER + 1)) << _TOGETHER
+    block = np.int64(twin.mix64(np.uint64(id >> _TOGETHER)) >> np.uint64(_TOGETHER + 1)) << _TOGETHER
     row = (block | (id & ((1 << _TOGETHER) - 1))) & mask
     while recents[row].id != 0 and recents[row].id != id:
         row = (row + 1) & mask
     return row
 
 
-@inlined
+@compiled
 def put(state, recents, counter, row, id, ordinal, value):
     """Note an id that is not remembered, and its value, where `find` said; ``counter`` counts the table's rows."""
     it = recents[row]
@@ -59,19 +58,19 @@ def put(state, recents, counter, row, id, ordinal, value):
     it.value = value
 
 
-@inlined
+@compiled
 def _still_counts(it, listeners, heard, paths, max_known):
     if it.id == 0:
         return False
     kind = it.id >> _KIND
     if kind == _HEARD:
-        return is_recent(it.ordinal, heard[listeners[(it.id >> 16) & 0xFFFFFFFF]], max_known)
+        return twin.is_recent(it.ordinal, heard[listeners[(it.id >> 16) & 0xFFFFFFFF]], max_known)
     if kind == _PATHS:
-        return is_recent(it.ordinal, paths[(it.id >> _NODE) & 0xFFFFFFF], max_known)
+        return twin.is_recent(it.ordinal, paths[(it.id >> _NODE) & 0xFFFFFFF], max_known)
     return True
 
 
-@kept_on_disk
+@twin.compiled_loop
 def counting(recents, listeners, heard, paths, max_known):
     """How many of the ids still count; ``heard`` and ``paths`` (n,): how many each node has taken in."""
     count = 0
@@ -80,7 +79,7 @@ def counting(recents, listeners, heard, paths, max_known):
     return count
 
 
-@kept_on_disk
+@twin.compiled_loop
 def move(old, new, listeners, heard, paths, max_known):
     """Put what still counts into another table, which is empty."""
     for row in range(len(old)):

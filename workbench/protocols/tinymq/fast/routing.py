@@ -16,13 +16,12 @@ from workbench.protocols.tinymq.fast.memory import FIRST_PART, INSIDE, NO_KEY, O
 from workbench.protocols.tinymq.fast.messages import is_within, tree_of
 from workbench.protocols.tinymq.fast.places import keyed_place_in, link_from, place_in, told_key
 from workbench.protocols.tinymq.wire import DOWN, UP
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.reference import inlined, outlined
+from workbench.sim.fast.twin import NONE, compiled
 
 NOWHERE = -2  # nobody has the key
 
 
-@inlined
+@compiled
 def _add_part(state, box, count, neighbor, source, low, high):
     """What of ``source`` lies from low to high goes to a neighbor, if a string of the box is in it."""
     row = FIRST_PART + count
@@ -35,7 +34,7 @@ def _add_part(state, box, count, neighbor, source, low, high):
     return count + 1
 
 
-@outlined
+@compiled
 def split(core, state, i, place, message):
     """`routing.fragments`: how many parts there are; ``part_hops`` has whom they go to, NONE being this node."""
     it, box = state.places[place], state.fields[message].box
@@ -70,7 +69,7 @@ def split(core, state, i, place, message):
     return count
 
 
-@inlined
+@compiled
 def _neighbors_key(state, link, seat, tree):
     """The key of a neighbor that is in a tree, hears this node and is no child, or NONE."""
     if not state.neighbors[link].hears_us or state.children[link, seat].slot != NONE:
@@ -78,7 +77,7 @@ def _neighbors_key(state, link, seat, tree):
     return told_key(state, link, seat, tree)
 
 
-@outlined
+@compiled
 def _add_shortcuts(state, i, place, box, count):
     """The parts of OUTSIDE that neighbors of the same tree are nearer to than the parent.
 
@@ -116,12 +115,12 @@ def _add_shortcuts(state, i, place, box, count):
     return count
 
 
-@inlined
+@compiled
 def _key_at(state, at, seat):
     return state.told_places[state.candidates[at], seat].key
 
 
-@outlined
+@compiled
 def hop_to_key(state, i, place, key):
     """`routing.hop_to_key`: NONE if this node has the key, NOWHERE if nobody has it."""
     it, keys, seat = state.places[place], state.keys, place - i * state.seats
@@ -148,13 +147,13 @@ def hop_to_key(state, i, place, key):
     return it.parent if it.parent != NONE else NOWHERE
 
 
-@inlined
+@compiled
 def way_to(state, place, neighbor):
     """`routing.way_to`."""
     return UP if neighbor == state.places[place].parent else DOWN
 
 
-@outlined
+@compiled
 def is_astray(core, state, i, message, way, sender):
     """`routing.is_astray`."""
     place = place_in(state, i, tree_of(core, state, message))
@@ -166,7 +165,7 @@ def is_astray(core, state, i, message, way, sender):
     return it.key == NO_KEY or not is_within(core, state, message, it.key)
 
 
-@outlined
+@compiled
 def leads_to(core, state, i, message, way, neighbor):
     """`routing.leads_to`."""
     tree = tree_of(core, state, message)

@@ -11,44 +11,23 @@ from workbench.attributes.wire import attributes_size
 from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.fast.keys import key_text
 from workbench.protocols.tinymq.fast.memory import (
-    ACK,
-    ACKNOWLEDGEMENT,
-    EVENT,
     FIELDS,
     FIRST_PART,
-    FREE_PENDINGS,
-    FREE_STOREDS,
-    FREE_WAITINGS,
-    GRANT,
-    INFO,
-    JOIN,
-    KEYS,
     LONGEST_KEY,
-    MESSAGES,
     MOST_INTERVALS,
-    NOTIFICATION,
-    NUMBERS,
-    PATHS,
-    PROBE,
-    QUERY,
-    RECENTS,
-    REFUSAL,
-    WANTED,
     WIDEST_KEY_SPACE,
-    WRONG,
     WRONGS,
+    Message,
+    Number,
     State,
 )
 from workbench.protocols.tinymq.fast.recent import counting, move
 from workbench.protocols.tinymq.rules import MOST_NAMED
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
-from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.fields import grown, make
-from workbench.sim.fast.layout import NONE, Needs
-from workbench.sim.fast.prepare import Setup
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, Needs, Setup
 
 _ROWS, _RECENTS, _MOST_RECENTS = 64, 1 << 10, 1 << 21  # to begin with
-_SETTINGS = ("key_bits", "shortcuts", "retries", "max_queries", "max_waiting", "max_known", "max_hops")
 _WAY = 16  # hops of an event and its notifications in one tree, about
 
 
@@ -61,17 +40,17 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 def base_sizes_B(protocol: Any) -> np.ndarray:
     """Bytes of each message without its keys, intervals and attributes."""
     bits, one = protocol.key_bits, ((0, 0),)
-    sizes_B = np.zeros(len(MESSAGES), np.int64)
-    sizes_B[INFO] = _info_B()
-    sizes_B[PROBE] = len(wire.encode(0, wire.Probe()))
-    sizes_B[ACK] = len(wire.encode_ack(0))
-    sizes_B[REFUSAL] = len(wire.encode_refusal(0))
-    sizes_B[JOIN] = len(wire.encode(0, wire.Join(0)))
-    sizes_B[GRANT] = len(wire.encode(0, wire.Grant(0, 0, "")))
+    sizes_B = np.zeros(1 + len(Message), np.int64)
+    sizes_B[Message.INFO] = _info_B()
+    sizes_B[Message.PROBE] = len(wire.encode(0, wire.Probe()))
+    sizes_B[Message.ACK] = len(wire.encode_ack(0))
+    sizes_B[Message.REFUSAL] = len(wire.encode_refusal(0))
+    sizes_B[Message.JOIN] = len(wire.encode(0, wire.Join(0)))
+    sizes_B[Message.GRANT] = len(wire.encode(0, wire.Grant(0, 0, "")))
     query = wire.Query(0, 0, 0, 0, 0, 0, 0, "", bits, one, ())
-    sizes_B[QUERY] = len(wire.encode(0, query)) - interval_B(protocol)
-    sizes_B[EVENT] = size_B(protocol, ()) - interval_B(protocol)
-    sizes_B[NOTIFICATION] = len(wire.encode(0, wire.Notification(0, 0, 0, False, 0, 0, 0, 0, "", ())))
+    sizes_B[Message.QUERY] = len(wire.encode(0, query)) - interval_B(protocol)
+    sizes_B[Message.EVENT] = size_B(protocol, ()) - interval_B(protocol)
+    sizes_B[Message.NOTIFICATION] = len(wire.encode(0, wire.Notification(0, 0, 0, False, 0, 0, 0, 0, "", ())))
     return sizes_B
 
 
@@ -120,12 +99,12 @@ def longest_frame_B(setup: Setup) -> int:
     """Bytes of the longest frame that can be sent."""
     protocol, _, work, _ = setup
     sizes_B, key_B = base_sizes_B(protocol), (_longest_key(setup) + 7) // 8
-    info_B = sizes_B[INFO] + _seats(protocol) * (place_B() + key_B) + len(protocol.roots) * distance_B()
+    info_B = sizes_B[Message.INFO] + _seats(protocol) * (place_B() + key_B) + len(protocol.roots) * distance_B()
     info_B += named_B()[0] + MOST_NAMED * named_B()[1]
     regions_B = MOST_INTERVALS * interval_B(protocol)
-    query_B = sizes_B[QUERY] + key_B + regions_B + int(_query_attributes_B(setup).max(initial=0))
-    event_B = sizes_B[NOTIFICATION] + regions_B + key_B + int(work.contents["size_B"].max(initial=0))
-    return int(max(info_B, query_B, event_B, sizes_B[GRANT] + key_B))
+    query_B = sizes_B[Message.QUERY] + key_B + regions_B + int(_query_attributes_B(setup).max(initial=0))
+    event_B = sizes_B[Message.NOTIFICATION] + regions_B + key_B + int(work.contents["size_B"].max(initial=0))
+    return int(max(info_B, query_B, event_B, sizes_B[Message.GRANT] + key_B))
 
 
 def _attributes(setup: Setup, first: int, last: int) -> tuple[Attribute, ...]:
@@ -174,27 +153,28 @@ def _refuse(setup: Setup) -> None:
     """NoFastTwinError for what has no twin, or what the definition has to tell of itself."""
     protocol, _, work, _ = setup
     if protocol.key_bits > WIDEST_KEY_SPACE:
-        raise NoFastTwinError(f"a key space of {protocol.key_bits} bits is wider than {WIDEST_KEY_SPACE}")
+        raise twin.NoFastTwinError(f"a key space of {protocol.key_bits} bits is wider than {WIDEST_KEY_SPACE}")
     if work.most_subscriptions > protocol.max_queries:
-        raise NoFastTwinError(f"a node has {work.most_subscriptions} subscriptions and max_queries is less")
+        raise twin.NoFastTwinError(f"a node has {work.most_subscriptions} subscriptions and max_queries is less")
     if _most_neighbors(setup) > MOST_NEIGHBORS:
-        raise NoFastTwinError(f"a node has more than {MOST_NEIGHBORS} neighbors, whose frames' numbers it forgets")
+        raise twin.NoFastTwinError(f"a node has more than {MOST_NEIGHBORS} neighbors, whose frames' numbers it forgets")
     counts = work.subscriptions["last"] - work.subscriptions["first"]
     if counts.max(initial=0) > wire.U8:
-        raise NoFastTwinError("a subscription has more attributes than a frame counts")
+        raise twin.NoFastTwinError("a subscription has more attributes than a frame counts")
 
 
 def make_state(setup: Setup, messages: int) -> Any:
     """The memory of all nodes, for so many messages on their way at once."""
     _refuse(setup)
     protocol: Any = setup.protocol
-    numbers = np.zeros(NUMBERS, np.int64)
-    numbers[[KEYS, ACKNOWLEDGEMENT]] = 1, NONE
-    return make(
+    numbers = np.zeros(len(Number), np.int64)
+    numbers[[Number.KEYS, Number.ACKNOWLEDGEMENT]] = 1, NONE
+    return twin.make(
         State,
         FIELDS,
-        _sizes(setup, messages),
-        **{name: getattr(protocol, name) for name in _SETTINGS},
+        setup,
+        messages,
+        _sizes(setup),
         **protocol.times._asdict(),
         uses_reports=bool(protocol.retries) and protocol.acks == "radio",
         every_tree=protocol.node.every_tree,
@@ -210,18 +190,16 @@ def make_state(setup: Setup, messages: int) -> Any:
     )
 
 
-def _sizes(setup: Setup, messages: int) -> dict[str, int]:
+def _sizes(setup: Setup) -> dict[str, int]:
     protocol, network = setup.protocol, setup.network
     count, seats = len(network.addresses), _seats(protocol)
     return {
-        "nodes": count,
         "places": count * seats,
         "links": len(network.receivers),
         "trees": len(protocol.roots),
         "seats": seats,
         "keys": _ROWS,
         "scratch": FIRST_PART + _most_neighbors(setup) + 3,
-        "messages": messages,
         "pendings": _ROWS,
         "waitings": _ROWS,
         "storeds": _ROWS,
@@ -291,17 +269,21 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 
 def with_more_room(state: Any) -> Any:
     """The same with twice as much of what may be short; NoFastTwinError if that is not what is wrong."""
-    if state.numbers[WRONG]:
-        raise NoFastTwinError(WRONGS[state.numbers[WRONG]])
-    wanted = int(state.numbers[WANTED])
-    state = grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[KEYS]) + wanted))
-    for pool, free in (("pendings", FREE_PENDINGS), ("waitings", FREE_WAITINGS), ("storeds", FREE_STOREDS)):
+    if state.numbers[Number.WRONG]:
+        raise twin.NoFastTwinError(WRONGS[state.numbers[Number.WRONG]])
+    wanted = int(state.numbers[Number.WANTED])
+    state = twin.grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[Number.KEYS]) + wanted))
+    for pool, free in (
+        ("pendings", Number.FREE_PENDINGS),
+        ("waitings", Number.FREE_WAITINGS),
+        ("storeds", Number.FREE_STOREDS),
+    ):
         rows = len(getattr(state, pool))
         if state.numbers[free] < wanted:
-            state = grown(FIELDS, state, pool, _doubled(rows, rows - int(state.numbers[free]) + wanted))
+            state = twin.grown(FIELDS, state, pool, _doubled(rows, rows - int(state.numbers[free]) + wanted))
     return state._replace(
-        recents=_more_recents(state, state.recents, RECENTS, wanted),
-        paths=_more_recents(state, state.paths, PATHS, wanted),
+        recents=_more_recents(state, state.recents, Number.RECENTS, wanted),
+        paths=_more_recents(state, state.paths, Number.PATHS, wanted),
     )
 
 

@@ -1,50 +1,39 @@
 """One hop, reliably, in the kernel: `tinymq.unicast` over a list per node of the frames that wait for an answer."""
 
-from workbench.protocols.tinymq.fast.memory import ACKNOWLEDGEMENT, EVENT, FREE_PENDING, GRANT, NOBODY, RECENTS
+from workbench.protocols.tinymq import rules
+from workbench.protocols.tinymq.fast.memory import Message, Number, Reason
 from workbench.protocols.tinymq.fast.messages import drop_message, make_refusal, measure
-from workbench.protocols.tinymq.fast.names import FULL
 from workbench.protocols.tinymq.fast.places import link_from
 from workbench.protocols.tinymq.fast.recent import find, heard_id, put
-from workbench.protocols.tinymq.fast.rules import (
-    is_given_up,
-    is_too_old,
-    longest_wait_us,
-    most_frames,
-    retry_wait_us,
-)
 from workbench.protocols.tinymq.rules import MOST_ON_WAY, PACE_US
 from workbench.protocols.tinymq.unicast import ACK, REFUSAL, REPORT, TURN
 from workbench.protocols.tinymq.wire import OPEN, U16
-from workbench.sim.fast.air import hold_message, let_go, send
-from workbench.sim.fast.draws import stream_below
-from workbench.sim.fast.layout import NONE
-from workbench.sim.fast.recent import is_recent
-from workbench.sim.fast.reference import inlined, outlined
-from workbench.sim.fast.rows import append_behind, clear, give_back, remove_behind, take_free
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
 
 # First bits in a frame's word, behind its number: of its way, and of whether it asks for no ack.
 _WAY, _NO_ACK = 16, 18
 
 
-@inlined
+@compiled
 def number_of(word):
     """The number of a frame, out of its word."""
     return word & U16
 
 
-@inlined
+@compiled
 def way_of(word):
     """The way of a frame, out of its word."""
     return (word >> _WAY) & 3
 
 
-@inlined
+@compiled
 def wants_ack(word):
     """Whether a frame asks for an ack, out of its word."""
     return word >> _NO_ACK == 0
 
 
-@outlined
+@compiled
 def begin(core, state, i, now):
     """Count the frames that are on their way, and with them those that this call may send."""
     node, on_way = state.nodes[i], 0
@@ -58,10 +47,10 @@ def begin(core, state, i, now):
             _count(core, state, i, row)
             on_way += node.reports == 0 and it.sent == 1 and it.due_us > now
         row = it.next
-    node.may_send = most_frames(node.reports, on_way)
+    node.may_send = rules.most_frames(node.reports, on_way)
 
 
-@inlined
+@compiled
 def _count(core, state, i, row):
     """Count a frame that its neighbor has yet to acknowledge; events by themselves."""
     it = state.pendings[row]
@@ -70,28 +59,28 @@ def _count(core, state, i, row):
         known.counted = count
         known.unacknowledged = 0
         known.unacknowledged_events = 0
-    if core.messages[it.message].name == EVENT:
+    if core.messages[it.message].name == Message.EVENT:
         known.unacknowledged_events += 1
     else:
         known.unacknowledged += 1
 
 
-@inlined
+@compiled
 def _has_room(core, state, i, row):
     """Whether a neighbor may be sent one more frame before it acknowledges another."""
     it = state.pendings[row]
     known = state.neighbors[it.link]
-    is_event = core.messages[it.message].name == EVENT
+    is_event = core.messages[it.message].name == Message.EVENT
     count = known.unacknowledged_events if is_event else known.unacknowledged
     return known.counted != state.nodes[i].counts or count < MOST_ON_WAY
 
 
-@outlined
+@compiled
 def send_to(core, state, i, neighbor, message, way, now):
     """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
     node = state.nodes[i]
     if node.pending.count >= state.max_known:
-        drop_message(core, state, i, NOBODY, message, FULL, now)
+        drop_message(core, state, i, NONE, message, Reason.FULL, now)
         return
     link = link_from(state, i, neighbor)
     known = state.neighbors[link]
@@ -100,9 +89,9 @@ def send_to(core, state, i, neighbor, message, way, now):
     measure(core, state, message)
     if state.retries == 0 and node.may_send:
         node.may_send -= 1
-        send(core, now, i, neighbor, message, number | (way << _WAY))
+        twin.send(core, now, i, neighbor, message, number | (way << _WAY))
         return
-    row = take_free(state.pendings, state.numbers, FREE_PENDING)
+    row = twin.take_free(state.pendings, state.numbers, Number.FREE_PENDING)
     it = state.pendings[row]
     it.neighbor = neighbor
     it.link = link
@@ -111,12 +100,12 @@ def send_to(core, state, i, neighbor, message, way, now):
     it.way = way
     it.first_us = now
     it.sent = 0
-    hold_message(core, message)
-    append_behind(node.pending, state.pendings, node.pending.last, row)
+    twin.hold_message(core, message)
+    twin.append_behind(node.pending, state.pendings, node.pending.last, row)
     _send_or_wait(core, state, i, row, now)
 
 
-@inlined
+@compiled
 def _may_send(core, state, i, row):
     """Whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
     it, node = state.pendings[row], state.nodes[i]
@@ -125,7 +114,7 @@ def _may_send(core, state, i, row):
     return node.reports or it.sent or _has_room(core, state, i, row)
 
 
-@outlined
+@compiled
 def _send_or_wait(core, state, i, row, now):
     it = state.pendings[row]
     if _may_send(core, state, i, row):
@@ -135,11 +124,11 @@ def _send_or_wait(core, state, i, row, now):
         it.due_us = now + PACE_US
 
 
-@outlined
+@compiled
 def _send(core, state, i, row, now):
     it, node = state.pendings[row], state.nodes[i]
     node.may_send -= 1
-    send(core, now, i, it.neighbor, it.message, it.number | (it.way << _WAY) | (node.reports << _NO_ACK))
+    twin.send(core, now, i, it.neighbor, it.message, it.number | (it.way << _WAY) | (node.reports << _NO_ACK))
     if state.retries == 0:
         return
     if it.sent == 0:
@@ -147,19 +136,19 @@ def _send(core, state, i, row, now):
         _count(core, state, i, row)
     it.sent += 1
     if node.reports:
-        _wait_for(core, state, i, row, REPORT, longest_wait_us(state.retry_us), now)
+        _wait_for(core, state, i, row, REPORT, rules.longest_wait_us(state.retry_us), now)
     else:
-        _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
+        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
 
 
-@inlined
+@compiled
 def _wait_for(core, state, i, row, what, wait_us, now):
     it = state.pendings[row]
     it.waits_for = what
-    it.due_us = now + wait_us + stream_below(core, i, wait_us // 2 + 1)
+    it.due_us = now + wait_us + twin.stream_below(core, i, wait_us // 2 + 1)
 
 
-@outlined
+@compiled
 def reported(core, state, i, neighbor, number, ok, now):
     """Note the radio's report of a frame, and send what waits for its turn."""
     node = state.nodes[i]
@@ -168,16 +157,16 @@ def reported(core, state, i, neighbor, number, ok, now):
     if row != NONE and state.pendings[row].waits_for == REPORT:
         it = state.pendings[row]
         if not ok:
-            _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
+            _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
         elif it.way == OPEN:
-            remove_behind(node.pending, state.pendings, before, row)
+            twin.remove_behind(node.pending, state.pendings, before, row)
             free_pending(core, state, row)
         else:
-            _wait_for(core, state, i, row, REFUSAL, longest_wait_us(state.retry_us), now)
+            _wait_for(core, state, i, row, REFUSAL, rules.longest_wait_us(state.retry_us), now)
     _send_next(core, state, i, now)
 
 
-@outlined
+@compiled
 def _send_next(core, state, i, now):
     """Send the frames whose turn it is by now."""
     begin(core, state, i, now)
@@ -188,7 +177,7 @@ def _send_next(core, state, i, now):
         row = state.pendings[row].next
 
 
-@outlined
+@compiled
 def refused(core, state, i, neighbor, number, now):
     """Send a frame again later: its neighbor has no room now, or is not what the frame took it for."""
     before, row = _find(state, i, neighbor, number)
@@ -196,17 +185,17 @@ def refused(core, state, i, neighbor, number, now):
         return
     it, node = state.pendings[row], state.nodes[i]
     if it.waits_for == REPORT or it.waits_for == REFUSAL:
-        _wait_for(core, state, i, row, ACK, retry_wait_us(state.retry_us, it.sent - 1), now)
-    elif is_too_old(it.first_us, now, state.lost_after_us):
-        remove_behind(node.pending, state.pendings, before, row)
-        drop_message(core, state, i, NOBODY, it.message, FULL, now)
+        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
+    elif rules.is_too_old(it.first_us, now, state.lost_after_us):
+        twin.remove_behind(node.pending, state.pendings, before, row)
+        drop_message(core, state, i, NONE, it.message, Reason.FULL, now)
         free_pending(core, state, row)
     elif it.waits_for == ACK and node.reports == 0:
         it.sent = 2
-        _wait_for(core, state, i, row, ACK, longest_wait_us(state.retry_us), now)
+        _wait_for(core, state, i, row, ACK, rules.longest_wait_us(state.retry_us), now)
 
 
-@inlined
+@compiled
 def _find(state, i, neighbor, number):
     """(the row before, the row) of the frame of that number to a neighbor if it still waits; NONE for no row."""
     before, row = NONE, state.nodes[i].pending.first
@@ -218,31 +207,31 @@ def _find(state, i, neighbor, number):
     return before, row
 
 
-@inlined
+@compiled
 def is_new(state, i, link, number):
     """Whether a neighbor's frame has not been taken yet."""
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))
-    return not is_recent(state.recents[row].ordinal, state.nodes[i].heard, state.max_known)
+    return not twin.is_recent(state.recents[row].ordinal, state.nodes[i].heard, state.max_known)
 
 
-@inlined
+@compiled
 def acknowledge(core, state, i, neighbor, number, word, now):
     """Acknowledge a neighbor's frame if that is wanted."""
     if state.retries and wants_ack(word):
-        send(core, now, i, neighbor, state.numbers[ACKNOWLEDGEMENT], number)
+        twin.send(core, now, i, neighbor, state.numbers[Number.ACKNOWLEDGEMENT], number)
 
 
-@inlined
+@compiled
 def refuse(core, state, i, neighbor, number, now):
     """Report to a neighbor that its frame, which wants no ack, was not taken."""
     refusal = make_refusal(core, state)
-    send(core, now, i, neighbor, refusal, number)
-    let_go(core, refusal)
+    twin.send(core, now, i, neighbor, refusal, number)
+    twin.let_go(core, refusal)
 
 
-@inlined
+@compiled
 def take(core, state, i, neighbor, link, number, word, now):
     """Remember a neighbor's frame that is new, and acknowledge it if that is wanted."""
     if state.retries == 0:
@@ -250,27 +239,27 @@ def take(core, state, i, neighbor, link, number, word, now):
     acknowledge(core, state, i, neighbor, number, word, now)
     node, id = state.nodes[i], heard_id(link, number)
     node.heard += 1
-    put(state, state.recents, RECENTS, find(state.recents, id), id, node.heard, 0)
+    put(state, state.recents, Number.RECENTS, find(state.recents, id), id, node.heard, 0)
 
 
-@inlined
+@compiled
 def free_pending(core, state, row):
     """Free the entry of a frame that waits no longer."""
-    let_go(core, state.pendings[row].message)
-    give_back(state.pendings, state.numbers, FREE_PENDING, row)
+    twin.let_go(core, state.pendings[row].message)
+    twin.give_back(state.pendings, state.numbers, Number.FREE_PENDING, row)
 
 
-@outlined
+@compiled
 def acknowledged(core, state, i, neighbor, number, now):
     """Forget the frame that an acknowledgement is for, and send what waits for its turn."""
     before, row = _find(state, i, neighbor, number)
     if row != NONE:
-        remove_behind(state.nodes[i].pending, state.pendings, before, row)
+        twin.remove_behind(state.nodes[i].pending, state.pendings, before, row)
         free_pending(core, state, row)
         _send_next(core, state, i, now)
 
 
-@inlined
+@compiled
 def is_waiting_for(state, i, neighbor):
     """Whether a neighbor has yet to acknowledge something."""
     row = state.nodes[i].pending.first
@@ -282,26 +271,26 @@ def is_waiting_for(state, i, neighbor):
     return False
 
 
-@inlined
+@compiled
 def is_granting(core, state, i, neighbor, tree):
     """Whether a neighbor has yet to acknowledge a key in a tree."""
     row = state.nodes[i].pending.first
     while row != NONE:
         it = state.pendings[row]
-        is_grant = core.messages[it.message].name == GRANT
+        is_grant = core.messages[it.message].name == Message.GRANT
         if is_grant and it.neighbor == neighbor and state.fields[it.message].tree == tree:
             return True
         row = it.next
     return False
 
 
-@inlined
+@compiled
 def _is_heard(state, i, pending):
     it = state.neighbors[link_from(state, i, pending.neighbor)]
     return it.is_known and it.hears_us and it.heard_us > pending.first_us
 
 
-@outlined
+@compiled
 def repeat(core, state, i, now, given_up):
     """Send again what is due; ``given_up`` becomes the list of the frames that are given up, neighbor by neighbor.
 
@@ -313,13 +302,13 @@ def repeat(core, state, i, now, given_up):
         it = state.pendings[row]
         behind = it.next
         if it.due_us <= now:
-            if it.sent and is_given_up(it.sent, state.retries, _is_heard(state, i, it)):
+            if it.sent and rules.is_given_up(it.sent, state.retries, _is_heard(state, i, it)):
                 # A mark; what else this neighbor was sent may have to be sent again first.
                 it.due_us = NONE
             else:
                 _send_or_wait(core, state, i, row, now)
         row = behind
-    clear(given_up)
+    twin.clear(given_up)
     if state.retries == 0:
         _forget_what_was_sent(core, state, i, now)
     silent = _first_silent(state, i)
@@ -328,7 +317,7 @@ def repeat(core, state, i, now, given_up):
         silent = _first_silent(state, i)
 
 
-@outlined
+@compiled
 def _forget_taken(core, state, i, now):
     """Free what can no longer be refused."""
     pending = state.nodes[i].pending
@@ -338,12 +327,12 @@ def _forget_taken(core, state, i, now):
         if it.waits_for != REFUSAL or it.due_us > now:
             before, row = row, it.next
             continue
-        behind = remove_behind(pending, state.pendings, before, row)
+        behind = twin.remove_behind(pending, state.pendings, before, row)
         free_pending(core, state, row)
         row = behind
 
 
-@outlined
+@compiled
 def _forget_what_was_sent(core, state, i, now):
     """Without acknowledgements a frame that has been sent waits for nothing."""
     pending = state.nodes[i].pending
@@ -352,12 +341,12 @@ def _forget_what_was_sent(core, state, i, now):
         if state.pendings[row].due_us > now:
             before, row = row, state.pendings[row].next
             continue
-        behind = remove_behind(pending, state.pendings, before, row)
+        behind = twin.remove_behind(pending, state.pendings, before, row)
         free_pending(core, state, row)
         row = behind
 
 
-@inlined
+@compiled
 def _first_silent(state, i):
     """The neighbor of the first frame that is marked, or NONE."""
     row = state.nodes[i].pending.first
@@ -368,7 +357,7 @@ def _first_silent(state, i):
     return NONE
 
 
-@inlined
+@compiled
 def _give_up(state, i, neighbor, given_up):
     """Move all frames to a neighbor to the list of those that are given up."""
     pending = state.nodes[i].pending
@@ -377,6 +366,6 @@ def _give_up(state, i, neighbor, given_up):
         if state.pendings[row].neighbor != neighbor:
             before, row = row, state.pendings[row].next
             continue
-        behind = remove_behind(pending, state.pendings, before, row)
-        append_behind(given_up, state.pendings, given_up.last, row)
+        behind = twin.remove_behind(pending, state.pendings, before, row)
+        twin.append_behind(given_up, state.pendings, given_up.last, row)
         row = behind

@@ -8,18 +8,39 @@ Theory of operation
 
     Parts are linked before they get the linkage that lets LLVM drop what nobody calls: it would also leave out what
     nobody calls yet. What a function's environment is has to be told to machine code at its end, for all parts.
+
+    numba compiles a function once for each combination of its arguments' types. Arguments of parts are widened first
+    (`_widened`): whether an index comes from a column of 32 bits or from a counter makes no difference.
+
+Limits
+    All of this is numba's private interface, and this is the only module that relies on it. `compiled.py` does without.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import _dynfunc  # type: ignore[attr-defined]
+from numba import _dynfunc, njit, types  # type: ignore[attr-defined]
+from numba.core import typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
+from numba.core.typing.templates import infer_global
+
+# Passes for closures, array expressions and lists, which parts do not have.
+_LEFT_OUT = (
+    untyped_passes.WithLifting,
+    untyped_passes.InlineClosureLikes,
+    untyped_passes.FindLiterallyCalls,
+    untyped_passes.InlineInlinables,
+    untyped_passes.LiteralUnroll,
+    untyped_passes.LiteralPropagationSubPipelinePass,
+    untyped_passes.MakeFunctionToJitFunction,
+    typed_passes.InlineOverloads,
+    typed_passes.NopythonRewrites,
+)
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of globals begin in which numba keeps a function's environment
 
@@ -69,6 +90,11 @@ class Whole(Part):
             if environment is not None:
                 self.codegen.set_env(variable.name, environment)
 
+    def _optimize_final_module(self) -> None:
+        # numba optimizes twice, to move counted references next to each other. There are none here.
+        passes, builder = self.codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LowerPart(NativeLowering):
@@ -100,7 +126,9 @@ class _Compiler(Compiler):
         pipelines = super().define_pipelines()
         for pipeline in pipelines:
             pipeline.passes = [
-                (self.lowering if step is NativeLowering else step, text) for step, text in pipeline.passes
+                (self.lowering if step is NativeLowering else step, text)
+                for step, text in pipeline.passes
+                if step not in _LEFT_OUT
             ]
             pipeline._finalized = False
             pipeline.finalize()
@@ -117,3 +145,28 @@ class WholeCompiler(_Compiler):
     """For the loop."""
 
     lowering = _LowerWhole
+
+
+_NARROW = {types.int8, types.int16, types.int32, types.uint8, types.uint16, types.uint32}
+_dispatchers: list[Any] = []  # numba's types refer to them weakly
+
+
+def add_part(function: Any, options: dict[str, Any]) -> None:
+    """Make a function known to numba: the parts that call it call what it is compiled to.
+
+    A function whose options leave `forceinline` out inherits it from its caller: all that a function calls which is
+    inlined would be compiled a second time.
+    """
+    # Neither Python nor C needs a way into a part.
+    wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    dispatcher = njit(**options, **wrappers, pipeline_class=PartCompiler)(function)
+    find_template = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, kws: find_template(tuple(map(_widened, args)), kws)
+    _dispatchers.append(dispatcher)
+    infer_global(function, types.Dispatcher(dispatcher))
+
+
+def _widened(kind: Any) -> Any:
+    """Return the type as which an argument is passed on: int64 for all integers that it can hold."""
+    kind = types.unliteral(kind)
+    return types.int64 if kind in _NARROW else kind

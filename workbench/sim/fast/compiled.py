@@ -1,0 +1,182 @@
+"""How functions become parts of a loop, and how a loop hands them its arrays. All of it is numba's public interface.
+
+Theory of operation
+    A named tuple of sixty arrays passed by value is some four hundred arguments, copied with each call that is not
+    inlined, and compiled as often. `by_reference` keeps the tuple on the stack of the function that calls it and makes
+    a pointer of it; ``core.frames`` then reads that field where it lies. The pointer is good as long as that function
+    runs.
+
+    Arrays are borrowed from the tuple and never counted: functions that take such a pointer are compiled without the
+    counting of references, and must not allocate. That makes calls cheap too: two atomic additions per array and call
+    are most of what a run would cost otherwise.
+
+    `private_numba.py` makes compilation much faster. Where numba is not a version for which that module was written,
+    plain `numba.njit` takes its place (`IS_PLAIN`), with the same traces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numba
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import njit, types
+from numba.core.typing.templates import AttributeTemplate  # the only class that `infer_getattr` takes
+from numba.extending import (
+    infer_getattr,
+    intrinsic,
+    lower_getattr_generic,
+    models,
+    register_jitable,
+    register_model,
+    typeof_impl,
+)
+
+from workbench.sim.fast.layout import CodesMeta
+
+_INDEX = ir.IntType(32)
+
+# The first version of numba that `private_numba.py` was not written for.
+_UNTESTED = (0, 70)
+IS_PLAIN = bool(os.environ.get("WORKBENCH_PLAIN_NUMBA")) or numba.version_info.short >= _UNTESTED
+
+# What parts borrow is never counted.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+
+COMPILED_MODULES: set[str] = set()  # modules that have parts of a loop
+_known: set[Any] = set()
+
+if not IS_PLAIN:
+    from workbench.sim.fast import private_numba
+
+
+def compiled(function: Any) -> Any:
+    """Make a function a part of loops. Python can call it as before, so it may be a rule of a node."""
+    return _part(function, False)
+
+
+def hot(function: Any) -> Any:
+    """As `compiled`, and copied into its callers: for a short function that runs at each reception."""
+    return _part(function, True)
+
+
+def compiled_rules(module: ModuleType) -> None:
+    """Make all functions that a module defines parts of loops: a twin calls the rules of its definition."""
+    for function in vars(module).values():
+        if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+            compiled(function)
+
+
+def compiled_loop(function: Any) -> Any:
+    """Return a function that Python calls, whose machine code the next process finds on disk."""
+    options = _OPTIONS if IS_PLAIN else _OPTIONS | {"pipeline_class": private_numba.WholeCompiler}
+    return njit(**options, cache=True)(function)
+
+
+def _part(function: Any, is_hot: bool) -> Any:
+    if function not in _known:
+        _known.add(function)
+        COMPILED_MODULES.add(function.__module__)
+        if IS_PLAIN:
+            register_jitable(**_OPTIONS)(function)
+        else:
+            private_numba.add_part(function, _OPTIONS | {"forceinline": is_hot})
+    return function
+
+
+# Codes
+
+
+class _CodesClass(types.EnumClass):
+    @property
+    def member_type(self) -> Any:
+        # A type for the members of each class would compile each function once for each.
+        return self.dtype
+
+
+register_model(_CodesClass)(models.OpaqueModel)
+
+
+@typeof_impl.register(CodesMeta)
+def _type_of_codes(value: Any, context: Any) -> Any:
+    return _CodesClass(value, types.int64)
+
+
+# References
+
+
+class Reference(types.Type):
+    """The numba type of a pointer to a named tuple of type ``target``."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+        # The name is in the name of each function that takes one; in full it has some 5,000 letters.
+        digest = hashlib.sha256(f"{target} {target.fields}".encode()).hexdigest()[:16]
+        super().__init__(name=f"Reference({target.instance_class.__name__} {digest})")
+
+
+@register_model(Reference)
+class _ReferenceModel(models.PointerModel):
+    def __init__(self, manager: Any, kind: Reference) -> None:
+        self._pointee_model = manager.lookup(kind.target)
+        self._pointee_be_type = self._pointee_model.get_value_type()
+        models.PrimitiveModel.__init__(self, manager, kind, self._pointee_be_type.as_pointer())
+
+
+@infer_getattr
+class _ReferenceAttributes(AttributeTemplate):
+    key = Reference
+
+    def generic_resolve(self, typ: Any, attr: str) -> Any:  # type: ignore[override]
+        if attr in typ.target.fields:
+            return typ.target[typ.target.fields.index(attr)]
+        return None
+
+
+@lower_getattr_generic(Reference)
+def _get_field(context: Any, builder: Any, kind: Reference, pointer: Any, name: str) -> Any:
+    index = kind.target.fields.index(name)
+    return builder.load(builder.gep(pointer, [_INDEX(0), _INDEX(index)], inbounds=True))
+
+
+@intrinsic
+def _by_reference(typing_context: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        with builder.goto_entry_block():
+            pointer = builder.alloca(arguments[0].type)
+        builder.store(arguments[0], pointer)
+        return pointer
+
+    return Reference(value)(value), generate
+
+
+by_reference: Any = _by_reference
+
+# Bits
+
+
+@intrinsic
+def _trailing_zeros(typing_context: Any, word: Any) -> Any:
+    """Return the number of zeros below the lowest one of a uint64 that is not 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def _ones(typing_context: Any, word: Any) -> Any:
+    """Return the number of ones in a uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+trailing_zeros: Any = _trailing_zeros
+ones: Any = _ones
