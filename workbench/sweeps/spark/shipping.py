@@ -34,7 +34,7 @@ class Parcel(NamedTuple):
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory:
+def _folder() -> tempfile.TemporaryDirectory[str]:
     """Where parcels lie until this process ends."""
     return tempfile.TemporaryDirectory(prefix="workbench-parcels-")
 
@@ -62,7 +62,9 @@ def plan(packed: bytes) -> Parcel:
     return Parcel(str(path), path.name)
 
 
-def task(archive: str | None, home: str, plan_name: str, numbers: list[int], timeout_s: float | None) -> Callable:
+def task(
+    archive: str | None, home: str, plan_name: str, numbers: list[int], timeout_s: float | None
+) -> Callable[..., Any]:
     """What ``mapInArrow`` calls on a worker: any batches in, batches of rows out.
 
     ``archive`` is the name of the package's zip, or None where the worker imports it from the folder ``home``.
