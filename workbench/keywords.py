@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeVar
 
 from workbench.errors import ParameterError, WorkbenchError
@@ -96,6 +96,16 @@ def answer_for(module: str) -> None:
 
     # Not a class of modules of our own: cloudpickle, which sends functions to workers, knows Python's alone.
     vars(owner)["__getattr__"] = answer
+
+
+def imported_names(package: str) -> list[str]:
+    """Return the public names of a package that imports each of them from one of its modules, in order."""
+    names = {name: value for name, value in vars(sys.modules[package]).items() if not name.startswith("_")}
+    return sorted(
+        name
+        for name, value in names.items()
+        if not isinstance(value, ModuleType) and getattr(value, "__module__", "") != __name__
+    )
 
 
 def checked_method(method: Any, name: str) -> Any:

@@ -70,7 +70,7 @@ def test_a_query_that_is_killed_and_started_again_leaves_no_gap_and_counts_nothi
 
 def check_a_query_over_spark(spark, capture, whole):
     """A capture is a table of Spark, too, and windows of it are the same there."""
-    from workbench.pipelines.live.spark.source import ReadingsSource
+    from workbench.pipelines.live.spark import ReadingsSource
 
     spark.dataSource.register(ReadingsSource)
     table = spark.read.format("workbench.readings").load(str(capture))

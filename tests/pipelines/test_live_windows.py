@@ -16,9 +16,8 @@ from workbench import views
 from workbench.errors import DataError, ParameterError
 from workbench.pipelines import Inbox, Reading, captured, follow, stream, windows
 from workbench.pipelines.live.capture import Capture
-from workbench.pipelines.live.fold import Fold
 from workbench.pipelines.live.readings import to_table
-from workbench.pipelines.live.windows import asked
+from workbench.pipelines.live.windows import Fold, asked
 
 COLUMNS = ["start_s", "end_s", "region", "key", "count", "mean", "min", "max", "late"]
 

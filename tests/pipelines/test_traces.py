@@ -21,7 +21,7 @@ from workbench.pipelines import (
     paths,
     traces,
 )
-from workbench.pipelines.trace.kept import plain
+from workbench.pipelines.trace.table import plain
 from workbench.sweeps import LocalRunner
 
 JAVA = doctor.java()

@@ -19,7 +19,7 @@ import workbench as wb
 from tests.records import made
 from tests.repository import REPOSITORY
 from workbench.errors import DataError
-from workbench.records import carriers, code, found, record, record_of, table
+from workbench.records import carriers, found, record, record_of, table
 from workbench.sweeps import code as sweeps_code
 from workbench.sweeps.code import Codes
 from workbench.views.drawing import Drawing
@@ -53,7 +53,7 @@ def test_record_of_a_run_without_a_trace_has_no_hash_of_one():
 
 
 def test_digest_of_code_is_of_the_protocols_that_a_run_goes_through():
-    rooms = {name: set(code.digests(protocol)) for name, protocol in
+    rooms = {name: set(record.package_digests(protocol)) for name, protocol in
              {"gossip": wb.Gossip(), "flooding": wb.Flooding()}.items()}  # fmt: skip
     assert rooms["gossip"] - rooms["flooding"] == {"protocols/gossip"}
     assert "protocols/flooding" in rooms["gossip"]
@@ -72,12 +72,12 @@ def test_a_record_has_the_rooms_whose_code_tells_rows_of_a_sweep_apart(monkeypat
                 telling.add(room)
     finally:
         sweeps_code.of_package.cache_clear()
-    assert telling == set(code.digests(protocol))
+    assert telling == set(record.package_digests(protocol))
 
 
 def test_only_rooms_that_there_are_have_a_digest():
     rooms = ("sim", "protocols/flooding", "protocols/..", "protocols/../..", "/etc", "views", "protocols/nothing", "")
-    assert set(code.of_rooms(rooms)) == {"sim", "protocols/flooding"}
+    assert set(record.digests_of_rooms(rooms)) == {"sim", "protocols/flooding"}
 
 
 def test_code_of_the_users_own_is_in_the_record_by_name():

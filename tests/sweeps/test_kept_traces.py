@@ -18,8 +18,8 @@ from tests.repository import REPOSITORY
 from tests.until import wait_until
 from workbench.sim import trace
 from workbench.sweeps import LocalRunner, ProcessRunner, store
-from workbench.sweeps.payload import pack
 from workbench.sweeps.store import journal, traces
+from workbench.sweeps.work import pack
 
 SILENT = {"progress": False}
 

@@ -25,10 +25,11 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.repository import REPOSITORY
 from tests.sweeps import made
-from workbench.sweeps import LocalRunner, design, user_code, words, work
+from workbench.sweeps import LocalRunner, design, user_code, work
 from workbench.sweeps.code import Codes
 from workbench.sweeps.means import interval, is_share, student_t
 from workbench.sweeps.progress import duration
+from workbench.sweeps.table import chart_texts
 
 SILENT = {"runner": LocalRunner(), "progress": False}
 
@@ -652,7 +653,7 @@ nx.set_edge_attributes(LOSSY, 0.5, "pdr")
 )
 def test_the_note_of_a_chart_names_an_ideal_radio(over, is_ideal):
     plan = wb.Sweep(scenario(), over).plan
-    assert words.texts(plan, over, "protocol.ttl", "delivered", None).note.endswith(IDEAL) == is_ideal
+    assert chart_texts(plan, over, "protocol.ttl", "delivered", None).note.endswith(IDEAL) == is_ideal
 
 
 def test_a_figure_of_names_has_intervals_side_by_side():

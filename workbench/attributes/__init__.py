@@ -12,6 +12,7 @@ mapping.py      attributes from keys and values; this module can be called: attr
 A mote never loads this file: what runs there imports from the part that it needs.
 """
 
+# ruff: noqa: F401
 from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.keys import (
     BLOB,
@@ -27,7 +28,8 @@ from workbench.attributes.keys import (
     make,
     register_key,
 )
-from workbench.attributes.mapping import describe, make_callable
+from workbench.attributes.mapping import describe
+from workbench.attributes.mapping import make_callable as _make_callable
 from workbench.attributes.model import (
     APP,
     BLOB_OPERATORS,
@@ -65,62 +67,9 @@ from workbench.attributes.model import (
     with_payload,
 )
 from workbench.attributes.text import APPLICATION_TYPES, parse, to_text
-from workbench.keywords import answer_for
+from workbench.keywords import answer_for, imported_names
 
-__all__ = [
-    "APP",
-    "APPLICATION_TYPES",
-    "BLOB",
-    "BLOB_OPERATORS",
-    "EQ",
-    "EQ_ANY",
-    "FIRST_FILTER_KEY",
-    "FIRST_USER_KEY",
-    "GE",
-    "GT",
-    "HIGHEST",
-    "INT16",
-    "INTERVAL",
-    "IS",
-    "LAST",
-    "LAST_FILTER_KEY",
-    "LAST_USER_KEY",
-    "LE",
-    "LONGEST_BLOB",
-    "LONGEST_PAYLOAD",
-    "LOWEST",
-    "LT",
-    "NE",
-    "OPERATORS",
-    "OPERATOR_NAMES",
-    "PAYLOAD",
-    "TOPIC",
-    "Attribute",
-    "Key",
-    "blob_keys",
-    "check",
-    "check_publication",
-    "check_subscription",
-    "constraints",
-    "describe",
-    "in_units",
-    "is_blob",
-    "is_within",
-    "key_of",
-    "known_keys",
-    "make",
-    "matching_samples",
-    "one_way_match",
-    "parse",
-    "register_key",
-    "satisfies",
-    "split_samples",
-    "text_of",
-    "to_text",
-    "two_way_match",
-    "until_last",
-    "with_payload",
-]
+__all__ = imported_names(__name__)
 
 answer_for(__name__)
-make_callable(__name__)
+_make_callable(__name__)

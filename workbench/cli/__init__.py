@@ -10,6 +10,7 @@ import argparse
 import importlib
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,16 +19,16 @@ import workbench
 from workbench.cli import data as cli_data
 from workbench.cli import lab as cli_lab
 from workbench.cli import motes as cli_motes
-from workbench.cli import reproduce as cli_reproduce
-from workbench.cli import warm as cli_warm
 from workbench.errors import ScenarioError, WorkbenchError
-from workbench.public_names import COMMANDS
+from workbench.public_names import COMMANDS, PROTOCOLS
+from workbench.suggestion import meant
 
 if TYPE_CHECKING:
     from workbench.sim.run import Run
     from workbench.sim.scenario import Scenario
 
 BAD_INPUT = 2
+DIFFERENT = 1  # of `workbench reproduce`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,10 +65,22 @@ def make_parser() -> argparse.ArgumentParser:
     add_import(run)
     run.set_defaults(command=run_scenario)
 
-    cli_reproduce.add_parser(commands)
+    again = commands.add_parser(
+        "reproduce", help="run again what a picture, a page, a Parquet file or a sweep's folder was made of"
+    )
+    again.add_argument("file", type=Path, metavar="FILE", help="a PNG, SVG, page, Parquet file, or a folder of results")
+    again.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
+    again.add_argument("--most", type=int, metavar="N", help="of a sweep: the first N runs (default: all)")
+    add_import(again)
+    again.set_defaults(command=reproduce_file)
+
     cli_data.add_parser(commands)
     cli_motes.add_parser(commands)
-    cli_warm.add_parser(commands)
+
+    warm = commands.add_parser("warm", help="compile the fast engine beforehand; what is on disk is left as it is")
+    warm.add_argument("protocols", nargs="*", metavar="PROTOCOL", help=f"of {', '.join(PROTOCOLS)} (default: all)")
+    warm.set_defaults(command=warm_twins)
+
     for module in COMMANDS.values():
         importlib.import_module(f"workbench.{module}").add_parser(commands)
 
@@ -118,6 +131,51 @@ def run_scenario(options: argparse.Namespace) -> int:
     if late := workload.describe_late(scenario.workload, scenario.duration_s):
         print(f"workbench run: {options.scenario}: {late}", file=sys.stderr)
     write_results(runner.play(scenario, options.engine), options.out or Path("out", options.scenario.stem))
+    return 0
+
+
+def reproduce_file(options: argparse.Namespace) -> int:
+    """Print the answer; exit code 0 for "identical", 1 for anything else."""
+    from workbench.records.reproduction import reproduce
+
+    for name in options.modules:
+        import_module(name)
+    answer = reproduce(options.file, options.engine, options.most, _show_progress if sys.stderr.isatty() else None)
+    print(answer)
+    return 0 if answer.is_identical else DIFFERENT
+
+
+def _show_progress(done: int, total: int) -> None:
+    if total > 1:
+        print(f"\r{done:,} of {total:,} runs", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
+def warm_twins(options: argparse.Namespace) -> int:
+    """Compile the twins of the protocols named, one after the other, with a line for each."""
+    from workbench.sim import fast
+    from workbench.sim.fast import kept, warming
+
+    unknown = [name for name in options.protocols if name not in PROTOCOLS]
+    if unknown:
+        raise ScenarioError(
+            f"there is no protocol {unknown[0]}{meant(unknown[0], PROTOCOLS)}; there are {', '.join(PROTOCOLS)}"
+        )
+    done: set[str] = set()
+    for name in options.protocols or PROTOCOLS:
+        protocol = getattr(importlib.import_module(f"workbench.{PROTOCOLS[name]}"), name)
+        try:
+            twin = fast.twin_of(protocol())
+        except fast.NoFastTwinError as reason:
+            print(reason, flush=True)
+            continue
+        if twin in done or kept.is_kept(twin):
+            print(f"{name}: on disk", flush=True)
+        else:
+            print(f"{name}: compiling ...", end=" ", flush=True)
+            began_s = time.perf_counter()
+            warming.compile_here(twin, protocol)
+            print(f"{time.perf_counter() - began_s:.0f} s", flush=True)
+        done.add(twin)
     return 0
 
 

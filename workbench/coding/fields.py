@@ -202,9 +202,7 @@ class BinaryField(Field):
         """a + b."""
         return self.check(a) ^ self.check(b)
 
-    def subtract(self, a, b):
-        """a - b, which is a + b."""
-        return self.check(a) ^ self.check(b)
+    subtract = add
 
     def negative(self, a):
         """-a, which is a."""

@@ -10,6 +10,7 @@ than one line in twenty can be read is something else: DataError.
 Where no data set is at hand, ``make_raw_log`` and ``make_readings`` write logs in the formats of real ones.
 """
 
+# ruff: noqa: F401
 from workbench.datasets.known import DATA_SETS, DataFile, DataSet, describe, find, folder_candidates, named
 from workbench.datasets.loaders import (
     intel_connectivity,
@@ -20,24 +21,8 @@ from workbench.datasets.loaders import (
     ulb_readings,
 )
 from workbench.datasets.made import make_raw_log, make_readings
-from workbench.keywords import answer_for
+from workbench.keywords import answer_for, imported_names
 
-__all__ = [
-    "DATA_SETS",
-    "DataFile",
-    "DataSet",
-    "describe",
-    "find",
-    "folder_candidates",
-    "intel_connectivity",
-    "intel_positions",
-    "intel_readings",
-    "links_from_neighbors",
-    "make_raw_log",
-    "make_readings",
-    "named",
-    "ulb_neighbors",
-    "ulb_readings",
-]
+__all__ = imported_names(__name__)
 
 answer_for(__name__)

@@ -38,7 +38,7 @@ from workbench.keywords import hand_out
 
 # Public name -> the module that has it, within this package. A name loads its module the first time it is used.
 _HOME = {
-    "Inbox": "live.inbox",
+    "Inbox": "live.sources",
     "Log": "logs.reading",
     "LogFormat": "logs.formats",
     "Reading": "live.readings",
@@ -56,11 +56,11 @@ _HOME = {
     "over_time": "trace.questions",
     "paths": "trace.arrived",
     "read_log": "logs.reading",
-    "regions": "live.regions",
+    "regions": "live.sources",
     "replay": "logs.replaying",
     "spark": "session",
     "stream": "live.bridge",
-    "traces": "trace.kept",
+    "traces": "trace.table",
     "windows": "live.windows",
 }
 

@@ -29,7 +29,7 @@ def spark(master: str = "local[*]", **settings: Any) -> Any:
 
 def register(session: Any) -> None:
     """Make the workbench's data sources known to a session."""
-    from workbench.pipelines.live.spark.source import ReadingsSource
+    from workbench.pipelines.live.spark import ReadingsSource
     from workbench.pipelines.trace.source import TraceSource
 
     session.dataSource.register(TraceSource)

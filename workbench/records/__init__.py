@@ -5,7 +5,7 @@ A record is a value that JSON can hold. It has
     format, version      "workbench-record", 1
     of                   what it is of: "run", "runs" (a figure of several), "sweep" (a chart)
     versions             of the workbench, Python, numpy, numba
-    code                 a digest for each room of the package that the run went through (`records/code.py`)
+    code                 a digest for each room of the package that the run went through (`records/record.py`)
     user_code            the user's own protocols and filters: name -> module and digest; only if there are some
     platform             operating system and processor
     digest               of all else in it: a record that was changed is told apart

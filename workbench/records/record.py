@@ -16,10 +16,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from workbench.errors import DataError
 from workbench.protocols.protocol import Protocol
-from workbench.records import carriers, code
+from workbench.records import carriers
 
 if TYPE_CHECKING:
     from workbench.sim.run import Run
+
 
 FORMAT = "workbench-record"
 VERSION = 1
@@ -89,17 +90,19 @@ def write_trace(run: Run, where: Path | IO[bytes]) -> None:
 def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
     """What runs of these protocols are made with here: versions, digests of code, platform."""
     protocols = list(protocols)
-    return _surroundings({room: digest for one in protocols for room, digest in code.digests(one).items()}, protocols)
+    return _surroundings(
+        {room: digest for one in protocols for room, digest in package_digests(one).items()}, protocols
+    )
 
 
 def surroundings_for(record: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
     """What there is here of what a record was made with, for a run of a protocol that it tells of."""
     rooms = record.get("code")
-    return _surroundings(code.of_rooms(rooms if isinstance(rooms, Mapping) else ()), [protocol])
+    return _surroundings(digests_of_rooms(rooms if isinstance(rooms, Mapping) else ()), [protocol])
 
 
 def _surroundings(rooms: Mapping[str, str], protocols: Iterable[Protocol]) -> dict[str, Any]:
-    theirs = {name: told for protocol in protocols for name, told in code.of_user(protocol).items()}
+    theirs = {name: told for protocol in protocols for name, told in user_digests(protocol).items()}
     return {
         "versions": versions(),
         "code": dict(sorted(rooms.items())),
@@ -168,3 +171,42 @@ def _unpacked(text: str) -> str:
     if not inflate.eof:
         raise ValueError("longer than any record, or cut short")
     return data.decode()
+
+
+def package_digests(protocol: Protocol) -> dict[str, str]:
+    """{room: 12 hex digits} of the package's code that a run of a protocol goes through.
+
+    "draws" stands for the modules of the package itself, "protocols" for the contract of nodes.
+    """
+    from workbench.sweeps import code, user_code
+
+    pieces = [user_code.piece(name, thing) for name, thing in user_code.of(protocol).items()]
+    folders = code.sources_of(code.folders_of(protocol, pieces))
+    return digests_of_rooms((*code.GENERIC, *(f"protocols/{name}" for name in sorted(folders))))
+
+
+def digests_of_rooms(rooms: Iterable[str]) -> dict[str, str]:
+    """The digests of these rooms; those that the package does not have are left out, whatever their names are."""
+    return {room: digest for room in rooms if (digest := _room_digest(room))}
+
+
+@cache
+def _room_digest(room: str) -> str:
+    """12 hex digits; "" if there is no such room."""
+    from workbench.sweeps import code
+
+    content = code.sources(room)
+    return "" if content is None else hashlib.sha256(content).hexdigest()[:12]
+
+
+def user_digests(protocol: Protocol) -> dict[str, dict[str, str]]:
+    """{name: {"module", "digest"}} of the user's code that a protocol calls; empty if there is none."""
+    from workbench.sweeps import user_code
+
+    return {name: _origin(name, thing) for name, thing in user_code.of(protocol).items()}
+
+
+def _origin(name: str, thing: Any) -> dict[str, str]:
+    from workbench.sweeps import user_code
+
+    return {"module": getattr(thing, "__module__", None) or "", "digest": user_code.digest({name: thing})}

@@ -20,40 +20,17 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.records.record import plain_metrics, sealed, surroundings
 from workbench.sim.file_format import protocol_from_dict
 
 if TYPE_CHECKING:
     from workbench.sweeps.plan import Plan
+    from workbench.sweeps.work import Row
 
 MOST_POINTS = 10_000
 Drawn = TypeVar("Drawn", bound=Any)  # a `Drawing`; views are right of here
-
-
-class Row(Protocol):
-    """What is asked of a row of a sweep. ``document`` is its scenario as JSON; "" if it is not at hand."""
-
-    @property
-    def number(self) -> int:
-        """The point's place in the plan."""
-
-    @property
-    def scenario(self) -> str:
-        """The scenario's hash."""
-
-    @property
-    def document(self) -> str:
-        """The whole scenario as JSON."""
-
-    @property
-    def error(self) -> str | None:
-        """Why the point failed; None if it did not."""
-
-    @property
-    def metrics(self) -> Mapping[str, float]:
-        """The numbers by name."""
 
 
 def record_of_table(

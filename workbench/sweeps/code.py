@@ -3,7 +3,7 @@
 It covers the sources of the generic rooms that a run goes through (`ROOMS`, and the files beside them), those in the
 folder of the point's protocol and of the protocols that this one refers to, and the user's own code: protocol, filters,
 measure. What only draws or talks to a network (`LEFT_OUT`) is no part of it. A file without its source counts by
-its code. Line ends do not count: a checkout on Windows has others. A record (`workbench.records.code`) has a digest of
+its code. Line ends do not count: a checkout on Windows has others. A record (`records.record`) has a digest of
 the same sources for each room. Nothing here goes by the package's version, which stays the same while somebody works on
 it.
 """

@@ -172,14 +172,17 @@ class Points(Sequence[Point]):
         return map(self._plan.point, range(len(self._plan)))
 
 
-def checked(
+def make_plan(
     scenario: Scenario,
     over: Mapping[str, Any] | Design,
     engine: str,
     measure: Measure | None,
     keeps_traces: bool = False,
 ) -> Plan:
-    """A plan of which some points were built: ScenarioError names the path whose value cannot be used."""
+    """Return the plan of a sweep after building some of its points.
+
+    ScenarioError names the path whose value cannot be used.
+    """
     if not isinstance(scenario, Scenario):
         raise ScenarioError(f"a sweep is over a Scenario, not over {scenario!r:.80}")
     if measure is not None and not isinstance(measure, FunctionType):

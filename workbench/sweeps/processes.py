@@ -55,8 +55,9 @@ class ProcessRunner:
         self, processes: int | None = None, timeout_s: float | None = None, memory_MB: float | None = None
     ) -> None:
         self.processes = cores() if processes is None else processes
-        self.timeout_s = checked_timeout(timeout_s)
-        self.memory_MB = checked_memory(memory_MB)
+        self.timeout_s, self.memory_MB = timeout_s, memory_MB
+        check_limit("timeout_s", timeout_s, "seconds")
+        check_limit("memory_MB", memory_MB, "megabytes", MOST_MEMORY_MB)
         self._crew: Crew | None = None
         if not isinstance(self.processes, int) or self.processes < 1:
             raise ScenarioError(f"processes is {processes!r:.80}; it must be a whole number from 1 on")
@@ -93,18 +94,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def checked_timeout(timeout_s: float | None) -> float | None:
-    """A time limit in seconds, or None; ScenarioError for anything else."""
-    if timeout_s is None or (isinstance(timeout_s, (int, float)) and 0 < timeout_s < float("inf")):
-        return timeout_s
-    raise ScenarioError(f"timeout_s is {timeout_s!r:.80}; it must be a number of seconds above 0, or None")
-
-
-def checked_memory(memory_MB: float | None) -> float | None:
-    """Return a number of megabytes, or None. ScenarioError for anything else."""
-    if memory_MB is None or (isinstance(memory_MB, (int, float)) and 0 < memory_MB < MOST_MEMORY_MB):
-        return memory_MB
-    raise ScenarioError(f"memory_MB is {memory_MB!r:.80}; it must be a number of megabytes above 0, or None")
+def check_limit(name: str, value: float | None, unit: str, below: float = float("inf")) -> None:
+    """Raise ScenarioError for a limit that is neither None nor a number above 0."""
+    if value is not None and not (isinstance(value, (int, float)) and 0 < value < below):
+        raise ScenarioError(f"{name} is {value!r:.80}; it must be a number of {unit} above 0, or None")
 
 
 def pack(plan: Plan) -> bytes:

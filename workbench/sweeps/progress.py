@@ -10,15 +10,15 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 SHOWN_S = 0.1
 PACE_S = 60.0
 _WORKERS_TOLD = 4
 
 
-class Display(Protocol):
-    """Where progress is shown."""
+class Display:
+    """Where progress is shown. This one shows nothing: output that nobody watches should hold results alone."""
 
     def show(self, share: float, text: str) -> None:
         """Show the share that is done (0 to 1) and a line of text."""
@@ -27,17 +27,7 @@ class Display(Protocol):
         """Take the progress away and leave the summary."""
 
 
-class Silence:
-    """Shows nothing: output that nobody watches should hold results alone."""
-
-    def show(self, share: float, text: str) -> None:
-        """Nothing."""
-
-    def close(self, summary: str) -> None:
-        """Nothing."""
-
-
-class TerminalLine:
+class TerminalLine(Display):
     """One line on stderr, written over again and again."""
 
     def __init__(self) -> None:
@@ -54,7 +44,7 @@ class TerminalLine:
         print(file=sys.stderr, flush=True)
 
 
-class NotebookBar:
+class NotebookBar(Display):
     """A progress bar with text under a notebook's cell."""
 
     def __init__(self) -> None:
@@ -80,13 +70,13 @@ class NotebookBar:
 def display_for(asked: bool | None) -> Display:
     """The display that fits where we are; ``asked`` True: even where nobody seems to watch, False: none."""
     if asked is False:
-        return Silence()
+        return Display()
     if _in_notebook():
         try:
             return NotebookBar()
         except ImportError:
             return TerminalLine()
-    return TerminalLine() if asked or sys.stderr.isatty() else Silence()
+    return TerminalLine() if asked or sys.stderr.isatty() else Display()
 
 
 def _in_notebook() -> bool:

@@ -13,7 +13,7 @@ from workbench.sim.runner import RECORDS
 from workbench.sim.scenario import Scenario
 from workbench.suggestion import meant
 from workbench.sweeps.design import Design
-from workbench.sweeps.plan import Measure, Plan, Points, checked
+from workbench.sweeps.plan import Measure, Plan, Points, make_plan
 from workbench.sweeps.progress import Progress, display_for, duration
 from workbench.sweeps.runners import Runner, fitting
 from workbench.sweeps.store import FolderStore, MemoryStore
@@ -50,7 +50,7 @@ class Sweep:
     ) -> None:
         if keep not in RECORDS:
             raise ScenarioError(f"keep is {keep!r:.60}{meant(keep, RECORDS)}; it must be one of {', '.join(RECORDS)}")
-        self.plan = checked(scenario, over, engine, measure, keep == "trace")
+        self.plan = make_plan(scenario, over, engine, measure, keep == "trace")
         self._memory = MemoryStore()
 
     def remember(self, other: Sweep) -> None:

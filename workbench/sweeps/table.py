@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.errors import ParameterError
 from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.sim.metrics import COMMON, COUNTS
+from workbench.sim.radio import is_ideal
 from workbench.suggestion import meant
-from workbench.sweeps import means, words
+from workbench.sweeps import means
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
 
@@ -89,12 +90,12 @@ class SweepTable:
 
     def name_of(self, column: str) -> str:
         """What `plot` and `drawing` call an axis or a metric, with its unit: "protocol.ttl" -> "ttl (hops)"."""
-        return words.name_of(column, self.plan)
+        return name_of(column, self.plan)
 
     @cached_property
     def radio_note(self) -> str:
         """Text that a chart adds to its note if all runs have an ideal radio; "" otherwise."""
-        return words.radio_note(self.plan)
+        return radio_note(self.plan)
 
     def _check(self, x: str, y: str, by: str | None) -> None:
         varied = tuple(dict.fromkeys((*self.axes, "seed")))
@@ -129,3 +130,88 @@ class SweepTable:
 def _metric(row: Row, name: str) -> float:
     absent = 0.0 if row.error is None and name.startswith(COUNTS) else float("nan")
     return row.metrics.get(name, absent)
+
+
+_UNITS = (
+    ("_uJ_per_B", "µJ/B"),
+    ("_bps", "bit/s"),
+    ("_mJ", "mJ"),
+    ("_ms", "ms"),
+    ("_us", "µs"),
+    ("_s", "s"),
+    ("_B", "B"),
+    ("_m", "m"),
+)
+_NAMES = {
+    "radio.loss": "loss (share of frames)",
+    "latency_ms_p50": "median latency (ms)",
+    "latency_ms_p95": "95th percentile of latency (ms)",
+    "bytes_sent": "sent (B)",
+    "wall_s": "wall time of a run (s)",
+}
+
+
+class Texts(NamedTuple):
+    """What stands at the axes, over the legend ("" without one) and under the title."""
+
+    x: str
+    y: str
+    by: str
+    note: str
+
+
+def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> Texts:
+    """The words of a chart of ``summary``; ``varied``: the paths that have more than one value."""
+    others = [path for path in varied if path not in (x, by)]
+    over = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in others)
+    note = (f"mean and 95 % confidence interval over {over}" if others else "one run each") + radio_note(plan)
+    return Texts(name_of(x, plan), name_of(y, plan), "" if by is None else name_of(by, plan), note)
+
+
+def radio_note(plan: Plan) -> str:
+    """Return the text to add to a chart's note if all runs have an ideal radio, or ""."""
+    paths = [path for path in plan.paths if path.partition(".")[0] in ("radio", "topology")]
+    numbers = plan.design.probes() if paths else [0]
+    # Each choice of a radio and a network once: a point's scenario takes time to build.
+    chosen = {tuple(str(plan.labels(number)[path]) for path in paths): number for number in numbers}
+    scenarios = [plan.scenario_of(number) for number in chosen.values()]
+    ideal = all(is_ideal(one.radio, other.topology) for one in scenarios for other in scenarios)
+    return "; ideal radio (no loss, no collision)" if ideal else ""
+
+
+def name_of(column: str, plan: Plan) -> str:
+    """A column's name for an axis, with its unit where it is known: "protocol.ttl" -> "ttl (hops)"."""
+    if column in _NAMES:
+        return _NAMES[column]
+    name = column.rpartition(".")[2]
+    unit = _parameter_unit(column, plan)
+    for suffix, meaning in _UNITS:
+        if name.endswith(suffix):
+            name, unit = name.removesuffix(suffix), meaning
+            break
+    text = name.replace("_", " ")
+    return f"{text} ({unit})" if unit else text
+
+
+def _parameter_unit(column: str, plan: Plan) -> str:
+    head, _, name = column.partition(".")
+    if head != "protocol":
+        return ""
+    for protocol in (plan.scenario.protocol, *plan.protocols):
+        units: dict[str, str] = {parameter.name: parameter.unit for parameter in protocol.parameters}
+        if name in units:
+            return units[name]
+    return ""
+
+
+def chart_lines(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]]:
+    """Lines (name, x, y, low, high) of a summary, for `views.line_chart`; ParameterError if ``x`` is no number."""
+    import pandas as pd
+
+    if not pd.api.types.is_numeric_dtype(summary[x]) or pd.api.types.is_bool_dtype(summary[x]):
+        raise ParameterError(f"a line needs numbers along x and {x} has others, such as {summary[x][0]!r}; plot() can")
+    columns = {"x": x, "y": "mean", "low": "low", "high": "high"}
+    return [
+        {"name": str(name), **{key: rows[column].tolist() for key, column in columns.items()}}
+        for name, rows in (summary.groupby(by, sort=False) if by is not None else [("", summary)])
+    ]

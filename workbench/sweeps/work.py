@@ -10,7 +10,7 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -23,12 +23,12 @@ from workbench.sim import runner
 from workbench.sim.fast import kept
 from workbench.sim.scenario import Scenario
 from workbench.sweeps import values
-from workbench.sweeps.payload import pack
 from workbench.sweeps.plan import Measure, Plan
 from workbench.sweeps.references import PACKAGE
 
 LONGEST_ERROR = 2_000  # characters of the sentence of a point that failed
 OUT_OF_MEMORY = "out of memory"  # begins the sentence of a point that has used up what it may have
+ROWS_AT_ONCE = 1 << 18  # of a trace that is read batch by batch
 LONGEST_NAME = 200  # characters of a metric's name
 _EVERY_RUN_NEEDS = ("pandas", "workbench.sim.engine", "workbench.sim.metrics")
 
@@ -47,7 +47,7 @@ class Row(NamedTuple):
     error      None, or in one sentence why there are no metrics
     metrics    name -> number
     versions   of package, Python and libraries, and the platform, where the point ran
-    trace      its trace, packed (`payload`), if the sweep keeps traces; else b""
+    trace      its trace, packed (`pack`), if the sweep keeps traces; else b""
     """
 
     number: int
@@ -217,3 +217,16 @@ def _shortened(text: str) -> str:
     if left_out > 0:
         text = f"{text[: LONGEST_ERROR // 2]} [... {left_out:,} characters ...] {text[-LONGEST_ERROR // 2 :]}"
     return text.encode(errors="backslashreplace").decode()
+
+
+def pack(trace: pa.Table) -> bytes:
+    """A trace as bytes, about 4 a row."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, trace.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(trace, max_chunksize=ROWS_AT_ONCE)
+    return sink.getvalue().to_pybytes()
+
+
+def batches(packed: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a packed trace in order, at most `ROWS_AT_ONCE` at a time; ``packed``: bytes, or a file of them."""
+    yield from pa.ipc.open_stream(packed)

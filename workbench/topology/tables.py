@@ -28,10 +28,7 @@ def read_links(source: object) -> list[tuple[int, int, float]]:
     links: list[tuple[int, int, float]] = []
     seen: dict[tuple[int, int], str] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr"), "links"):
-        transmitter = node_in(row, "transmitter", row.values[0])
-        receiver = node_in(row, "receiver", row.values[1])
-        if transmitter == receiver:
-            raise DataError(f"{row.place}: node {transmitter} has a link to itself; remove the row.")
+        transmitter, receiver = _ends_in(row)
         if (transmitter, receiver) in seen:
             first = seen[transmitter, receiver]
             raise DataError(f"{row.place}: link {transmitter} -> {receiver} was given before ({first}); keep one.")
@@ -51,18 +48,23 @@ def _counted_links(source: object) -> list[tuple[int, int, float]]:
     """The links of a table that counts packets, one of each however many rows it has."""
     sums: dict[tuple[int, int], tuple[float, float]] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr", "sent"), "links"):
-        transmitter = node_in(row, "transmitter", row.values[0])
-        receiver = node_in(row, "receiver", row.values[1])
-        if transmitter == receiver:
-            raise DataError(f"{row.place}: node {transmitter} has a link to itself; remove the row.")
+        link = _ends_in(row)
         pdr, sent = _ratio_in(row, row.values[2]), _float(row.values[3])
         if sent is None or sent <= 0:
             raise DataError(f"{row.place}, column sent: {row.values[3]!r:.60} is no number of packets above 0.")
-        weighted, weight = sums.get((transmitter, receiver), (0.0, 0.0))
-        sums[transmitter, receiver] = weighted + pdr * sent, weight + sent
+        weighted, weight = sums.get(link, (0.0, 0.0))
+        sums[link] = weighted + pdr * sent, weight + sent
     if not sums:
         raise DataError(f"{_name(source, 'links')} has no rows; it needs a row for each link.")
     return [(*link, min(1.0, weighted / weight)) for link, (weighted, weight) in sums.items()]
+
+
+def _ends_in(row: Row) -> tuple[int, int]:
+    """Return the (transmitter, receiver) that a row begins with."""
+    transmitter, receiver = (node_in(row, *cell) for cell in zip(("transmitter", "receiver"), row.values, strict=False))
+    if transmitter == receiver:
+        raise DataError(f"{row.place}: node {transmitter} has a link to itself; remove the row.")
+    return transmitter, receiver
 
 
 def column_names(source: object) -> list[str]:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ParameterError
-from workbench.sweeps import words
+from workbench.sweeps.table import chart_lines
 from workbench.views.carried import carries_sweep
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing
@@ -68,7 +68,7 @@ def trees_chart(
 
     frame = _frame(table, only, (y, *([by] if by else [])))
     summary = means.summary(frame, TREES, y, by)
-    series = words.series(summary, TREES, by)
+    series = chart_lines(summary, TREES, by)
     for name, points in (paper or {}).items():
         series.append({"name": name, "x": [x for x, _ in points], "y": [value for _, value in points]})
     note = f"mean and 95 % confidence interval over {int(summary['runs'].min())} networks"

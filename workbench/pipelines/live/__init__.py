@@ -21,13 +21,10 @@ Late readings
 Parts
     readings    what a reading is
     capture     the folder: written, read, cut into segments
-    deliveries  readings out of the rows of a trace
-    sources     what delivers readings: a scenario, a run, a run on motes, an inbox, what a protocol brings
-    inbox       a bounded queue for a source that cannot wait
+    sources     what delivers readings: a scenario, a run, a run on motes, an inbox, what a protocol brings; the
+                readings in the rows of a trace, and the region of each node
     bridge      from a source into a capture
-    regions     which region a node is in
-    windows     windows of a whole table, by a query
-    fold        windows of lines that come one by one
+    windows     windows of a whole table, by a query, and of lines that come one by one
     output      the folder of windows: Parquet files and the state that belongs to them
     following   the handle of who follows, and the engine without Java
     spark       the same by Structured Streaming

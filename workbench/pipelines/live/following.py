@@ -15,9 +15,8 @@ from workbench.keywords import checked
 from workbench.pipelines.live import capture
 from workbench.pipelines.live.background import Background
 from workbench.pipelines.live.capture import READ_B, Lock, about_of, end_of
-from workbench.pipelines.live.fold import Fold
 from workbench.pipelines.live.output import LOCK, Output
-from workbench.pipelines.live.windows import Asked, asked
+from workbench.pipelines.live.windows import Asked, Fold, asked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,6 +163,6 @@ def follow(
     wanted = asked(every_s, by, late_s)
     if spark is None:
         return LocalFollowing(source, source / wanted.name if out is None else Path(out), wanted)
-    from workbench.pipelines.live.spark.following import SparkFollowing
+    from workbench.pipelines.live.spark import SparkFollowing
 
     return SparkFollowing(source, source / f"{wanted.name}-spark" if out is None else Path(out), wanted, spark=spark)

@@ -11,17 +11,22 @@ A scenario and a run *replay*: they deliver the same readings each time, and can
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from string import ascii_uppercase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.errors import ParameterError
-from workbench.pipelines.live.deliveries import EVENTS, Deliveries
+from workbench.attributes.keys import key_of
+from workbench.attributes.model import APP, is_blob
+from workbench.attributes.text import parse
+from workbench.errors import DataError, ParameterError
 from workbench.pipelines.live.readings import Reading
-from workbench.pipelines.live.regions import regions_of
 from workbench.sim import engine
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
@@ -29,6 +34,10 @@ from workbench.sim.trace import EVENT_NAMES, MetricsRecorder
 
 STEP_S = 0.1  # wall time between two looks
 CHUNK = 10_000  # rows of a trace, or readings
+MOST_COLUMNS = len(ascii_uppercase)  # of regions
+MOST_REMEMBERED = 100_000  # messages and publications
+MOST_WAITING = 10_000  # readings in an inbox
+_EVENTS = ("published", "originated", "delivered")
 
 
 class LiveSource(Protocol):
@@ -107,11 +116,11 @@ class _Tap(MetricsRecorder):
     """Keeps the rows that readings are made of, until they are taken."""
 
     def __init__(self) -> None:
-        super().__init__(frozenset(), frozenset(EVENTS))
+        super().__init__(frozenset(), frozenset(_EVENTS))
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
         """Keep the rows of these events alone; who holds what is not counted."""
-        super().protocol_events(time_us, node, [one for one in events if EVENT_NAMES[type(one)] in EVENTS])
+        super().protocol_events(time_us, node, [one for one in events if EVENT_NAMES[type(one)] in _EVENTS])
 
     def take(self) -> list[tuple[Any, ...]]:
         """The rows since the last call."""
@@ -171,7 +180,7 @@ def _heard(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], bool]
 
 
 def _of_events(trace: pa.Table) -> pa.Table:
-    return trace.filter(pc.is_in(pc.cast(trace.column("event"), pa.string()), pa.array(EVENTS)))
+    return trace.filter(pc.is_in(pc.cast(trace.column("event"), pa.string()), pa.array(_EVENTS)))
 
 
 def _rows(trace: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
@@ -188,3 +197,128 @@ def _taken(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Rea
         yield chunk
         if not chunk and source.is_over:
             return
+
+
+def regions(topology: Any, columns: int = 2, rows: int = 2) -> dict[int, str]:
+    """Node -> the cell that it is in, of as many as cover the nodes: "A1" is lower left, "B1" to its right.
+
+    ``topology``: a graph with ``pos`` (metres) at its nodes. ParameterError for more than 26 columns, or none.
+    """
+    for name, number, most in (("columns", columns, MOST_COLUMNS), ("rows", rows, 1000)):
+        if not isinstance(number, int) or not 1 <= number <= most:
+            raise ParameterError(f"regions: {name} is {number!r:.60}; it must be a whole number from 1 to {most}")
+    places = {node: data["pos"] for node, data in topology.nodes(data=True)}
+    found = dict.fromkeys(places, "")
+    for axis, number in enumerate((columns, rows)):
+        low, high = min(place[axis] for place in places.values()), max(place[axis] for place in places.values())
+        width = (high - low) / number or 1.0
+        for node, place in places.items():
+            cell = min(int((place[axis] - low) / width), number - 1)
+            found[node] += ascii_uppercase[cell] if axis == 0 else str(cell + 1)
+    return found
+
+
+def regions_of(topology: Any, asked: Any) -> Mapping[int, str]:
+    """What a user gave for regions: None (a grid of 2 x 2), (columns, rows), or a mapping from nodes to names."""
+    if asked is None:
+        return regions(topology)
+    if isinstance(asked, Mapping):
+        return asked
+    if isinstance(asked, tuple) and len(asked) == 2:
+        return regions(topology, *asked)
+    raise ParameterError(f"regions is {asked!r:.60}; it must be (columns, rows) or a mapping from nodes to names")
+
+
+class Deliveries:
+    """The delivered readings in the rows of a trace, taken in their order. ``regions``: node -> region.
+
+    Theory of operation
+        A row "published" says when a node had a reading, "originated" which message carries it, "delivered" that a sink
+        received a sample of a message. A delivered sample stands for the message's first reading with that text; if
+        no reading has it (the protocol changed it on the way), for the message's first. Each number of a sample is one
+        `Reading`; blobs and the application type are not.
+
+    Limits
+        The last `MOST_REMEMBERED` messages and publications are remembered. The sample of an older one, and one that
+        the trace has before its publication (rows of motes may come so), counts as measured when it arrived.
+    """
+
+    def __init__(self, regions: Mapping[int, str]) -> None:
+        self._regions = regions
+        self._published: OrderedDict[tuple[int, int], tuple[int, str]] = OrderedDict()
+        self._carried: OrderedDict[tuple[int, int], list[tuple[int, int, str]]] = OrderedDict()
+
+    def of(self, rows: Iterable[tuple]) -> Iterator[Reading]:
+        """The readings of rows; tuples in the order of the trace's columns. Rows of other events are passed over."""
+        for time_us, node, event, _, _, origin, sequence, _, value, detail in rows:
+            if event == "published":
+                _remember(self._published, (node, sequence), (time_us, detail))
+            elif event == "originated":
+                if (node, value) in self._published:
+                    carried = self._carried.get((origin, sequence)) or []
+                    _remember(self._carried, (origin, sequence), [*carried, (value, *self._published[node, value])])
+            elif event == "delivered":
+                yield from self._readings(time_us, node, origin, sequence, detail)
+
+    def _readings(self, time_us: int, sink: int, origin: int, sequence: int, detail: str) -> Iterator[Reading]:
+        carried = self._carried.get((origin, sequence)) or [(sequence, time_us, detail)]
+        number, published_us, _ = next((one for one in carried if one[2] == detail), carried[0])
+        region = self._regions.get(origin, "")
+        for key, value in _numbers(detail):
+            yield Reading(published_us / 1e6, origin, key, value, region, sink, number, time_us / 1e6)
+
+
+def _remember(known: OrderedDict, name: tuple[int, int], what: Any) -> None:
+    known[name] = what
+    if len(known) > MOST_REMEMBERED:
+        known.popitem(last=False)
+
+
+@lru_cache(maxsize=4096)
+def _numbers(sample: str) -> tuple[tuple[str, float], ...]:
+    """The keys and values, in their units, of a sample's numbers."""
+    numbers = [one for one in parse(sample) if one.key != APP and not is_blob(one.key)]
+    return tuple((key_of(one.key).name, one.value / key_of(one.key).steps) for one in numbers)
+
+
+class Inbox:
+    """Put readings in from any thread: ``inbox.put(Reading(...))`` never waits; `wb.pipelines.stream` takes them out.
+
+    Beyond ``most`` readings the oldest is lost, and counted in ``lost``. ``close`` says that nothing more will come.
+    """
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self.lost = 0
+        self._most = most
+        self._readings: deque[Reading] = deque()
+        self._condition = threading.Condition()
+        self._is_closed = False
+
+    def put(self, reading: Reading) -> None:
+        """Add a reading; DataError once the inbox is closed."""
+        with self._condition:
+            if self._is_closed:
+                raise DataError("the inbox is closed: nothing more was to come")
+            self._readings.append(reading)
+            if len(self._readings) > self._most:
+                self._readings.popleft()
+                self.lost += 1
+            self._condition.notify()
+
+    def close(self) -> None:
+        """Nothing more will come; what is in it is still taken."""
+        with self._condition:
+            self._is_closed = True
+            self._condition.notify()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is closed and empty."""
+        with self._condition:
+            return self._is_closed and not self._readings
+
+    def next_reading(self, timeout_s: float) -> Reading | None:
+        """Take the oldest; None if none has come within that time, or none will come."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._readings or self._is_closed, timeout_s)
+            return self._readings.popleft() if self._readings else None

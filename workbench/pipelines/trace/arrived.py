@@ -17,8 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.pipelines.ask import ask
-from workbench.pipelines.trace.over_runs import answered, band, means, settled
-from workbench.pipelines.trace.questions import runs_of
+from workbench.pipelines.trace.questions import answered, band, means, runs_of, settled
 
 MOST_HOPS = 90  # Spark stops at a hundred.
 _MESSAGE = "scenario, origin, sequence"

@@ -7,14 +7,14 @@
     spark.read.format("workbench.trace").option("scenario", scenario.to_json()).option("seeds", "0:200").load()
 
 Options
-    path      the folder; ``only`` (hashes of scenarios, separated by commas) and ``code`` as `kept.traces` has them
+    path      the folder; ``only`` (hashes of scenarios, separated by commas) and ``code`` as `table.traces` has them
     scenario  a scenario as JSON, or a list of them
     seeds     "0:200", or "1,5,7": each scenario is run with each of these seeds; without it, with its own
     engine    "auto", "fast" or "reference"
     tasks     how many tasks the runs are dealt out to, 32 at most if it is not said
 
 A run's rows come in order, from one task. Workers import this package: it has to be installed there. Spark asks for all
-columns, and for all rows: for large folders `kept.traces` uses Spark's own reader of Parquet, which skips what a
+columns, and for all rows: for large folders `table.traces` uses Spark's own reader of Parquet, which skips what a
 question does not need.
 """
 
@@ -23,13 +23,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from workbench.errors import DataError, ScenarioError
-from workbench.pipelines.trace.kept import PLAIN, chosen_runs, of_run, plain
+from workbench.pipelines.trace.table import PLAIN, chosen_runs, of_run, plain
 from workbench.sim.runner import checked_engine, play
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.store.traces import File, Kept
@@ -47,7 +47,7 @@ class TraceSource(DataSource):
         return "workbench.trace"
 
     def schema(self) -> Any:
-        """The columns, as `kept` has them."""
+        """The columns, as `table` has them."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(PLAIN)
@@ -59,13 +59,6 @@ class TraceSource(DataSource):
         if "scenario" in self.options:
             return RunReader(self.options)
         raise DataError('workbench.trace needs .load("results/name") or .option("scenario", scenario.to_json())')
-
-
-class Stretch(InputPartition):
-    """Rows of a file, of whole runs."""
-
-    def __init__(self, path: str, first: int, rows: int) -> None:
-        self.path, self.first, self.rows = path, first, rows
 
 
 class FolderReader(DataSourceReader):
@@ -81,26 +74,21 @@ class FolderReader(DataSourceReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a stretch, in order."""
-        file = File(Path(partition.path))
-        yield from map(plain, file.batches(Kept("", "", partition.first, partition.rows)))
+        path, first, rows = partition.value
+        yield from map(plain, File(Path(path)).batches(Kept("", "", first, rows)))
 
 
-def _stretches(path: str, runs: list[Kept]) -> Iterator[Stretch]:
+def _stretches(path: str, runs: list[Kept]) -> Iterator[InputPartition]:
+    """Yield (path, first row, number of rows) of stretches of whole runs."""
     begin, end = runs[0].first, runs[0].first
     for run in runs:
         if run.first > end or end + run.rows - begin > ROWS_A_TASK:
             if end > begin:
-                yield Stretch(path, begin, end - begin)
+                yield InputPartition((path, begin, end - begin))
             begin = run.first
         end = run.first + run.rows
     if end > begin:
-        yield Stretch(path, begin, end - begin)
-
-
-class _Task(NamedTuple):
-    """Runs of a task: places in the list of scenarios, and seeds."""
-
-    runs: list[tuple[int, int]]
+        yield InputPartition((path, begin, end - begin))
 
 
 class RunReader(DataSourceReader):
@@ -115,13 +103,16 @@ class RunReader(DataSourceReader):
         self._tasks = min(len(self._runs), _whole(options["tasks"], "tasks") if "tasks" in options else TASKS)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Some runs each; neighbors, which cost about the same, are dealt out in turn."""
-        return [InputPartition(_Task(self._runs[first :: self._tasks])) for first in range(self._tasks)]
+        """Return some runs each: places in the list of scenarios, and seeds.
+
+        Neighbors, which cost about the same, are dealt out in turn.
+        """
+        return [InputPartition(self._runs[first :: self._tasks]) for first in range(self._tasks)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a task's runs, run by run."""
         known: dict[int, Scenario] = {}
-        for place, seed in partition.value.runs:
+        for place, seed in partition.value:
             if place not in known:
                 known = {place: Scenario.from_json(self._documents[place])}
             yield from map(plain, of_run(play(known[place].replace(seed=seed), self._engine)))

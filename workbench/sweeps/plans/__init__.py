@@ -40,7 +40,8 @@ References
     runs until an interval is narrow enough).
 """
 
-from workbench.keywords import answer_for
+# ruff: noqa: F401
+from workbench.keywords import answer_for, imported_names
 from workbench.sweeps.design import grid
 from workbench.sweeps.plans.adaptive import Adaptive, adaptive
 from workbench.sweeps.plans.domains import between, whole
@@ -50,26 +51,6 @@ from workbench.sweeps.plans.sampled import latin_hypercube, random, sobol
 from workbench.sweeps.plans.search import Search, SearchResult, search
 from workbench.sweeps.plans.sensitivity import Sensitivity, SensitivityResult, sensitivity
 
-__all__ = [
-    "Adaptive",
-    "Search",
-    "SearchResult",
-    "Sensitivity",
-    "SensitivityResult",
-    "adaptive",
-    "between",
-    "grid",
-    "latin_hypercube",
-    "paired_differences",
-    "paired_seeds",
-    "points",
-    "random",
-    "search",
-    "seeds",
-    "sensitivity",
-    "sobol",
-    "whole",
-    "zipped",
-]
+__all__ = imported_names(__name__)
 
 answer_for(__name__)

@@ -18,7 +18,7 @@ Reference
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from workbench.sim.scenario import Scenario
 from workbench.sweeps.design import PROBES, Design, evenly
 from workbench.sweeps.means import interval
 from workbench.sweeps.plan import Measure
-from workbench.sweeps.plans.combined import Crossed, design_of
+from workbench.sweeps.plans.combined import Composed, Crossed, design_of
 from workbench.sweeps.plans.rounds import Rounds, checked_number, repeats_of, values_of
 from workbench.sweeps.table import SweepTable
 from workbench.topology.graphs import is_number
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MOST_RUNS = 1_000_000  # of one combination
 
 
-class Repeated(Design):
+class Repeated(Composed):
     """Each point of ``design`` with the first ``counts`` of ``repeats``, as many as stand there for it."""
 
     def __init__(self, design: Design, repeats: Design, counts: Sequence[int]) -> None:
@@ -52,19 +52,11 @@ class Repeated(Design):
     def __len__(self) -> int:
         return int(self._ends[-1])
 
-    def _whole(self, number: int) -> int:
-        """The same point's number where each point has all repeats."""
+    def parts(self, number: int) -> Iterable[tuple[Design, int]]:
+        """Return the point and the repeat that a number stands for."""
         place = int(np.searchsorted(self._ends, number, side="right"))
         repeat = number - (int(self._ends[place - 1]) if place else 0)
-        return place * len(self._crossed.factors[1]) + repeat
-
-    def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point."""
-        return self._crossed.overrides(self._whole(number))
-
-    def labels(self, number: int) -> dict[str, Any]:
-        """path -> label of a point."""
-        return self._crossed.labels(self._whole(number))
+        return zip(self._crossed.factors, (place, repeat), strict=True)
 
     def labels_of(self, path: str) -> Sequence[Any]:
         """The labels of a path."""

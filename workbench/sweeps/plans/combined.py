@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench.errors import ScenarioError
-from workbench.sweeps.design import PROBES, Design, evenly, grid
-from workbench.sweeps.plans.finding import numbers_in
+from workbench.sweeps import values
+from workbench.sweeps.design import PROBES, Design, Grid, evenly, grid
 
 
-class Crossed(Design):
+class Composed(Design):
+    """A design whose points are made of points of other designs."""
+
+    def parts(self, number: int) -> Iterable[tuple[Design, int]]:
+        """Return the designs that a point takes its values from, and the number of its part in each."""
+        raise NotImplementedError
+
+    def overrides(self, number: int) -> dict[str, Any]:
+        """path -> value of a point."""
+        return {path: value for design, its in self.parts(number) for path, value in design.overrides(its).items()}
+
+    def labels(self, number: int) -> dict[str, Any]:
+        """path -> label of a point."""
+        return {path: label for design, its in self.parts(number) for path, label in design.labels(its).items()}
+
+
+class Crossed(Composed):
     """Each point of ``outer`` with each of ``inner``, which turns faster."""
 
     def __init__(self, outer: Design, inner: Design) -> None:
@@ -26,15 +42,9 @@ class Crossed(Design):
         outer, inner = self.factors
         return len(outer) * len(inner)
 
-    def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point."""
-        (outer, inner), (one, other) = self.factors, divmod(number, len(self.factors[1]))
-        return {**outer.overrides(one), **inner.overrides(other)}
-
-    def labels(self, number: int) -> dict[str, Any]:
-        """path -> label of a point."""
-        (outer, inner), (one, other) = self.factors, divmod(number, len(self.factors[1]))
-        return {**outer.labels(one), **inner.labels(other)}
+    def parts(self, number: int) -> Iterable[tuple[Design, int]]:
+        """Return both factors with the numbers of a point in them."""
+        return zip(self.factors, divmod(number, len(self.factors[1])), strict=True)
 
     def probes(self) -> Sequence[int]:
         """The probes of both side by side, each once, and some points from all over the plan."""
@@ -57,7 +67,7 @@ class Crossed(Design):
         return " × ".join(factor.text() for factor in self.factors)
 
 
-class Without(Design):
+class Without(Composed):
     """The points of a design but some: ``taken`` are the numbers of these in it, int64, ascending."""
 
     def __init__(self, design: Design, taken: np.ndarray) -> None:
@@ -70,16 +80,9 @@ class Without(Design):
     def __len__(self) -> int:
         return len(self._design) - len(self._taken)
 
-    def _there(self, number: int) -> int:
-        return number + int(np.searchsorted(self._before, number, side="right"))
-
-    def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point."""
-        return self._design.overrides(self._there(number))
-
-    def labels(self, number: int) -> dict[str, Any]:
-        """path -> label of a point."""
-        return self._design.labels(self._there(number))
+    def parts(self, number: int) -> Iterable[tuple[Design, int]]:
+        """Return the design with the number of a point in it."""
+        return [(self._design, number + int(np.searchsorted(self._before, number, side="right")))]
 
     def probes(self) -> Sequence[int]:
         """The probes of the design that stay, and some points from all over the plan."""
@@ -100,7 +103,7 @@ class Without(Design):
         return f"{self._design.text()} but {len(self._taken)} points"
 
 
-class Union(Design):
+class Union(Composed):
     """The points of one design, then those of another, which has none of them."""
 
     def __init__(self, first: Design, second: Design) -> None:
@@ -110,19 +113,10 @@ class Union(Design):
     def __len__(self) -> int:
         return len(self._first) + len(self._second)
 
-    def _part(self, number: int) -> tuple[Design, int]:
+    def parts(self, number: int) -> Iterable[tuple[Design, int]]:
+        """Return the one of both designs that has a point, with the number of the point in it."""
         first = len(self._first)
-        return (self._first, number) if number < first else (self._second, number - first)
-
-    def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point."""
-        design, its = self._part(number)
-        return design.overrides(its)
-
-    def labels(self, number: int) -> dict[str, Any]:
-        """path -> label of a point."""
-        design, its = self._part(number)
-        return design.labels(its)
+        return [(self._first, number) if number < first else (self._second, number - first)]
 
     def probes(self) -> Sequence[int]:
         """The probes of both."""
@@ -187,3 +181,86 @@ def design_of(plan: Any) -> Design:
     if isinstance(plan, Mapping):
         return grid(plan)
     raise ScenarioError(f'a plan is {plan!r:.80}; it must be one of wb.plans, or a mapping as {{"seed": range(30)}}')
+
+
+_PLAIN = (int, float, str, type(None))
+_LOOKS_A_SEARCH = 20  # at a point, that take as long as a search
+
+
+class Finder:
+    """The points of a design by their values on some of its paths.
+
+    It keeps eight bytes a point, a hash, in order. So a union of a million points and ten takes ten searches.
+    """
+
+    def __init__(self, design: Design, paths: Sequence[str]) -> None:
+        self._design = design
+        self._paths = paths
+        hashes = hashes_of(design, paths)
+        self._order = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._order]
+
+    def _key(self, number: int) -> tuple[Any, ...]:
+        return key(self._design.overrides(number), self._paths)
+
+    def numbers(self, overrides: dict[str, Any]) -> np.ndarray:
+        """The points that have these values on the finder's paths, whatever else they have; int64, ascending."""
+        wanted = key(overrides, self._paths)
+        low, high = (np.searchsorted(self._hashes, hash(wanted), side) for side in ("left", "right"))  # type: ignore[call-overload]
+        return np.array([one for one in self._order[low:high].tolist() if self._key(one) == wanted], np.int64)
+
+    def twice(self) -> tuple[int, int] | None:
+        """Two points that are the same, or None."""
+        for place in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
+            first, second = self._order[place : place + 2].tolist()
+            if self._key(first) == self._key(second):
+                return first, second
+        return None
+
+
+def hashes_of(design: Design, paths: Sequence[str]) -> np.ndarray:
+    """A hash of each point's values on some paths, int64; equal for equal values in this process alone."""
+    count = len(design)
+    return np.fromiter((hash(key(design.overrides(number), paths)) for number in range(count)), np.int64, count)
+
+
+def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
+    """What tells points apart: values on some paths; hashable, and equal for equal values in this process alone."""
+    found = (overrides[path] for path in paths)
+    return tuple(value if isinstance(value, _PLAIN) else values.words(value) for value in found)
+
+
+def numbers_in(design: Design, other: Design) -> np.ndarray:
+    """The points of ``design`` that have the values of a point of ``other``, of whose paths it has all.
+
+    int64, ascending, each once. It takes a search for each point of ``other`` if these are few, else a look at each
+    point of both.
+    """
+    paths = other.paths
+    if len(other) * _LOOKS_A_SEARCH <= len(design):
+        find = _finds(design, paths)
+        return np.unique(np.concatenate([find(other.overrides(number)) for number in range(len(other))]))
+    hashes, others = hashes_of(design, paths), hashes_of(other, paths)
+    candidates = np.flatnonzero(np.isin(hashes, others)).tolist()
+    wanted = {key(other.overrides(number), paths) for number in np.flatnonzero(np.isin(others, hashes)).tolist()}
+    return np.array([one for one in candidates if key(design.overrides(one), paths) in wanted], np.int64)
+
+
+def _finds(design: Design, paths: Sequence[str]) -> Any:
+    """A function from overrides to the numbers of the points that have them. A grid is not gone through for it."""
+    factors = getattr(design, "factors", None)
+    if isinstance(design, Grid):
+        factors = [Grid((axis,)) for axis in design.axes] if len(design.axes) > 1 else None
+    if not factors:
+        own = [path for path in paths if path in design.paths]
+        every = np.arange(len(design))
+        return Finder(design, own).numbers if own else lambda overrides: every
+    finds = [(_finds(factor, paths), len(factor)) for factor in factors]
+
+    def find(overrides: dict[str, Any]) -> np.ndarray:
+        numbers = np.zeros(1, np.int64)
+        for one, size in finds:
+            numbers = (numbers[:, None] * size + one(overrides)).ravel()
+        return numbers
+
+    return find

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.errors import ScenarioError
 from workbench.sweeps import values
 from workbench.sweeps.design import PROBES, Axis, Design, axis, evenly
-from workbench.sweeps.plans.finding import Finder
+from workbench.sweeps.plans.combined import Finder
 
 _OBJECTS = 1000  # that are looked at before a sweep runs
 _TOLD_AS_THEY_ARE = (bool, int, float, str)

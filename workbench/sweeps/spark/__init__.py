@@ -30,7 +30,7 @@ import pyarrow as pa
 from workbench.errors import WorkbenchError
 from workbench.keywords import checked
 from workbench.sweeps.plan import Plan
-from workbench.sweeps.processes import checked_timeout, pack
+from workbench.sweeps.processes import check_limit, pack
 from workbench.sweeps.shares import Shares
 from workbench.sweeps.spark import shipping
 from workbench.sweeps.spark.session import Session, opened, reason
@@ -70,7 +70,8 @@ class SparkRunner:
     ) -> None:
         self.master = master
         self.config = dict(config or {})
-        self.timeout_s = checked_timeout(timeout_s)
+        self.timeout_s = timeout_s
+        check_limit("timeout_s", timeout_s, "seconds")
         self._jobs: _Jobs | None = None
 
     def __repr__(self) -> str:
@@ -122,10 +123,10 @@ class _Jobs:
             raise WorkbenchError(f"Spark could not take the sweep's code: {reason(error)}") from None
 
     def _send(self, packed: bytes) -> tuple[str | None, str, str]:
-        plan = shipping.plan(packed)
-        package = None if self._session.is_here else shipping.package()
-        for parcel in (plan, *([package] if package else [])):
-            self._session.send_file(parcel.path)
+        plan = shipping.plan_file(packed)
+        package = None if self._session.is_here else shipping.package_file()
+        for path in (plan, *([package] if package else [])):
+            self._session.send_file(str(path))
         self._cores = self._session.cores
         return package.name if package else None, str(shipping.HOME.parent), plan.name
 

@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import workbench
 
@@ -26,22 +26,15 @@ _LEFT_OUT = ("__pycache__", "node_modules")
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
-class Parcel(NamedTuple):
-    """A file to send, by its path here; its name says what is in it."""
-
-    path: str
-    name: str
-
-
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Where parcels lie until this process ends."""
-    return tempfile.TemporaryDirectory(prefix="workbench-parcels-")
+    """Where shipped files lie until this process ends."""
+    return tempfile.TemporaryDirectory(prefix="workbench-shipped-")
 
 
 @cache
-def package() -> Parcel:
-    """The package as it is on disk."""
+def package_file() -> Path:
+    """Write the package as it is on disk into a zip file whose name has its digest; return the path."""
     paths = [path for path in sorted(HOME.rglob("*")) if path.is_file() and not {*path.parts} & {*_LEFT_OUT}]
     contents = {path.relative_to(HOME.parent).as_posix(): path.read_bytes() for path in paths}
     sha = hashlib.sha256()
@@ -51,15 +44,15 @@ def package() -> Parcel:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content, zipfile.ZIP_DEFLATED)
-    return Parcel(str(path), path.name)
+    return path
 
 
-def plan(packed: bytes) -> Parcel:
-    """A packed plan."""
+def plan_file(packed: bytes) -> Path:
+    """Write a packed plan into a file whose name has its digest; return the path."""
     path = Path(_folder().name, f"workbench-plan-{hashlib.sha256(packed).hexdigest()[:16]}")
     if not path.exists():
         path.write_bytes(packed)
-    return Parcel(str(path), path.name)
+    return path
 
 
 def task(

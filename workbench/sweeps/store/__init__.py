@@ -1,7 +1,7 @@
 """Where the rows of a sweep are kept: Parquet files in a folder, or memory. docs/SWEEPS.md has the layout.
 
-memory     MemoryStore: as long as the sweep's object lives
-folder     FolderStore: finds what is there, keeps what comes, tidies what a killed driver left
+folder     FolderStore: finds what is there, keeps what comes, tidies what a killed driver left; MemoryStore: rows that
+           live as long as the object of the sweep
 files      Parquet files that are named by their own checksum
 columns    how a row is spread over typed columns
 journal    rows that were handed out and are in no Parquet file yet
@@ -9,7 +9,6 @@ lease      who may write into a folder
 """
 
 from workbench.sweeps.store.files import read
-from workbench.sweeps.store.folder import FolderStore
-from workbench.sweeps.store.memory import MemoryStore
+from workbench.sweeps.store.folder import FolderStore, MemoryStore
 
 __all__ = ["FolderStore", "MemoryStore", "read"]

@@ -35,9 +35,8 @@ import pyarrow.parquet as pq
 
 from workbench.errors import DataError
 from workbench.sim import trace
-from workbench.sweeps.payload import batches
 from workbench.sweeps.store.files import checksum, checksum_of, digits
-from workbench.sweeps.work import Row
+from workbench.sweeps.work import Row, batches
 
 FOLDER = "_traces"  # readers of Parquet who are given the folder of the results pass over it
 CHUNK_B = 256 << 20  # of a spool; the file that comes of it is somewhat smaller

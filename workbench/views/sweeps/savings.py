@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import ParameterError
-from workbench.sweeps import means, words
+from workbench.sweeps import means
+from workbench.sweeps.table import chart_lines
 from workbench.views.carried import carries_sweep
 from workbench.views.chart import line_chart
 from workbench.views.drawing import Drawing
@@ -147,7 +148,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Dr
         "y_range": (0.0, 1.0) if means.is_share(y, summary["mean"]) else None,
         "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds{table.radio_note}",
     }
-    return carries_sweep(table, line_chart(words.series(summary, x, by), **{**usual, **look}), y)
+    return carries_sweep(table, line_chart(chart_lines(summary, x, by), **{**usual, **look}), y)
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
@@ -155,7 +156,7 @@ def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     usual = {"x_label": table.name_of("coverage"), "y_label": _SENT}
-    drawing = line_chart(words.series(points, "coverage", by), **{**usual, **look})
+    drawing = line_chart(chart_lines(points, "coverage", by), **{**usual, **look})
     return carries_sweep(table, drawing, "bytes_sent", "coverage")
 
 

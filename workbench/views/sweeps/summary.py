@@ -1,4 +1,4 @@
-"""The chart of a sweep's summary. `workbench.sweeps` has its texts (`words`) and its numbers (`means`)."""
+"""The chart of a sweep's summary. `workbench.sweeps` has its texts (`table`) and its numbers (`means`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.sweeps import words
-from workbench.sweeps.table import SweepTable
-from workbench.sweeps.words import Texts
+from workbench.sweeps.table import SweepTable, Texts, chart_lines, chart_texts
 from workbench.views.carried import carries_sweep
 from workbench.views.chart import Series, category_chart, line_chart
 from workbench.views.drawing import Drawing
@@ -21,14 +19,14 @@ def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = 
 
     It is a `Drawing`: a notebook shows it, ``save(path)`` writes an SVG or PNG. Hover over a mark to see its values.
     """
-    summary, texts = table.summary(x, y, by), words.texts(table.plan, table.varied, x, y, by)
+    summary, texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
     return carries_sweep(table, _chart(summary, x, by, texts), y)
 
 
 def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
     """As `plot`, of the size of a column of a paper; ``x`` has to be a number."""
-    series = words.series(table.summary(x, y, by), x, by)
-    texts = words.texts(table.plan, table.varied, x, y, by)
+    series = chart_lines(table.summary(x, y, by), x, by)
+    texts = chart_texts(table.plan, table.varied, x, y, by)
     legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
     return carries_sweep(table, line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note), y)
 

@@ -1,0 +1,187 @@
+"""Captures on Spark: a data source for ``spark.read`` and ``spark.readStream``, and windows by Structured Streaming.
+
+    spark.dataSource.register(ReadingsSource)
+    spark.readStream.format("workbench.readings").load(folder)
+
+Theory of operation
+    An offset of the stream is an offset of the capture. A batch has some megabytes at most, so a long capture is worked
+    off piece by piece, and is read by tasks of `PIECE_B` each. Planning the offsets reads nothing but the ends of
+    pieces.
+
+    Which readings are late is a matter of each line alone (`windows`). A late reading counts at the newest time, so
+    Spark's own watermark, which is never ahead of the newest reading, drops nothing. A window is handed over once the
+    watermark has passed its end, in the batch whose number its part has; a batch that is repeated writes it anew.
+
+    The watermark follows the batches and moves after them, so windows come a batch later than without Spark. Behind
+    the end of the capture comes a row of nulls that lies beyond all windows and is in none that is handed over.
+
+Options
+    beyond_s   behind the last reading of a capture that has ended comes one row of nulls, so many seconds later: it
+               has the watermark pass all windows. Without the option there is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from workbench.pipelines.live import capture
+from workbench.pipelines.live.capture import end_of
+from workbench.pipelines.live.following import POLL_S, Following
+from workbench.pipelines.live.output import CHECKPOINT
+from workbench.pipelines.live.readings import SCHEMA, to_table
+from workbench.pipelines.live.windows import MICROSECONDS, TOLD
+
+FORMAT = "workbench.readings"
+TRIGGER = "500 milliseconds"
+BATCH_B, PIECE_B = 64 << 20, 4 << 20
+_TYPES = {pa.float64(): "DOUBLE", pa.int64(): "BIGINT", pa.string(): "STRING"}
+
+
+class ReadingsSource(DataSource):
+    """The data source "workbench.readings": a capture's readings, with the columns of `readings.SCHEMA`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in ``format``."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """The columns, as Spark writes them."""
+        return ", ".join(f"`{field.name}` {_TYPES[field.type]}" for field in SCHEMA)
+
+    def reader(self, schema: Any) -> _Reader:
+        """For ``spark.read``: all readings so far."""
+        return _Reader(self._folder())
+
+    def streamReader(self, schema: Any) -> _StreamReader:
+        """For ``spark.readStream``."""
+        beyond_s = self.options.get("beyond_s")
+        return _StreamReader(self._folder(), None if beyond_s is None else float(beyond_s))
+
+    def _folder(self) -> Path:
+        folder = Path(self.options.get("path", "")).absolute()
+        capture.about_of(folder)
+        return folder
+
+
+# A partition has (offset, end) of some lines; or None, the row of nulls behind a capture that has ended.
+
+
+def _read(folder: Path, offset: int, end: int) -> Iterator[pa.RecordBatch]:
+    while offset < end:
+        chunk = capture.read(folder, offset, min(capture.READ_B, end - offset))
+        if chunk.offset == offset:
+            return
+        offset = chunk.offset
+        yield from to_table(chunk.rows).to_batches()
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return list(map(InputPartition, capture.pieces(self._folder, 0, None, PIECE_B)))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self._folder, *partition.value)
+
+
+class _StreamReader(DataSourceStreamReader):
+    def __init__(self, folder: Path, beyond_s: float | None) -> None:
+        self._folder, self._beyond_s = folder, beyond_s
+
+    def initialOffset(self) -> dict:
+        return {"offset": 0, "ended": False}
+
+    # Before Spark 4.2 it is called without arguments, and reads all that there is.
+    def latestOffset(self, start: dict | None = None, limit: Any = None) -> dict:
+        begin = 0 if start is None else start["offset"]
+        # Asked for before reading: what was written before the end is read then.
+        end = capture.end_of(self._folder)
+        found = capture.pieces(self._folder, begin, getattr(limit, "max_bytes", None), PIECE_B)
+        offset = found[-1][1] if found else begin
+        return {"offset": offset, "ended": end is not None and offset >= end}
+
+    def getDefaultReadLimit(self) -> Any:
+        from pyspark.sql.streaming.datasource import ReadMaxBytes
+
+        return ReadMaxBytes(BATCH_B)
+
+    def partitions(self, start: dict, end: dict) -> Sequence[InputPartition]:
+        found = capture.pieces(self._folder, start["offset"], end["offset"] - start["offset"], PIECE_B)
+        is_end = self._beyond_s is not None and end["ended"] and not start["ended"]
+        return list(map(InputPartition, [*found, None] if is_end else found))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is not None:
+            return _read(self._folder, *partition.value)
+        assert self._beyond_s is not None
+        newest_s = json.loads((self._folder / capture.ENDED).read_bytes())["newest_s"] + self._beyond_s
+        times = {"time_s": newest_s, "arrived_s": newest_s, "newest_s": newest_s}
+        return iter(to_table([[times.get(name) for name in SCHEMA.names]]).to_batches())
+
+
+class SparkFollowing(Following):
+    """The engine of Spark: a streaming query. ``query`` is Spark's own handle."""
+
+    engine = "on Spark"
+
+    def __init__(self, *settings: Any, spark: Any) -> None:
+        self._spark = spark.newSession()  # its settings are its own
+        super().__init__(*settings)
+
+    def _begin(self) -> None:
+        checkpoint = self.folder / CHECKPOINT
+        if not checkpoint.exists():
+            self._output.forget_parts(0)
+        # A shuffle of 200 parts, which is the default, takes longer than a batch.
+        self._spark.conf.set("spark.sql.shuffle.partitions", str(self._spark.sparkContext.defaultParallelism))
+        writer = self._windows().writeStream.foreachBatch(self._write).trigger(processingTime=TRIGGER)
+        self.query = writer.option("checkpointLocation", str(checkpoint.absolute())).start()
+
+    def _windows(self) -> Any:
+        """The streaming DataFrame of closed windows."""
+        from pyspark.sql import functions as F
+
+        wanted = self.asked
+        self._spark.dataSource.register(ReadingsSource)
+        beyond_s = 2 * (wanted.every_us + wanted.late_us) / 1e6 + 1
+        lines = self._spark.readStream.format(FORMAT).option("beyond_s", beyond_s).load(str(self._source.absolute()))
+        timed = lines.selectExpr("*", *(f"{text} AS {name}" for name, text in MICROSECONDS.items()))
+        judged = timed.selectExpr("*", f"{wanted.is_late} AS is_late", f"timestamp_micros({wanted.counted_us}) AS at")
+        # Spark's watermark has whole milliseconds.
+        marked = judged.withWatermark("at", f"{-(-wanted.late_us // 1000)} milliseconds")
+        spans = marked.groupBy(F.window("at", f"{wanted.every_us} microseconds").alias("span"), *wanted.by)
+        told = spans.agg(*(F.expr(text).alias(name) for name, text in TOLD.items()))
+        ends = [f"unix_micros(span.{end}) / 1e6 AS {end}_s" for end in ("start", "end")]
+        return told.selectExpr(*ends, *wanted.by, *TOLD)
+
+    def _write(self, frame: Any, number: int) -> None:
+        table = frame.toArrow()
+        if len(table):
+            self._output.write_part(number, table)
+
+    def _work(self) -> None:
+        try:
+            while end_of(self._source) is None and self.query.isActive and not self._is_stopping.is_set():
+                self._is_stopping.wait(POLL_S)
+            if not self._is_stopping.is_set():
+                self.query.processAllAvailable()
+        except Exception:
+            if not self._is_stopping.is_set():
+                raise
+        finally:
+            self.query.stop()
+
+    def stop(self) -> None:
+        """Stop the query; following the same capture into the same folder goes on from here."""
+        self._is_stopping.set()
+        self.query.stop()
+        self._thread.join()

@@ -1,1 +1,0 @@
-"""Captures on Spark: a data source for them, and windows by Structured Streaming."""
