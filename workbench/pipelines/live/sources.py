@@ -248,7 +248,7 @@ class Deliveries:
         self._published: OrderedDict[tuple[int, int], tuple[int, str]] = OrderedDict()
         self._carried: OrderedDict[tuple[int, int], list[tuple[int, int, str]]] = OrderedDict()
 
-    def of(self, rows: Iterable[tuple]) -> Iterator[Reading]:
+    def of(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Reading]:
         """The readings of rows; tuples in the order of the trace's columns. Rows of other events are passed over."""
         for time_us, node, event, _, _, origin, sequence, _, value, detail in rows:
             if event == "published":
@@ -268,7 +268,7 @@ class Deliveries:
             yield Reading(published_us / 1e6, origin, key, value, region, sink, number, time_us / 1e6)
 
 
-def _remember(known: OrderedDict, name: tuple[int, int], what: Any) -> None:
+def _remember(known: OrderedDict[Any, Any], name: tuple[int, int], what: Any) -> None:
     known[name] = what
     if len(known) > MOST_REMEMBERED:
         known.popitem(last=False)
