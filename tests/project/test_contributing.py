@@ -13,7 +13,7 @@ from tests.repository import REPOSITORY
 from workbench import motes
 from workbench.motes import rack
 
-PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGE, TABLE = ((REPOSITORY / name).read_text(encoding="utf-8") for name in ("CONTRIBUTING.md", "docs/EXTENDING.md"))
 # A file of the page: its path at the head of a paragraph, then its text.
 PARTS = ("__init__", "events", "fast", "metrics", "node", "views/layers")
 FILES = dict(
@@ -87,7 +87,7 @@ def test_player_shows_the_layer_of_the_pages_protocol_and_its_section(coin_flood
     assert len(layer) == events(run).count("silenced") > 0
     time_us, node = int(layer.table["from_us"][0]), int(layer.table["node"][0])
     assert "Silenced" in wb.views.inspect_node(run, node, time_us / 1e6).tables
-    assert "the coin said no" in run.figure(time_us / 1e6).to_svg()
+    assert "not forwarded" in run.figure(time_us / 1e6).to_svg()
     assert "silenced" not in {one.name for one in wb.views.see(scenario(wb.Flooding()).run()).layers}
 
 
@@ -132,8 +132,8 @@ def test_scenario_file_names_it_by_its_module(coin_flooding):
 
 
 def paths():
-    """What the page names between backticks or in brackets that looks like a path of this repository."""
-    prose = re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)
+    """Return the paths of this repository that both pages name, between backticks or in brackets."""
+    prose = re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL) + TABLE
     found = re.findall(r"`([\w./-]+)`|\]\(([\w./-]+)\)", prose)
     named = {code or link for code, link in found}
     return sorted(name for name in named if ("/" in name or name.endswith((".py", ".md"))) and name not in FILES)
@@ -142,4 +142,6 @@ def paths():
 @pytest.mark.parametrize("path", paths())
 def test_path_that_the_page_names_is_there(path):
     known = (REPOSITORY / path).exists() or ("/" not in path and any(REPOSITORY.glob(f"*/**/{path}")))
-    assert known or path.startswith("coin_flooding/"), f"CONTRIBUTING.md names {path}, which is not in this repository"
+    assert known or path.startswith("coin_flooding/"), (
+        f"{path} does not exist; CONTRIBUTING.md or docs/EXTENDING.md names it"
+    )

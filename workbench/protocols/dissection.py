@@ -178,7 +178,7 @@ class Cutter:
         self.fields: list[Field] = []
 
     def type_of(self, names: Mapping[int, str]) -> int:
-        """The next byte, which stays unread; DecodeError unless it is the number of one of these messages."""
+        """Return the next byte, a key of ``names``, without cutting it off. Raises DecodeError for any other byte."""
         number = self.frame[self.at] if self.at < self.end else None
         if number is None or number not in names:
             known = ", ".join(f"0x{one:02x} ({name})" for one, name in names.items())

@@ -62,16 +62,17 @@ def times(settings):
 
 
 def may_be_parent(epoch, newest_epoch, is_child, key_length):
-    """Whether a neighbor with a key may be the parent.
+    """Return whether a neighbor with a key may become the parent.
 
-    ``newest_epoch``: the newest that this node has had in that tree. What is below this node has no newer one, as
-    epochs come through this node: so no cycle can arise. ``is_child``: the neighbor calls this node its parent.
+    ``newest_epoch``: the newest epoch that this node has had in that tree. The nodes below this node have no newer
+    epoch, as epochs come through this node, so no cycle can arise. ``is_child``: the neighbor names this node as its
+    parent.
     """
     return epoch > newest_epoch and not is_child and key_length < LONGEST_KEY
 
 
 def is_better_parent(since_us, address, best_since_us, best_address):
-    """Whether a neighbor that may be the parent was heard in its tree before the best one so far."""
+    """Return whether a candidate was heard in its tree before the best candidate so far. Ties: the lower address."""
     return since_us < best_since_us or (since_us == best_since_us and address < best_address)
 
 

@@ -29,7 +29,8 @@ How a twin is written
         start(core, state, i, now) *                                     the node of index i begins
         publish(core, state, i, content, number, now)                    content: a row of core.contents
         subscribe(core, state, i, what, now) *, unsubscribe(...) *       what: a row of core.subscriptions
-        receive(core, state, i, sender, message, word, broadcast, now)   a frame from the node of index sender
+        receive(core, state, i, sender, message, word, broadcast, now)   a frame from the node of index sender;
+                                                                         core.messages[message].name: its kind
         wake(core, state, i, now) *                                      core.next_wake[i] has come
         sent(core, state, i, receiver, message, word, ok, now) *         the outcome of node i's unicast (`Node.sent`);
                                                                          receiver: an index, or UNREACHABLE
@@ -66,7 +67,10 @@ What a twin shares with its definition
     ``twin.compiled_rules(rules)``, parts of the loop call the functions of that module as they are.
 
 What the core gives it
-    air        make_message, hold_message, let_go, send(core, now, i, receiver, message, word);
+    air        make_message(core, name, origin, sequence, content): a message of a publication's size;
+               take_message(..., size_B, airtime_us): of any other size, such as an acknowledgement; its airtime is
+               ``setup.radio.airtime_us(size_B)``, computed in make_state;
+               hold_message, let_go, send(core, now, i, receiver, message, word);
                receiver is an index, BROADCAST or UNREACHABLE
     record     tell, tell_originated, tell_held, tell_forwarded, tell_delivered, drop; a row that is of no message on
                its way is written with add_row, ``if core.kept[event]``, so that metrics can ask for it

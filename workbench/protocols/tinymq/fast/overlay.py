@@ -350,29 +350,29 @@ def look_for_parent(core, state, i, now):
     if state.every_tree:
         for tree in range(state.trees):
             if not state.joinings[i * state.seats + tree].is_used and keyed_place_in(state, i, tree) == NONE:
-                _join_first_heard(core, state, i, tree, now)
+                _join_best(core, state, i, tree, now)
     elif not state.joinings[i].is_used and not is_attached(state, i):
-        _join_first_heard(core, state, i, np.int64(0), now)
+        _join_best(core, state, i, np.int64(0), now)
 
 
 @compiled
-def _join_first_heard(core, state, i, seat, now):
-    """Join at the neighbor that was first heard to have a place that may be above this node's."""
-    first = NONE
+def _join_best(core, state, i, seat, now):
+    """Join at the best neighbor that may be the parent, if any."""
+    best = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
         told = state.told_places[link, seat]
         it = state.neighbors[link]
         if not (it.is_known and told.is_there and now >= it.join_after_us and _may_join(state, i, told)):
             continue
-        if first == NONE or rules.is_better_parent(
-            told.since_us, state.senders[link], state.told_places[first, seat].since_us, state.senders[first]
+        if best == NONE or rules.is_better_parent(
+            told.since_us, state.senders[link], state.told_places[best, seat].since_us, state.senders[best]
         ):
-            first = link
-    if first != NONE:
+            best = link
+    if best != NONE:
         joining = state.joinings[i * state.seats + seat]
         joining.is_used = 1
-        joining.tree = state.told_places[first, seat].tree
-        joining.neighbor = state.senders[first]
+        joining.tree = state.told_places[best, seat].tree
+        joining.neighbor = state.senders[best]
         joining.send_us = now + max(1, twin.stream_below(core, i, state.gather_us + 1))
 
 
