@@ -185,7 +185,7 @@ def _checked(function: Any, name: str, hidden: str = "self") -> Any:
 
 
 def _check_call(
-    signature: inspect.Signature, name: str, arguments: tuple, keywords: Mapping[str, Any], hidden: str
+    signature: inspect.Signature, name: str, arguments: tuple[Any, ...], keywords: Mapping[str, Any], hidden: str
 ) -> None:
     """Raise WrongCall, with what the call looks like, if arguments are missing, or if there are too many."""
     try:

@@ -62,7 +62,7 @@ def _values(text: str, key: str) -> Iterator[float]:
     return (one.value / wanted.steps for one in parse(text) if one.key == wanted.number and one.operator == IS)
 
 
-def plausible(answer: Callable, key: str, highest: float) -> Verdict:
+def plausible(answer: Callable[..., Any], key: str, highest: float) -> Verdict:
     """A filter that drops readings above ``highest`` and passes everything else as it is."""
     limit = key_of(key)
     step = 1 / limit.steps
@@ -77,7 +77,7 @@ def plausible(answer: Callable, key: str, highest: float) -> Verdict:
     return Verdict(True, f"It drops what is above {highest:g} {limit.unit}, and passes all else as it is.")
 
 
-def _decides(answer: Callable, reading: tuple, is_broken: bool) -> str:
+def _decides(answer: Callable[..., Any], reading: tuple[Any, ...], is_broken: bool) -> str:
     """What is wrong with what a filter makes of a reading; "" if nothing is."""
     said = repr(to_text(reading)) if reading else "a message without attributes"
     try:

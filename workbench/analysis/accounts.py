@@ -30,11 +30,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.analysis.evidence import Evidence, Pair, Step, Trail
 from workbench.analysis.expected import NEVER, Expected, expected
 from workbench.analysis.steps import broadcast_step, routed_step
 from workbench.columns import argsort, take_rows
-from workbench.sim.rows import Columns
+from workbench.sim.rows import Columns, Row
 
 # Each cause, and which rows prove it. X is the account's node, Y its neighbor, s the subscriber. "Had the reading": X
 # is the publisher and sent it on its way (originated), or X received a message that carries it.
@@ -171,7 +171,10 @@ def module_of(scenario: Any) -> Any:
     return importlib.import_module(name) if name else None
 
 
-def _evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, Callable]:
+LastStep = Callable[[Evidence, Pair, Trail], Step | None]
+
+
+def _evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, LastStep]:
     module = module_of(scenario)
     harmless = getattr(module, "HARMLESS", ("duplicate",))
     evidence = Evidence(scenario, table, getattr(module, "CARRIERS", ()), harmless)
@@ -198,7 +201,7 @@ def _pairs(evidence: Evidence, found: Expected, pairs: Any) -> list[Pair]:
     ]
 
 
-def _account(evidence: Evidence, pair: Pair, last_step: Callable) -> Account:
+def _account(evidence: Evidence, pair: Pair, last_step: LastStep) -> Account:
     trail = evidence.trail(pair.publisher, pair.number)
     step = _at_subscriber(evidence, pair, trail) or last_step(evidence, pair, trail)
     if step is None or step.cause in _ABSENCES:

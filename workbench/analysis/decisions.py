@@ -98,8 +98,8 @@ class _Watch(Recorder):
         sequence: int,
         key: int,
         did: str,
-        before: tuple,
-        after: tuple,
+        before: tuple[Any, ...],
+        after: tuple[Any, ...],
     ) -> None:
         """A filter has decided."""
         self.counts[messages, key, did] += 1
@@ -112,10 +112,10 @@ class _Watch(Recorder):
         """The counts of what the trace tells, too."""
         return Counter({what: count for what, count in self.counts.items() if what[2] != "pass"})
 
-    def _forget(self, row: tuple) -> None:
+    def _forget(self, row: tuple[Any, ...]) -> None:
         """There are no rows."""
 
-    def protocol_events(self, time_us: int, node: int, events: list) -> None:
+    def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
         """Keep nothing of what nodes report."""
 
     def flush_if_large(self) -> None:

@@ -194,8 +194,8 @@ class Evidence:
         self.columns = Columns(table)
         self._of: dict[str, list[Row]] = {}
         self._by_node: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        self._at: dict[tuple, list[Row]] = {}
-        self._once: dict[tuple, Any] = {}
+        self._at: dict[tuple[Any, ...], list[Row]] = {}
+        self._once: dict[tuple[Any, ...], Any] = {}
         self._carriers, self._harmless = carriers, frozenset(harmless)
         self._trails: dict[tuple[int, int], Trail] = {}
         self._reached: dict[tuple[int, int, int], dict[int, int]] = {}
@@ -239,7 +239,7 @@ class Evidence:
         chosen, nodes = self._by_node[event]
         return chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
 
-    def once(self, key: tuple, make: Callable[[], Any]) -> Any:
+    def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """Return what ``make`` returned for a key when it was first asked for."""
         if key not in self._once:
             self._once[key] = make()

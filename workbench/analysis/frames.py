@@ -153,7 +153,7 @@ class _Ear(Recorder):
 
         kernel.handlers[FRAME_END] = see
 
-    def _take_row(self, row: tuple) -> None:
+    def _take_row(self, row: tuple[Any, ...]) -> None:
         time_us, node, event, peer, _, _, _, size_B, _, _ = row
         if event != "sent":
             return
@@ -187,7 +187,7 @@ class _Ear(Recorder):
             self._flush_frames()
         return pa.chunked_array(self._batches, pa.binary())
 
-    def protocol_events(self, time_us: int, node: int, events: list) -> None:
+    def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
         """Keep nothing of what nodes report."""
 
     def flush_if_large(self) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail, dropped
+from workbench.analysis.evidence import Evidence, Pair, Step, Trail, dropped
+from workbench.sim.rows import Row
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:

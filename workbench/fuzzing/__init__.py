@@ -173,7 +173,7 @@ class _Trial:
             neighbor = choose.choice((1, 3, 5, 7, _STRANGER))
             self._call("link_quality", node.link_quality, neighbor, choose.random(), choose.random(), self.now)
 
-    def _call(self, name: str, method: Callable, *arguments: Any) -> Any:
+    def _call(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
         """Call the node, and take what it sends and tells."""
         self.calls += 1
         try:

@@ -112,7 +112,7 @@ class VirtualMotes(Motes):
         self.speed, self.lockstep, self.kind = speed, lockstep, kind
         self.rack: Rack | None = None  # of those that run MicroPython
         self._racked: tuple[int, ...] = ()  # their nodes
-        self._program: tuple = ()  # what runs on them
+        self._program: tuple[Any, ...] = ()  # what runs on them
         self._processes: dict[int, Process] = {}
         self._compiled: dict[int, Path] = {}
         self._is_kept = False

@@ -21,7 +21,7 @@ def event_names(own: tuple[Any, ...]) -> dict[int, str]:
     return names | dict(enumerate(messages.OWN_EVENTS, messages.FIRST_OWN_EVENT))
 
 
-def decode_row(fields: tuple, rest: bytes) -> tuple:
+def decode_row(fields: tuple[Any, ...], rest: bytes) -> tuple[Any, ...]:
     """Return (time, kind, peer, message, origin, sequence, size, value, detail) of an EVENT.
 
     DecodeError if its bytes are no event.

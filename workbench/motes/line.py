@@ -223,7 +223,7 @@ class MoteLine:
         if self._deframer.spoilt != spoilt:
             self._tell("noise", self._deframer.spoilt)
 
-    def _take(self, kind: int, fields: tuple, rest: bytes) -> None:
+    def _take(self, kind: int, fields: tuple[Any, ...], rest: bytes) -> None:
         if kind == messages.READY:
             self._ready(fields, rest)
         elif kind == messages.REFUSED and fields[2] == self._session:
@@ -238,7 +238,7 @@ class MoteLine:
         elif kind == messages.ANSWER:
             self._answer(fields, rest)
 
-    def _answer(self, fields: tuple, rest: bytes) -> None:
+    def _answer(self, fields: tuple[Any, ...], rest: bytes) -> None:
         token, is_right, number, next_wake, time_us = fields
         then = self._answers.pop(token, None)
         if then is None:
@@ -251,7 +251,7 @@ class MoteLine:
             remedy = f"={number}; use that value, or compile the program with yours" if number > 0 else ""
             then(LinkError(f"{self.url}: {text}{remedy}"))
 
-    def _ready(self, fields: tuple, rest: bytes) -> None:
+    def _ready(self, fields: tuple[Any, ...], rest: bytes) -> None:
         magic, version, session, boot, has_radio = fields
         self._is_ours = session == self._session
         if magic != messages.MAGIC or version != messages.VERSION:
@@ -269,7 +269,7 @@ class MoteLine:
             self._lose(LinkError(f"{self.url}: the mote began again"))
             self._say_hello()
 
-    def _refusal(self, fields: tuple) -> LinkError:
+    def _refusal(self, fields: tuple[Any, ...]) -> LinkError:
         _, version, _, reason = fields
         if reason == messages.BUSY:
             return LinkError(f"{self.url} belongs to another host, which was heard of within the last seconds")

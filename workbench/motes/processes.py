@@ -166,7 +166,7 @@ class CortexM3(Process):
 
     def _launched(self) -> subprocess.Popen[str]:
         listeners = [_listener(port) for port in self._ports]
-        self._ports = tuple(one.getsockname()[1] for one in listeners)  # type: ignore[assignment]
+        self._ports = tuple(one.getsockname()[1] for one in listeners)
         control, controlled = socket.socketpair()
         controlled = _moved(controlled)
         command = [EMULATOR, "-M", "mps2-an385", "-display", "none", "-monitor", "none", "-kernel", str(self._program)]

@@ -309,7 +309,7 @@ def _of_point(
     return [one._replace(what=f"{name}: {one.what}") for one in shown]
 
 
-def _measure(name: Any) -> Callable | None:
+def _measure(name: Any) -> Callable[..., Any] | None:
     """The function "module:name" that is loaded, or a protocol's; a file makes nothing else be imported or called."""
     module, _, function = str(name or "").partition(":")
     package, is_of_a_protocol = module.partition(".")[0], module.startswith("workbench.protocols.")
@@ -324,7 +324,7 @@ def _measure(name: Any) -> Callable | None:
     return measure if isinstance(measure, FunctionType) and measure.__module__ == module else None
 
 
-def _metrics_of(scenario: Scenario, engine: str, measure: Callable | None) -> dict[str, float] | Difference:
+def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | None) -> dict[str, float] | Difference:
     """The metrics of a point, with those of the sweep's measure; the difference if it fails here."""
     run = _played(scenario, engine, measure is not None)
     if isinstance(run, Difference):

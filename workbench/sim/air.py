@@ -43,12 +43,18 @@ MAX_BACKOFFS = 4
 ACKNOWLEDGEMENT_B = 5
 
 
+# Receiver's index, delivery ratio, key of its draws or None if it loses nothing.
+_Arc = tuple[int, float, Any]
+
+
 class Transmission:
     """One frame on its way from a node's radio to its receivers; ``attempt`` counts unicast retries."""
 
     __slots__ = ("attempt", "backoffs", "destination", "end", "frame", "label", "outage", "sender", "start")
 
-    def __init__(self, sender: int, destination: int | None, frame: bytes, label: tuple, outage: int) -> None:
+    def __init__(
+        self, sender: int, destination: int | None, frame: bytes, label: tuple[str, int, int], outage: int
+    ) -> None:
         self.sender = sender
         self.destination = destination
         self.frame = frame
@@ -61,13 +67,10 @@ class Transmission:
 
 
 class Channel:
-    """Who hears whom, and how well: the topology as flat lists, indexed by a node's index.
-
-    An arc is (receiver's index, delivery ratio, key of its draws or None if it loses nothing).
-    """
+    """Who hears whom, and how well: the topology as flat lists, indexed by a node's index."""
 
     def __init__(self, topology: Any, radio: Any, seed: int, index: dict[int, int]) -> None:
-        self.receivers: list[list[tuple]] = []
+        self.receivers: list[list[_Arc]] = []
         for sender, arcs in sorted(topology.adjacency()):
             self.receivers.append(
                 [
@@ -77,9 +80,9 @@ class Channel:
                     for receiver, data in sorted(arcs.items())
                 ]
             )
-        self._by_receiver: list[dict[int, tuple]] = [{} for _ in index]
+        self._by_receiver: list[dict[int, _Arc]] = [{} for _ in index]
 
-    def arc(self, sender: int, receiver: int) -> tuple | None:
+    def arc(self, sender: int, receiver: int) -> _Arc | None:
         """The arc between two nodes, by their indices, or None."""
         arcs = self._by_receiver[sender]
         if not arcs:
@@ -219,7 +222,7 @@ class Air:
     def _address(self, index: int) -> int:
         return self.addresses[index] if index >= 0 else NOBODY
 
-    def _arrive(self, arcs: Sequence[tuple], transmission: Transmission, now: int) -> int:
+    def _arrive(self, arcs: Sequence[_Arc], transmission: Transmission, now: int) -> int:
         """The receivers at the end of these arcs hear the frame or lose it; returns how many heard it."""
         sender = self.addresses[transmission.sender]
         message, origin, sequence = transmission.label

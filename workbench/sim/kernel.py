@@ -59,7 +59,7 @@ class Kernel:
         self.recorder = recorder
         self.addresses = tuple(node.address for node in nodes)
         self.index = {address: i for i, address in enumerate(self.addresses)}
-        self.heap: list[tuple] = []
+        self.heap: list[tuple[int, int, int, Any]] = []
         self.counter = 0
         self.wake_at: list[int | None] = [None] * len(nodes)
         self.down = [0] * len(nodes)  # how many outages keep a node off now: counted by the application

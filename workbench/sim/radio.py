@@ -160,7 +160,7 @@ Radio.__doc__ = documentation(
 )
 
 
-def _is_pair(values: Mapping) -> bool:
+def _is_pair(values: Mapping[Any, Any]) -> bool:
     return isinstance(values.get("jitter_ms"), list)
 
 

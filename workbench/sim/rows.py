@@ -36,7 +36,7 @@ class Row(NamedTuple):
     detail: str
 
 
-class _OnDemand(dict):
+class _OnDemand(dict[str, Any]):
     """{name: value}, each value made when it is first needed."""
 
     def __init__(self, make: Callable[[str], Any]) -> None:
@@ -169,7 +169,7 @@ class Columns:
         """Return some rows, one by one."""
         return list(map(Row, rows.tolist(), *self._cells(rows, Row._fields[1:]))) if len(rows) else []
 
-    def tuples(self, rows: np.ndarray, *names: str) -> Iterator[tuple]:
+    def tuples(self, rows: np.ndarray, *names: str) -> Iterator[tuple[Any, ...]]:
         """Yield a tuple for each of some rows, of Python's numbers and texts from these columns."""
         return zip(*self._cells(rows, names), strict=True)
 

@@ -26,7 +26,7 @@ from workbench.sensor_field import SensorField
 from workbench.sim import file_format, workload
 from workbench.sim.file_format import FIELDS
 from workbench.sim.radio import Radio
-from workbench.sim.readings import Readings
+from workbench.sim.readings import LONGEST_S, Readings
 from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
@@ -60,8 +60,8 @@ class Scenario:
         for item in self.workload:
             if not isinstance(item, workload.Item):
                 raise ScenarioError(f"workload has {item!r}; its items are subscribe(...), publish(...), outage(...)")
-        if not is_number(self.duration_s) or not 0 < self.duration_s <= workload.LONGEST_S:
-            limits = f"above 0 and up to {workload.LONGEST_S:g}"
+        if not is_number(self.duration_s) or not 0 < self.duration_s <= LONGEST_S:
+            limits = f"above 0 and up to {LONGEST_S:g}"
             raise ScenarioError(f"duration_s is {self.duration_s!r:.60}; it must be a number of seconds {limits}")
         object.__setattr__(self, "duration_s", float(self.duration_s))
         if not is_whole(self.seed) or self.seed < 0:
@@ -211,7 +211,7 @@ def digest_of_network(graph: nx.Graph) -> str:
     return _digests[normal_form(graph)]
 
 
-def _names_keys(values: Mapping) -> bool:
+def _names_keys(values: Mapping[Any, Any]) -> bool:
     """Whether a mapping is of attributes' keys, which are in capitals, and not the plain form of a sensor field."""
     return all(not isinstance(name, str) or name.isupper() for name in values)
 

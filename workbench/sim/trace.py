@@ -80,13 +80,17 @@ def kept_events(protocol: Protocol) -> frozenset[str]:
     return KEPT.union(*(module.LOOKS_AT for module in modules_of(protocol)), protocol.changes[:1])
 
 
+Counts = Counter[tuple[str, str, str]]  # by event, message and reason
+Sizes = Counter[tuple[str, str]]  # bytes, by event and reason
+
+
 def event_name(event_type: type) -> str:
     """The trace's name of an event type: GradientSet -> gradient_set."""
     name = event_type.__name__
     return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 
-class _EventNames(dict):
+class _EventNames(dict[type, str]):
     """{event type: its name}: the contract's to begin with, a protocol's own when they are met first."""
 
     def __missing__(self, event_type: type) -> str:
@@ -114,10 +118,10 @@ class Recorder:
     def __init__(self) -> None:
         self._cells: list[Any] = []
         self._batches: list[pa.RecordBatch] = []
-        self._texts: dict[tuple, str] = {}
-        self.append: Callable[[tuple], None] = self._cells.extend
+        self._texts: dict[tuple[Any, ...], str] = {}
+        self.append: Callable[[tuple[Any, ...]], None] = self._cells.extend
 
-    def protocol_events(self, time_us: int, node: int, events: list) -> None:
+    def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
         """Append the rows of a protocol's events; attributes in a detail become text."""
         append = self.append
         for event in events:
@@ -126,7 +130,7 @@ class Recorder:
                 detail = self.text(detail)
             append((time_us, node, EVENT_NAMES[type(event)], peer, message, origin, sequence, 0, value, detail))
 
-    def text(self, attributes: tuple) -> str:
+    def text(self, attributes: tuple[Any, ...]) -> str:
         """`to_text`, remembered: the same attributes come again and again."""
         text = self._texts.get(attributes)
         if text is None:
@@ -163,8 +167,8 @@ class MetricsRecorder(Recorder):
         super().__init__()
         self._sinks = sinks
         self._kept = kept
-        self._counts: Counter = Counter()
-        self._sizes: Counter = Counter()
+        self._counts: Counts = Counter()
+        self._sizes: Sizes = Counter()
         # publication -> a byte for each address: 1 if it holds it. It may forget it and hold it again.
         self._holders: defaultdict[tuple[int, int], bytearray] = defaultdict(bytearray)
         self._traffic: dict[str, list[int]] = {}  # message -> frames sent, bytes sent, frames heard, bytes heard
@@ -185,7 +189,7 @@ class MetricsRecorder(Recorder):
         for reason, number in drops.items():
             self._counts["dropped", "", reason] += number
 
-    def _count_or_keep(self, row: tuple) -> None:
+    def _count_or_keep(self, row: tuple[Any, ...]) -> None:
         event = row[2]
         reason = row[9] if event in _WITH_REASON else ""
         self._counts[event, row[4], reason] += 1
@@ -193,7 +197,7 @@ class MetricsRecorder(Recorder):
         if event in self._kept:
             self._cells.extend(row)
 
-    def protocol_events(self, time_us: int, node: int, events: list) -> None:
+    def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
         """Count who holds what; make rows of the events that metrics look at."""
         for event in events:
             kind = type(event)
@@ -208,7 +212,7 @@ class MetricsRecorder(Recorder):
                 row = time_us, node, EVENT_NAMES[kind], peer, message, origin, sequence, 0, value, text
                 self._cells.extend(row)
 
-    def tally(self) -> tuple[Counter, Counter]:
+    def tally(self) -> tuple[Counts, Sizes]:
         """(counts by (event, message, reason), bytes by (event, reason)), as `tally` gives them for a whole trace."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
         counts["held", "", ""] += sum(holders.count(1) for holders in self._holders.values())
@@ -259,7 +263,7 @@ def _lines(column: pa.ChunkedArray, is_last: bool) -> memoryview:
     return memoryview(data)[: length - is_last]
 
 
-def tally(table: pa.Table) -> tuple[Counter, Counter]:
+def tally(table: pa.Table) -> tuple[Counts, Sizes]:
     """(counts by (event, message, reason), bytes by (event, reason)) of a full trace; see MetricsRecorder."""
     events, event_names = codes(table.column("event"))
     messages, message_names = codes(table.column("message"))
@@ -272,8 +276,8 @@ def tally(table: pa.Table) -> tuple[Counter, Counter]:
         kind = np.multiply(events[some], len(message_names), dtype=np.int64) + messages[some]
         number += np.bincount(kind, minlength=len(kinds))
         total_B += np.bincount(kind, size_B[some], len(kinds)).astype(np.int64)
-    counts: Counter = Counter()
-    sizes: Counter = Counter()
+    counts: Counts = Counter()
+    sizes: Sizes = Counter()
     for (event, message), count, count_B in zip(kinds, number.tolist(), total_B.tolist(), strict=True):
         if event not in _SET_APART:
             counts[event, message, ""] += count
@@ -294,7 +298,7 @@ def _count_reasons(
     rows: np.ndarray,
     messages: np.ndarray,
     names: list[str],
-    numbers: tuple[Counter, Counter],
+    numbers: tuple[Counts, Sizes],
 ) -> None:
     """Count the rows (n,) of an event that has a reason; ``messages`` (n,) are codes of ``names``."""
     counts, sizes = numbers

@@ -263,7 +263,7 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
         raise ScenarioError(f"{where}: {error}") from None
 
 
-def _check_fields(where: str, kind: str, given: Mapping) -> None:
+def _check_fields(where: str, kind: str, given: Mapping[str, Any]) -> None:
     known = {field.name: field.default for field in fields(_KINDS[kind])}
     for name in given:
         if name not in known:
@@ -364,7 +364,7 @@ def _from_hex(value: Any) -> bytes:
         raise ScenarioError(f"payload is {value!r:.60}; it must be text of hex digits, two for each byte") from None
 
 
-def _text_and_attributes(what: Any, example: str) -> tuple[str, tuple]:
+def _text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ...]]:
     """What is published or asked for as text, which an item keeps, and as attributes."""
     if isinstance(what, str):
         return what, attributes_module.parse(what)
@@ -379,7 +379,7 @@ def _text_and_attributes(what: Any, example: str) -> tuple[str, tuple]:
     return attributes_module.to_text(attributes), attributes
 
 
-def _comparison(what: Mapping) -> str:
+def _comparison(what: Mapping[Any, Any]) -> str:
     """The text of a subscription to the values that a mapping has, as far as these are valid."""
     try:
         equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(what))

@@ -23,13 +23,14 @@ from typing import Any
 from workbench.errors import WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sweeps import user_code
+from workbench.sweeps.references import PACKAGE
 from workbench.sweeps.sources import was_edited
 
 ROOMS = ("attributes", "coding", "topology", "sim")
 _PROTOCOLS = "protocols"
 # What a run of any protocol goes through: the modules beside the rooms, the contract of nodes, and the rooms.
 GENERIC = ("draws", _PROTOCOLS, *ROOMS)
-_PROTOCOLS_NAMED = f"{user_code.PACKAGE}.{_PROTOCOLS}"
+_PROTOCOLS_NAMED = f"{PACKAGE}.{_PROTOCOLS}"
 LEFT_OUT = ("views", "cli", "udp", "processes", "dissector", "explain")
 _NO_PART_OF_A_RUN = ("__init__", "java", "public_names", "folded_errors", "extensions")  # of the files beside the rooms
 _COMPILED_HEADER_B = 16
@@ -44,7 +45,7 @@ class Codes:
     computed where it goes: a worker says which package it has.
     """
 
-    def __init__(self, measure: Callable | None = None, protocols: Iterable[Protocol] = ()) -> None:
+    def __init__(self, measure: Callable[..., Any] | None = None, protocols: Iterable[Protocol] = ()) -> None:
         self._measure = measure
         self._mine: dict[tuple[str, int], tuple[Any, user_code.Piece]] = {}
         self._told: dict[str, user_code.Piece] = {}
@@ -126,7 +127,7 @@ def sources(room: str) -> bytes | None:
 
     None for what the package does not have, whatever its name is.
     """
-    root = resources.files(user_code.PACKAGE)
+    root = resources.files(PACKAGE)
     of_protocol = room.removeprefix(f"{_PROTOCOLS}/")
     if room == GENERIC[0]:
         contents = _contents(root, is_deep=False, without=_NO_PART_OF_A_RUN)
@@ -141,7 +142,7 @@ def sources(room: str) -> bytes | None:
 
 def _check_loaded(protocols: Iterable[str]) -> None:
     """Raise WorkbenchError if a source was edited after it was loaded: the digest would be of other code."""
-    rooms = (*(f"{user_code.PACKAGE}.{room}" for room in ROOMS), *(f"{_PROTOCOLS_NAMED}.{one}" for one in protocols))
+    rooms = (*(f"{PACKAGE}.{room}" for room in ROOMS), *(f"{_PROTOCOLS_NAMED}.{one}" for one in protocols))
     for name, module in list(sys.modules.items()):
         is_covered = name.startswith(tuple(f"{room}." for room in rooms)) or name in rooms
         if is_covered and not set(name.split(".")) & set(LEFT_OUT) and was_edited(module):

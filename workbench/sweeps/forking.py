@@ -259,7 +259,7 @@ def _run_share(plan: Any, numbers: list[int], timer: limits.Timer, connection: C
     """Run points and send their rows. Returns False if this process should run no more."""
     from workbench.sweeps.work import OUT_OF_MEMORY, run_point
 
-    rows: list = []
+    rows: list[Any] = []
     flushed = time.perf_counter()
     for number in numbers:
         _PLACE.pack_into(place, 0, number)
@@ -279,7 +279,7 @@ def _run_share(plan: Any, numbers: list[int], timer: limits.Timer, connection: C
     return True
 
 
-def _send_rows(connection: Connection, rows: list, seconds: float) -> None:
+def _send_rows(connection: Connection, rows: list[Any], seconds: float) -> None:
     import pyarrow as pa
 
     from workbench.sweeps.work import to_batch_of_all

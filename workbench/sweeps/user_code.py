@@ -80,7 +80,7 @@ def piece(name: str, thing: Any) -> Piece:
     return Piece(_digest([name, *texts]), tuple(sorted(found)), tuple(walk.untracked))
 
 
-def name_of(measure: Callable | None) -> str:
+def name_of(measure: Callable[..., Any] | None) -> str:
     """A measure by its module and name; "" without one."""
     return "" if measure is None else f"{measure.__module__}:{measure.__qualname__}"
 
@@ -101,7 +101,7 @@ def _digest(texts: Iterable[str]) -> str:
 # Shipping it
 
 
-def pack(work: Any, protocols: Iterable[Protocol], measure: Callable | None = None) -> bytes:
+def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] | None = None) -> bytes:
     """``work`` and the user's code as bytes for a worker: classes and functions by value, user keys, search path.
 
     By value and not as JSON: a worker then needs neither the user's modules nor the data set of a testbed.
@@ -135,7 +135,7 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable | None = No
     return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], shipped, packed))
 
 
-def pickled(things: Mapping[str, Callable]) -> bytes:
+def pickled(things: Mapping[str, Callable[..., Any]]) -> bytes:
     """Functions of the user as bytes that `pickle.loads` reads where their modules are not."""
     from pyspark import cloudpickle
 
@@ -183,7 +183,7 @@ def unpack(packed: bytes) -> Any:
     return work
 
 
-def _provide_metrics(name: str, measure: Callable, looks_at: tuple[str, ...]) -> None:
+def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
     """Have the module of a protocol's metrics here, as it was where the sweep began."""
     try:
         module = importlib.import_module(name)
@@ -192,7 +192,7 @@ def _provide_metrics(name: str, measure: Callable, looks_at: tuple[str, ...]) ->
     vars(module).update(measure=measure, LOOKS_AT=looks_at)
 
 
-def _user_keys() -> list[tuple]:
+def _user_keys() -> list[tuple[Any, ...]]:
     numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
     # A key that nobody registered goes by its number.
     return [tuple(key) for key in map(attributes.key_of, numbers) if key.name != str(key.number)]

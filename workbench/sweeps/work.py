@@ -22,8 +22,9 @@ from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim import runner
 from workbench.sim.fast import kept
 from workbench.sim.scenario import Scenario
-from workbench.sweeps import user_code, values
+from workbench.sweeps import values
 from workbench.sweeps.plan import Measure, Plan
+from workbench.sweeps.references import PACKAGE
 
 LONGEST_ERROR = 2_000  # characters of the sentence of a point that failed
 OUT_OF_MEMORY = "out of memory"  # begins the sentence of a point that has used up what it may have
@@ -66,7 +67,7 @@ class Row(NamedTuple):
     def version(self) -> str:
         """The version of the package alone; "" if that is not known."""
         name, _, version = self.versions.partition(",")[0].partition(" ")
-        return version if name == user_code.PACKAGE else ""
+        return version if name == PACKAGE else ""
 
 
 # The seed as text: Python's whole numbers have no end.

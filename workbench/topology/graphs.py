@@ -138,7 +138,7 @@ def to_arrays(graph: nx.Graph) -> Arrays:
     return _sorted(nodes, _positions(graph, nodes), arcs, pdr)
 
 
-def check_walls(walls: Any) -> list:
+def check_walls(walls: Any) -> list[tuple[Any, ...]]:
     """Walls as [((x0, y0), (x1, y1)), ...] of floats in metres; ScenarioError otherwise."""
     try:
         ends = np.array([[[float(x) for x in end] for end in wall] for wall in walls], dtype=float)

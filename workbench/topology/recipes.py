@@ -181,7 +181,7 @@ def _places(what: str, rows: Any) -> list[tuple[int, tuple[float, float]]]:
     return list(seen.items())
 
 
-def _links(rows: Any, nodes: set[int]) -> list:
+def _links(rows: Any, nodes: set[int]) -> list[list[Any]]:
     if not isinstance(rows, list):
         raise ScenarioError("The topology's links must be a list of [transmitter, receiver, pdr].")
     seen: set[tuple[int, int]] = set()

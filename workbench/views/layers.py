@@ -283,7 +283,7 @@ def alive(some: Table, time_us: int) -> np.ndarray:
     return np.flatnonzero((some["from_us"] <= time_us) & (some["until_us"] > time_us))
 
 
-def tuples(some: Table, *names: str, rows: np.ndarray | slice = slice(None)) -> Iterator[tuple]:
+def tuples(some: Table, *names: str, rows: np.ndarray | slice = slice(None)) -> Iterator[tuple[Any, ...]]:
     """Yield a tuple of Python's numbers from some columns for each row of a table."""
     return zip(*(some[name][rows].tolist() for name in names), strict=True)
 

@@ -127,7 +127,7 @@ def _discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
             pen.ellipse(box, fill=fill, outline=outline, width=width)
 
 
-def _dashed_ring(pen: Any, box: tuple, item: Circle | Circles, ink: Any, width: int) -> None:
+def _dashed_ring(pen: Any, box: tuple[float, ...], item: Circle | Circles, ink: Any, width: int) -> None:
     """The dashes of a ring, as many as fit around it."""
     around = 2 * math.pi * item.radius
     dashes = max(round(around / sum(item.dash)), 2)

@@ -26,18 +26,18 @@ NAME_WIDTH = "11em"  # of what stands before a control
 # Items of a tuple
 
 
-def without(items: tuple, place: int) -> tuple:
+def without(items: tuple[Any, ...], place: int) -> tuple[Any, ...]:
     """The items but the one at a place."""
     return (*items[:place], *items[place + 1 :])
 
 
-def moved(items: tuple, place: int, to: int) -> tuple:
+def moved(items: tuple[Any, ...], place: int, to: int) -> tuple[Any, ...]:
     """The items with the one at a place moved to another."""
     rest = without(items, place)
     return (*rest[:to], items[place], *rest[to:])
 
 
-def replaced(items: tuple, place: int, item: Any) -> tuple:
+def replaced(items: tuple[Any, ...], place: int, item: Any) -> tuple[Any, ...]:
     """The items with another one at a place."""
     return (*items[:place], item, *items[place + 1 :])
 
@@ -241,7 +241,7 @@ class ListPart(Part):
         self._draw_put()
 
     @property
-    def items(self) -> tuple:
+    def items(self) -> tuple[Any, ...]:
         """What the list shows."""
         raise NotImplementedError
 
@@ -276,9 +276,9 @@ _wanting: weakref.WeakSet[Part] = weakref.WeakSet()
 
 def refresh_after_cells(part: Any) -> None:
     """Call ``part.refresh()`` after each cell that the user runs, as long as the part is open."""
-    from IPython import get_ipython  # type: ignore[attr-defined]
+    from IPython import get_ipython
 
-    shell = get_ipython()  # type: ignore[no-untyped-call]
+    shell = get_ipython()
     if shell is None:
         return
     if not _wanting:
@@ -296,4 +296,4 @@ def _refresh(_: Any = None) -> None:
         if part.comm is None:  # closed
             _wanting.discard(part)
         else:
-            part.refresh()  # type: ignore[attr-defined]
+            part.refresh()

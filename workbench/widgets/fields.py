@@ -271,7 +271,7 @@ def _list() -> _Control:
     """A tuple as the user writes it: 1, 2, 3 or TEMP, HUMIDITY."""
     text = widgets.Text(continuous_update=False, layout=_AS_ROOM)
 
-    def read(_: Any) -> tuple:
+    def read(_: Any) -> tuple[Any, ...]:
         return tuple(literal(item.strip()) for item in text.value.split(",") if item.strip())
 
     def write(value: Any) -> None:

@@ -91,12 +91,12 @@ class Filters(ListPart):
         refresh_after_cells(self)
 
     @property
-    def items(self) -> tuple:
+    def items(self) -> tuple[Any, ...]:
         """What the list shows."""
         return self.filters
 
     @property
-    def filters(self) -> tuple:
+    def filters(self) -> tuple[Any, ...]:
         """The filters of the protocol, in the order in which messages meet them: by kind of message and key."""
         setting = setting_of(self.value)
         found = getattr(self.value, setting) if setting else ()
@@ -192,7 +192,7 @@ class Filters(ListPart):
     def _made(self, one: Any, **changes: Any) -> Any:
         return self._module().make({**one.to_dict(), **changes})
 
-    def _set(self, found: tuple, selected: Any) -> str:
+    def _set(self, found: tuple[Any, ...], selected: Any) -> str:
         """Offer the protocol with these filters; what is wrong with it, or ""."""
         settings = {**self.value.settings, setting_of(self.value): tuple(sorted(found, key=lambda one: one.key))}
         try:
@@ -251,7 +251,7 @@ def line_of(one: Any) -> str:
     return f"{one.key}  {one.name}{f' ({settings})' if settings else ''}: {one.messages}{about}, at {where}"
 
 
-def _free_key(found: tuple) -> int:
+def _free_key(found: tuple[Any, ...]) -> int:
     taken = {one.key for one in found}
     last = max(taken, default=FIRST_FILTER_KEY - 1) + 1
     keys = [last, *range(FIRST_FILTER_KEY, LAST_FILTER_KEY + 1)]

@@ -56,7 +56,7 @@ class History(traitlets.HasTraits):
         super().__init__(state=state)
         self._before: list[State] = []
         self._after: list[State] = []
-        self._last: tuple[tuple | None, float] = (None, 0.0)  # the number that was changed last, and when
+        self._last: tuple[tuple[Any, ...] | None, float] = (None, 0.0)  # the number that was changed last, and when
 
     @property
     def scenario(self) -> Scenario:
@@ -125,7 +125,7 @@ def _changed(state: State, fields: dict[str, Any]) -> State:
     return changed
 
 
-def _number_changed(before: State, after: State, names: Iterable[str]) -> tuple | None:
+def _number_changed(before: State, after: State, names: Iterable[str]) -> tuple[Any, ...] | None:
     """Where the one number is that these fields of two states differ in; None if they differ in anything else."""
     found = [
         place for name in names for place in islice(_differences(_field(before, name), _field(after, name), (name,)), 2)
@@ -137,7 +137,7 @@ def _field(state: State, name: str) -> Any:
     return state.beside if name == "beside" else getattr(state.scenario, name)
 
 
-def _differences(one: Any, other: Any, place: tuple) -> Iterator[tuple | None]:
+def _differences(one: Any, other: Any, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
     """The places of numbers that differ; None for whatever else differs."""
     if one is other:
         return
@@ -174,7 +174,7 @@ def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
             continue
         here = tuple(node for node in item.at if node in nodes)
         if here:
-            kept.append(item if here == item.at else replace(item, at=here))  # type: ignore[type-var]
+            kept.append(item if here == item.at else replace(item, at=here))
     return tuple(kept)
 
 

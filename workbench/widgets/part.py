@@ -58,7 +58,7 @@ class Part(widgets.VBox):
 
     value = traitlets.Any()
 
-    def __init__(self, value: Any, children: tuple = (), **layout: Any) -> None:
+    def __init__(self, value: Any, children: tuple[Any, ...] = (), **layout: Any) -> None:
         super().__init__((*children, *skins()), **layout)
         self.add_class("wb-part")
         self._is_offering = self._is_drawing = False

@@ -11,7 +11,7 @@ import traitlets
 
 from workbench.protocols.parameter import Parameter
 from workbench.sim.radio import PARAMETERS, Radio, named_radios
-from workbench.sim.workload import LONGEST_S
+from workbench.sim.readings import LONGEST_S
 from workbench.widgets.fields import Field, fields_of, vary_button, why_button
 from workbench.widgets.part import Part
 

@@ -96,7 +96,7 @@ class Runs:
         else:
             self._tell(self._done, state, runs)
 
-    def _tell(self, told: Callable, state: State, what: Any) -> None:
+    def _tell(self, told: Callable[[State, Any], None], state: State, what: Any) -> None:
         """Call ``done`` or ``failed``; one that raises is told as a failure, and once only."""
         try:
             told(state, what)

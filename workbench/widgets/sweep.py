@@ -40,7 +40,7 @@ class _Choice(NamedTuple):
 
     scenario: Scenario
     path: str
-    values: tuple
+    values: tuple[Any, ...]
     repetitions: int
 
 

@@ -90,7 +90,7 @@ class Workload(ListPart):
         self.value = tuple(value)
 
     @property
-    def items(self) -> tuple:
+    def items(self) -> tuple[Any, ...]:
         """What the list shows."""
         return self.value
 

@@ -144,7 +144,7 @@ def printed_losses(table: Any, by: str = "protocol") -> pd.DataFrame:
     return shares.reset_index()
 
 
-def _tables(table: Any) -> list:
+def _tables(table: Any) -> list[Any]:
     return list(table) if isinstance(table, (list, tuple)) else [table]
 
 

@@ -37,7 +37,7 @@ class Commands:
     ``inbox`` receives answers as it receives what motes report, as (node, kind, value), for the conductor to read.
     """
 
-    def __init__(self, crew: Crew, notes: Notes, inbox: SimpleQueue) -> None:
+    def __init__(self, crew: Crew, notes: Notes, inbox: SimpleQueue[tuple[int, str, Any]]) -> None:
         self.crew, self.notes, self.inbox = crew, notes, inbox
 
     def post(self, node: int, kind: int, *fields: Any, **more: Any) -> None:

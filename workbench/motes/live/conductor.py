@@ -62,7 +62,13 @@ class Conductor:
     """
 
     def __init__(
-        self, scenario: Any, recorder: Recorder, crew: Crew, clock: RunClock, inbox: SimpleQueue, notes: list[str]
+        self,
+        scenario: Any,
+        recorder: Recorder,
+        crew: Crew,
+        clock: RunClock,
+        inbox: SimpleQueue[tuple[int, str, Any]],
+        notes: list[str],
     ) -> None:
         self.scenario, self.recorder = scenario, recorder
         self.crew, self.clock, self.inbox = crew, clock, inbox
@@ -182,7 +188,7 @@ class Conductor:
         elif kind == "numbered":
             self.subscriptions.numbered(*value)
 
-    def _take_event(self, node: int, value: tuple, now: int) -> None:
+    def _take_event(self, node: int, value: tuple[Any, ...], now: int) -> None:
         time_us, kind, peer, message, origin, sequence, size_B, number, detail = value
         text = detail if isinstance(detail, str) else self.recorder.text(detail)
         # What a mote has told has happened: its clock may be off, but not ahead of ours.

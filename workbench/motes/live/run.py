@@ -43,7 +43,7 @@ class LiveRun(Run):
         self._ended_s: float | None = None
         self._clock = RunClock(motes.speed)
         self._motes = motes
-        inbox: SimpleQueue = SimpleQueue()
+        inbox: SimpleQueue[tuple[int, str, Any]] = SimpleQueue()
         urls = motes.take(scenario, self)
         try:
             self._crew = Crew(
@@ -140,12 +140,12 @@ class LiveRun(Run):
         return self._recorder.rows_since(row)
 
     @property
-    def _rows(self) -> pa.Table:  # type: ignore[override]
+    def _rows(self) -> pa.Table:
         self.join()
         return super()._rows
 
     @property
-    def metrics(self) -> pd.Series:  # type: ignore[override]
+    def metrics(self) -> pd.Series:
         """As `Run.metrics`, once it has ended."""
         self.join()
         return super().metrics

@@ -54,7 +54,7 @@ class Output:
         pq.write_table(rows.cast(self.schema), sink, compression="zstd")
         write_whole(self.folder, _part_name(number), sink.getvalue())
 
-    def write_rows(self, number: int, rows: Iterable[tuple]) -> None:
+    def write_rows(self, number: int, rows: Iterable[tuple[Any, ...]]) -> None:
         """As `write_part`, of rows as tuples."""
         columns = zip(*rows, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]

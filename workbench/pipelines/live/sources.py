@@ -118,18 +118,18 @@ class _Tap(MetricsRecorder):
     def __init__(self) -> None:
         super().__init__(frozenset(), frozenset(_EVENTS))
 
-    def protocol_events(self, time_us: int, node: int, events: list) -> None:
+    def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
         """Keep the rows of these events alone; who holds what is not counted."""
         super().protocol_events(time_us, node, [one for one in events if EVENT_NAMES[type(one)] in _EVENTS])
 
-    def take(self) -> list[tuple]:
+    def take(self) -> list[tuple[Any, ...]]:
         """The rows since the last call."""
         cells, width = self._cells[:], 10
         self._cells.clear()
         return list(zip(*(cells[place::width] for place in range(width)), strict=True))
 
 
-def _simulated(scenario: Scenario, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple]]:
+def _simulated(scenario: Scenario, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of a simulation as it goes on."""
     tap = _Tap()
     kernel = engine.begin(scenario, tap)
@@ -153,7 +153,7 @@ def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) ->
         yield until_us
 
 
-def _replayed(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple]]:
+def _replayed(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of the trace of a run that has ended."""
     trace = _of_events(run.trace)
     times_us, row = trace.column("time_us").to_numpy(), 0
@@ -183,7 +183,7 @@ def _of_events(trace: pa.Table) -> pa.Table:
     return trace.filter(pc.is_in(pc.cast(trace.column("event"), pa.string()), pa.array(_EVENTS)))
 
 
-def _rows(trace: pa.Table) -> Iterator[list[tuple]]:
+def _rows(trace: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
     for batch in trace.to_batches(max_chunksize=CHUNK):
         yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
@@ -248,7 +248,7 @@ class Deliveries:
         self._published: OrderedDict[tuple[int, int], tuple[int, str]] = OrderedDict()
         self._carried: OrderedDict[tuple[int, int], list[tuple[int, int, str]]] = OrderedDict()
 
-    def of(self, rows: Iterable[tuple]) -> Iterator[Reading]:
+    def of(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Reading]:
         """The readings of rows; tuples in the order of the trace's columns. Rows of other events are passed over."""
         for time_us, node, event, _, _, origin, sequence, _, value, detail in rows:
             if event == "published":
@@ -268,7 +268,7 @@ class Deliveries:
             yield Reading(published_us / 1e6, origin, key, value, region, sink, number, time_us / 1e6)
 
 
-def _remember(known: OrderedDict, name: tuple[int, int], what: Any) -> None:
+def _remember(known: OrderedDict[Any, Any], name: tuple[int, int], what: Any) -> None:
     known[name] = what
     if len(known) > MOST_REMEMBERED:
         known.popitem(last=False)

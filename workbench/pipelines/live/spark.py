@@ -97,11 +97,11 @@ class _StreamReader(DataSourceStreamReader):
     def __init__(self, folder: Path, beyond_s: float | None) -> None:
         self._folder, self._beyond_s = folder, beyond_s
 
-    def initialOffset(self) -> dict:
+    def initialOffset(self) -> dict[str, Any]:
         return {"offset": 0, "ended": False}
 
     # Before Spark 4.2 it is called without arguments, and reads all that there is.
-    def latestOffset(self, start: dict | None = None, limit: Any = None) -> dict:
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         begin = 0 if start is None else start["offset"]
         # Asked for before reading: what was written before the end is read then.
         end = capture.end_of(self._folder)
@@ -114,7 +114,7 @@ class _StreamReader(DataSourceStreamReader):
 
         return ReadMaxBytes(BATCH_B)
 
-    def partitions(self, start: dict, end: dict) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         found = capture.pieces(self._folder, start["offset"], end["offset"] - start["offset"], PIECE_B)
         is_end = self._beyond_s is not None and end["ended"] and not start["ended"]
         return list(map(InputPartition, [*found, None] if is_end else found))

@@ -161,7 +161,8 @@ class Fold:
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
         self.newest_us = 0
-        self._open: dict[tuple, list[Any]] = {}  # (start in µs, what is in `by`) -> count, sum, min, max, late
+        # (start in µs, what is in `by`) -> count, sum, min, max, late
+        self._open: dict[tuple[Any, ...], list[Any]] = {}
         self._by = tuple(_PLACES[name] for name in asked.by)
 
     def add(self, rows: Iterable[list[Any]]) -> None:
@@ -186,7 +187,7 @@ class Fold:
             window[_MIN] = min(window[_MIN], value)
             window[_MAX] = max(window[_MAX], value)
 
-    def close(self, is_over: bool = False) -> list[tuple]:
+    def close(self, is_over: bool = False) -> list[tuple[Any, ...]]:
         """Take the windows that no reading can be counted in any more, ascending; all if nothing more will come.
 
         Rows of `Asked.schema`.
@@ -195,7 +196,7 @@ class Fold:
         closed = sorted(name for name in self._open if name[0] + self.asked.every_us <= before_us)
         return [self._row(name, self._open.pop(name)) for name in closed]
 
-    def _row(self, name: tuple, window: list[Any]) -> tuple:
+    def _row(self, name: tuple[Any, ...], window: list[Any]) -> tuple[Any, ...]:
         start_us, *by = name
         count, total, least, greatest, late = window
         told = (total / count, least, greatest) if count else (None, None, None)

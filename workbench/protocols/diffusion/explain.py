@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.analysis.evidence import Evidence, Pair, Step, Trail
 from workbench.analysis.expected import Pairs
 from workbench.analysis.sentences import beyond, seconds, unheard
 from workbench.analysis.steps import is_last, unsent
 from workbench.protocols.contract import NOBODY
 from workbench.sim.metrics.matching import matching_of
+from workbench.sim.rows import Row
 
 CARRIERS = ("data",)
 # Samples that wait at their publisher have no message yet: their drops have no number of their own.

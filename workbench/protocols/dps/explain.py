@@ -6,11 +6,12 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.analysis.evidence import Evidence, Pair, Step, Trail
 from workbench.analysis.expected import Pairs
 from workbench.analysis.sentences import seconds, unheard
 from workbench.protocols.dps.publications import NAME
 from workbench.protocols.dps.rules import takes_publications
+from workbench.sim.rows import Row
 
 CARRIERS = (NAME,)
 HARMLESS = ("duplicate", "stale", "full")

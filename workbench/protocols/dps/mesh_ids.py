@@ -24,7 +24,8 @@ from collections.abc import Mapping
 
 from workbench.draws import Stream
 from workbench.protocols.dps.automaton import MUTED
-from workbench.protocols.dps.remotes import NO_MESH_ID, Neighbor, Remote, owner_of
+from workbench.protocols.dps.context import Neighbor
+from workbench.protocols.dps.remotes import NO_MESH_ID, Remote, owner_of
 from workbench.protocols.dps.rules import MARK, hop_to_add, joins, takes_publications
 
 _MARKED_BITS = 24  # hops and mark

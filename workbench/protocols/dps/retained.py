@@ -22,7 +22,8 @@ from heapq import heappop, heappush
 from typing import TypeAlias
 
 from workbench.protocols.dps import rules
-from workbench.protocols.dps.remotes import Neighbor, Remote
+from workbench.protocols.dps.context import Neighbor
+from workbench.protocols.dps.remotes import Remote
 from workbench.protocols.dps.wire import Publication
 
 End: TypeAlias = tuple[int, bytes]  # expires_us, publication id

@@ -44,7 +44,7 @@ Limits
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import networkx as nx
 import numpy as np
@@ -149,12 +149,14 @@ def _places(columns: Columns, key_sets: np.ndarray) -> Places:
 
 # Hops
 
+_Query = tuple[int, int]  # the sink, and the number of the query there
 
-def _stores(columns: Columns) -> Iterator[tuple[int, tuple[int, int], int]]:
+
+def _stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
     """(node, (sink, number of the query), hops from the sink) each time that a node comes to store a query."""
-    waiting: defaultdict[tuple, deque[int]] = defaultdict(deque)  # at a node, to be sent
-    flying: defaultdict[tuple, deque[int]] = defaultdict(deque)  # from a node to another
-    arrived: dict[tuple, int] = {}  # at a node from another, the last one
+    waiting: defaultdict[tuple[int, _Query], deque[int]] = defaultdict(deque)  # at a node, to be sent
+    flying: defaultdict[tuple[int, int, _Query], deque[int]] = defaultdict(deque)  # from a node to another
+    arrived: dict[tuple[int, int, _Query], int] = {}  # at a node from another, the last one
     rows = columns.where(event=("sent", "received", "lost", "forwarded", "query_stored"), message="query")
     names = "event", "node", "peer", "origin", "sequence", "value"
     for event, node, peer, sink, number, value in columns.tuples(rows, *names):
@@ -175,7 +177,7 @@ def _stores(columns: Columns) -> Iterator[tuple[int, tuple[int, int], int]]:
         raise _lost_track()
 
 
-def _hops(arrived: dict[tuple, int], node: int, peer: int, query: tuple[int, int]) -> int:
+def _hops(arrived: dict[tuple[int, int, _Query], int], node: int, peer: int, query: _Query) -> int:
     if peer != NOBODY:
         return arrived[node, peer, query]
     # What comes from nobody is the sink's own, or something that a node had and now routes anew.
@@ -206,5 +208,5 @@ def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, in
     ]
 
 
-def _mean(values: list) -> float:
+def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values)) if values else NOT_A_NUMBER

@@ -49,6 +49,8 @@ from workbench.sim.rows import Columns
 if TYPE_CHECKING:
     import pandas as pd
 
+    from workbench.sim.trace import Counts, Sizes
+
 __all__ = ["COMMON", "NOT_A_NUMBER", "compute"]
 # The metrics that every run has, in their order.
 COMMON = (
@@ -73,7 +75,7 @@ COMMON = (
 COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 
 
-def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> pd.Series:
+def compute(scenario: Any, rows: pa.Table, counts: Counts, sizes: Sizes) -> pd.Series:
     """All metrics, from the rows that matter and the numbers of all rows (see trace.tally)."""
     from workbench.sim.metrics.series import Metrics  # Not before: it loads pandas.
 
@@ -86,7 +88,7 @@ def compute(scenario: Any, rows: pa.Table, counts: Counter, sizes: Counter) -> p
     return Metrics([float(value) for value in values.values()], list(values), name="metrics")
 
 
-def _coverage(scenario: Any, rows: Columns, counts: Counter) -> float:
+def _coverage(scenario: Any, rows: Columns, counts: Counts) -> float:
     if not scenario.protocol.disseminates:
         return NOT_A_NUMBER
     originated = count_distinct(*rows.columns("originated", "origin", "sequence"))
@@ -113,10 +115,10 @@ def _new(module: str, found: dict[str, float], taken: Collection[str] = ()) -> d
     return found
 
 
-def _costs(scenario: Any, counts: Counter, sizes: Counter) -> dict[str, float]:
+def _costs(scenario: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
     radio = scenario.radio
-    totals: Counter = Counter()
-    detailed: Counter = Counter()
+    totals: Counter[str] = Counter()
+    detailed: Counter[str] = Counter()
     for (event, message, reason), count in counts.items():
         totals[event] += count
         if event == "sent":

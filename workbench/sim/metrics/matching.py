@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _parsed = lru_cache(maxsize=100_000)(parse)
 class Matching:
     """What subscriptions ask for, by the protocol's rule: texts in, texts out, each pair worked out once."""
 
-    def __init__(self, matching_samples: Callable) -> None:
+    def __init__(self, matching_samples: Callable[[Any, Any], Any]) -> None:
         self._matching_samples = matching_samples
         self.samples = lru_cache(maxsize=1_000_000)(self._samples)
         self.is_match = lru_cache(maxsize=1_000_000)(self._is_match)
@@ -62,7 +63,7 @@ class _CommonMatching(Matching):
         return found
 
 
-_COMPARED: dict[int, Callable] = {EQ: np.equal, GE: np.greater_equal, GT: np.greater, LE: np.less_equal, LT: np.less}
+_COMPARED: dict[int, np.ufunc] = {EQ: np.equal, GE: np.greater_equal, GT: np.greater, LE: np.less_equal, LT: np.less}
 _NO_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 

@@ -206,7 +206,7 @@ class Finder:
     def numbers(self, overrides: dict[str, Any]) -> np.ndarray:
         """The points that have these values on the finder's paths, whatever else they have; int64, ascending."""
         wanted = key(overrides, self._paths)
-        low, high = (np.searchsorted(self._hashes, hash(wanted), side) for side in ("left", "right"))  # type: ignore[call-overload]
+        low, high = (np.searchsorted(self._hashes, hash(wanted), side) for side in ("left", "right"))
         return np.array([one for one in self._order[low:high].tolist() if self._key(one) == wanted], np.int64)
 
     def twice(self) -> tuple[int, int] | None:

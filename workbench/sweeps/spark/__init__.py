@@ -109,7 +109,7 @@ class _Jobs:
         self._session, self._plan, self._timeout_s = session, plan, timeout_s
         self._group = f"workbench-sweep-{os.getpid()}-{next(_sweeps)}"
         self._threads = ThreadPoolExecutor(_MOST_TASKS + 1, "sweep")
-        self._sent: dict[Future, tuple[list[int], float]] = {}
+        self._sent: dict[Future[pa.Table], tuple[list[int], float]] = {}
         self._tries: Counter[int] = Counter()
         self._lost_in_a_row = 0
         self._cores = 1

@@ -45,7 +45,7 @@ class Session:
         self.spark = spark
         self.is_here = is_here
 
-    def run_task(self, group: str, mapper: Callable, schema: pa.Schema) -> pa.Table:
+    def run_task(self, group: str, mapper: Callable[..., Any], schema: pa.Schema) -> pa.Table:
         """Run one task, as a job of its own in a group: what ``mapInArrow`` makes of one row."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -107,7 +107,7 @@ class ConnectSession(Session):
         self.spark.addArtifacts(path, file=True)
 
     @cached_property
-    def cores(self) -> int:  # type: ignore[override]
+    def cores(self) -> int:
         """How many tasks can run at once: Spark cuts a range into as many parts."""
         return self.spark.range(_MANY).selectExpr("spark_partition_id()").distinct().count()
 

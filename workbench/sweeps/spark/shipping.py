@@ -27,7 +27,7 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory:
+def _folder() -> tempfile.TemporaryDirectory[str]:
     """Where shipped files lie until this process ends."""
     return tempfile.TemporaryDirectory(prefix="workbench-shipped-")
 
@@ -55,7 +55,9 @@ def plan_file(packed: bytes) -> Path:
     return path
 
 
-def task(archive: str | None, home: str, plan_name: str, numbers: list[int], timeout_s: float | None) -> Callable:
+def task(
+    archive: str | None, home: str, plan_name: str, numbers: list[int], timeout_s: float | None
+) -> Callable[..., Any]:
     """What ``mapInArrow`` calls on a worker: any batches in, batches of rows out.
 
     ``archive`` is the name of the package's zip, or None where the worker imports it from the folder ``home``.

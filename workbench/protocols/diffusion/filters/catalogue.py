@@ -66,7 +66,7 @@ def make(values: dict[str, Any]) -> Filter:
     return Filter.from_dict(values)
 
 
-def watch(node: Any, tell: Callable) -> None:
+def watch(node: Any, tell: Callable[..., Any]) -> None:
     """From now on hand each decision of the node's filters, those to pass a message too, to ``tell``.
 
     It is called with (now, node, messages, origin, sequence, filter's key, answer, attributes before and after).
@@ -76,7 +76,7 @@ def watch(node: Any, tell: Callable) -> None:
         return
     report = filters.tell
 
-    def watched(one, answer, origin, sequence, now, before, after):  # type: ignore[no-untyped-def]
+    def watched(one, answer, origin, sequence, now, before, after):
         report(one, answer, origin, sequence, now, before, after)
         tell(now, node.address, one.messages, origin, sequence, one.key, answer, before, after)
 

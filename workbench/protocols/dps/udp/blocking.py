@@ -39,7 +39,7 @@ def _waiting(
     """Return a method of `BlockingNode` that waits for this coroutine of its node."""
 
     @wraps(method)
-    def call(self: BlockingNode, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+    def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
         return self.call(method(self.node, *arguments, **keywords))
 
     return call
@@ -51,7 +51,7 @@ def _running(
     """Return a method of `BlockingNode` that runs this function of its node in the node's thread."""
 
     @wraps(method)
-    def call(self: BlockingNode, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+    def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
         async def work() -> Result:
             return method(self.node, *arguments, **keywords)
 
@@ -71,7 +71,7 @@ def _holding(
     """Return the same method, with its result in an object that waits: a subscription, a series, a receiver."""
 
     @wraps(method)
-    def call(self: BlockingNode, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Held:
+    def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Held:
         return held(self, method(self, *arguments, **keywords))
 
     shown = signature(method).replace(return_annotation=getattr(held, "__name__", "Any"))

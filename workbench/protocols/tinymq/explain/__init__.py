@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from workbench.analysis.evidence import Evidence, Pair, Row, Step, Trail
+from workbench.analysis.evidence import Evidence, Pair, Step, Trail
 from workbench.analysis.expected import Pairs
 from workbench.analysis.sentences import seconds, unheard
 from workbench.analysis.steps import is_last, outcomes
 from workbench.protocols.tinymq.explain.copies import Copies, Copy, CopyRows
 from workbench.sim.metrics.matching import matching_of
+from workbench.sim.rows import Row
 
 CARRIERS = ("event", "notification")
 HARMLESS = ("duplicate", "repeated")

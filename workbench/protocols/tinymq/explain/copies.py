@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from workbench.analysis.evidence import Evidence, Row
+from workbench.analysis.evidence import Evidence
 from workbench.protocols.contract import NOBODY
+from workbench.sim.rows import Row
 
 # A copy: ("notification", its sink), or ("event", its number at the publisher; 0 before it is sent to a tree).
 Copy = tuple[str, int]
