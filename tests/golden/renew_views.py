@@ -17,7 +17,11 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.golden import pictures
+from tests.repository import REPOSITORY
+
+sys.path[:0] = [str(REPOSITORY / "notebooks"), str(REPOSITORY / "notebooks/papers")]  # pytest has them in `pythonpath`
+
+from tests.golden import pictures  # noqa: E402
 
 VIEWS = Path(__file__).parent / "views.json"
 ENDINGS = {"<svg": ".svg", "<": ".html", "{": ".json"}
