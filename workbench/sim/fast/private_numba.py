@@ -80,9 +80,9 @@ class Whole(Part):
         for part in parts:
             self._final_module.link_in(part._final_module, preserve=True)
         for function in self._final_module.functions:
-            # What nobody calls any more once it is inlined can go.
+            # LLVM inlines what has one caller, and drops what has none any more.
             if not function.is_declaration and function.name not in entries:
-                function.linkage = "linkonce_odr"
+                function.linkage = "internal"
         self._linking_libraries = list(others)
         super().finalize()
         for variable in self._final_module.global_variables:

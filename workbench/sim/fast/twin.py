@@ -422,7 +422,7 @@ def deliver(core, now, i, peer, message):
         index = subscription.next
 
 
-@compiled
+@hot
 def hold(core, now, i, peer, message, hops, is_first):
     """Node ``i`` has a publication: record that, and deliver it; ``is_first``: it never held it before."""
     tell_held(core, now, i, peer, message, hops, is_first)
