@@ -23,6 +23,7 @@ settings.load_profile("workbench")
 
 # Parts of the suite with the longest files, longest first. They start first, so that the workers end together.
 LONG_PARTS = (
+    "tests/sim/fast/test_plain_numba.py",
     "notebooks/",
     "tests/test_soak.py",
     "tests/pipelines/",
