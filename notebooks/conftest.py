@@ -13,10 +13,12 @@ from nbmake.pytest_items import NotebookFile, NotebookItem
 LONG = {
     "01-first-interest.ipynb",
     "02-network-coding.ipynb",
-    "05-a-thousand-runs.ipynb",
-    "06-from-a-log-to-a-network.ipynb",
-    "07-down-to-ten-kilobytes.ipynb",
+    "06-a-thousand-runs.ipynb",
+    "07-from-a-log-to-a-network.ipynb",
+    "08-down-to-ten-kilobytes.ipynb",
     "dps.ipynb",
+    "network-coding.ipynb",
+    "tinymq.ipynb",
 }
 
 

@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from notebooks.conftest import LONG
 from tests.project.test_project import NOTEBOOKS
 
 
@@ -83,3 +84,7 @@ def test_names_and_arguments_of_a_notebook_exist(path, monkeypatch):
 def test_a_name_or_an_argument_that_does_not_exist_is_found(code, sentence):
     [said] = misused(f"import workbench as wb\n{code}")[0]
     assert sentence in said
+
+
+def test_long_notebooks_are_named_as_they_are_now():
+    assert {path.name for path in NOTEBOOKS} >= LONG

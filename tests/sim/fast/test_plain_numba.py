@@ -20,20 +20,16 @@ assert "workbench.sim.fast.private_numba" not in sys.modules
 """
 
 
+@pytest.mark.family
 @pytest.mark.parametrize(
     "protocol",
     [
         "wb.Flooding()",
-        *(
-            pytest.param(text, marks=pytest.mark.family)
-            for text in (
-                "wb.Gossip(pieces=2)",
-                "wb.Diffusion()",
-                "wb.CodedDiffusion()",
-                "wb.TinyMQ(roots=[0])",
-                "wb.DPS()",
-            )
-        ),
+        "wb.Gossip(pieces=2)",
+        "wb.Diffusion()",
+        "wb.CodedDiffusion()",
+        "wb.TinyMQ(roots=[0])",
+        "wb.DPS()",
     ],
 )
 def test_plain_numba_gives_the_same_trace(protocol, tmp_path):
