@@ -16,7 +16,7 @@ def __getattr__(name: str) -> "Any":
     from importlib import import_module
     from importlib.util import find_spec
 
-    from workbench.public_names import HOME
+    from workbench.public_names import HOME, RENAMED
 
     if name == "__all__":
         return sorted(HOME)
@@ -31,8 +31,10 @@ def __getattr__(name: str) -> "Any":
             # `from workbench import plugins` asks for the name first, and imports the module after this error.
             raise AttributeError(f"module 'workbench' has no attribute {name!r}")
         from workbench import topology
-        from workbench.keywords import UnknownName, former
+        from workbench.keywords import UnknownName, former, new_name
 
+        if name in RENAMED["workbench"]:
+            return __getattr__(new_name("workbench", name, stacklevel=2))
         try:
             return former("workbench", name, stacklevel=2)
         except AttributeError:

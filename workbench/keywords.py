@@ -23,7 +23,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeVar
 
 from workbench.errors import ParameterError, WorkbenchError
-from workbench.public_names import FORMER
+from workbench.public_names import FORMER, RENAMED
 from workbench.suggestion import meant
 
 Made = TypeVar("Made", bound=Callable[..., Any])
@@ -70,7 +70,10 @@ def refuse_unknown(self: Any, name: str) -> Any:
     # Only called when ordinary look-up fails, which a property of this name may have caused: then it fails once more.
     if name.startswith("_") or hasattr(type(self), name):
         return object.__getattribute__(self, name)
-    raise UnknownName(type(self).__name__, name, dir(self))
+    owner = type(self).__name__
+    if name in RENAMED.get(owner, ()):
+        return getattr(self, new_name(owner, name, stacklevel=2))
+    raise UnknownName(owner, name, dir(self))
 
 
 def answer_for(module: str) -> None:
@@ -92,6 +95,8 @@ def answer_for(module: str) -> None:
                     raise
         if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if name in RENAMED.get(module, ()):
+            return getattr(owner, new_name(module, name, stacklevel=2))
         raise UnknownName(f"module {module!r}", name, dir(owner))
 
     # Not a class of modules of our own: cloudpickle, which sends functions to workers, knows Python's alone.
@@ -143,6 +148,16 @@ def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return vars(owner)["__getattr__"]
 
 
+def new_name(owner: str, name: str, stacklevel: int) -> str:
+    """Return the present name of a renamed attribute or parameter (`RENAMED`), with a DeprecationWarning.
+
+    ``stacklevel`` is the number of calls between the caller's source line and this function, as for `warnings.warn`.
+    """
+    new = RENAMED[owner][name]
+    warnings.warn(f"{owner}: {name} is now {new}", DeprecationWarning, stacklevel=stacklevel + 1)
+    return new
+
+
 def former(owner: str, name: str, stacklevel: int) -> Any:
     """Return what a former name of a module means, with a warning; raise AttributeError for a name that it never had.
 
@@ -167,9 +182,12 @@ def _checked(function: Any, name: str, hidden: str = "self") -> Any:
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     known = tuple(one for one in parameters if one != hidden)
     among = frozenset(known).issuperset
+    renamed = RENAMED.get(name, {})
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
+        if renamed and not renamed.keys().isdisjoint(keywords):
+            keywords = {new_name(name, key, 2) if key in renamed else key: keywords[key] for key in keywords}
         if not takes_any and not among(keywords):
             wrong = next(one for one in keywords if one not in known)
             listed = ", ".join(known) or "none"

@@ -50,7 +50,7 @@ HOME = PROTOCOLS | {
     "WorkbenchError": "errors",
     "Filter": "protocols.diffusion.filters",
     "register_filter": "protocols.diffusion.filters",
-    "take_apart": "protocols.dissection",
+    "dissect": "protocols.dissection",
     "fuzz": "fuzzing",
     "lab": "widgets.laboratory",
     "random_outage": "sim.random_workload",
@@ -106,6 +106,12 @@ EXTENSIONS = {
     "sweeps.plans.sensitivity.SensitivityResult": {"plot": "views.sweeps.sensitivity.plot"},
     "sweeps.table.SweepTable": {"plot": "views.sweeps.summary.plot", "drawing": "views.sweeps.summary.drawing"},
     "topology.graphs.Network": {"_repr_mimebundle_": "views.picture.of_network"},
+}
+
+# Names of version 0.2 that have changed: module, class or call ("Sweep.run") -> its former attribute or parameter ->
+# the present name. They work for one more version, with a warning.
+RENAMED: dict[str, dict[str, str]] = {
+    "workbench": {"take_apart": "dissect"},
 }
 
 # Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for

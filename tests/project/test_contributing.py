@@ -77,7 +77,7 @@ def test_protocol_of_the_page_has_an_event_and_a_metric_of_its_own(coin_flooding
 
 def test_frames_of_the_pages_protocol_are_taken_apart(coin_flooding):
     run = scenario(coin_flooding.CoinFlooding()).run(engine="reference")
-    fields = wb.take_apart(run, run.frames(most=1)["frame"][0].as_py()).fields
+    fields = wb.dissect(run, run.frames(most=1)["frame"][0].as_py()).fields
     assert [fields[0].text, fields[-1].text] == ["flood", "TEMP IS 26"]
 
 

@@ -13,7 +13,7 @@ from workbench.attributes.event_bytes import CHECKSUM_B, sealed
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.coded_diffusion import wire as coded_wire
 from workbench.protocols.diffusion import wire as diffusion_wire
-from workbench.protocols.dissection import NOT_READ, REFUSED, Field, cut, take_apart
+from workbench.protocols.dissection import NOT_READ, REFUSED, Field, cut, dissect
 from workbench.protocols.flooding import wire as flooding_wire
 from workbench.protocols.gossip import wire as gossip_wire
 from workbench.protocols.tinymq import wire as tinymq_wire
@@ -86,7 +86,7 @@ def complaints(dissection):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_each_public_protocol_says_how_its_frames_read(name):
-    (nothing,) = import_module(getattr(wb, name)().dissector).take_apart(b"", True)
+    (nothing,) = import_module(getattr(wb, name)().dissector).dissect(b"", True)
     assert nothing.name == REFUSED and nothing.start == nothing.end == 0
 
 
@@ -95,7 +95,7 @@ def test_fields_of_a_runs_frames_are_all_of_their_bytes(name):
     protocol, messages = RUNS[name]
     assert {message for _, _, message in sent(name)} == messages
     for frame, broadcast, _ in sent(name):
-        dissection = take_apart(protocol, frame, broadcast)
+        dissection = dissect(protocol, frame, broadcast)
         assert is_whole(dissection) and not complaints(dissection), str(dissection)
         assert len(dissection.fields) >= 2
 
@@ -111,7 +111,7 @@ def test_any_bytes_have_fields(name):
         begin = data.draw(st.sampled_from(frames))
         kept = begin[: data.draw(st.integers(0, len(begin)))]
         frame = kept + data.draw(st.binary(max_size=30))
-        dissection = take_apart(protocol, frame, data.draw(st.booleans()))
+        dissection = dissect(protocol, frame, data.draw(st.booleans()))
         assert is_whole(dissection) and dissection.data == frame
         assert str(dissection).startswith(f"{len(frame)} bytes")
         assert f"<b>{len(frame)} bytes" in dissection._repr_html_()
@@ -139,7 +139,7 @@ def test_what_a_node_refuses_is_said_and_nothing_else(name):
             is_refused = False
         except DecodeError:
             is_refused = True
-        dissection = take_apart(protocol, bytes(frame))
+        dissection = dissect(protocol, bytes(frame))
         assert bool(complaints(dissection)) == is_refused, str(dissection)
 
     refused()
@@ -147,7 +147,7 @@ def test_what_a_node_refuses_is_said_and_nothing_else(name):
 
 def test_text_form_has_bytes_fields_and_words():
     frame = flooding_wire.encode(flooding_wire.Flood(7, 300, 9, wb.parse('TEMP IS 26.5, PAYLOAD IS "many bytes"')))
-    assert str(take_apart(wb.Flooding(), frame)) == (
+    assert str(dissect(wb.Flooding(), frame)) == (
         "29 bytes\n"
         "0        46                         type                  flood\n"
         "1–4      07 00 00 00                origin                node 7\n"
@@ -169,7 +169,7 @@ def test_text_form_has_bytes_fields_and_words():
 
 def test_where_a_frame_is_cut_off_the_rest_says_what_is_missing():
     frame = flooding_wire.encode(flooding_wire.Flood(7, 300, 9, wb.parse("TEMP IS 26.5")))[:-1]
-    *_, attributes, rest = take_apart(wb.Flooding(), frame).fields
+    *_, attributes, rest = dissect(wb.Flooding(), frame).fields
     assert attributes.children[0].text == "cut off"
     assert rest == Field(NOT_READ, 14, 15, "value takes 2 B, and 1 B are left")
 
@@ -178,12 +178,12 @@ def test_attribute_that_is_none_says_why():
     frame = flooding_wire.encode(flooding_wire.Flood(7, 0, 9, wb.parse("TEMP IS 26.5")))
     for at, byte, why in ((12, 3, "key 3 is not one of 50-250"), (13, 9, "operators are 1-8"), (13, 4, "only IS")):
         wrong = frame[:at] + bytes([byte]) + frame[at + 1 :]
-        (said,) = complaints(take_apart(wb.Flooding(), wrong))
+        (said,) = complaints(dissect(wb.Flooding(), wrong))
         assert why in said.text
 
 
 def test_byte_is_of_one_leaf():
-    dissection = take_apart(wb.Flooding(), flooding_wire.encode(flooding_wire.Flood(7, 0, 9, wb.parse("TEMP IS 1"))))
+    dissection = dissect(wb.Flooding(), flooding_wire.encode(flooding_wire.Flood(7, 0, 9, wb.parse("TEMP IS 1"))))
     assert [dissection.field_at(at).name for at in (0, 4, 5, 15)] == ["type", "origin", "sequence", "value"]
     with pytest.raises(IndexError, match="no byte 16"):
         dissection.field_at(16)
@@ -209,17 +209,17 @@ def take_apart_here(frame, broadcast):
 def test_frame_of_a_protocol_that_does_not_say_how_it_reads_is_one_field():
     run = play(both_ways((0, 1)), [say(0, size=20)])
     frame = run.frames()["frame"][0].as_py()
-    assert take_apart(run, frame).fields == (Field("frame", 0, 20, "20 bytes"),)
-    assert take_apart(Talker(), b"").fields == ()
+    assert dissect(run, frame).fields == (Field("frame", 0, 20, "20 bytes"),)
+    assert dissect(Talker(), b"").fields == ()
 
 
 def test_protocol_outside_of_the_package_takes_its_frames_apart(monkeypatch):
-    monkeypatch.setitem(globals(), "take_apart", take_apart_here)
+    monkeypatch.setitem(globals(), "dissect", take_apart_here)
     monkeypatch.setitem(__import__("sys").modules, __name__, __import__("types").SimpleNamespace(**globals()))
     frame = b"\x03\x00\x07\x00\x00\x00" + bytes(4)
     run = play(both_ways((0, 1)), [say(0, 1, size=20)], protocol=Teller())
     for of in (run, run.scenario, run.scenario.protocol):
-        fields = wb.take_apart(of, frame, broadcast=False).fields
+        fields = wb.dissect(of, frame, broadcast=False).fields
         assert [(field.name, field.text) for field in fields] == [
             ("origin", "node 3"),
             ("sequence", "7"),
@@ -236,10 +236,10 @@ def test_former_name_of_the_dissector_warns():
 @pytest.mark.parametrize("of", [wb.Flooding, None, "Flooding", 3])
 def test_what_has_no_protocol_is_refused(of):
     with pytest.raises(ParameterError, match="must be a protocol, a scenario or a run"):
-        take_apart(of, b"")
+        dissect(of, b"")
 
 
 @pytest.mark.parametrize("frame", ["46", 5, None, [70]])
 def test_frame_that_is_no_bytes_is_refused(frame):
     with pytest.raises(ParameterError, match="it must be bytes"):
-        take_apart(wb.Flooding(), frame)
+        dissect(wb.Flooding(), frame)

@@ -17,8 +17,8 @@ from tests.repository import REPOSITORY
 from tests.talker import Talker, both_ways, network, play, rows, say, starts_us
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import Node
-from workbench.sim.air import Air
 from workbench.sim.application import plan
+from workbench.sim.channel import Air
 from workbench.sim.engine import make_nodes
 from workbench.sim.kernel import ACTION, FRAME_END, Kernel
 from workbench.sim.trace import Recorder

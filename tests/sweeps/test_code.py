@@ -73,7 +73,7 @@ def test_an_edit_runs_the_points_again_that_run_the_code_and_no_others(copied):
     edit(protocols / "flooding" / "node.py", '"""', '"""Edited. ')
     assert ran(copied) == {"flooding": 2, "gossip": 2}  # gossip is flooding by chance, and says so
     assert ran(copied, "attributes or None") == {"filtered": 2}
-    edit(copied / "workbench" / "sim" / "air.py", '"""', '"""Edited. ')
+    edit(copied / "workbench" / "sim" / "channel.py", '"""', '"""Edited. ')
     assert ran(copied, "attributes or None") == everything
 
 

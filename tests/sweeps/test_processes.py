@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.sweeps.made import harmless, poisoned, scenario
-from workbench.sim.fast import kept
+from workbench.sim.fast import code_cache
 from workbench.sweeps import LocalRunner, ProcessRunner, forking, limits, processes, progress, runners
 from workbench.sweeps.shares import Shares
 
@@ -164,10 +164,10 @@ def names_its_limit(attributes):
 
 def test_the_time_limit_does_not_count_what_is_loaded(monkeypatch):
     timer = limits.Timer(1_000.0)
-    monkeypatch.setattr(kept, "around_loading", timer.resting)
+    monkeypatch.setattr(code_cache, "around_loading", timer.resting)
     try:
         timer.start()
-        with kept.loading():
+        with code_cache.loading():
             assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
         assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 1_000
     finally:

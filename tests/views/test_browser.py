@@ -354,7 +354,7 @@ def test_a_message_picked_in_the_table_is_picked_everywhere_and_its_bytes_are_ta
     assert player.ask(f"p.frames.table.from[{row}] <= p.tick && p.tick < p.frames.table.until[{row}]")
     frame = run.frames([player.ask(f"p.frames.table.row[{row}]")]).to_pylist()[0]
     assert (frame["node"], len(frame["frame"]), frame["message"]) == (int(cells[1]), int(cells[4]), cells[3])
-    fields = wb.take_apart(run, frame["frame"], frame["peer"] < 0).fields
+    fields = wb.dissect(run, frame["frame"], frame["peer"] < 0).fields
     shown = player.text(".wb-detail")
     assert all(f"{field.name}\t{byte_range(field)}\t" in shown and field.text in shown for field in fields)
 

@@ -10,7 +10,7 @@ from workbench.views.dissection import MOST_BYTES, page
 
 def test_page_has_all_bytes_and_all_fields():
     frame = wire.encode(wire.Flood(7, 300, 9, wb.parse("TEMP IS 26.5, INSTANCE IS 3")))
-    dissection = wb.take_apart(wb.Flooding(), frame)
+    dissection = wb.dissect(wb.Flooding(), frame)
     text = dissection._repr_html_()
     digits = re.findall(r'<span style="[^"]*" title="[^"]*">([0-9a-f ]+)</span>', text)
     assert bytes.fromhex(" ".join(digits)) == frame
@@ -20,7 +20,7 @@ def test_page_has_all_bytes_and_all_fields():
 
 
 def test_bytes_of_a_field_have_one_color_in_hex_and_table():
-    text = wb.take_apart(wb.Flooding(), wire.encode(wire.Flood(7, 300, 9, wb.parse("TEMP IS 26.5"))))._repr_html_()
+    text = wb.dissect(wb.Flooding(), wire.encode(wire.Flood(7, 300, 9, wb.parse("TEMP IS 26.5"))))._repr_html_()
     in_hex = dict(re.findall(r'<span style="background:(#\w+);[^"]*" title="(\w+)">', text)[:4])
     in_table = dict(re.findall(r'background:(#\w+);margin-left:0px">(\w+)<', text)[:4])
     assert in_hex == in_table and list(in_hex.values()) == ["type", "origin", "sequence", "ttl"]

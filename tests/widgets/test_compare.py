@@ -3,7 +3,7 @@
 import pytest
 
 import workbench as wb
-from workbench.views.player import living, taken_apart
+from workbench.views.player import dissections, living
 from workbench.widgets import compare
 from workbench.widgets.compare import Compare
 from workbench.widgets.laboratory import protocol_named
@@ -41,7 +41,7 @@ def test_of_a_message_that_is_picked_the_bytes_are_taken_apart(name):
     (frame,) = run.frames([row]).to_pylist()
     digits, fields = told["frames"][told["at"][row]]
     assert digits == frame["frame"].hex()
-    expected = wb.take_apart(run, frame["frame"], frame["peer"] < 0).fields
+    expected = wb.dissect(run, frame["frame"], frame["peer"] < 0).fields
     assert [one[0] for one in fields] == [one.name for one in expected] != []
 
 
@@ -50,12 +50,12 @@ def test_the_messages_around_it_are_at_hand_without_another_run(monkeypatch):
     part = Compare(run)
     rows = sent(run)
     told = pick(part, rows[3])
-    monkeypatch.setattr(taken_apart, "frames_of", None)
+    monkeypatch.setattr(dissections, "frames_of", None)
     assert pick(part, rows[4]) is told and rows[4] in told["at"]
 
 
 def test_in_a_long_run_the_messages_far_away_are_fetched_when_they_are_picked(monkeypatch):
-    monkeypatch.setattr(taken_apart, "AROUND", 2)
+    monkeypatch.setattr(dissections, "AROUND", 2)
     run = run_of()
     part, rows = Compare(run), sent(run)
     assert set(pick(part, rows[5])["at"]) == set(rows[3:7])

@@ -36,7 +36,7 @@ import pyarrow as pa
 from workbench.errors import ParameterError, ScenarioError
 from workbench.protocols.contract import NOBODY
 from workbench.sim import engine
-from workbench.sim.air import Transmission
+from workbench.sim.channel import Transmission
 from workbench.sim.kernel import FRAME_END, Kernel
 from workbench.sim.rows import Columns
 from workbench.sim.run import Run

@@ -153,7 +153,7 @@ def _show_progress(done: int, total: int) -> None:
 def warm_twins(options: argparse.Namespace) -> int:
     """Compile the twins of the protocols named, one after the other, with a line for each."""
     from workbench.sim import fast
-    from workbench.sim.fast import kept, warming
+    from workbench.sim.fast import code_cache, warming
 
     unknown = [name for name in options.protocols if name not in PROTOCOLS]
     if unknown:
@@ -168,7 +168,7 @@ def warm_twins(options: argparse.Namespace) -> int:
         except fast.NoFastTwinError as reason:
             print(reason, flush=True)
             continue
-        if twin in done or kept.is_kept(twin):
+        if twin in done or code_cache.is_kept(twin):
             print(f"{name}: on disk", flush=True)
         else:
             print(f"{name}: compiling ...", end=" ", flush=True)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from workbench.attributes.event_bytes import CHECKSUM_B
-from workbench.protocols.dissection import take_apart
+from workbench.protocols.dissection import dissect
 
 WIDEST_FIELD_B = 8  # that is renumbered
 MOST_FIELDS = 3
@@ -81,7 +81,7 @@ class Hail:
         if key not in self._numbers:
             if len(self._numbers) > 2 * MOST_KEPT:
                 self._numbers.clear()
-            fields = take_apart(self._protocol, *key).leaves()
+            fields = dissect(self._protocol, *key).leaves()
             self._numbers[key] = [
                 (field.start, field.end) for field in fields if 0 < field.end - field.start <= WIDEST_FIELD_B
             ]

@@ -1,12 +1,12 @@
 """A frame taken apart: an ordered tree of fields, each with its bytes and with what they say in words.
 
-    take_apart(of, frame, broadcast=True)    a `Dissection`: its text form and its HTML show hex, fields and words
+    dissect(of, frame, broadcast=True)    a `Dissection`: its text form and its HTML show hex, fields and words
 
 Theory of operation
     Only the protocol knows what the bytes of its frames mean. Its class names a module, as it does for metrics
     (``dissector = "workbench.protocols.flooding.dissector"``). It is loaded on demand, never by a node, and has
 
-        take_apart(frame, broadcast)    the fields of a frame, one after the other
+        dissect(frame, broadcast)    the fields of a frame, one after the other
 
     The fields are of all bytes, without gaps or overlaps, and so are the children of a field. What cannot be read is a
     field called `NOT_READ` that says why: any bytes at all have fields. A frame that ends too soon has a last field of
@@ -112,13 +112,13 @@ def byte_range(field: Any) -> str:
 
 
 @checked
-def take_apart(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
+def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
     """Take a frame apart; ``of`` is the protocol whose frame it is, or a scenario or a run of it.
 
     ``broadcast``: whether the frame was sent to all neighbors, which some messages are told apart by. Any bytes have a
     Dissection. ParameterError if they are no bytes, or if ``of`` has no protocol.
 
-    >>> print(take_apart(run, run.frames(most=1)["frame"][0].as_py()))
+    >>> print(dissect(run, run.frames(most=1)["frame"][0].as_py()))
     """
     scenario = of if isinstance(of, Protocol) else getattr(of, "scenario", of)
     protocol = scenario if isinstance(scenario, Protocol) else getattr(scenario, "protocol", None)
@@ -128,7 +128,7 @@ def take_apart(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
         raise ParameterError(f"the frame is {frame!r:.60}; it must be bytes, as run.frames() has them")
     data = bytes(frame)
     if protocol.dissector:
-        return Dissection(data, tuple(import_module(protocol.dissector).take_apart(data, broadcast)))
+        return Dissection(data, tuple(import_module(protocol.dissector).dissect(data, broadcast)))
     return Dissection(data, (Field("frame", 0, len(data), f"{len(data)} bytes"),) if data else ())
 
 

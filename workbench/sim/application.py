@@ -20,7 +20,7 @@ from workbench.attributes.text import parse, to_text
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY
 from workbench.sim import workload
-from workbench.sim.air import Air
+from workbench.sim.channel import Air
 from workbench.sim.kernel import ACTION, Kernel
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from workbench import draws
 from workbench.protocols.contract import Node
 from workbench.sim import workload
-from workbench.sim.air import Air
 from workbench.sim.application import Application, Outages, plan
+from workbench.sim.channel import Air
 from workbench.sim.delays import node_keys
 from workbench.sim.kernel import Kernel
 from workbench.sim.trace import MetricsRecorder, Recorder, kept_events

@@ -10,7 +10,7 @@ Theory of operation
 
 Parts of a run
     kernel        loop, heap, nodes and their wake-ups: this file
-    air           `workbench.sim.air`: who hears whom, radios, carrier sense, acknowledgements, losses
+    air           `workbench.sim.channel`: who hears whom, radios, carrier sense, acknowledgements, losses
     application   `workbench.sim.application`: what the workload asks for, failures and recoveries
 
     A kernel is made first, then an air for it, then an application for both. Each enters in the kernel what the kernel

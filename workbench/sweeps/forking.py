@@ -230,7 +230,7 @@ def _run(connection: Connection, place: mmap.mmap) -> NoReturn:
 
 
 def _run_shares(connection: Connection, place: mmap.mmap) -> None:
-    from workbench.sim.fast import kept
+    from workbench.sim.fast import code_cache
     from workbench.sweeps import user_code
 
     plan, timer, backstop = None, limits.Timer(None), limits.backstop()
@@ -246,7 +246,7 @@ def _run_shares(connection: Connection, place: mmap.mmap) -> None:
         timeout_s, memory_MB = rest
         limits.limit_memory(memory_MB)
         timer = limits.Timer(timeout_s, backstop, place, _PLACE.size)
-        kept.around_loading = timer.resting
+        code_cache.around_loading = timer.resting
         try:
             plan = user_code.unpack(first)
         except Exception as error:

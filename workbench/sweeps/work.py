@@ -20,7 +20,7 @@ import pyarrow as pa
 import workbench
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.sim import runner
-from workbench.sim.fast import kept
+from workbench.sim.fast import code_cache
 from workbench.sim.scenario import Scenario
 from workbench.sweeps import values
 from workbench.sweeps.plan import Measure, Plan
@@ -123,7 +123,7 @@ def run_point(plan: Plan, number: int) -> Row:
     scenario, row = _begun(plan, number)
     if scenario is None:
         return row
-    begin, loaded_s = time.perf_counter(), kept.loading_s()
+    begin, loaded_s = time.perf_counter(), code_cache.loading_s()
     try:
         run = runner.play(scenario, plan.engine, "trace" if plan.measure or plan.keeps_traces else "metrics")
         metrics = {str(name): float(value) for name, value in run.metrics.items()}
@@ -135,7 +135,7 @@ def run_point(plan: Plan, number: int) -> Row:
         row = row._replace(engine=run.engine, metrics=metrics, trace=trace)
     except Exception as error:
         row = row._replace(error=_sentence(error), metrics={}, trace=b"")
-    loaded_s = kept.loading_s() - loaded_s
+    loaded_s = code_cache.loading_s() - loaded_s
     wall_s = max(0.0, time.perf_counter() - begin - loaded_s)
     return row._replace(wall_s=wall_s, compile_s=compile_s + loaded_s)
 

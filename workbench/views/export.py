@@ -36,9 +36,9 @@ def save_html(
 
 def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None) -> str:
     """The page as text."""
+    from workbench.views.player.dissections import told
     from workbench.views.player.embed import SMALL, name_of, part, player_html
     from workbench.views.player.parcel import pack
-    from workbench.views.player.taken_apart import told
     from workbench.views.seeing import see
 
     sections = [(title, text, _checked(title, figure)) for title, text, figure in extra]

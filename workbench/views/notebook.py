@@ -39,7 +39,7 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
 
 def few_bytes(run: Any) -> Any:
     """The run's first frames taken apart, if that costs next to nothing: of small runs."""
-    from workbench.views.player.taken_apart import told
+    from workbench.views.player.dissections import told
 
     return told(run, quick=True)
 

@@ -82,4 +82,4 @@ class Compare(widgets.HBox):
         row = change.new.get("row")
         player = next((one for one in self.players if one.wire is change.owner), None)
         if row is not None and row != (change.old or {}).get("row") and player is not None:
-            self._later.want(partial(player.take_apart, row))
+            self._later.want(partial(player.dissect, row))

@@ -6,12 +6,12 @@ from tests.protocols.coded_diffusion.test_wire import GOLDEN
 from workbench.attributes.text import to_text
 from workbench.coding.fields import field as field_of
 from workbench.protocols.coded_diffusion import wire
-from workbench.protocols.coded_diffusion.dissector import take_apart
+from workbench.protocols.coded_diffusion.dissector import dissect
 
 
 @pytest.mark.parametrize(("text", "message"), GOLDEN)
 def test_fields_say_what_is_in_the_message(text, message):
-    said = {field.name: field.text for field in take_apart(bytes.fromhex(text))}
+    said = {field.name: field.text for field in dissect(bytes.fromhex(text))}
     assert said["origin"] == f"node {message.origin}" and said["sequence"] == f"{message.sequence}"
     assert said["checksum (CRC-32)"].endswith(", right")
     if isinstance(message, wire.Event):
@@ -30,6 +30,6 @@ def test_fields_say_what_is_in_the_message(text, message):
 def test_information_vector_has_its_own_bytes():
     coded = wire.Coded(1, 2, 3, 2, 16, 7, (3, 9), b"abcdef")
     frame = wire.encode_coded(coded)
-    (field,) = [field for field in take_apart(frame) if field.name == "information vector"]
+    (field,) = [field for field in dissect(frame) if field.name == "information vector"]
     assert frame[field.start : field.end] == coded.information_vector
     assert field.text == "12 symbols of GF(2^4)"

@@ -2,13 +2,13 @@
 
 from workbench.attributes.text import parse
 from workbench.protocols.diffusion import wire
-from workbench.protocols.diffusion.dissector import take_apart
+from workbench.protocols.diffusion.dissector import dissect
 
 INTEREST = wire.Interest(300, 12, 4, 9, 50, 60, parse("TEMP GE 25, TEMP LE 30"))
 
 
 def said(frame, broadcast=True):
-    return [(field.name, field.text) for field in take_apart(frame, broadcast)]
+    return [(field.name, field.text) for field in dissect(frame, broadcast)]
 
 
 def test_interest_says_what_is_in_it():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from figures.messages import conversation
 from workbench.protocols.dissection import NOT_READ, REFUSED
-from workbench.protocols.dps.views.frame import take_apart
+from workbench.protocols.dps.views.frame import dissect
 from workbench.protocols.dps.views.message import inspect_message
 from workbench.protocols.dps.wire import coap
 
@@ -15,7 +15,7 @@ PUBLICATION = MESSAGES["3: publication of the publisher"]
 
 
 def leaves(frame):
-    return [leaf for field in take_apart(frame) for leaf in field.leaves()]
+    return [leaf for field in dissect(frame) for leaf in field.leaves()]
 
 
 def stretches(things):
@@ -29,7 +29,7 @@ def test_leaves_are_the_parts_of_the_inspected_message(name):
 
 
 def test_entries_of_a_map_are_its_children():
-    fields = {field.name: field for field in take_apart(PUBLICATION)}
+    fields = {field.name: field for field in dissect(PUBLICATION)}
     assert list(fields) == ["array", "version", "type", "unprotected map", "protected map", "last map"]
     assert fields["type"].text == "1, publication"
     assert [child.name for child in fields["last map"].children] == ["number of entries", "topics", "data"]
@@ -38,7 +38,7 @@ def test_entries_of_a_map_are_its_children():
 
 
 def test_multicast_has_its_envelope():
-    envelope, *message = take_apart(coap.wrap(PUBLICATION, 7))
+    envelope, *message = dissect(coap.wrap(PUBLICATION, 7))
     assert envelope.name == "CoAP envelope" and [field.name for field in message][:2] == ["array", "version"]
 
 
@@ -49,7 +49,7 @@ def test_what_a_node_refuses_is_said(data):
     for _ in range(data.draw(st.integers(0, 2))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
     frame = bytes(frame[: data.draw(st.integers(0, len(frame)))]) + data.draw(st.binary(max_size=3))
-    fields = take_apart(frame)
+    fields = dissect(frame)
     if inspect_message(frame).error:
         assert fields[-1].name in (NOT_READ, REFUSED)
     assert stretches(leaf for leaf in leaves(frame) if leaf.name != REFUSED) == stretches(inspect_message(frame).parts)

@@ -9,7 +9,7 @@ from workbench.protocols.flooding import dissector
 
 @pytest.mark.parametrize(("text", "flood"), GOLDEN)
 def test_fields_say_what_is_in_the_flood(text, flood):
-    said = {field.name: field.text for field in dissector.take_apart(bytes.fromhex(text))}
+    said = {field.name: field.text for field in dissector.dissect(bytes.fromhex(text))}
     assert said["type"] == "flood"
     assert said["origin"] == f"node {flood.origin}"
     assert said["sequence"] == f"{flood.sequence}"

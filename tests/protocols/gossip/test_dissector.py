@@ -7,13 +7,13 @@ from workbench.protocols.dissection import NOT_READ
 from workbench.protocols.flooding import dissector as flooding_dissector
 from workbench.protocols.flooding import wire as flooding
 from workbench.protocols.gossip import wire
-from workbench.protocols.gossip.dissector import take_apart
+from workbench.protocols.gossip.dissector import dissect
 
 PIECE = wire.encode(wire.Piece(7, 300, 9, 3, 1, 8, b"abc"))
 
 
 def test_piece_says_which_bytes_of_the_event_it_has():
-    fields = take_apart(PIECE)
+    fields = dissect(PIECE)
     assert [(field.name, field.text) for field in fields[:-1]] == [
         ("type", "piece"),
         ("origin", "node 7"),
@@ -29,17 +29,17 @@ def test_piece_says_which_bytes_of_the_event_it_has():
 
 def test_flood_reads_as_flooding_has_it():
     frame = flooding.encode(flooding.Flood(7, 300, 9, parse("TEMP IS 26.5")))
-    assert take_apart(frame) == flooding_dissector.take_apart(frame)
+    assert dissect(frame) == flooding_dissector.dissect(frame)
 
 
 def test_wrong_byte_makes_the_checksum_wrong_and_nothing_else():
     wrong = PIECE[:16] + b"x" + PIECE[17:]
-    before, after = take_apart(PIECE), take_apart(wrong)
+    before, after = dissect(PIECE), dissect(wrong)
     assert before[:-1] == after[:-1]
     assert after[-1].text.startswith(before[-1].text.split(",")[0] + " (refused: that of these bytes is 0x")
 
 
 @pytest.mark.parametrize(("more", "name"), [(b"", "piece"), (b"12", NOT_READ)])
 def test_bytes_between_piece_and_checksum_are_not_read(more, name):
-    fields = take_apart(wire.sealed(PIECE[:-4] + more))
+    fields = dissect(wire.sealed(PIECE[:-4] + more))
     assert fields[-2].name == name and fields[-1].text.endswith(", right")

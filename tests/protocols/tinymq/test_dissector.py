@@ -7,11 +7,11 @@ from workbench.attributes.text import parse
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.dissection import NOT_READ
 from workbench.protocols.tinymq import wire
-from workbench.protocols.tinymq.dissector import take_apart
+from workbench.protocols.tinymq.dissector import dissect
 
 
 def said(frame):
-    return {field.name: field.text for field in take_apart(frame)}
+    return {field.name: field.text for field in dissect(frame)}
 
 
 @pytest.mark.parametrize(("text", "number", "message", "label"), GOLDEN)
@@ -62,7 +62,7 @@ def test_notification_says_which_way_it_goes():
 
 def test_long_key_is_cut_in_words_but_not_in_bytes():
     frame = wire.encode(1, wire.Grant(0, 1, "01" * 30_000))
-    (key,) = [field for field in take_apart(frame) if field.name == "key"]
+    (key,) = [field for field in dissect(frame) if field.name == "key"]
     assert key.text == "01" * 32 + "… (60000 bits)" and key.end - key.start == 2 + 7500
 
 
@@ -74,5 +74,5 @@ def test_intervals_out_of_order_are_said():
 
 def test_region_of_no_strings_ends_the_reading():
     frame = wire.encode(1, wire.Event(0, 1, 2, 3, 8, ((5, 9),), parse("TEMP IS 26")))
-    last = take_apart(frame.replace(bytes((8, 1, 5, 9)), bytes((0, 1, 5, 9))))[-1]
+    last = dissect(frame.replace(bytes((8, 1, 5, 9)), bytes((0, 1, 5, 9))))[-1]
     assert last.name == NOT_READ and "1 intervals of 0 bits" in last.text

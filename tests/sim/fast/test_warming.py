@@ -14,7 +14,7 @@ from tests.repository import REPOSITORY
 from tests.until import PATIENCE_S, wait_until
 from workbench.public_names import PROTOCOLS
 from workbench.sim import fast
-from workbench.sim.fast import engine, kept, warming
+from workbench.sim.fast import code_cache, engine, warming
 
 TWIN = "workbench.protocols.flooding.fast"
 
@@ -23,15 +23,15 @@ TWIN = "workbench.protocols.flooding.fast"
 def folder(tmp_path, monkeypatch):
     """A folder for machine code, with that of a loop that belongs to `TWIN`; this process has loaded none."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(kept, "_loaded", set())
+    monkeypatch.setattr(code_cache, "_loaded", set())
     monkeypatch.setattr(warming, "_started", {})
     (tmp_path / "loop.flood-1.py.nbi").write_text("")
     return tmp_path
 
 
 def note_as_another_process_does(folder):
-    kept.note(TWIN, str(folder), "flood")
-    kept._loaded.clear()
+    code_cache.note(TWIN, str(folder), "flood")
+    code_cache._loaded.clear()
 
 
 def test_twin_is_warm_once_it_is_noted(folder):
@@ -42,7 +42,7 @@ def test_twin_is_warm_once_it_is_noted(folder):
 
 
 def test_what_this_process_has_loaded_is_warm_without_a_file(folder):
-    kept.note(TWIN, None, "flood")
+    code_cache.note(TWIN, None, "flood")
     assert fast.is_warm(wb.Flooding())
     assert not list(folder.glob("*.json"))
 
@@ -51,7 +51,7 @@ def test_what_this_process_has_loaded_is_warm_without_a_file(folder):
 def test_note_that_no_longer_holds(folder, change, tmp_path_factory, monkeypatch):
     source = tmp_path_factory.mktemp("package") / "rules.py"
     source.write_text("TTL = 1\n")
-    monkeypatch.setattr(kept, "_numba", lambda: [str(source)])
+    monkeypatch.setattr(code_cache, "_numba", lambda: [str(source)])
     note_as_another_process_does(folder)
     assert fast.is_warm(wb.Flooding())
     if change == "the machine code is gone":
@@ -168,19 +168,19 @@ def is_running(pid):
         return False
 
 
-@pytest.mark.skipif(kept.fcntl is None, reason="there are no such locks here")
+@pytest.mark.skipif(code_cache.fcntl is None, reason="there are no such locks here")
 def test_second_compiler_waits_for_the_first(folder):
     order = []
 
     def second():
-        with kept.alone(TWIN, lambda: order.append("waits")):
+        with code_cache.alone(TWIN, lambda: order.append("waits")):
             order.append("second")
 
-    with kept.alone(TWIN, lambda: order.append("never")):
+    with code_cache.alone(TWIN, lambda: order.append("never")):
         thread = threading.Thread(target=second)
         thread.start()
         wait_until(lambda: order == ["waits"])
-        with kept.alone("another.twin", lambda: order.append("never")):
+        with code_cache.alone("another.twin", lambda: order.append("never")):
             order.append("first")
     thread.join(PATIENCE_S)
     assert order == ["waits", "first", "second"]
@@ -191,8 +191,8 @@ def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypat
         "from numba import njit\n@njit(cache=True)\ndef loop(core, state, first, second, events):\n    return events\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(kept, "_path", lambda twin, suffix: tmp_path / suffix)
-    monkeypatch.setattr(kept, "_loaded", set())
+    monkeypatch.setattr(code_cache, "_path", lambda twin, suffix: tmp_path / suffix)
+    monkeypatch.setattr(code_cache, "_loaded", set())
     announced = []
     for _ in range(2):
         monkeypatch.delitem(sys.modules, "loops_of_a_test", raising=False)

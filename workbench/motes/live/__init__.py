@@ -19,7 +19,7 @@ Parts
     application  what the workload asks for, as commands; subscriptions, outages, and motes that are lost and found
     recorder     rows that can be looked at while they come, notes, the clock
 
-    Kernel and air are the simulator's own (`workbench.sim.kernel`, `workbench.sim.air`); the kernel's nodes are
+    Kernel and air are the simulator's own (`workbench.sim.kernel`, `workbench.sim.channel`); the kernel's nodes are
     `conductor.LiveNode`.
 
 Order

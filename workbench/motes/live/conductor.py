@@ -18,8 +18,8 @@ from workbench.motes.live.recorder import Notes, RunClock
 from workbench.motes.mote import Mote
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import engine
-from workbench.sim.air import Air
 from workbench.sim.application import Application, Outages, plan
+from workbench.sim.channel import Air
 from workbench.sim.kernel import Kernel
 from workbench.sim.trace import Recorder
 

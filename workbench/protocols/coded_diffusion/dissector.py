@@ -11,7 +11,7 @@ _MESSAGES = {wire.EVENT: "event", wire.CODED: "coded packet", wire.REQUEST: "req
 _EVENT_ID = (("origin", NODE), ("sequence", "{}"))
 
 
-def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
     """The fields of a frame."""
     return cut(frame, _read)
 

@@ -7,7 +7,7 @@ from workbench.protocols.dissection import NODE, Cutter, Field, cut
 _MESSAGES = {wire.INTEREST: "interest", wire.DATA: "data"}
 
 
-def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
     """The fields of a frame. An interest message that is no broadcast is a reinforcement."""
     return cut(frame, _read, broadcast)
 

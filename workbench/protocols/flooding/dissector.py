@@ -6,7 +6,7 @@ from workbench.protocols.flooding import wire
 MESSAGES = {wire.TYPE: "flood"}
 
 
-def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
     """The fields of a frame."""
     return cut(frame, read)
 

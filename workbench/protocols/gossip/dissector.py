@@ -8,7 +8,7 @@ from workbench.protocols.gossip import wire
 _MESSAGES = {**flood.MESSAGES, wire.TYPE: "piece"}
 
 
-def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
     """The fields of a frame."""
     return cut(frame, _read)
 

@@ -18,7 +18,7 @@ _TREE: tuple[str, Say] = ("tree", "{}")
 _SEQUENCE: tuple[str, Say] = ("sequence", "{}")
 
 
-def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
     """The fields of a frame."""
     return cut(frame, _read)
 

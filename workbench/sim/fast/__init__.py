@@ -12,11 +12,11 @@ Theory of operation
     ``layout.py``     `Core`: all arrays that protocols share, what their rows hold, and the codes
     ``loop.py``       the main loop: actions, frames, wake-ups in the order of (time, counter)
     ``agenda.py``     what is next: a ring of microseconds, and a heap for what is far
-    ``air.py``        the radio: sending, losses, collisions, csma, acknowledgements, outages
+    ``channel.py``    the radio: sending, losses, collisions, csma, acknowledgements, outages
     ``record.py``     rows of the trace, or counters;  ``outcome.py`` makes Arrow columns and tallies of them
     ``draws.py``      the draws
     ``compiled.py``   how functions become parts of the loop;  ``private_numba.py`` how numba compiles it faster
-    ``kept.py``       which machine code is on disk;  ``warming.py`` compiles a twin in a process of its own
+    ``code_cache.py`` which machine code is on disk;  ``warming.py`` compiles a twin in a process of its own
     The engine imports numba; this module does not, so that asking it costs nothing.
 
 How a twin is written
@@ -104,7 +104,7 @@ from typing import Any
 from workbench.errors import WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
-from workbench.sim.fast import kept, warming
+from workbench.sim.fast import code_cache, warming
 from workbench.sim.radio import Radio
 
 # Loading numba and the machine code takes about a second; Python plays as many receptions of a flood in that time.
@@ -137,7 +137,7 @@ def is_warm(protocol: Protocol) -> bool:
 
     Asking takes a millisecond and does not import numba. NoFastTwinError if the protocol has no twin.
     """
-    return kept.is_kept(twin_of(protocol))
+    return code_cache.is_kept(twin_of(protocol))
 
 
 def warm(protocol: Protocol) -> warming.Warming:
@@ -175,7 +175,7 @@ def _nodes_at(item: Any, scenario: Any) -> int:
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Any:
     """Run a scenario on the fast engine; ``record`` is "trace" or "metrics". NoFastTwinError if it cannot."""
     module = twin_of(scenario.protocol)
-    with kept.loading():
+    with code_cache.loading():
         from workbench.sim.fast import network
 
     settings = scenario.radio, scenario.duration_s, scenario.seed, record, progress
@@ -197,7 +197,7 @@ def play(
 
 
 def _play(module: str, *scenario: Any) -> Any:
-    with kept.loading():
+    with code_cache.loading():
         from workbench.sim.fast import engine
 
         twin = _loaded(module)

@@ -12,10 +12,10 @@ from workbench import array_draws, draws, purposes
 from workbench.notice import Notice
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
-from workbench.sim.air import ACKNOWLEDGEMENT_B, TURNAROUND_US
-from workbench.sim.fast import kept
+from workbench.sim.channel import ACKNOWLEDGEMENT_B, TURNAROUND_US
+from workbench.sim.fast import code_cache
 from workbench.sim.fast import loop as loop_module
-from workbench.sim.fast.air import FORGET_AT
+from workbench.sim.fast.channel import FORGET_AT
 from workbench.sim.fast.layout import (
     AUDIBLE,
     FRAME,
@@ -139,11 +139,11 @@ def _ended(core: Core, end_us: int) -> Core:
 def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
     """Load the machine code from disk, or compile it, which is announced: it takes a minute or so."""
     # Another process that compiles this twin is waited for, and what it leaves on disk is taken.
-    with Notice() as notice, kept.loading(), kept.alone(twin, partial(notice.show, _WAITING)):
-        if not kept.files(loop.stats.cache_path, loop.__qualname__):
+    with Notice() as notice, code_cache.loading(), code_cache.alone(twin, partial(notice.show, _WAITING)):
+        if not code_cache.files(loop.stats.cache_path, loop.__qualname__):
             notice.show(_COMPILING)
         loop(core, state, *needs, 0)
-    kept.note(twin, loop.stats.cache_path, loop.__qualname__)
+    code_cache.note(twin, loop.stats.cache_path, loop.__qualname__)
 
 
 def _doubled(core: Core, rows: np.ndarray, free: int) -> np.ndarray:

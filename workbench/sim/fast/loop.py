@@ -19,7 +19,7 @@ import numpy as np
 from workbench.sim import workload
 from workbench.sim.fast import twin as interface
 from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
-from workbench.sim.fast.air import (
+from workbench.sim.fast.channel import (
     ACKNOWLEDGED,
     UNDECIDED,
     acknowledge,

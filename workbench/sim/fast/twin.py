@@ -65,7 +65,7 @@ import numpy as np
 
 from workbench.attributes.model import EQ, EQ_ANY, GE, GT, IS, LE, LT, NE
 from workbench.sim.fast import NoFastTwinError
-from workbench.sim.fast.air import hold_message, let_go, make_message, send, take_message
+from workbench.sim.fast.channel import hold_message, let_go, make_message, send, take_message
 from workbench.sim.fast.compiled import compiled, compiled_loop, compiled_rules, hot, ones, trailing_zeros
 from workbench.sim.fast.draws import bits, mix64, stream_below, stream_uniform
 from workbench.sim.fast.layout import BROADCAST, NO_REASON, NONE, Codes, Event, Needs, Number, Reason

@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from workbench.protocols.protocol import Protocol
-from workbench.sim.fast import kept
+from workbench.sim.fast import code_cache
 
 _NICENESS = 5
 _started: dict[str, Warming] = {}  # twin -> the process that compiles it, of this one's
@@ -57,7 +57,7 @@ class Warming:
 
 def start(twin: str, protocol: type[Protocol]) -> Warming:
     """Compile a protocol's twin in a process of its own, unless it is on disk or one of this process's is at it."""
-    if kept.is_kept(twin):
+    if code_cache.is_kept(twin):
         return Warming()
     running = _started.get(twin)
     if running is not None and (not running.is_done or (running.error and not running.is_stopped)):

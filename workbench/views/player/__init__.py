@@ -2,7 +2,7 @@
 
 columns film counters   the trace as arrays; a clock that slows down where frames are in the air; what was counted
 parcel                  what is seen of a run (`views.seeing`) as one buffer of columns
-taken_apart             frames with their bytes, for the table of messages
+dissections             frames with their bytes, for the table of messages
 embed                   the player as HTML that stands by itself, in notebooks and pages
 living                  a player that stays, and is fed runs; live: a run on motes while it goes on
 browser/                the one ES module, on canvases, in parts that are joined: parcel, paint (marks), map, timeline

@@ -22,10 +22,10 @@ from typing import Any
 import traitlets
 
 from workbench.keywords import checked
+from workbench.views.player.dissections import note, told_around
 from workbench.views.player.embed import module, new_id, part, player_html
 from workbench.views.player.once import LoadedOnce
 from workbench.views.player.parcel import glimpse, pack
-from workbench.views.player.taken_apart import note, told_around
 from workbench.views.seeing import Sight, see
 
 LARGE = 20_000  # rows of a trace: a run of fewer is sent as quickly as a picture of it
@@ -38,7 +38,7 @@ class Wire(LoadedOnce):
     """The widget that feeds a player.
 
     ``selection``: what is picked: node (its number), row (of the trace: a frame), time_s. ``clock``: players of one
-    name show the same time; "" is a clock of its own. ``told``: frames taken apart (`taken_apart`), of the run of the
+    name show the same time; "" is a clock of its own. ``told``: frames taken apart (`dissections`), of the run of the
     last parcel.
     """
 
@@ -92,7 +92,7 @@ class PlayerView:
         if sight is not None:
             self.wire.parcel = pack(sight.whole())
 
-    def take_apart(self, row: int, look: Callable[[], None] = lambda: None) -> None:
+    def dissect(self, row: int, look: Callable[[], None] = lambda: None) -> None:
         """Show the bytes of a message, by its row of the trace, and have those of the ones around it at hand.
 
         The run is played once more for them, unless they are at hand already; ``look`` is called now and then

@@ -88,7 +88,7 @@ def pack(
 ) -> bytes:
     """The parcel of what is seen of a run.
 
-    frames_bytes: frames taken apart, as `taken_apart.told` makes them; now_s: how far a run has come that goes on;
+    frames_bytes: frames taken apart, as `dissections.told` makes them; now_s: how far a run has come that goes on;
     notes: sentences besides those of what is seen.
     """
     buffer, columns = Buffer(), seen.trace or Columns(seen.run.trace)

@@ -12,7 +12,7 @@ from workbench.protocols.dps.views.message import ENVELOPE, FRAME, REST, SEALED,
 _LONGEST_NOTATION = 72
 
 
-def take_apart(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
     """The fields of a frame."""
     inspection = inspect_message(frame)
     fields = tuple(_fields(inspection.parts))

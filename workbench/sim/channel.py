@@ -19,7 +19,7 @@ Cost
     One heap operation per transmission and one ``receive`` per reception; with collisions, also one entry per
     audible neighbor and a scan of the few transmissions that a receiver has heard lately.
 
-The same for the fast engine is in `workbench.sim.fast.air`.
+The same for the fast engine is in `workbench.sim.fast.channel`.
 """
 
 from __future__ import annotations

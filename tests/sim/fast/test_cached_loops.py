@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from tests.repository import REPOSITORY
-from workbench.sim.fast import kept, loop
+from workbench.sim.fast import code_cache, loop
 
 TWINS = ("coded_diffusion", "diffusion", "dps", "flooding", "gossip", "tinymq")
 
@@ -118,7 +118,7 @@ def test_change_of_a_part_outside_the_workbench_changes_the_name(folder, change)
 def test_the_name_stays_while_the_process_loads_and_runs(protocol):
     twin = importlib.import_module(f"workbench.protocols.{protocol}.fast")
     name = loop.name_of(twin)
-    with kept.loading():
+    with code_cache.loading():
         wb.Scenario(wb.topology.line(3), wb.Flooding(), [wb.subscribe(0, "TEMP GE 25")]).run(engine="fast")
     assert loop.name_of(twin) == name
 

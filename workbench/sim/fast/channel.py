@@ -1,12 +1,12 @@
-"""The air of the fast engine: frames from a node's radio to the end of their airtime.
+"""The channel of the fast engine: frames from a node's radio to the end of their airtime.
 
-It does what `workbench.sim.air` does, draw by draw and event by event; that module says why. What differs is how the
-transmissions that a node can hear are kept: a list of copies per node instead of one object in many lists.
+`workbench.sim.channel` explains the model; this module repeats it draw by draw and event by event. It stores the
+transmissions that a node can hear differently: a list of copies per node instead of one object in many lists.
 """
 
 import numpy as np
 
-from workbench.sim.air import (
+from workbench.sim.channel import (
     MAX_BACKOFF_EXPONENT,
     MAX_BACKOFFS,
     MIN_BACKOFF_EXPONENT,

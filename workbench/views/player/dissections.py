@@ -10,7 +10,7 @@ import numpy as np
 from workbench.analysis.frames import frames as frames_of
 from workbench.analysis.frames import heard
 from workbench.errors import WorkbenchError
-from workbench.protocols.dissection import Field, take_apart
+from workbench.protocols.dissection import Field, dissect
 from workbench.sim.rows import Columns
 
 MOST_FRAMES = 2_000
@@ -69,7 +69,7 @@ def _told(protocol: Any, frames: Any) -> dict[str, Any]:
         key = frame, peer < 0
         if key not in known:
             known[key] = len(told)
-            told.append([frame.hex(), [_field(one) for one in take_apart(protocol, *key).fields]])
+            told.append([frame.hex(), [_field(one) for one in dissect(protocol, *key).fields]])
         at[row] = known[key]
     return {"at": at, "frames": told, "note": ""}
 
