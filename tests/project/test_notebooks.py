@@ -6,11 +6,12 @@
 import ast
 import inspect
 import json
+import re
 
 import pytest
 
 from notebooks.conftest import LONG
-from tests.project.test_project import NOTEBOOKS
+from tests.project.test_project import NOTEBOOKS, REPOSITORY
 
 
 def code_of(path):
@@ -88,3 +89,12 @@ def test_a_name_or_an_argument_that_does_not_exist_is_found(code, sentence):
 
 def test_long_notebooks_are_named_as_they_are_now():
     assert {path.name for path in NOTEBOOKS} >= LONG
+
+
+def test_names_and_arguments_of_the_readme_exist():
+    blocks = re.findall(r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) > 5
+    code = "import workbench as wb\n" + "".join(blocks).replace("async with", "with").replace("async for", "for")
+    wrong, checked = misused(code.replace("await ", ""))
+    assert wrong == []
+    assert checked["calls"] > 20

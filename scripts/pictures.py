@@ -1,0 +1,137 @@
+"""Make the pictures of the README: ``python -m scripts.pictures [lab] [run] [charts]``, without arguments all.
+
+    lab       docs/images/lab.png: the lab, served as an app
+    run       docs/images/run.gif: the first seconds of the demo's run, from its exported page
+    charts    docs/images/sweep.svg and load.svg: the results of a sweep, and the load of each node over its runs
+
+The first two need the system's Chromium.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+import workbench as wb
+from workbench.cli.demo import scenario
+from workbench.cli.lab import app_command
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+CHROMIUM = "/usr/bin/chromium"
+PORT = 8977
+SIZE = {"width": 1400, "height": 940}
+CELL = """
+import workbench as wb
+
+wb.lab(
+    wb.Scenario(
+        wb.topology.disc(40, 100, 60, radius_m=22, seed=3),
+        wb.Diffusion(),
+        [
+            wb.subscribe(0, "TEMP GE 20", start_s=1),
+            wb.publish([31, 37, 4], "TEMP IS 25", start_s=4, every_s=5, stagger=True),
+            wb.outage(21, start_s=30, stop_s=45),
+        ],
+        wb.Radio(loss=0.05, retries=3),
+        duration_s=60,
+    )
+)
+"""
+
+
+# Positions of the slider (0 to 2000) in the animation: the flood of the interest slowly, then the first deliveries.
+POSITIONS = (*range(40), *range(40, 100, 3), *range(100, 300, 5))
+FRAME_MS = 90
+WIDTH_PX = 820
+COLOURS = 48
+
+
+def main() -> None:
+    """Make the pictures that the arguments name."""
+    names = sys.argv[1:] or ["lab", "run", "charts"]
+    if "charts" in names:
+        draw_charts(IMAGES)
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as browser,
+    ):
+        if "lab" in names:
+            draw_lab(browser, IMAGES / "lab.png")
+        if "run" in names:
+            draw_run(browser, IMAGES / "run.gif")
+
+
+def draw_lab(browser: Browser, path: Path) -> None:
+    """Serve the lab, wait for its first run, and save a screenshot."""
+    with tempfile.TemporaryDirectory() as folder:
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        source = Path(folder) / "lab.ipynb"
+        nbformat.write(notebook, source)
+        server = subprocess.Popen(app_command(source, no_browser=True, port=PORT), cwd=folder)
+        try:
+            page = browser.new_page(viewport=SIZE)
+            for _ in range(100):
+                try:
+                    page.goto(f"http://127.0.0.1:{PORT}/", timeout=120_000)
+                    break
+                except Exception:  # the server has not started yet
+                    time.sleep(0.3)
+            page.wait_for_selector(".wb-player canvas", timeout=120_000)
+            time.sleep(3)
+            page.screenshot(path=str(path))
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def draw_run(browser: Browser, path: Path) -> None:
+    """Play the demo's exported page step by step, and save the map of each step as an animation."""
+    with tempfile.TemporaryDirectory() as folder:
+        exported = scenario().run().save_html(Path(folder) / "demo.html")
+        page = browser.new_page(viewport={"width": 1000, "height": 900}, color_scheme="light")
+        page.goto(exported.resolve().as_uri())
+        page.wait_for_selector(".wb-player canvas")
+        page.add_style_tag(content=".wb-player button { visibility: hidden }")
+        slider = page.locator(".wb-player input[type=range]").first
+        canvas = page.locator(".wb-player canvas").first
+        frames = []
+        for position in POSITIONS:
+            slider.evaluate(
+                "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input')) }", position
+            )
+            page.wait_for_timeout(60)
+            picture = Image.open(io.BytesIO(canvas.screenshot())).convert("RGB")
+            height = round(picture.height * WIDTH_PX / picture.width)
+            frames.append(picture.resize((WIDTH_PX, height), Image.Resampling.LANCZOS))
+    # One palette for all frames, so that nothing flickers and unchanged pixels cost nothing.
+    palette = frames[len(frames) // 2].quantize(COLOURS, dither=Image.Dither.NONE)
+    first, *rest = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
+    first.save(path, save_all=True, append_images=rest, duration=FRAME_MS, loop=0, optimize=True)
+
+
+def draw_charts(folder: Path) -> None:
+    """Run a small sweep of the demo's scenario, and save the chart and the map that the README shows."""
+    with tempfile.TemporaryDirectory() as results:
+        sweep = wb.Sweep(
+            scenario(),
+            over={"protocol.blacklist_loss": [0.3, 0.5, 0.7, 0.9, 1.0], "radio.retries": [0, 3], "seed": range(20)},
+        )
+        chart = sweep.run().drawing(x="protocol.blacklist_loss", y="delivery_ratio", by="radio.retries")
+        (folder / "sweep.svg").write_text(chart.to_svg(), encoding="utf-8")
+        wb.Sweep(scenario(), {"seed": range(10)}, keep="trace").run(out=results)
+        loads = wb.pipelines.load_per_node(wb.pipelines.traces(results), over_runs=True)
+        drawing = wb.views.load_map(loads, scenario().topology)
+        (folder / "load.svg").write_text(drawing.to_svg(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
