@@ -1,15 +1,15 @@
-"""Exercises of the lessons: a check says that an answer is right, or what is wrong with it and why.
+"""Exercises of the lessons: a check accepts an answer, or explains what is wrong with it.
 
-    lessons.check("01.1", answer, wanted, unwanted)      shown in a notebook as a sentence
+    lessons.check("01.1", answer, wanted, unwanted)      a notebook shows the verdict as a sentence
 
-A number is that of the lesson (``notebooks/01-...``) and of the exercise in it. What stands behind the answer is what
-the exercise is about: a scenario, two packets, some topics. The truth is computed from that, by running it, so a check
-stays right when a class changes the scenario. An answer of None is not answered yet.
+"01.1" is the first exercise of lesson 1 (``notebooks/01-...``). The arguments after the answer are the objects of the
+exercise: a scenario, two packets, some topics. The check computes the right answer from them, so it stays correct when
+a class changes the scenario. An answer of None has not been given yet.
 
 Cost: a check runs a few small scenarios, each below a second; the same scenario runs once in a process.
 
-Each lesson has a module here: ``interest``, ``combinations``, ``places``, ``topics``, ``filtering``, ``memory``. It
-lists its exercises in `EXERCISES`. The teacher's answers stand in ``notebooks/teachers``; a test checks them.
+Each lesson has a module here, which lists its exercises in `EXERCISES` (see `_LESSONS`). The answers for teachers are
+in ``notebooks/teachers``; a test checks them.
 """
 
 from __future__ import annotations
@@ -26,30 +26,40 @@ from .exercise import Exercise, Verdict
 
 __all__ = ["Exercise", "Verdict", "check", "numbers"]
 
-_LONGEST = 600  # letters of what the workbench says of an answer
+_LONGEST = 600  # characters of an error message of the workbench
 # Lesson -> the module of its exercises.
-_LESSONS = {"01": "interest", "02": "combinations", "03": "places", "04": "topics", "05": "filtering", "08": "memory"}
+_LESSONS = {
+    "01": "interest",
+    "02": "combinations",
+    "03": "places",
+    "04": "topics",
+    "05": "filtering",
+    "06": "sweeps",
+    "07": "logs",
+    "08": "memory",
+    "09": "parameters",
+}
 
 
 def check(number: str, answer: Any, *given: Any) -> Verdict:
-    """Whether ``answer`` answers the exercise of this number about what is ``given``, and if not, why.
+    """Judge an answer to the exercise with this number; ``given`` are the objects of the exercise.
 
-    An answer may be anything: a wrong one gets a sentence, and raises nothing. ParameterError for an unknown number,
-    TypeError if what is given is not what the exercise is about.
+    Any answer is accepted, and a wrong one gets a sentence. Raises ParameterError for an unknown number, and TypeError
+    if ``given`` does not fit the exercise.
     """
     exercise = _exercise(number)
     if answer is None:
-        return Verdict(False, f"There is no answer so far. It has to be {exercise.wants}.")
+        return Verdict(False, f"There is no answer so far. It must be {exercise.wants}.")
     if not exercise.is_one(answer):
-        return Verdict(False, f"The answer is {answer!r:.80}; it has to be {exercise.wants}.")
+        return Verdict(False, f"The answer is {answer!r:.80}; it must be {exercise.wants}.")
     try:
         return exercise.judge(answer, *given)
     except WorkbenchError as error:
-        return Verdict(False, f"With this answer the workbench says: {shortened(str(error), _LONGEST)}.")
+        return Verdict(False, f"With this answer the workbench reports: {shortened(str(error), _LONGEST)}.")
 
 
 def numbers() -> tuple[str, ...]:
-    """The numbers of all exercises, in the order of the lessons."""
+    """Return the numbers of all exercises, in the order of the lessons."""
     return tuple(number for lesson in _LESSONS for number in _exercises(lesson))
 
 
@@ -62,8 +72,8 @@ def _exercise(number: str) -> Exercise:
 
 
 def _exercises(lesson: str) -> dict[str, Exercise]:
-    found: dict[str, Exercise] = import_module(f"{__name__}.{_LESSONS[lesson]}").EXERCISES
-    return found
+    exercises: dict[str, Exercise] = import_module(f"{__name__}.{_LESSONS[lesson]}").EXERCISES
+    return exercises
 
 
 answer_for(__name__)
