@@ -1,4 +1,4 @@
-"""Why readings were not delivered, as far as only coded diffusion can show: a node needs enough combinations."""
+"""Explanations of undelivered readings that are specific to coded diffusion: a node had too few combinations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause on a node that had too few combinations."""
+    """Return the explanation's clause on a node that had too few combinations, or None."""
     if account.cause != "incomplete":
         return None
     node, graph = account.node, scenario.topology

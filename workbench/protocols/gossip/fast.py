@@ -1,8 +1,9 @@
-"""The twin of `workbench.protocols.gossip.pieces`: which pieces of which publication have come to whom.
+"""The fast engine's twin of the node that gossips pieces (`workbench.protocols.gossip.pieces`).
 
-A message is a piece, its word the ttl. Publications are numbered as they are made, from 0. What a node keeps of one is
-a row of ``pairs`` and two sets of bits, 24 bytes or more for each node and publication; what nobody has heard of costs
-address space alone. An id is remembered if fewer than ``max_events`` others have been taken in since (see `flooding`).
+A message is a piece; each frame of it carries the ttl. Publications are numbered from 0 in the order of publishing.
+The state of a node and a publication is a row of ``pairs`` and two sets of bits, 24 bytes or more; until a node hears
+the publication, they take only address space. An id is remembered until ``max_events`` others have been taken in since
+(see flooding's twin).
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup, co
 
 
 class Reason(twin.Reasons):
-    """Its own reasons why messages end."""
+    """Reasons to drop a message that only this protocol has."""
 
     CHANCE = auto()
     EVICTED = auto()
 
 
 class Message(twin.Messages):
-    """What its messages are called."""
+    """Names of the protocol's messages."""
 
     PIECE = auto()
 
 
-MOST_PAIRS = 1 << 26  # words of bits for the pieces that came; as many for those kept
-_PUBLISHED = 0  # the place in ``numbers``
+MOST_PAIRS = 1 << 26  # 64-bit words for the pieces received; as many again for the pieces stored
+_PUBLISHED = 0  # index in ``numbers``
 
 _EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32)], align=True)
 
-# ``ordinal``: see `recent`; ``missing`` pieces while it is being put together, when ``next`` and ``previous`` link it.
+# ``ordinal``: see `twin.is_recent`; ``missing``: pieces still needed while the publication is reassembled. During that
+# time ``next`` and ``previous`` link it into the node's list.
 _PAIR = np.dtype(
     [
         ("ordinal", np.int32),
@@ -52,10 +54,11 @@ _PAIR = np.dtype(
     align=True,
 )
 
-# ``taken``: publications taken in so far; ``partial``: those being put together, oldest first.
+# ``taken``: publications taken in so far; ``partial``: publications being reassembled, oldest first.
 _NODE = np.dtype([("taken", np.int32), ("partial", twin.LIST)], align=True)
 
-# Of each content: its pieces, bytes and airtime of a frame with each but the last, and with that.
+# How a publication's content is split: number of pieces, then size and airtime of a frame with a piece, and with the
+# last one, which may be shorter.
 _CUT = np.dtype(
     [
         ("pieces", np.int32),
@@ -67,7 +70,7 @@ _CUT = np.dtype(
     align=True,
 )
 
-# Of messages on their way: which publication they are of, and which piece.
+# The publication and the piece of each message in flight.
 _PART = np.dtype([("event", np.int32), ("number", np.int32)], align=True)
 
 twin.compiled_rules(rules)
@@ -81,7 +84,7 @@ FIELDS: Fields = {
     "parts": Array(_PART, "messages"),
     "events": Array(_EVENT, "publications"),
     "pairs": Array(_PAIR, ("publications", "nodes")),
-    # A bit for each piece that came, and for each that is kept.
+    # A bit for each piece that was received, and for each that is stored.
     "came": Array(np.uint64, ("publications", "nodes", "words")),
     "kept": Array(np.uint64, ("publications", "nodes", "words")),
     "nodes": Array(_NODE, "nodes", {"partial": twin.NO_ROWS}),
@@ -94,7 +97,7 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Bytes of an event: what is cut."""
+    """Return the size of an event (bytes) before it is split into pieces."""
     return len(event_bytes(attributes))
 
 
@@ -116,26 +119,26 @@ def _cuts(setup: Setup) -> np.ndarray:
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Bytes of the longest frame that can be sent."""
+    """Return the size of the longest frame that can be sent (bytes)."""
     return int(_cuts(setup)["size_B"].max(initial=1))
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    """Return the most pool entries that a broadcast's reception, a unicast's, and any other call may use."""
     rows = 3 + setup.work.most_subscriptions * setup.work.most_samples
     pieces = int(_cuts(setup)["pieces"].max())
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, pieces, pieces)
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """The memory of all nodes, for so many messages on their way at once."""
+    """Return the state of all nodes, with room for ``messages`` messages in flight at once."""
     settings = setup.protocol.settings
     count, publications = len(setup.network.addresses), max(1, setup.work.publications)
     words = -(-settings["pieces"] // 64)
     if count * publications * words > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"pieces of {publications} publications at {count} nodes are more than {MOST_PAIRS} words of 64 "
-            f"for it to keep in mind"
+            f"gossip: the pieces of {publications} publications at {count} nodes take "
+            f"{count * publications * words} words of 64 bits; the fast engine has room for {MOST_PAIRS}"
         )
     return twin.make(
         State,
@@ -147,7 +150,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     )
 
 
-# What a node remembers
+# A node's memory
 
 
 @compiled
@@ -173,7 +176,7 @@ def _is_known(state, i, event):
 
 @compiled
 def _take_in(state, i, event):
-    """Remember a publication, none of whose pieces has come as far as node ``i`` remembers."""
+    """Remember a publication of which node ``i`` remembers no piece."""
     state.nodes[i].taken += 1
     state.pairs[event, i].ordinal = state.nodes[i].taken
     _clear(state.came, event, i)
@@ -181,15 +184,25 @@ def _take_in(state, i, event):
 
 @compiled
 def _begin(core, state, i, event, pieces, now):
-    """Put a publication together, in place of the oldest if there are as many as may be."""
+    """Begin to reassemble a publication; if ``max_partial`` are in progress, evict the oldest."""
     partial = state.nodes[i].partial
     if partial.count >= state.max_partial:
         oldest = np.int64(partial.first)
         _forget(state, i, oldest)
         if core.traces:
-            it = state.events[oldest]
+            evicted = state.events[oldest]
             twin.add_row(
-                core, now, i, twin.Event.DROPPED, NONE, Message.PIECE, it.origin, it.sequence, 0, 0, Reason.EVICTED
+                core,
+                now,
+                i,
+                twin.Event.DROPPED,
+                NONE,
+                Message.PIECE,
+                evicted.origin,
+                evicted.sequence,
+                0,
+                0,
+                Reason.EVICTED,
             )
         else:
             core.dropped[Reason.EVICTED] += 1
@@ -215,7 +228,7 @@ def _keep(core, state, i, peer, message, ttl, now):
     if not is_known:
         _take_in(state, i, event)
     _add(state.came, event, i, number)
-    # Nothing missing: it was given up. There already: it was begun before its id was forgotten.
+    # Nothing missing: the publication was evicted. Piece stored: reassembly began before the id was forgotten.
     if pair.missing == 0 or _has(state.kept, event, i, number):
         return
     _add(state.kept, event, i, number)
@@ -226,7 +239,7 @@ def _keep(core, state, i, peer, message, ttl, now):
         twin.hold_pair(core, state.pairs, i, peer, message, event, pair.hops, now)
 
 
-# What the loop calls
+# Called by the engine's loop
 
 
 @compiled
@@ -254,18 +267,18 @@ def publish(core, state, i, content, number, now):
 
 
 @hot
-def receive(core, state, i, sender, message, word, broadcast, now):
-    """Keep a piece heard for the first time, and pass it on if chance has it."""
+def receive(core, state, i, sender, message, ttl, broadcast, now):
+    """Store a piece heard for the first time, and forward it with ``forwarding_probability``."""
     peer = core.addresses[sender]
     event = state.parts[message].event
     if _is_known(state, i, event) and _has(state.came, event, i, state.parts[message].number):
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    _keep(core, state, i, peer, message, word, now)
-    if word <= 1:
+    _keep(core, state, i, peer, message, ttl, now)
+    if ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
     elif twin.stream_uniform(core, i) >= state.forwarding_probability:
         twin.drop(core, now, i, peer, message, Reason.CHANCE)
     else:
         twin.tell_forwarded(core, now, i, peer, message, 0)
-        twin.send(core, now, i, twin.BROADCAST, message, word - 1)
+        twin.send(core, now, i, twin.BROADCAST, message, ttl - 1)

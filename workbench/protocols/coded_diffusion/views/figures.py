@@ -1,9 +1,9 @@
-"""How an event spread, as static figures: small maps at several times, coverage.
+"""Static figures of how an event spread: maps at several times, coverage against age.
 
     decoding_maps(run)                     the network colored by rank, at several times side by side
     coverage_chart({"name": run, ...})     share of nodes that hold the event, against its age
 
-All are drawn from `ranks.progress`, and take an ``event``, (origin, sequence); None is the first of the run.
+Both take an ``event``, (origin, sequence); None means the first event of the run. The data come from `ranks.progress`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ def decoding_maps(
     columns: int = 4,
     width: int = WIDTH,
 ) -> Drawing:
-    """The network colored by rank at some times of the run (None: eight, from the event to when it stopped spreading).
+    """Draw the network colored by rank at several times of the run, side by side.
 
-    Raises ParameterError if the run has no such event.
+    ``times_s``: the times; None: eight, from the event's publication until it stopped spreading. Raises ParameterError
+    if the run has no such event.
     """
     spread, plan = progress(run.trace, event), lay_out(run.scenario.topology)
     if times_s is None:
@@ -103,28 +104,29 @@ def _legend(drawing: Drawing, spread: Progress, y: float) -> None:
 def coverage_chart(
     runs: Mapping[str, Any], event: Event | None = None, until_s: float | None = None, width: int = 620
 ) -> Drawing:
-    """Share of nodes that hold an event against its age: a line for each name.
+    """Draw the share of nodes that hold an event against its age, with a line for each name.
 
-    runs: name -> a run, or a list of runs (seeds), which become a mean in its 95 % confidence band. ``until_s``: where
-    the axis ends; None: when the last of them has stopped to spread. ParameterError for a run without such an event.
+    ``runs``: name -> a run, or a list of runs (seeds), drawn as their mean with its 95 % confidence band. ``until_s``:
+    end of the axis; None: the age at which the last event stopped spreading. Raises ParameterError for a run without
+    such an event.
     """
     from workbench.sweeps.means import share_interval
 
     spreads = {
-        name: [(progress(run.trace, event), run.scenario.topology.number_of_nodes()) for run in _several(some)]
-        for name, some in runs.items()
+        name: [(progress(run.trace, event), run.scenario.topology.number_of_nodes()) for run in _as_list(runs_of_name)]
+        for name, runs_of_name in runs.items()
     }
     if until_s is None:
-        ages = [_spread_s(spread) for some in spreads.values() for spread, _ in some]
+        ages = [_spread_s(spread) for line in spreads.values() for spread, _ in line]
         until_s = max(ages, default=1.0) or 1.0
     ages_s = np.linspace(0, until_s, POINTS).tolist()
     series = []
-    for name, some in spreads.items():
-        shares = np.array([spread.coverage(nodes, ages_s) for spread, nodes in some])
-        means, low, high = (list(one) for one in zip(*map(share_interval, shares.T.tolist()), strict=True))
-        band = {"low": low, "high": high} if len(some) > 1 else {}
+    for name, line in spreads.items():
+        shares = np.array([spread.coverage(nodes, ages_s) for spread, nodes in line])
+        means, low, high = (list(values) for values in zip(*map(share_interval, shares.T.tolist()), strict=True))
+        band = {"low": low, "high": high} if len(line) > 1 else {}
         series.append({"name": name, "x": ages_s, "y": means, **band})
-    has_bands = any("low" in line for line in series)
+    has_bands = any("low" in each for each in series)
     return line_chart(
         series,
         x_label="age of the event (s)",
@@ -135,7 +137,7 @@ def coverage_chart(
     )
 
 
-def _several(runs: Any) -> Sequence[Any]:
+def _as_list(runs: Any) -> Sequence[Any]:
     return runs if isinstance(runs, (list, tuple)) else [runs]
 
 
