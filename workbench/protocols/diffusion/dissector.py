@@ -1,4 +1,4 @@
-"""TinyDiffusion's frames taken apart, field by field: interests, reinforcements and data."""
+"""The dissector of TinyDiffusion's frames: interests, reinforcements and data."""
 
 from workbench.errors import DecodeError
 from workbench.protocols.diffusion import wire
@@ -8,7 +8,7 @@ _MESSAGES = {wire.INTEREST: "interest", wire.DATA: "data"}
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """The fields of a frame. An interest message that is no broadcast is a reinforcement."""
+    """Return the fields of a frame. An interest message sent by unicast is a reinforcement."""
     return cut(frame, _read, broadcast)
 
 
@@ -29,12 +29,12 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
             for _ in range(sinks):
                 cutter.number("sink", "<H", NODE)
             if sinks == 0:
-                raise DecodeError("a list of sinks is never empty")
+                raise DecodeError("the list of sinks is empty; a message without sinks to list has no list")
         count &= wire.MOST_ATTRIBUTES
     else:
         *_, count = cutter.numbers(
             wire.INTEREST_LAYOUT,
-            ("type", "{}: interest" if broadcast else "{}: reinforcement, an interest to one neighbor alone"),
+            ("type", "{}: interest" if broadcast else "{}: reinforcement, an interest to one neighbor only"),
             ("sequence", "{}"),
             ("sink", NODE),
             ("round", "{}"),
@@ -49,4 +49,4 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
 def _number(count: int) -> str:
     number = count & wire.MOST_ATTRIBUTES
     flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", behind a list of sinks")]
-    return f"{number}" + "".join(words for flag, words in flags if count & flag)
+    return f"{number}" + "".join(text for flag, text in flags if count & flag)
