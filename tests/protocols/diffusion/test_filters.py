@@ -231,7 +231,7 @@ def test_filter_is_a_value_and_comes_back_from_its_plain_form():
         ({"name": "threshold_alarm", "of": "PAYLOAD"}, "PAYLOAD is a blob"),
         ({"name": "threshold_alarm", "low": 31}, "low is 31.* high is 30"),
         ({"name": "blob_fusion", "of": "TEMP", "function": "join"}, "TEMP is not a blob"),
-        ({"name": "blob_fusion"}, "function is '', which is not registered"),
+        ({"name": "blob_fusion"}, "function='', which is not registered"),
         ({"name": "rate_limit", "interval_s": float("inf")}, "interval_s is inf"),
         ({"name": "suppress_unchanged", "heartbeat_s": float("nan")}, "heartbeat_s is nan"),
         ({"name": "plus_one", "by": 2}, "plus_one has the setting by, but is a plain function"),

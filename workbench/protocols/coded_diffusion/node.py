@@ -260,7 +260,7 @@ class CodedDiffusionNode(Node):
         return True
 
     def _has_room(self, now, matrices):
-        """Return whether another event with ``matrices`` more matrices fits; forget quiet events if needed."""
+        """Return whether another event and ``matrices`` more matrices fit; forget quiet events if not."""
         if matrices:
             self._make_room()
         if self._is_full(matrices) and now >= self._next_search_us:

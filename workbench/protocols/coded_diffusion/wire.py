@@ -84,7 +84,7 @@ def _event_checksum(origin, sequence, data):
 
 
 def information_B(length_B, generation_size, order):
-    """Return the size of each information vector (bytes) of an event of ``length_B`` bytes: a row of `rlnc.split`."""
+    """Return the size (bytes) of each information vector of an event of ``length_B`` bytes."""
     field = field_of(order)
     return field.row_B(chunk_B(length_B + CHECKSUM_B, generation_size, field))
 
@@ -162,7 +162,8 @@ def _decode_coded(frame, end):
     _, origin, sequence, hops, generation_size, number, length_B = struct.unpack_from(CODED_LAYOUT, frame, 0)
     if generation_size < 1 or number >= len(FIELD_ORDERS) or length_B < 1:
         raise DecodeError(
-            "invalid coded packet: generation size %d, field %d, event length %d" % (generation_size, number, length_B)
+            "invalid coded packet: generation size %d, field %d, event length %d; field must be < %d, others > 0"
+            % (generation_size, number, length_B, len(FIELD_ORDERS))
         )
     field = field_of(FIELD_ORDERS[number])
     vector_B = field.size_B(generation_size)
@@ -177,7 +178,7 @@ def _decode_coded(frame, end):
     if bytes(field.pack(vector)) != packed:
         raise DecodeError("the bits after the last symbol of an encoding vector are not zero")
     if not any(vector):
-        raise DecodeError("the encoding vector has zeros only")
+        raise DecodeError("the encoding vector has zeros only; it must have another symbol")
     information = bytes(frame[header_B + vector_B : end])
     field.check_row(information)
     return Coded(origin, sequence, hops, generation_size, FIELD_ORDERS[number], length_B, vector, information)

@@ -27,7 +27,7 @@ Reinforced = namedtuple("Reinforced", FIELDS)
 # A neighbor was put on the black list (value 1) or taken off it (value 0).
 Blacklisted = namedtuple("Blacklisted", FIELDS)
 # Of the gradients towards sink ``origin``, the one to ``peer`` is now the first. sequence: as in GradientRemoved;
-# value: 1 if a reinforcement made it the first, else 0. If no gradient is left, there is no such event.
+# value: 1 if a reinforcement made it the first, else 0. A removed last gradient has no successor, hence no event.
 HeadSet = namedtuple("HeadSet", FIELDS)
 
 EVENTS = (

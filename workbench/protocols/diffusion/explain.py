@@ -143,7 +143,7 @@ class _Gradients:
     def _last(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
         """Return (neighbor, number of the interest) -> the last row of that gradient before a row of the trace.
 
-        A reinforcement renews the gradients to its neighbor, or sets one of its own, whose number is NOBODY.
+        A reinforcement renews the gradients to its neighbor, or sets a new gradient, whose number is ``NOBODY``.
         """
         last: dict[tuple[int, int], Row] = {}
         for row in self._changes(node):

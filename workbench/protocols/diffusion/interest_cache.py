@@ -1,4 +1,4 @@
-"""The interest cache: other nodes' interests, the neighbors that data for them goes to, and those that it came from.
+"""The interest cache: other nodes' interests, with the next hops of data for them and the previous hops of that data.
 
 Theory of operation
     An entry stands for all interests with the same constraints (A16). Its *interest gradients* list for each sink the
@@ -185,7 +185,7 @@ class InterestEntry:
         return gone
 
     def newest_reinforcement(self, sink):
-        """Return the highest number of a sink's reinforcements among the gradients, or NOBODY."""
+        """Return the highest number of a sink's reinforcements among the gradients, or ``NOBODY``."""
         return max(
             [g.reinforced_by for g in self.gradients if g.sink == sink and g.reinforced_by is not None] or [NOBODY]
         )
@@ -313,7 +313,7 @@ class SeenData:
     """The memory of a data message, stored under its id.
 
     came_us, previous_hop: time and sender of the first copy; served: the sinks it was sent towards, as bits of
-    `ServedSinks`; is_settled: whether all further copies are duplicates, whatever sinks they are for; retries: how
+    `ServedSinks`; is_settled: whether all further copies are duplicates, even those for other sinks; retries: how
     often it was sent again; ttl: that of the first copy, or of the last one that circled.
     """
 

@@ -358,7 +358,7 @@ class DiffusionNode(Node):
         if entry is None:
             entry = self._new_entry(interest)
         entry.sink, entry.sequence = interest.sink, interest.sequence
-        before = entry.head(interest.sink)
+        old_head = entry.head(interest.sink)
         self._report_removed(entry.begin_round(interest.sink, interest.sequence, interest.round), "round")
         for other in self.cache.entries:
             if other is entry or is_within(other.attributes, interest.attributes):
@@ -369,7 +369,7 @@ class DiffusionNode(Node):
             )
         )
         self._set_gradient(entry, interest, now)
-        self._report_head(entry, interest.sink, before)
+        self._report_head(entry, interest.sink, old_head)
         self._plan_tick(now)
 
     def _plan_tick(self, now):
@@ -388,9 +388,9 @@ class DiffusionNode(Node):
 
     def set_gradient(self, entry, interest, now, reinforced_by=None):
         """Set or renew the gradient towards the sender of an interest or, with its number, a reinforcement."""
-        before = entry.head(interest.sink)
+        old_head = entry.head(interest.sink)
         self._set_gradient(entry, interest, now, reinforced_by)
-        self._report_head(entry, interest.sink, before)
+        self._report_head(entry, interest.sink, old_head)
 
     def _set_gradient(self, entry, interest, now, reinforced_by=None):
         expires_us = now + interest.expiration_s * SECOND_US
@@ -444,10 +444,10 @@ class DiffusionNode(Node):
                 newest = NOBODY
             else:
                 continue
-            before = entry.head(interest.sink)
+            old_head = entry.head(interest.sink)
             removed = entry.cancel(interest.sink, newest)
             self._report_removed(removed, "cancelled")
-            self._report_head(entry, interest.sink, before)
+            self._report_head(entry, interest.sink, old_head)
             if removed and not entry.gradients:
                 self.cache.entries.remove(entry)
                 self._report_interest_removed(entry, "cancelled")
@@ -482,12 +482,12 @@ class DiffusionNode(Node):
 
     def _remove(self, entry, reason, neighbor=None, expired_at=None):
         """Remove an entry's gradients towards a neighbor, or those expired at a time."""
-        before = entry.heads()
+        old_heads = entry.heads()
         removed = entry.remove(neighbor, expired_at)
         self._report_removed(removed, reason)
-        after = entry.heads() if removed else before
+        new_heads = entry.heads() if removed else old_heads
         for gradient in entry.gradients:
-            if after.get(gradient.sink) is gradient and before[gradient.sink] is not gradient:
+            if new_heads.get(gradient.sink) is gradient and old_heads[gradient.sink] is not gradient:
                 self._report_head(entry, gradient.sink, None)
 
     def _report_removed(self, gradients, reason):
@@ -499,10 +499,10 @@ class DiffusionNode(Node):
     def _report_interest_removed(self, entry, reason):
         self.events.append(InterestRemoved(NOBODY, "interest", entry.sink, entry.sequence, 0, reason))
 
-    def _report_head(self, entry, sink, before):
-        """Report a sink's first gradient if it differs from ``before``."""
+    def _report_head(self, entry, sink, old_head):
+        """Report a sink's first gradient if it differs from ``old_head``."""
         head = entry.head(sink)
-        if head is not None and head != before:
+        if head is not None and head != old_head:
             neighbor, number, is_reinforced = head
             self.events.append(HeadSet(neighbor, "interest", sink, number, is_reinforced, ""))
 
@@ -671,7 +671,7 @@ class DiffusionNode(Node):
             self._drop_message(data, "data", reason)
 
     def _exploratory_gradients(self, now):
-        """Return how many gradients of a sink carry new data: one if copies might return after the node forgot it."""
+        """Return how many gradients of a sink carry new data: only one if copies could return unrecognized."""
         most = self.settings.exploratory_gradients
         if most > 1:
             oldest = self.seen_data.oldest()

@@ -42,7 +42,7 @@ def known_for_us(refresh_s, gradient_lifetime_s):
 def is_path_of_round(reinforced_by, reinforced_in, sequence, round_):
     """Return whether a gradient's reinforcement belongs to this round of the interest ``sequence``.
 
-    ``reinforced_by``: the reinforcement's number, below 0 if there is no reinforcement; ``reinforced_in``: its round. A
+    ``reinforced_by``: the reinforcement's number, below 0 without a reinforcement; ``reinforced_in``: its round. A
     node numbers all its messages, so a reinforcement of an interest has a higher number than the interest.
     """
     return reinforced_by > sequence and reinforced_in == round_
@@ -69,7 +69,7 @@ def hops_taken(first_ttl, ttl):
 def gradient_to_replace(gradients, count, sink, is_reinforced):
     """Return the index of the gradient that a new one towards ``sink`` replaces in a full list of ``count`` (A17).
 
-    NOBODY means that the new gradient is dropped. A sink's only gradient stays while another sink has several.
+    ``NOBODY`` means that the new gradient is dropped. A sink's only gradient stays while another sink has several.
     ``is_reinforced``: whether the new gradient comes from a reinforcement.
     """
     if not is_reinforced:
@@ -96,7 +96,7 @@ def may_reinforce(messages, reinforce_after, started, max_reinforcements):
 
 
 def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
-    """Return whether data should go to a neighbor rather than to the ``best`` so far (NOBODY: none yet).
+    """Return whether data should go to a neighbor rather than to the ``best`` so far (``NOBODY``: not chosen yet).
 
     ``count``: number of sinks whose next hop the neighbor may be; ``heads``: number of these sinks whose first gradient
     leads to it. Of equal neighbors the one with the lowest address is better.

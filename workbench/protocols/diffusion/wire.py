@@ -65,7 +65,7 @@ def encode_interest(interest, profile="wide"):
 def encode_data(data, profile="wide"):
     """Return the frame of a Data message. Raises EncodeError if it does not fit the profile or a field is out of range.
 
-    ``listed_sinks``: the sinks that other copies serve; if there are none, the frame has no list.
+    ``listed_sinks``: the sinks that other copies serve; without such sinks the frame has no list.
     """
     sequence, source, previous_hop, ttl, is_aggregate, listed_sinks, attributes = data
     _check_range("data", data, (U32, U16, U16, U8, 1), MOST_ATTRIBUTES)

@@ -52,7 +52,7 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most pool entries that a broadcast's reception, a unicast's, and any other call may use."""
+    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
     rows = 2 + setup.work.most_subscriptions * setup.work.most_samples
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, 1, 1)
 

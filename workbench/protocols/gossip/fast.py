@@ -124,7 +124,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most pool entries that a broadcast's reception, a unicast's, and any other call may use."""
+    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
     rows = 3 + setup.work.most_subscriptions * setup.work.most_samples
     pieces = int(_cuts(setup)["pieces"].max())
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, pieces, pieces)

@@ -74,8 +74,8 @@ def _is_full(state, i, matrices):
 
 
 @compiled
-def _can_know_another(core, state, i, matrices, now):
-    """Return whether another event with ``matrices`` more matrices fits; forget quiet events if needed."""
+def _has_room_for_event(core, state, i, matrices, now):
+    """Return whether another event and ``matrices`` more matrices fit; forget quiet events if not."""
     if matrices:
         _make_room(core, state, i)
     if _is_full(state, i, matrices) and now >= state.nodes[i].next_search_us:
@@ -272,7 +272,7 @@ def _receive_event(core, state, i, sender, message, event, now):
     if _needs_no_more(core, state, i, core.messages[message].origin, event, now):
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    if state.pairs[event, i].generation == NO_GENERATION and not _can_know_another(core, state, i, 0, now):
+    if state.pairs[event, i].generation == NO_GENERATION and not _has_room_for_event(core, state, i, 0, now):
         twin.drop(core, now, i, peer, message, Reason.FULL)
         return
     _forget(core, state, i, event)
@@ -302,7 +302,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
         return
     generation = state.pairs[event, i].generation
     if generation == NO_GENERATION:
-        if not _can_know_another(core, state, i, 1, now):
+        if not _has_room_for_event(core, state, i, 1, now):
             twin.drop(core, now, i, peer, message, Reason.FULL)
             return
         generation = _begin(state, i, event)

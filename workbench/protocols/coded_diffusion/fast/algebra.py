@@ -128,7 +128,7 @@ def insert(state, generation, message):
 
 @compiled
 def combine(state, generation, message):
-    """Set a message's encoding vector to a matrix's rows, in order of pivots, times ``state.coefficients``."""
+    """Set a message's encoding vector to the sum of a matrix's rows, each times its coefficient, in order of pivots."""
     size, vectors, matrices = state.generation_size, state.vectors, state.matrices
     for k in range(size):
         vectors[message, k] = 0

@@ -183,7 +183,7 @@ def sends(protocol: Any) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most pool entries that a broadcast's reception, a unicast's, and any other call may use."""
+    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
     protocol, _, work, _ = setup
     deliveries = work.most_subscriptions * work.most_samples
     generations = min(protocol.max_events, work.publications)

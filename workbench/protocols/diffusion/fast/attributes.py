@@ -158,17 +158,17 @@ def _sorts_before(rows, a, b):
 def is_within(state, inner, outer):
     """Return whether an interest's list lies within another's, as `attributes.is_within` does."""
     rows = state.attributes
-    inside, outside = state.lists[inner], state.lists[outer]
-    for a in range(outside.first, outside.last):
+    inner_list, outer_list = state.lists[inner], state.lists[outer]
+    for a in range(outer_list.first, outer_list.last):
         if rows[a, 1] == IS:
             continue
         key = rows[a, 0]
-        if not _constrains(rows, key, inside.first, inside.last):
+        if not _constrains(rows, key, inner_list.first, inner_list.last):
             return False
         if state.is_blob[key]:
-            if not _blobs_within(rows, key, inside.first, inside.last, outside.first, outside.last):
+            if not _blobs_within(rows, key, inner_list.first, inner_list.last, outer_list.first, outer_list.last):
                 return False
-        elif not _integers_within(rows, key, inside.first, inside.last, outside.first, outside.last):
+        elif not _integers_within(rows, key, inner_list.first, inner_list.last, outer_list.first, outer_list.last):
             return False
     return True
 

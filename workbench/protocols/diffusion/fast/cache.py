@@ -119,12 +119,12 @@ def _interest_number(gradient):
 
 
 @compiled
-def report_head(core, state, now, i, entry, sink, before):
-    """Report a sink's first gradient if it differs from ``before``."""
+def report_head(core, state, now, i, entry, sink, old_head):
+    """Report a sink's first gradient if it differs from ``old_head``."""
     if not core.kept[Event.HEAD_SET]:
         return
     head = head_of(state, entry, sink)
-    if head[0] != NONE and (head[0] != before[0] or head[1] != before[1] or head[2] != before[2]):
+    if head[0] != NONE and (head[0] != old_head[0] or head[1] != old_head[1] or head[2] != old_head[2]):
         peer, origin = core.addresses[head[0]], core.addresses[sink]
         twin.add_row(core, now, i, Event.HEAD_SET, peer, Message.INTEREST, origin, head[1], 0, head[2], twin.NO_REASON)
 

@@ -169,7 +169,7 @@ def receive_data(core, state, i, sender, message, ttl, now):
 
 @compiled
 def _route(core, state, i, sender, message, ttl, seen, now):
-    """Pass new data through filters, own interests and interest cache; ``sender`` is NONE for the node's own data."""
+    """Pass new data through filters, own interests and interest cache; own data has the ``sender`` NONE."""
     number = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
     is_changed = False

@@ -137,7 +137,7 @@ def _wants(state, f, name, number):
     match, attribute_list = state.lists[state.filters[f].match], state.lists[number]
     if name == Message.DATA:
         return twin.one_way_match(state.attributes, match.first, match.last, attribute_list.first, attribute_list.last)
-    # An interest contains constraints, and no values to compare with.
+    # An interest contains constraints instead of values, so only its keys are compared.
     for a in range(match.first, match.last):
         has_key = False
         for b in range(attribute_list.first, attribute_list.last):

@@ -155,7 +155,7 @@ def refresh(core, state, i, now):
 
 @compiled
 def plan_wake_up(core, state, i):
-    """Set the node's next wake-up: its tick, a waiting frame, a sample's end, a refresh, or a subscription's end."""
+    """Set the node's next wake-up to the earliest time at which a frame, sample, interest or subscription is due."""
     wake_us = state.nodes[i].tick_us
     for index in range(state.nodes[i].waiting):
         wake_us = _earlier(wake_us, state.waiting[i, index].time_us)
@@ -273,9 +273,9 @@ def receive_interest(core, state, i, sender, message, ttl, now):
         elif fields.expiration_s:
             entry = find(state, i, constraints_of(state, core.messages[message].content))
             if entry != NONE:
-                before = head_of(state, entry, fields.origin)
+                old_head = head_of(state, entry, fields.origin)
                 set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
-                report_head(core, state, now, i, entry, fields.origin, before)
+                report_head(core, state, now, i, entry, fields.origin, old_head)
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
     if heard_round != NONE and is_stale(fields.round, heard_round):
@@ -316,7 +316,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
         entry = new_entry(core, state, now, i, number, sink, sequence)
     state.entries[entry].sink = sink
     state.entries[entry].sequence = sequence
-    before = head_of(state, entry, sink)
+    old_head = head_of(state, entry, sink)
     remove_gradients(core, state, now, i, entry, BEFORE_ROUND, sink, sequence, fields.round, Reason.ROUND)
     for index in range(state.nodes[i].entries):
         other = state.order[i, index]
@@ -324,7 +324,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
             forget_reinforcements(state, other, sink)
     _report_cached(core, state, now, i, core.addresses[sender], message)
     set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
-    report_head(core, state, now, i, entry, sink, before)
+    report_head(core, state, now, i, entry, sink, old_head)
     plan_tick(core, state, i, now)
 
 
@@ -342,9 +342,9 @@ def _cancel(core, state, i, message, now):
             continue
         # Keep those of a later interest, which may have overtaken this message on another path.
         bound = sequence if entry == cancelled else NONE
-        before = head_of(state, entry, sink)
+        old_head = head_of(state, entry, sink)
         removed = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, 0, Reason.CANCELLED)
-        report_head(core, state, now, i, entry, sink, before)
+        report_head(core, state, now, i, entry, sink, old_head)
         if removed and state.entries[entry].gradients == 0:
             index -= 1
             remove_entry(state, i, index)

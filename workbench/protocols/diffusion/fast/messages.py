@@ -83,7 +83,7 @@ def note_data(state, i, id, sender, ttl, now):
 
 @compiled
 def gradients_to_try(state, i, now):
-    """Return how many gradients of a sink carry new data: one if copies might return after the node forgot it."""
+    """Return how many gradients of a sink carry new data: only one if copies could return unrecognized."""
     most = state.exploratory_gradients
     if most > 1:
         ring = state.nodes[i].seen_data

@@ -83,9 +83,9 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
             twin.drop(core, now, i, peer, message, Reason.STALE)
             return
         paths = _add_paths(core, state, i, message, entry, sender, True, paths, now)
-    before = head_of(state, entry, sink)
+    old_head = head_of(state, entry, sink)
     set_gradient(core, state, now, i, entry, message, sender, ttl, sequence)
-    report_head(core, state, now, i, entry, sink, before)
+    report_head(core, state, now, i, entry, sink, old_head)
     if paths and ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
         paths = 0

@@ -41,7 +41,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 class Bounds(NamedTuple):
-    """Upper bounds of a run's numbers: from the parameters, or lower ones from the workload."""
+    """Upper bounds of the counts in a run, from the parameters or, if lower, from the workload."""
 
     nodes: int
     degree: int  # the most neighbors that a node hears
@@ -91,7 +91,7 @@ def _nodes_acting(setup: Setup, kind: int) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most pool entries that a broadcast's reception, a unicast's, and any other call may use."""
+    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
     b = bounds(setup)
     parts = MOST_ATTRIBUTES * b.filters
     hops = min(b.degree + 1, b.entries * b.gradients)
@@ -271,17 +271,17 @@ class _Lists:
             rows["last"] = samples["last"][contents["last_sample"] - 1]
             rows["detail"] = contents["detail"]
             rows["size_B"] = contents["size_B"] - 1 - wire.DATA_HEADER_B
-        self._added: list[tuple[int, int, int]] = []
+        self._added_lists: list[tuple[int, int, int]] = []
         self._contents = len(contents)
         self.of_subscriptions = np.array([*self._subscriptions(setup), 0], np.int32)
         filters = diffusion_filters.sort_by_key(protocol.filters)
         self.filters = diffusion_filters.filter_rows(filters, [self._add(parse(filter_.match)) for filter_ in filters])
-        added = np.zeros(len(self._added), ATTRIBUTE_LIST)
-        for name, column in zip(("first", "last", "detail"), zip(*self._added, strict=True), strict=False):
-            added[name] = column
+        added_lists = np.zeros(len(self._added_lists), ATTRIBUTE_LIST)
+        for name, column in zip(("first", "last", "detail"), zip(*self._added_lists, strict=True), strict=False):
+            added_lists[name] = column
         self.attributes = np.array(self._attributes, np.int32).reshape(-1, 3)
-        added["size_B"] = [self._size_B(first, last) for first, last, _ in self._added]
-        self.rows = np.concatenate((rows, added))
+        added_lists["size_B"] = [self._size_B(first, last) for first, last, _ in self._added_lists]
+        self.rows = np.concatenate((rows, added_lists))
         self.rows["constraints"] = NONE
 
     def _subscriptions(self, setup: Setup) -> list[int]:
@@ -294,8 +294,8 @@ class _Lists:
             key = int(row["first"]), int(row["last"]), int(row["detail"])
             number = numbers_of_lists.get(key)
             if number is None:
-                number = numbers_of_lists[key] = self._contents + len(self._added)
-                self._added.append(key)
+                number = numbers_of_lists[key] = self._contents + len(self._added_lists)
+                self._added_lists.append(key)
                 _check_interest(setup.protocol, self.list(key[0], key[1]))
             numbers.append(number)
             lists_of_nodes.setdefault(node, []).append(number)
@@ -314,8 +314,8 @@ class _Lists:
                     self.blobs.append(value)
                 value = self.blobs.index(value)
             self._attributes.append([key, operator, value])
-        self._added.append((first, len(self._attributes), NONE))
-        return self._contents + len(self._added) - 1
+        self._added_lists.append((first, len(self._attributes), NONE))
+        return self._contents + len(self._added_lists) - 1
 
     def list(self, first: int, last: int) -> tuple[Attribute, ...]:
         """Return the attributes in rows first:last."""

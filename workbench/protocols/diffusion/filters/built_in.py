@@ -38,7 +38,7 @@ def _number_key(settings):
     key = key_of(settings["of"])
     if key.type == BLOB:
         raise ParameterError(
-            "the filter's setting of is %r, but %s is a blob; a filter that compares or averages needs numbers"
+            "a filter has of=%r, but %s is a blob; a filter that compares or averages needs a key with numbers"
             % (settings["of"], key.name)
         )
     return key
@@ -224,7 +224,7 @@ class BlobFusion:
         key = key_of(settings["of"])
         if key.type != BLOB:
             raise ParameterError(
-                "filter blob_fusion: of is %r, but %s is not a blob; name a key of type blob"
+                "filter blob_fusion has of=%r, but %s is not a blob; name a key of type blob"
                 % (settings["of"], key.name)
             )
         self.key = key.number
@@ -232,7 +232,7 @@ class BlobFusion:
         self.fuse = registered.get(settings["function"])
         if self.fuse is None:
             raise ParameterError(
-                "filter blob_fusion: function is %r, which is not registered; call register_filter(%r, function) first"
+                "filter blob_fusion has function=%r, which is not registered; call register_filter(%r, function) first"
                 % (settings["function"], settings["function"])
             )
         self.blobs = []

@@ -92,7 +92,7 @@ class FilterOnNode:
         if messages != self.messages:
             return False
         if messages == "interest":
-            # An interest contains constraints, and no values to compare with.
+            # An interest contains constraints instead of values, so only its keys are compared.
             interest_keys = [attribute.key for attribute in attributes]
             return all([attribute.key in interest_keys for attribute in self.attributes])
         return one_way_match(self.attributes, attributes)

@@ -131,12 +131,12 @@ def filters(recorded: Recorded) -> Layer:
     text = (key * len(messages) + message) * len(decision_texts) + decision
     node, time_us = columns["node"][rows], columns["time_us"][rows]
     kinds = row_keys(node, text)
-    times = cumcount(kinds) + 1
+    counts = cumcount(kinds) + 1
     # If there are too many, use the first and then every n-th.
-    is_shown = (times - 1) % max(1, -(-len(rows) // MOST)) == 0
+    is_shown = (counts - 1) % max(1, -(-len(rows) // MOST)) == 0
     until = until_next(kinds[is_shown], time_us[is_shown], recorded.duration_us)
     decisions = table(
-        node=node[is_shown], from_us=time_us[is_shown], until_us=until, value=times[is_shown], text=text[is_shown]
+        node=node[is_shown], from_us=time_us[is_shown], until_us=until, value=counts[is_shown], text=text[is_shown]
     )
     filter_names = [names.get((key, name), key) for key in keys.tolist() for name in messages]
     words = [f"{name}: {decision}" for name in filter_names for decision in decision_texts]
