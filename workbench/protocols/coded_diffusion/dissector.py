@@ -23,12 +23,12 @@ def _read(cutter: Cutter) -> None:
             cutter.numbers(wire.EVENT_LAYOUT, ("type", "event"), *_EVENT_ID)
             cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
         elif kind == wire.CODED:
-            _coded(cutter)
+            _read_coded(cutter)
         else:
-            cutter.numbers(wire.REQUEST_LAYOUT, ("type", "request"), *_EVENT_ID, ("rank", _rank))
+            cutter.numbers(wire.REQUEST_LAYOUT, ("type", "request"), *_EVENT_ID, ("rank", _rank_text))
 
 
-def _rank(rank: int) -> str:
+def _rank_text(rank: int) -> str:
     return (
         f"{rank}"
         if rank < wire.LARGEST_GENERATION
@@ -36,7 +36,7 @@ def _rank(rank: int) -> str:
     )
 
 
-def _coded(cutter: Cutter) -> None:
+def _read_coded(cutter: Cutter) -> None:
     *_, size, number, length_B = cutter.numbers(
         wire.CODED_LAYOUT,
         ("type", "coded packet"),
@@ -49,9 +49,9 @@ def _coded(cutter: Cutter) -> None:
     if not size or number >= len(wire.FIELD_ORDERS) or not length_B:
         raise DecodeError(f"invalid coded packet: event of {length_B} bytes, {size} chunks, field {number}")
     field = _field(number)
-    cutter.octets("encoding vector", field.size_B(size), lambda row: _coefficients(field, row, size))
+    cutter.octets("encoding vector", field.size_B(size), lambda row: _coefficients_text(field, row, size))
     information_B = wire.information_B(length_B, size, field.order)
-    cutter.octets("information vector", information_B, lambda row: _symbols(field, row))
+    cutter.octets("information vector", information_B, lambda row: _symbols_text(field, row))
 
 
 def _field_text(number: int) -> str:
@@ -62,7 +62,7 @@ def _field(number: int) -> Any:
     return field_of(wire.FIELD_ORDERS[number])
 
 
-def _coefficients(field: Any, row: bytes, size: int) -> str:
+def _coefficients_text(field: Any, row: bytes, size: int) -> str:
     """Return a packed row of coefficients as numbers, with the reason if the row is invalid."""
     vector = field.unpack(row, size)
     text = ", ".join(map(str, vector))
@@ -75,7 +75,7 @@ def _coefficients(field: Any, row: bytes, size: int) -> str:
     return text
 
 
-def _symbols(field: Any, row: bytes) -> str:
+def _symbols_text(field: Any, row: bytes) -> str:
     text = f"{len(row) * 8 // field.symbol_bits} symbols of {field!r}"
     try:
         field.check_row(row)

@@ -96,7 +96,7 @@ class CodedDiffusionNode(Node):
 
     def _receive_event(self, event, previous_hop, now):
         event_id = (event.origin, event.sequence)
-        if self._needs_no_more(event_id, now):
+        if self._is_finished(event_id, now):
             self.drop(previous_hop, "event", event.origin, event.sequence, "duplicate")
             return
         if event_id not in self.generations and not self._has_room(now, 0):
@@ -129,7 +129,7 @@ class CodedDiffusionNode(Node):
 
     def _receive_coded(self, coded, previous_hop, now):
         event_id = (coded.origin, coded.sequence)
-        if self._needs_no_more(event_id, now):
+        if self._is_finished(event_id, now):
             self.drop(previous_hop, "coded", coded.origin, coded.sequence, "decoded")
             return
         generation = self.generations.get(event_id)
@@ -139,7 +139,7 @@ class CodedDiffusionNode(Node):
                 return
             generation = Generation(_common_header(coded))
             self._add(event_id, generation)
-            self._log_begin(event_id, generation, previous_hop)
+            self._report_begun(event_id, generation, previous_hop)
         elif generation.header != _common_header(coded):
             # Either header may be the forged one. If it is the first, the node could never decode the event with it.
             self._begin_again(event_id, generation, _common_header(coded), previous_hop, now)
@@ -235,16 +235,16 @@ class CodedDiffusionNode(Node):
         self.drop(previous_hop, "coded", event_id[0], event_id[1], "corrupt")
         generation.begin(header)
         generation.is_suspect = True
-        self._log_begin(event_id, generation, previous_hop)
+        self._report_begun(event_id, generation, previous_hop)
         self._plan_request(generation, now)
 
-    def _log_begin(self, event_id, generation, previous_hop):
+    def _report_begun(self, event_id, generation, previous_hop):
         event = GenerationBegun(previous_hop, "coded", event_id[0], event_id[1], generation.header[0], "")
         self.events.append(event)
 
     # Memory of events
 
-    def _needs_no_more(self, event_id, now):
+    def _is_finished(self, event_id, now):
         """Return whether the node needs no more packets of an event: its own, or one already decoded."""
         if event_id[0] == self.address:
             return True
@@ -322,7 +322,7 @@ class CodedDiffusionNode(Node):
                 if generation.decoder.is_complete:
                     self._forget(event_id)
                 else:
-                    self._request(event_id, generation, now)
+                    self._send_request(event_id, generation, now)
         self._plan_wake()
 
     def _send_planned(self, event_id, generation, now):
@@ -339,7 +339,7 @@ class CodedDiffusionNode(Node):
         if is_complete and generation.due_us is None:
             self._forget(event_id)
 
-    def _request(self, event_id, generation, now):
+    def _send_request(self, event_id, generation, now):
         """Request more packets: from the neighbor that sent the last innovative one, later from all neighbors."""
         if generation.requests == self.settings.max_requests:
             generation.due_us = None

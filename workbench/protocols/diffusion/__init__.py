@@ -213,11 +213,11 @@ class Diffusion(Protocol):
     def on_a_mote(self, address=None):
         """Return the settings for the mote at an address, with only the filters that it carries."""
         settings = Protocol.on_a_mote(self, address)
-        carried = [
+        carried_filters = [
             filter_ for filter_ in self.filters if address is None or filter_.at is None or address in filter_.at
         ]
         settings["filters"] = [
-            plain(filter_.on_a_mote()) for filter_ in sorted(carried, key=lambda filter_: filter_.key)
+            plain(filter_.on_a_mote()) for filter_ in sorted(carried_filters, key=lambda filter_: filter_.key)
         ]
         return settings
 

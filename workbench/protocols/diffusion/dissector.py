@@ -22,7 +22,7 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
             ("source", NODE),
             ("previous hop", NODE),
             ("ttl", "{} hops to live"),
-            ("number of attributes", _number),
+            ("number of attributes", _count_text),
         )
         if count & wire.LISTED:
             sinks = cutter.number("sinks in the list", "B", "{} that other copies serve")
@@ -46,7 +46,7 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
     cutter.attributes(count, are_readings=is_data)
 
 
-def _number(count: int) -> str:
+def _count_text(count: int) -> str:
     number = count & wire.MOST_ATTRIBUTES
     flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", behind a list of sinks")]
     return f"{number}" + "".join(text for flag, text in flags if count & flag)

@@ -38,7 +38,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     trail.drops = [row for row in trail.drops if not _is_of_waiting_sample(row, sent)]
     reached = _nodes_reached(gradients, trail, pair.publisher)
     if pair.subscriber in reached:
-        return trail.outcome(pair.subscriber, ()) or _changed_by_filter(trail, pair.subscriber)
+        return trail.outcome(pair.subscriber, ()) or _step_of_change(trail, pair.subscriber)
     ends = [_ending_at(evidence, gradients, trail, node, neighbors) for node, neighbors in reached.items()]
     steps = sorted((step for step in ends if step), key=lambda step: step.rows[-1].position)
     # Of several copies, one that the subscriber itself lost came nearest.
@@ -140,7 +140,7 @@ class _Gradients:
             self._changes_of_node[node] = sorted(rows, key=lambda row: row.position)
         return self._changes_of_node[node]
 
-    def _last(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
+    def _last_rows(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
         """Return (neighbor, number of the interest) -> the last row of that gradient before a row of the trace.
 
         A reinforcement renews the gradients to its neighbor, or sets a new gradient, whose number is ``NOBODY``.
@@ -161,12 +161,12 @@ class _Gradients:
 
     def neighbors(self, node: int, at_row: Row, end: int) -> set[int]:
         """Return the neighbors to which a node had a gradient at a row of the trace, or got one up to row ``end``."""
-        active = {row.peer for row in self._last(node, at_row).values() if _is_set(row, at_row)}
+        active = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
         return active | {row.peer for row in self._rows("gradient_set", node) if at_row.position < row.position <= end}
 
     def missing_gradient(self, node: int, at_row: Row) -> Step | None:
         """Return the step that explains why a node had no gradient at a row of the trace, or None if it had one."""
-        last = self._last(node, at_row)
+        last = self._last_rows(node, at_row)
         if any(_is_set(row, at_row) for row in last.values()):
             return None
         if last:
@@ -186,7 +186,7 @@ class _Gradients:
 
     def leads_back(self, node: int, at_row: Row) -> Step | None:
         """Return the step of a node whose only gradients led back to the reading's sender, or None."""
-        active = [row for row in self._last(node, at_row).values() if _is_set(row, at_row)]
+        active = [row for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)]
         if active and {row.peer for row in active} == {at_row.peer}:
             return Step("no_way_on", node, at_row.peer, at_row.time_us, "", (active[-1], at_row))
         return None
@@ -210,7 +210,7 @@ def _with_cause(step: Step, gradients: _Gradients, trail: Trail) -> Step:
     return missing_gradient._replace(rows=(*missing_gradient.rows, *step.rows))
 
 
-def _changed_by_filter(trail: Trail, subscriber: int) -> Step | None:
+def _step_of_change(trail: Trail, subscriber: int) -> Step | None:
     """Return the step of a reading that a filter changed, so that it no longer matched the subscription, or None."""
     changed = trail.of("filtered")
     arrived = trail.at("received", subscriber)

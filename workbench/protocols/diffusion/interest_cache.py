@@ -159,19 +159,19 @@ class InterestEntry:
 
     def remove(self, neighbor=None, expired_at=None):
         """Remove and return the gradients towards a neighbor, or those expired at a time."""
-        gone = [
+        removed = [
             gradient
             for gradient in self.gradients
             if (neighbor is not None and gradient.neighbor == neighbor)
             or (expired_at is not None and gradient.expires_us <= expired_at)
         ]
-        for gradient in gone:
+        for gradient in removed:
             self.gradients.remove(gradient)
-        return gone
+        return removed
 
     def begin_round(self, sink, sequence, round_):
         """Remove and return a sink's gradients, except one set by a reinforcement of the round that begins."""
-        gone = [
+        removed = [
             gradient
             for gradient in self.gradients
             if gradient.sink == sink
@@ -180,9 +180,9 @@ class InterestEntry:
                 or not is_path_of_round(gradient.reinforced_by, gradient.round, sequence, round_)
             )
         ]
-        for gradient in gone:
+        for gradient in removed:
             self.gradients.remove(gradient)
-        return gone
+        return removed
 
     def newest_reinforcement(self, sink):
         """Return the highest number of a sink's reinforcements among the gradients, or ``NOBODY``."""
@@ -196,10 +196,10 @@ class InterestEntry:
 
     def cancel(self, sink, sequence):
         """Remove and return a sink's gradients set by interests up to ``sequence``, or by reinforcements only."""
-        gone = [g for g in self.gradients if g.sink == sink and (g.sequence is None or g.sequence <= sequence)]
-        for gradient in gone:
+        removed = [g for g in self.gradients if g.sink == sink and (g.sequence is None or g.sequence <= sequence)]
+        for gradient in removed:
             self.gradients.remove(gradient)
-        return gone
+        return removed
 
     def add_paths(self, paths, now, previous_hop, served, exploratory):
         """Append (sink, neighbors that may be its next hop, rank) to ``paths`` for each copy that a sink gets.
@@ -312,15 +312,15 @@ class ServedSinks:
 class SeenData:
     """The memory of a data message, stored under its id.
 
-    came_us, previous_hop: time and sender of the first copy; served: the sinks it was sent towards, as bits of
+    received_us, previous_hop: time and sender of the first copy; served: the sinks it was sent towards, as bits of
     `ServedSinks`; is_settled: whether all further copies are duplicates, even those for other sinks; retries: how
     often it was sent again; ttl: that of the first copy, or of the last one that circled.
     """
 
-    __slots__ = ("came_us", "is_settled", "previous_hop", "retries", "served", "ttl")
+    __slots__ = ("is_settled", "previous_hop", "received_us", "retries", "served", "ttl")
 
     def __init__(self, previous_hop, ttl, now):
-        self.came_us = now
+        self.received_us = now
         self.previous_hop = previous_hop
         self.ttl = ttl
         self.served = 0

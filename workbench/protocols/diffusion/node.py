@@ -33,7 +33,7 @@ from workbench.protocols.diffusion.interest_cache import (
     SeenInterests,
     ServedSinks,
 )
-from workbench.protocols.diffusion.reinforcement import choose_paths, interests_around, reason_to_refuse
+from workbench.protocols.diffusion.reinforcement import choose_paths, containing_interests, reason_to_refuse
 from workbench.protocols.diffusion.rules import FOREVER_US
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.subscriptions import SECOND_US, Subscription
@@ -356,7 +356,7 @@ class DiffusionNode(Node):
         """Store a new interest, or a new round of a known one."""
         entry = self.cache.find(interest.attributes)
         if entry is None:
-            entry = self._new_entry(interest)
+            entry = self._add_entry(interest)
         entry.sink, entry.sequence = interest.sink, interest.sequence
         old_head = entry.head(interest.sink)
         self._report_removed(entry.begin_round(interest.sink, interest.sequence, interest.round), "round")
@@ -378,7 +378,7 @@ class DiffusionNode(Node):
             self._tick_us = now + int(self.settings.tick_s * SECOND_US)
             self._plan_wake()
 
-    def _new_entry(self, interest):
+    def _add_entry(self, interest):
         """Add an entry to the cache, which evicts the oldest if the cache is full, and return it."""
         entry, evicted = self.cache.add(interest)
         if evicted is not None:
@@ -528,7 +528,7 @@ class DiffusionNode(Node):
         """Move the gradient towards the sender to the front, and forward the reinforcement to the sources."""
         self.clean(now)
         entry = self.cache.find(reinforcement.attributes)
-        entries = [entry] if entry is not None else interests_around(reinforcement, self.cache.entries)
+        entries = [entry] if entry is not None else containing_interests(reinforcement, self.cache.entries)
         reason = reason_to_refuse(reinforcement, entry, entries, self.address)
         if reason is not None:
             self._drop_message(reinforcement, "reinforcement", reason)
@@ -537,7 +537,7 @@ class DiffusionNode(Node):
         interests = [(other.attributes, other.data_gradients.list) for other in entries]
         paths = choose_paths(reinforcement, interests, self.settings, self.black_list, self.drop)
         if entry is None:
-            entry = self._new_entry(reinforcement)
+            entry = self._add_entry(reinforcement)
         self.set_gradient(entry, reinforcement, now, reinforced_by=reinforcement.sequence)
         self._send_reinforcement(reinforcement, paths)
         self._plan_tick(now)
@@ -624,7 +624,7 @@ class DiffusionNode(Node):
                 self._route(data, seen, now)
                 return
             # The message has returned to its source, which has forgotten it.
-        if seen.is_settled or not self._forward_data(data, self._matching(data.attributes), seen, now):
+        if seen.is_settled or not self._forward_data(data, self._matching_entries(data.attributes), seen, now):
             self._drop_message(data, "data", "duplicate")
 
     def _note_data(self, data, now):
@@ -632,7 +632,7 @@ class DiffusionNode(Node):
         self.seen_data.put((data.source, data.sequence), seen)
         return seen
 
-    def _matching(self, attributes):
+    def _matching_entries(self, attributes):
         """Return the cached interests that want data with these attributes."""
         return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes)]
 
@@ -658,7 +658,7 @@ class DiffusionNode(Node):
                     self.events.append(Held(data.previous_hop, "data", data.source, data.sequence, hops, ""))
                 is_held = True
                 self._deliver(own, data, now)
-        entries = self._matching(attributes)
+        entries = self._matching_entries(attributes)
         for entry in entries:
             self._update_data_gradient(entry.data_gradients, data)
         if not self._forward_data(data, entries, seen, now) and not is_held:
@@ -675,7 +675,7 @@ class DiffusionNode(Node):
         most = self.settings.exploratory_gradients
         if most > 1:
             oldest = self.seen_data.oldest()
-            if not rules.may_explore(oldest is not None, oldest.came_us if oldest else 0, now):
+            if not rules.may_explore(oldest is not None, oldest.received_us if oldest else 0, now):
                 return 1
         return most
 
@@ -784,8 +784,8 @@ class DiffusionNode(Node):
             self._send_again(destination, seen.previous_hop, frame, now)
             return
         # Store the previous hop, as the message may be forgotten by then.
-        when = now + 1 + self.random.below(rules.RETRY_WITHIN_US)
-        self.waiting.append((when, destination, seen.previous_hop, frame))
+        due_us = now + 1 + self.random.below(rules.RETRY_WITHIN_US)
+        self.waiting.append((due_us, destination, seen.previous_hop, frame))
         self._plan_wake()
 
     def _decode_own_data(self, frame):
@@ -803,7 +803,7 @@ class DiffusionNode(Node):
         data = self._decode_own_data(frame)
         self.clean(now)
         paths = []
-        for entry in self._matching(data.attributes):
+        for entry in self._matching_entries(data.attributes):
             entry.add_detours(paths, now, previous_hop, data.listed_sinks + (self.address, data.source), failed)
         # `_send_data` lowers the ttl by one hop, as it did with this frame before.
         data = wire.Data(

@@ -24,7 +24,7 @@ from workbench.attributes.interests import constraints, is_within
 from workbench.attributes.model import one_way_match
 
 
-def interests_around(reinforcement, entries):
+def containing_interests(reinforcement, entries):
     """Return the cached interests of the same sink that contain a further constrained reinforcement (A20)."""
     return [
         entry

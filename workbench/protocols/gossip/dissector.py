@@ -15,12 +15,12 @@ def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
 
 def _read(cutter: Cutter) -> None:
     if cutter.type_of(_MESSAGES) == wire.TYPE:
-        _piece(cutter)
+        _read_piece(cutter)
     else:
         flood.read(cutter)
 
 
-def _piece(cutter: Cutter) -> None:
+def _read_piece(cutter: Cutter) -> None:
     with cutter.sealed():
         *_, pieces, number, length_B = cutter.numbers(
             wire.HEADER,

@@ -71,7 +71,7 @@ _CUT = np.dtype(
 )
 
 # The publication and the piece of each message in flight.
-_PART = np.dtype([("event", np.int32), ("number", np.int32)], align=True)
+_MESSAGE_PIECE = np.dtype([("event", np.int32), ("number", np.int32)], align=True)
 
 twin.compiled_rules(rules)
 
@@ -81,12 +81,12 @@ FIELDS: Fields = {
     "forwarding_probability": float,
     "max_partial": int,
     "cuts": GIVEN,  # by content
-    "parts": Array(_PART, "messages"),
+    "message_pieces": Array(_MESSAGE_PIECE, "messages"),
     "events": Array(_EVENT, "publications"),
     "pairs": Array(_PAIR, ("publications", "nodes")),
     # A bit for each piece that was received, and for each that is stored.
-    "came": Array(np.uint64, ("publications", "nodes", "words")),
-    "kept": Array(np.uint64, ("publications", "nodes", "words")),
+    "received": Array(np.uint64, ("publications", "nodes", "words")),
+    "stored": Array(np.uint64, ("publications", "nodes", "words")),
     "nodes": Array(_NODE, "nodes", {"partial": twin.NO_ROWS}),
     "numbers": Array(np.int64, 1),
 }
@@ -107,7 +107,7 @@ def _frame_B(length_B: int, pieces: int, number: int) -> int:
 
 
 def _cuts(setup: Setup) -> np.ndarray:
-    lengths_B, place = np.unique(setup.work.contents["size_B"], return_inverse=True)
+    lengths_B, inverse = np.unique(setup.work.contents["size_B"], return_inverse=True)
     cuts = np.zeros(max(1, len(lengths_B)), _CUT)
     for cut, length_B in zip(cuts, lengths_B.tolist(), strict=False):
         pieces = wire.number_of_pieces(length_B, setup.protocol.settings["pieces"])
@@ -115,7 +115,7 @@ def _cuts(setup: Setup) -> np.ndarray:
         airtimes_us = setup.radio.airtime_us(first_B), setup.radio.airtime_us(last_B)
         cut["pieces"], cut["size_B"], cut["last_size_B"] = pieces, first_B, last_B
         cut["airtime_us"], cut["last_airtime_us"] = airtimes_us
-    return cuts[place] if len(place) else cuts
+    return cuts[inverse] if len(inverse) else cuts
 
 
 def longest_frame_B(setup: Setup) -> int:
@@ -154,17 +154,17 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 @compiled
-def _has(bits, event, i, number):
+def _has_bit(bits, event, i, number):
     return bits[event, i, number >> 6] >> np.uint64(number & 63) & np.uint64(1) != 0
 
 
 @compiled
-def _add(bits, event, i, number):
+def _set_bit(bits, event, i, number):
     bits[event, i, number >> 6] |= np.uint64(1) << np.uint64(number & 63)
 
 
 @compiled
-def _clear(bits, event, i):
+def _clear_bits(bits, event, i):
     for word in range(bits.shape[2]):
         bits[event, i, word] = np.uint64(0)
 
@@ -175,15 +175,15 @@ def _is_known(state, i, event):
 
 
 @compiled
-def _take_in(state, i, event):
+def _remember(state, i, event):
     """Remember a publication of which node ``i`` remembers no piece."""
     state.nodes[i].taken += 1
     state.pairs[event, i].ordinal = state.nodes[i].taken
-    _clear(state.came, event, i)
+    _clear_bits(state.received, event, i)
 
 
 @compiled
-def _begin(core, state, i, event, pieces, now):
+def _begin_reassembly(core, state, i, event, pieces, now):
     """Begin to reassemble a publication; if ``max_partial`` are in progress, evict the oldest."""
     partial = state.nodes[i].partial
     if partial.count >= state.max_partial:
@@ -209,7 +209,7 @@ def _begin(core, state, i, event, pieces, now):
     state.pairs[event, i].missing = pieces
     state.pairs[event, i].hops = 0
     twin.append(partial, state.pairs[:, i], event)
-    _clear(state.kept, event, i)
+    _clear_bits(state.stored, event, i)
 
 
 @compiled
@@ -219,19 +219,19 @@ def _forget(state, i, event):
 
 
 @hot
-def _keep(core, state, i, peer, message, ttl, now):
-    event, number = state.parts[message].event, state.parts[message].number
+def _store_piece(core, state, i, peer, message, ttl, now):
+    event, number = state.message_pieces[message].event, state.message_pieces[message].number
     pair = state.pairs[event, i]
     is_known = _is_known(state, i, event)
     if not is_known and pair.missing == 0:
-        _begin(core, state, i, event, state.cuts[core.messages[message].content].pieces, now)
+        _begin_reassembly(core, state, i, event, state.cuts[core.messages[message].content].pieces, now)
     if not is_known:
-        _take_in(state, i, event)
-    _add(state.came, event, i, number)
+        _remember(state, i, event)
+    _set_bit(state.received, event, i, number)
     # Nothing missing: the publication was evicted. Piece stored: reassembly began before the id was forgotten.
-    if pair.missing == 0 or _has(state.kept, event, i, number):
+    if pair.missing == 0 or _has_bit(state.stored, event, i, number):
         return
-    _add(state.kept, event, i, number)
+    _set_bit(state.stored, event, i, number)
     pair.missing -= 1
     pair.hops = max(pair.hops, rules.hops_taken(state.ttl, ttl))
     if pair.missing == 0:
@@ -249,16 +249,16 @@ def publish(core, state, i, content, number, now):
     state.numbers[_PUBLISHED] = event + 1
     state.events[event].origin = core.addresses[i]
     state.events[event].sequence = number
-    _take_in(state, i, event)
+    _remember(state, i, event)
     cut = state.cuts[content]
     for piece in range(cut.pieces):
         is_last = piece == cut.pieces - 1
         size_B = cut.last_size_B if is_last else cut.size_B
         airtime_us = cut.last_airtime_us if is_last else cut.airtime_us
         message = twin.take_message(core, Message.PIECE, core.addresses[i], number, content, size_B, airtime_us)
-        state.parts[message].event = event
-        state.parts[message].number = piece
-        _add(state.came, event, i, piece)
+        state.message_pieces[message].event = event
+        state.message_pieces[message].number = piece
+        _set_bit(state.received, event, i, piece)
         if piece == 0:
             twin.tell_originated(core, now, i, message, number)
             twin.hold_pair(core, state.pairs, i, NONE, message, event, 0, now)
@@ -270,11 +270,11 @@ def publish(core, state, i, content, number, now):
 def receive(core, state, i, sender, message, ttl, broadcast, now):
     """Store a piece heard for the first time, and forward it with ``forwarding_probability``."""
     peer = core.addresses[sender]
-    event = state.parts[message].event
-    if _is_known(state, i, event) and _has(state.came, event, i, state.parts[message].number):
+    event = state.message_pieces[message].event
+    if _is_known(state, i, event) and _has_bit(state.received, event, i, state.message_pieces[message].number):
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    _keep(core, state, i, peer, message, ttl, now)
+    _store_piece(core, state, i, peer, message, ttl, now)
     if ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
     elif twin.stream_uniform(core, i) >= state.forwarding_probability:

@@ -61,7 +61,7 @@ class PiecesGossipNode(FloodingNode):
         self._published += 1
         self.events.append(Originated(NOBODY, "piece", self.address, number, number, ""))
         self._known.put((self.address, number), (pieces, len(data), (1 << pieces) - 1))
-        self._take(attributes, self.address, number, NOBODY, 0, now)
+        self._hold_and_deliver(attributes, self.address, number, NOBODY, 0, now)
         self.outbox += frames
         return number
 
@@ -72,7 +72,7 @@ class PiecesGossipNode(FloodingNode):
             if self._is_duplicate(piece):
                 self.drop(previous_hop, "piece", piece.origin, piece.sequence, "duplicate")
                 return
-            self._keep(piece, previous_hop, now)
+            self._store_piece(piece, previous_hop, now)
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
@@ -95,11 +95,11 @@ class PiecesGossipNode(FloodingNode):
             )
         return known is not None and bool(known[2] >> piece.number & 1)
 
-    def _keep(self, piece, previous_hop, now):
+    def _store_piece(self, piece, previous_hop, now):
         event_id = (piece.origin, piece.sequence)
         known, partial = self._known.get(event_id), self.partial.get(event_id)
         if known is None and partial is None:
-            partial = self._begin(event_id, piece)
+            partial = self._begin_reassembly(event_id, piece)
         received = 0 if known is None else known[2]
         self._known.put(event_id, (piece.pieces, piece.length_B, received | 1 << piece.number))
         # None: the publication was evicted. Piece stored: reassembly began before the id was forgotten.
@@ -111,9 +111,9 @@ class PiecesGossipNode(FloodingNode):
         if partial.missing == 0:
             self._forget(event_id)
             attributes = event_attributes(b"".join(partial.data))
-            self._take(attributes, piece.origin, piece.sequence, previous_hop, partial.hops, now)
+            self._hold_and_deliver(attributes, piece.origin, piece.sequence, previous_hop, partial.hops, now)
 
-    def _begin(self, event_id, piece):
+    def _begin_reassembly(self, event_id, piece):
         if len(self._partial_ids) >= self.settings.max_partial:
             oldest = self._partial_ids[0]
             self._forget(oldest)
@@ -126,6 +126,6 @@ class PiecesGossipNode(FloodingNode):
         del self.partial[event_id]
         self._partial_ids.remove(event_id)
 
-    def _take(self, attributes, origin, sequence, previous_hop, hops, now):
+    def _hold_and_deliver(self, attributes, origin, sequence, previous_hop, hops, now):
         self.events.append(Held(previous_hop, "piece", origin, sequence, hops, ""))
         self.deliver_to(self.subscriptions.open, attributes, previous_hop, "piece", origin, sequence, now)

@@ -38,7 +38,7 @@ def has_room(core, state):
 
 
 @compiled
-def _know(state, i, event, now):
+def _note_heard(state, i, event, now):
     """Note that node ``i`` has heard or sent a frame of an event now."""
     pair, node = state.pairs[event, i], state.nodes[i]
     pair.heard_us = now
@@ -50,7 +50,7 @@ def _know(state, i, event, now):
 
 
 @hot
-def _needs_no_more(core, state, i, origin, event, now):
+def _is_finished(core, state, i, origin, event, now):
     """Return whether the node needs no more packets of an event: its own, or one already decoded."""
     if origin == core.addresses[i]:
         return True
@@ -145,7 +145,7 @@ def _report_expired(core, state, i, event, now):
 
 
 @compiled
-def _begin(state, i, event):
+def _begin_generation(state, i, event):
     """Append an empty generation to those of node ``i`` and return its number."""
     generation = twin.take_free(state.generations, state.numbers, Number.FREE_GENERATION)
     record = state.generations[generation]
@@ -269,18 +269,18 @@ def _send_combinations(core, state, i, generation, count, now):
 @compiled
 def _receive_event(core, state, i, sender, message, event, now):
     peer = core.addresses[sender]
-    if _needs_no_more(core, state, i, core.messages[message].origin, event, now):
+    if _is_finished(core, state, i, core.messages[message].origin, event, now):
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
     if state.pairs[event, i].generation == NO_GENERATION and not _has_room_for_event(core, state, i, 0, now):
         twin.drop(core, now, i, peer, message, Reason.FULL)
         return
     _forget(core, state, i, event)
-    _know(state, i, event, now)
+    _note_heard(state, i, event, now)
     twin.hold_pair(core, state.pairs, i, peer, message, event, 1, now)
     _make_room(core, state, i)
     is_stored = state.keep_us and state.nodes[i].generations.count < state.max_events
-    generation = _begin(state, i, event)
+    generation = _begin_generation(state, i, event)
     fill(state, generation)
     record = state.generations[generation]
     record.rank = state.generation_size
@@ -297,7 +297,7 @@ def _receive_event(core, state, i, sender, message, event, now):
 @hot
 def _receive_coded(core, state, i, sender, message, hops, event, now):
     peer = core.addresses[sender]
-    if _needs_no_more(core, state, i, core.messages[message].origin, event, now):
+    if _is_finished(core, state, i, core.messages[message].origin, event, now):
         twin.drop(core, now, i, peer, message, Reason.DECODED)
         return
     generation = state.pairs[event, i].generation
@@ -305,9 +305,9 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
         if not _has_room_for_event(core, state, i, 1, now):
             twin.drop(core, now, i, peer, message, Reason.FULL)
             return
-        generation = _begin(state, i, event)
+        generation = _begin_generation(state, i, event)
         twin.tell(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
-    _know(state, i, event, now)
+    _note_heard(state, i, event, now)
     record = state.generations[generation]
     pivot = insert(state, generation, message) if record.rank < state.generation_size else NONE
     if pivot == NONE:
@@ -338,7 +338,7 @@ def _receive_request(core, state, i, sender, message, rank, event, now):
     if generation == NO_GENERATION:
         twin.drop(core, now, i, core.addresses[sender], message, Reason.NOT_AT_HAND)
         return
-    _know(state, i, event, now)
+    _note_heard(state, i, event, now)
     record = state.generations[generation]
     record.requested = max(record.requested, state.generation_size - rank)
     if record.rank == state.generation_size:
@@ -384,7 +384,7 @@ def _send_planned(core, state, i, generation, now):
     record = state.generations[generation]
     record.send_us = NONE
     record.has_sent = 1
-    _know(state, i, record.event, now)
+    _note_heard(state, i, record.event, now)
     count = np.int64(state.sends[record.fresh])
     record.fresh = 0
     if record.rank == state.generation_size:
@@ -395,7 +395,7 @@ def _send_planned(core, state, i, generation, now):
 
 
 @compiled
-def _request(core, state, i, generation, now):
+def _send_request(core, state, i, generation, now):
     """Request more packets: from the neighbor that sent the last innovative one, later from all neighbors."""
     record = state.generations[generation]
     if record.requests == state.max_requests:
@@ -403,7 +403,7 @@ def _request(core, state, i, generation, now):
         return
     record.requests += 1
     record.due_us = now + state.request_after_us
-    _know(state, i, record.event, now)
+    _note_heard(state, i, record.event, now)
     published = state.events[record.event]
     size_B, airtime_us = state.request_size_B, state.request_airtime_us
     message = twin.take_message(
@@ -429,6 +429,6 @@ def wake(core, state, i, now):
         if is_complete and record.send_us == NONE and (record.due_us == NONE or record.due_us <= now):
             _forget(core, state, i, record.event)
         elif not is_complete and record.due_us != NONE and record.due_us <= now:
-            _request(core, state, i, generation, now)
+            _send_request(core, state, i, generation, now)
         generation = following
     _plan_wake(core, state, i)

@@ -151,11 +151,11 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 def coded_sizes_B(setup: Setup) -> np.ndarray:
     """Return the size of a coded packet's frame for each content (bytes, shape (n,))."""
-    around_B = size_B(setup.protocol, ()) - len(event_bytes(()))
-    lengths_B, place = np.unique(setup.work.contents["size_B"] - around_B, return_inverse=True)
+    overhead_B = size_B(setup.protocol, ()) - len(event_bytes(()))
+    lengths_B, inverse = np.unique(setup.work.contents["size_B"] - overhead_B, return_inverse=True)
     size, order = setup.protocol.generation_size, setup.protocol.field
     sizes = [_coded_size_B(length_B, size, order) for length_B in lengths_B.tolist()]
-    return np.array(sizes or [1], np.int32)[place]
+    return np.array(sizes or [1], np.int32)[inverse]
 
 
 @lru_cache
@@ -208,9 +208,9 @@ def make_state(setup: Setup, messages: int) -> Any:
     size, field = protocol.generation_size, field_of(protocol.field)
     powers, logarithms = tables(field.order)
     sizes_B = coded_sizes_B(setup)
-    collects_us = collecting_us(protocol.collecting_time_ms)
-    asks_after_us = request_after_us(collects_us)
-    keeps_us = keep_us(protocol.max_requests, collects_us, asks_after_us)
+    collecting_time_us = collecting_us(protocol.collecting_time_ms)
+    request_delay_us = request_after_us(collecting_time_us)
+    storage_us = keep_us(protocol.max_requests, collecting_time_us, request_delay_us)
     most_new = max(1, int(np.diff(network.first).max(initial=0)))
     pool = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
     return twin.make(
@@ -219,10 +219,10 @@ def make_state(setup: Setup, messages: int) -> Any:
         setup,
         messages,
         {"publications": publications, "generations": pool, "chunks": size},
-        collecting_us=collects_us,
-        forget_after_us=forget_after_us(protocol.forget_after_s, size, collects_us, keeps_us),
-        request_after_us=asks_after_us,
-        keep_us=keeps_us,
+        collecting_us=collecting_time_us,
+        forget_after_us=forget_after_us(protocol.forget_after_s, size, collecting_time_us, storage_us),
+        request_after_us=request_delay_us,
+        keep_us=storage_us,
         sends=sends(protocol),
         order=field.order,
         modulus=field.order if field.characteristic > 2 else 0,

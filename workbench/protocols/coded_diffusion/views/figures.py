@@ -59,12 +59,14 @@ def decoding_maps(
         age_ms = (time_s - spread.made_us / 1e6) * 1e3
         drawing.text(x, y + 18, f"{age_ms:,.0f} ms", size=SMALL + 1, bold=True)
         drawing.text(x + side, y + 18, f"{share:.0%} hold it", size=SMALL, anchor="end", colour=palette.FAINT_TEXT)
-        _map(drawing, plan, spread, round(time_s * 1e6), x + 8, y + 34, scale)
-    _legend(drawing, spread, rows * high + 18)
+        _draw_map(drawing, plan, spread, round(time_s * 1e6), x + 8, y + 34, scale)
+    _draw_legend(drawing, spread, rows * high + 18)
     return drawing
 
 
-def _map(drawing: Drawing, plan: Layout, spread: Progress, time_us: int, left: float, top: float, scale: float) -> None:
+def _draw_map(
+    drawing: Drawing, plan: Layout, spread: Progress, time_us: int, left: float, top: float, scale: float
+) -> None:
     x0, _, _, y1 = plan.box_m
     radius = float(np.clip(0.36 * plan.spacing_m * scale, 1.5, 7))
     ranks, held = spread.at(time_us), spread.holders(time_us)
@@ -75,16 +77,18 @@ def _map(drawing: Drawing, plan: Layout, spread: Progress, time_us: int, left: f
         if node == spread.event[0]:
             drawing.marker("triangle", x, y, 1.3 * radius, palette.SOURCE, palette.OUTLINE, 0.6)
         else:
-            drawing.circle(x, y, radius, fill=_fill(node, spread, ranks, held), stroke=palette.OUTLINE, width=0.5)
+            drawing.circle(
+                x, y, radius, fill=_node_colour(node, spread, ranks, held), stroke=palette.OUTLINE, width=0.5
+            )
 
 
-def _fill(node: int, spread: Progress, ranks: Mapping[int, Any], held: set[int]) -> str:
+def _node_colour(node: int, spread: Progress, ranks: Mapping[int, Any], held: set[int]) -> str:
     if node in held:
         return palette.HOLDS
     return palette.rank_colour(ranks[node].value / spread.generation_size) if node in ranks else palette.NODE
 
 
-def _legend(drawing: Drawing, spread: Progress, y: float) -> None:
+def _draw_legend(drawing: Drawing, spread: Progress, y: float) -> None:
     size = spread.generation_size
     ranks = range(1, size) if size <= 5 else (1, size // 2, size - 1)
     entries = [("rank 0", palette.NODE)]

@@ -55,11 +55,11 @@ def layers(recorded: Recorded) -> list[Layer]:
         text, words = pivots(columns, rows, follows)
         notes = () if words else ("The pivots of decoding matrices are left out: there are too many of them.",)
         section = Section("Decoding", (*_COLUMNS, *(_PIVOTS if words else ()), _FROM))
-        written = {**shown, "text": text[number].astype(np.int32)}
-        return replace(drawn, table=written, section=section, words=words, notes=notes, told=None)
+        table_with_text = {**shown, "text": text[number].astype(np.int32)}
+        return replace(layer, table=table_with_text, section=section, words=words, notes=notes, told=None)
 
-    drawn = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, told=with_pivots)
-    return [drawn]
+    layer = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, told=with_pivots)
+    return [layer]
 
 
 def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:

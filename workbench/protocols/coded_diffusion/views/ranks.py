@@ -63,9 +63,9 @@ def lasting(columns: Columns) -> Lasting:
     follows[order[1:]] = (key[order[1:]] == key[order[:-1]]) & is_innovative[order[:-1]]
     # Each matrix begins with a row that contains its size.
     begins = columns.says("event", rows, "generation_begun")[order]
-    begun = np.maximum(last_marked(begins), 0)
+    begin_rows = np.maximum(last_marked(begins), 0)
     size = np.ones(len(rows), np.int64)
-    size[order] = columns["value"][rows[order[begun]]] if len(rows) else 1
+    size[order] = columns["value"][rows[order[begin_rows]]] if len(rows) else 1
     return Lasting(*(column[is_innovative] for column in (rows, until, follows, size)))
 
 
@@ -85,11 +85,11 @@ def pivots(
     if len(rows) * size > most_cells:
         return np.full(len(rows), -1), []
     order = argsort(row_keys(*(columns[name][rows] for name in ("node", "origin", "sequence"))))
-    has = np.zeros((len(rows) + 1, size), np.int32)
-    has[np.arange(1, len(rows) + 1), pivot[order]] = 1
-    has = np.cumsum(has, axis=0, dtype=np.int32)
+    has_pivot = np.zeros((len(rows) + 1, size), np.int32)
+    has_pivot[np.arange(1, len(rows) + 1), pivot[order]] = 1
+    has_pivot = np.cumsum(has_pivot, axis=0, dtype=np.int32)
     begin = np.maximum(last_marked(~follows[order]), 0)
-    packed = np.packbits(has[1:] > has[begin], axis=1)
+    packed = np.packbits(has_pivot[1:] > has_pivot[begin], axis=1)
     sets, code = np.unique(packed.view(f"V{packed.shape[1]}").reshape(-1), return_inverse=True)
     if len(sets) > most_words:
         return np.full(len(rows), -1), []
@@ -133,10 +133,10 @@ def ranks(columns: Columns) -> list[Rank]:
     text, words = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
     events = columns.tuples(rows, "node", "peer", "origin", "sequence", "value")
     spans = zip(columns["time_us"][rows].tolist(), until.tolist(), strict=True)
-    every = zip(events, text.tolist(), spans, strict=True)
+    all_ranks = zip(events, text.tolist(), spans, strict=True)
     return [
         Rank(*event, text=words[code], from_us=start, until_us=end)
-        for event, code, (start, end) in every
+        for event, code, (start, end) in all_ranks
         if start < end
     ]
 
@@ -172,11 +172,11 @@ class Progress:
 
 def progress(trace: pa.Table, event: Event | None = None) -> Progress:
     """Return the spread of an event (None: the first). Raises ParameterError if the trace has no such event."""
-    whole = Columns(trace)
-    event = chosen_event(whole, event)
-    columns = of_event(whole, event)
-    made, held = columns.where(event="originated"), columns.where(event="held")
+    all_columns = Columns(trace)
+    event = chosen_event(all_columns, event)
+    columns = of_event(all_columns, event)
+    published, held = columns.where(event="originated"), columns.where(event="held")
     nodes, first = unique_index(columns["node"][held])
     held_us = dict(zip(nodes.tolist(), columns["time_us"][held[first]].tolist(), strict=True))
     size = int(lasting(columns).size.max(initial=0))
-    return Progress(event, size, int(columns["time_us"][made[0]]), held_us, tuple(ranks(columns)))
+    return Progress(event, size, int(columns["time_us"][published[0]]), held_us, tuple(ranks(columns)))

@@ -63,7 +63,7 @@ def _remember(state, number):
 
 
 @compiled
-def _same(state, first, last, other_first, other_last):
+def _have_same_rows(state, first, last, other_first, other_last):
     if last - first != other_last - other_first:
         return False
     for a in range(last - first):
@@ -77,7 +77,7 @@ def _same(state, first, last, other_first, other_last):
 def is_same(state, a, b):
     """Return whether two lists have the same attributes."""
     list_a, list_b = state.lists[a], state.lists[b]
-    return a == b or _same(state, list_a.first, list_a.last, list_b.first, list_b.last)
+    return a == b or _have_same_rows(state, list_a.first, list_a.last, list_b.first, list_b.last)
 
 
 @compiled
@@ -98,7 +98,7 @@ def intern_list(state, first):
     number = state.buckets[_bucket(state, first, last)]
     while number != NONE:
         record = state.lists[number]
-        if _same(state, first, last, record.first, record.last):
+        if _have_same_rows(state, first, last, record.first, record.last):
             state.numbers[Number.ATTRIBUTES] = first
             return number
         number = record.next
@@ -182,7 +182,7 @@ def _constrains(rows, key, first, last):
 
 
 @compiled
-def _has(rows, key, operator, value, first, last):
+def _has_row(rows, key, operator, value, first, last):
     has_row = False
     for a in range(first, last):
         has_row = has_row or (rows[a, 0] == key and rows[a, 1] == operator and rows[a, 2] == value)
@@ -205,9 +205,9 @@ def _bounds(rows, key, first, last):
             low = max(low, bound + 1)
         if operator == LT:
             high = min(high, bound - 1)
-    while _has(rows, key, NE, low, first, last):
+    while _has_row(rows, key, NE, low, first, last):
         low += 1
-    while _has(rows, key, NE, high, first, last):
+    while _has_row(rows, key, NE, high, first, last):
         high -= 1
     return low, high
 
@@ -226,7 +226,7 @@ def _integers_within(rows, key, first, last, outer_first, outer_last):
             rows[a, 0] == key
             and rows[a, 1] == NE
             and low <= hole <= high
-            and not _has(rows, key, NE, hole, first, last)
+            and not _has_row(rows, key, NE, hole, first, last)
         ):
             return False
     return True
@@ -246,7 +246,7 @@ def _blobs_within(rows, key, first, last, outer_first, outer_last):
     for a in range(outer_first, outer_last):
         if rows[a, 0] != key or rows[a, 1] == IS or rows[a, 1] == EQ_ANY:
             continue
-        if rows[a, 1] != NE or not _has(rows, key, NE, rows[a, 2], first, last):
+        if rows[a, 1] != NE or not _has_row(rows, key, NE, rows[a, 2], first, last):
             return False
     return True
 

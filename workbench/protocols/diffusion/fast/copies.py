@@ -26,7 +26,7 @@ def forward_data(core, state, i, sender, message, ttl, seen, now):
         listed = _insert(state.served_else, listed, i)
     paths = _find_paths(core, state, i, sender, message, listed, now)
     memory = state.seen_data_more[i, seen]
-    is_repeated = _goes_to_served(state, i, seen, paths)
+    is_repeated = _has_served_sink(state, i, seen, paths)
     if is_repeated and has_circled(ttl, memory.ttl) and may_retry(memory.retries):
         # A reinforcement has moved the path meanwhile, so the copy is forwarded as if it were new.
         memory.retries += 1
@@ -73,7 +73,7 @@ def _add_served(state, i, seen, count):
 
 
 @compiled
-def _goes_to_served(state, i, seen, paths):
+def _has_served_sink(state, i, seen, paths):
     """Return whether any of the first ``paths`` is for a sink that node ``i`` has sent a message towards."""
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
@@ -142,7 +142,7 @@ def _remove_listed(state, paths, listed):
     """Remove the paths to the first ``listed`` sinks of ``served_else``; return the number of remaining paths."""
     remaining = 0
     for path in range(paths):
-        if not _is_among(state.served_else, listed, state.data_paths[path].sink):
+        if not _contains(state.served_else, listed, state.data_paths[path].sink):
             state.data_paths[remaining] = state.data_paths[path]
             remaining += 1
     return remaining
@@ -292,7 +292,7 @@ def _send_copies(core, state, i, message, ttl, paths, copies, listed, now):
                 count += 1
         for index in range(listed):
             sink = state.served_else[index]
-            if sink != hop and count < most and not _is_among(state.served_now, served, sink):
+            if sink != hop and count < most and not _contains(state.served_now, served, sink):
                 state.listed_sinks[copy, count] = sink
                 count += 1
         if count:
@@ -313,7 +313,7 @@ def _is_served_by(state, paths, number, sink):
 
 
 @compiled
-def _is_among(values, count, value):
+def _contains(values, count, value):
     is_among = False
     for k in range(count):
         is_among = is_among or (values[k] == value)

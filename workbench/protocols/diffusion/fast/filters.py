@@ -153,7 +153,7 @@ def _decide(state, f, i, origin, number, now):
     filter_ = state.filters[f]
     kind = filter_.kind
     if kind == _Kind.RATE_LIMIT:
-        memory, is_new = _memory(state, f, i, origin)
+        memory, is_new = _find_memory(state, f, i, origin)
         memory_row = state.memories[memory]
         if not is_new and now - memory_row.time_us < filter_.period_us:
             return NONE
@@ -165,7 +165,7 @@ def _decide(state, f, i, origin, number, now):
     value = np.int64(state.attributes[value_row, 2])
     if kind == _Kind.NEIGHBORHOOD_AVERAGE:
         return _average(state, f, i, origin, number, value_row, value, now)
-    memory, is_new = _memory(state, f, i, origin)
+    memory, is_new = _find_memory(state, f, i, origin)
     memory_row = state.memories[memory]
     if kind == _Kind.SUPPRESS_UNCHANGED:
         if (
@@ -234,7 +234,7 @@ def _summary(kind, window, count):
 @compiled
 def _average(state, f, i, origin, number, value_row, value, now):
     average = state.averages[f, i]
-    memory, is_new = _memory(state, f, i, origin)
+    memory, is_new = _find_memory(state, f, i, origin)
     memory_row = state.memories[memory]
     if average.next_us == NONE:
         average.next_us = now + state.filters[f].period_us
@@ -256,7 +256,7 @@ def _average(state, f, i, origin, number, value_row, value, now):
 
 
 @compiled
-def _memory(state, f, i, origin):
+def _find_memory(state, f, i, origin):
     """Return (the row of memory that filter ``f`` on node ``i`` has for an origin, whether it is new)."""
     count = state.carries.shape[1]
     id = (np.int64(f) * count + i) * count + origin

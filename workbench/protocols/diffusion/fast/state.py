@@ -240,13 +240,13 @@ def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
     ratios = network.pdr if radio.loss == "links" else np.full(1, radio.delivery_ratio(1.0))
     ratios = np.broadcast_to(ratios, senders.shape)
     arcs = senders * count + network.receivers
-    backwards = network.receivers * np.int64(count) + senders
-    index = np.searchsorted(arcs, backwards)
-    has_back = np.append(arcs, -1)[index] == backwards
-    back = np.where(has_back, np.append(ratios, 0.0)[index], 0.0)
-    black = is_black(False, back, ratios, setup.protocol.blacklist_loss, 0.0)
-    order = np.argsort(backwards[black], kind="stable")
-    sizes = np.bincount(network.receivers[black], minlength=count)
+    reverse_arcs = network.receivers * np.int64(count) + senders
+    index = np.searchsorted(arcs, reverse_arcs)
+    has_reverse = np.append(arcs, -1)[index] == reverse_arcs
+    reverse_ratios = np.where(has_reverse, np.append(ratios, 0.0)[index], 0.0)
+    is_black_link = is_black(False, reverse_ratios, ratios, setup.protocol.blacklist_loss, 0.0)
+    order = np.argsort(reverse_arcs[is_black_link], kind="stable")
+    sizes = np.bincount(network.receivers[is_black_link], minlength=count)
     if sizes.max(initial=0) > setup.protocol.max_black:
         address = network.addresses[sizes.argmax()]
         raise twin.NoFastTwinError(
@@ -254,7 +254,7 @@ def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
             f"max_black={setup.protocol.max_black}"
         )
     starts = _first_rows(sizes)
-    return starts, np.append(senders[black][order], 0).astype(np.int32)
+    return starts, np.append(senders[is_black_link][order], 0).astype(np.int32)
 
 
 class _Lists:

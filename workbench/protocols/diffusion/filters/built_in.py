@@ -15,7 +15,7 @@ from workbench.protocols.parameter import Parameter
 registered = {}
 
 
-def _value(attributes, key):
+def _value_of(attributes, key):
     """Return the first IS value of ``key``, or None."""
     for attribute in attributes:
         if attribute.key == key and attribute.operator == IS:
@@ -44,7 +44,7 @@ def _number_key(settings):
     return key
 
 
-def _in_steps(key, amount):
+def _to_steps(key, amount):
     # Rounded, as 1.1 * 100 is 110.00000000000001 and a reading of 1.1 must not lie below that.
     return round(amount * key.steps, 6)
 
@@ -64,12 +64,12 @@ class SuppressUnchanged:
     def __init__(self, settings):
         key = _number_key(settings)
         self.key = key.number
-        self.tolerance = _in_steps(key, settings["tolerance"])
+        self.tolerance = _to_steps(key, settings["tolerance"])
         self.heartbeat_us = int(settings["heartbeat_s"] * 1000000)
         self.last = {}
 
     def decide(self, attributes, origin, now):
-        value = _value(attributes, self.key)
+        value = _value_of(attributes, self.key)
         if value is None:
             return attributes
         last, passed_at = self.last.get(origin, (None, 0))
@@ -93,7 +93,7 @@ class RunningWindow:
         self.recent = {}
 
     def decide(self, attributes, origin, now):
-        value = _value(attributes, self.key)
+        value = _value_of(attributes, self.key)
         if value is None:
             return attributes
         recent = self.recent.setdefault(origin, [])
@@ -144,7 +144,7 @@ class NeighborhoodAverage:
         self.next_us = None
 
     def decide(self, attributes, origin, now):
-        value = _value(attributes, self.key)
+        value = _value_of(attributes, self.key)
         if value is None:
             return attributes
         if self.next_us is None:
@@ -192,12 +192,12 @@ class ThresholdAlarm:
                 % (settings["low"], settings["high"])
             )
         self.key = key.number
-        self.high = _in_steps(key, settings["high"])
-        self.low = _in_steps(key, settings["low"])
+        self.high = _to_steps(key, settings["high"])
+        self.low = _to_steps(key, settings["low"])
         self.alarmed = {}
 
     def decide(self, attributes, origin, now):
-        value = _value(attributes, self.key)
+        value = _value_of(attributes, self.key)
         if value is None:
             return attributes
         alarmed = self.alarmed.get(origin, False)
@@ -238,7 +238,7 @@ class BlobFusion:
         self.blobs = []
 
     def decide(self, attributes, origin, now):
-        blob = _value(attributes, self.key)
+        blob = _value_of(attributes, self.key)
         if blob is None:
             return attributes
         self.blobs.append(blob)

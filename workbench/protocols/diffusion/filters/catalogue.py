@@ -82,8 +82,8 @@ def watch(node: Any, observe: Callable[..., Any]) -> None:
         return
     report = filters.report
 
-    def watched(filter_, decision, origin, sequence, now, before, after):
+    def report_and_observe(filter_, decision, origin, sequence, now, before, after):
         report(filter_, decision, origin, sequence, now, before, after)
         observe(now, node.address, filter_.messages, origin, sequence, filter_.key, decision, before, after)
 
-    filters.report = watched
+    filters.report = report_and_observe

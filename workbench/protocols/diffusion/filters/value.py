@@ -40,13 +40,13 @@ class Filter:
     """
 
     kind = "filter"
-    __signature__ = Shown("signature_with", lambda cls: (cls.__init__, _tables().values()))
+    __signature__ = Shown("signature_with", lambda cls: (cls.__init__, _parameters_by_name().values()))
 
     def __init__(self, name, key=FIRST_FILTER_KEY, match="", at=None, messages="data", **settings):
         self.name = name
         self.key = key
         self.match = to_text(parse(match))
-        self.at = _nodes(name, at)
+        self.at = _parse_nodes(name, at)
         self.messages = messages
         self.settings = settings
         if not (isinstance(key, int) and FIRST_FILTER_KEY <= key <= LAST_FILTER_KEY):
@@ -143,15 +143,15 @@ class Filter:
 
 
 _TEXT = getattr(Filter, "__doc__", "")  # MicroPython has no docstrings.
-Filter.__doc__ = Shown("sections", lambda _: (_TEXT, _tables()))
+Filter.__doc__ = Shown("sections", lambda _: (_TEXT, _parameters_by_name()))
 
 
-def _tables():
+def _parameters_by_name():
     """Return {name: parameters} of the built-in filters."""
     return {name: cls.parameters for name, cls in BUILT_IN.items()}
 
 
-def _nodes(name, at):
+def _parse_nodes(name, at):
     """Return the nodes of ``at`` as a tuple; None for all nodes."""
     if at is None or (isinstance(at, str) and at == "all"):
         return None

@@ -43,9 +43,9 @@ def layers(recorded: Recorded) -> list[Layer]:
     shown = gradients(columns, duration_us)
     look = shown.pop("look")
     path = select(shown, look == REINFORCED)
-    weighed = by_use(shown | {"look": look}, columns)
-    is_reserve = weighed.pop("look") == RESERVE
-    heads, reserve = select(weighed, ~is_reserve), select(weighed, is_reserve)
+    weighted = by_use(shown | {"look": look}, columns)
+    is_reserve = weighted.pop("look") == RESERVE
+    heads, reserve = select(weighted, ~is_reserve), select(weighted, is_reserve)
     reserve, notes = thinned(reserve, MOST, "gradients in reserve")
     interests, attributes = cached(columns, duration_us)
     all_layers = [
