@@ -51,7 +51,7 @@ Limits
     The checksum is not a signature. A node that sends a whole event under another node's id, or all m packets of a
     forged event with a right checksum, is believed. A hostile neighbor can prevent a node from decoding while it sends.
 
-Differs from the original in (B1, B2, ... number its gaps in this project's own list)
+Differs from the original in (B1, B2, ...: numbers in this project's list of its gaps)
     B1   the field is a parameter; the published figures compute with integers, which GF(257) reproduces.
     B2   S and m are the same: ``generation_size``.
     B3   k = ceil(FF * ip), so at m = 2 there are only two cases, FF up to 1/2 and FF above.
@@ -141,7 +141,7 @@ class CodedDiffusion(Protocol):
     presets = PRESETS
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Return the cost of a run on each directed link, in receptions of a flood: a packet's algebra costs twenty."""
+        """Return the cost of a run on each directed link, in receptions of a flood: a reading costs twenty."""
         return 20 * readings
 
 

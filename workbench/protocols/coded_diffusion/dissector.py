@@ -47,7 +47,10 @@ def _read_coded(cutter: Cutter) -> None:
         ("event length", "{} bytes"),
     )
     if not size or number >= len(wire.FIELD_ORDERS) or not length_B:
-        raise DecodeError(f"invalid coded packet: event of {length_B} bytes, {size} chunks, field {number}")
+        raise DecodeError(
+            f"invalid coded packet: event of {length_B} bytes, {size} chunks, field {number}; "
+            f"field must be < {len(wire.FIELD_ORDERS)}, others > 0"
+        )
     field = _field(number)
     cutter.octets("encoding vector", field.size_B(size), lambda row: _coefficients_text(field, row, size))
     information_B = wire.information_B(length_B, size, field.order)

@@ -61,7 +61,7 @@ Limits
     If a relay dies, its neighbors send each reading to it first until the next refresh, and some of their detours lead
     back to them.
 
-Differs from the original in (A1, A2, ... number the original's gaps in this project's list; other files have the rest)
+Differs from the original in (A1, A2, ...: numbers in this project's list of its gaps; other files have the rest)
     A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
     A14  the first gradient for a sink carries data. For several interests and sinks data goes to the union of the
          neighbors, never back to the previous hop. ``exploratory_gradients`` > 1 sends each sink that many copies, one

@@ -198,7 +198,7 @@ def _is_set(row: Row, at_row: Row) -> bool:
 
 
 def _with_cause(step: Step, gradients: _Gradients, trail: Trail) -> Step:
-    """Return a drop's step with its cause: why the node had no gradient for the reading, or a filter before."""
+    """Return a drop's step with a more precise cause: an earlier change by a filter, or why a gradient was missing."""
     if step.detail not in _UNWANTED or step.cause == "filtered":
         return step
     changed = [row for row in trail.of("filtered") if row.position < step.rows[-1].position]

@@ -1,4 +1,4 @@
-"""Linear algebra of encoding vectors in the kernel: drawing coefficients, adding a row to a matrix, combining rows.
+"""Linear algebra of encoding vectors in the fast twin: drawing coefficients, adding a row to a matrix, combining rows.
 
 Theory of operation
     The same as in `workbench.coding.rlnc`, for encoding vectors only. Matrix ``matrices[g]`` is in reduced row echelon

@@ -45,5 +45,5 @@ class PollutedDiffusion(CodedDiffusion):
         return kind(address, self, random)
 
     def named_nodes(self) -> dict[str, tuple[int, ...]]:
-        """Return the hostile node, so that a network without it is refused."""
+        """Return {"hostile": (its number,)}; a network without that node is refused."""
         return {"hostile": (self.hostile,)}

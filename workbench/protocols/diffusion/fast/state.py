@@ -250,8 +250,8 @@ def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
     if sizes.max(initial=0) > setup.protocol.max_black:
         address = network.addresses[sizes.argmax()]
         raise twin.NoFastTwinError(
-            f"node {address} has {sizes.max()} neighbors above blacklist_loss, more than "
-            f"max_black={setup.protocol.max_black}"
+            f"node {address} has {sizes.max()} neighbors with a loss above blacklist_loss; "
+            f"max_black is {setup.protocol.max_black}"
         )
     starts = _first_rows(sizes)
     return starts, np.append(senders[is_black_link][order], 0).astype(np.int32)

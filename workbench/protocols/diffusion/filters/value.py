@@ -54,7 +54,7 @@ class Filter:
                 "filter %s has key %r; it must be from %d to %d" % (name, key, FIRST_FILTER_KEY, LAST_FILTER_KEY)
             )
         if messages not in ("data", "interest"):
-            raise ParameterError("filter %s is for %r messages; it must be 'data' or 'interest'" % (name, messages))
+            raise ParameterError("filter %s has messages=%r; it must be 'data' or 'interest'" % (name, messages))
         try:
             self.instance()  # Report an unknown name or a wrong setting now, not during a run.
         except ParameterError:
