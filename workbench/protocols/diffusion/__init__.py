@@ -133,7 +133,7 @@ PARAMETERS = (
     Parameter("tick_s", 1.0, 0.001, 3600, "s", "waiting samples are matched this long after the interests changed"),
     Parameter("sample_lifetime_s", 60.0, 0.001, 65535, "s", "two refreshes: by then every interest has arrived"),
     Parameter("reinforce_after", 1, 0, 65535, "messages", "new data of a source before it is reinforced; 0 never"),
-    Parameter("exploratory_gradients", 1, 1, 255, "per sink", "the head alone carries data until reinforced"),
+    Parameter("exploratory_gradients", 1, 1, 255, "per sink", "only the first gradient carries data until reinforced"),
     Parameter("blacklist_loss", 0.75, 0, 1, "share", "above it, 802.15.4's four tries are too few; 1: no list"),
     Parameter("blacklist_hysteresis", 0.1, 0, 1, "share", "a link on the edge does not flap"),
     Parameter("filters", (), None, None, "Filter", "none: the network forwards messages unchanged"),

@@ -48,5 +48,5 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
 
 def _count_text(count: int) -> str:
     number = count & wire.MOST_ATTRIBUTES
-    flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", behind a list of sinks")]
+    flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", after a list of sinks")]
     return f"{number}" + "".join(text for flag, text in flags if count & flag)

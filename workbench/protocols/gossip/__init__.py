@@ -44,8 +44,8 @@ PARAMETERS = (
 
 # The settings with which notebooks/papers/network-coding.ipynb compares network coding.
 PRESETS = {
-    "beside network coding, FP = 1": {"forwarding_probability": 1.0},
-    "beside network coding, halves": {"forwarding_probability": 1.0, "pieces": 2},
+    "compared with network coding: FP = 1": {"forwarding_probability": 1.0},
+    "compared with network coding: two pieces": {"forwarding_probability": 1.0, "pieces": 2},
 }
 
 
