@@ -39,7 +39,7 @@ def data_hops(node):
 
 def listed_hops(node):
     """{neighbor: sinks that the frame lists} of the data that the node sent since the last time."""
-    return {destination: message.others for destination, message in sent(node) if isinstance(message, Data)}
+    return {destination: message.listed_sinks for destination, message in sent(node) if isinstance(message, Data)}
 
 
 def next_hops(entry, now=0, exploratory=1):

@@ -23,11 +23,11 @@
 #ifndef MAX_ATTRIBUTES
 #define MAX_ATTRIBUTES 10
 #endif
-/* entries: MAX_DATA: duplicate list, and samples that wait */
+/* entries: MAX_DATA: duplicate list, and waiting samples */
 #ifndef MAX_DATA
 #define MAX_DATA 20
 #endif
-/* per data gradient: as many as gradients, should each lead to another sink */
+/* per data gradient: as many as gradients, if each leads to another sink */
 #ifndef MAX_SINKS
 #define MAX_SINKS 10
 #endif
@@ -35,11 +35,11 @@
 #ifndef MAX_NEXT_HOPS
 #define MAX_NEXT_HOPS 10
 #endif
-/* per node: two for each interest, where half of them overlap */
+/* per node: two for each interest, if half of them share one */
 #ifndef MAX_SUBSCRIPTIONS
 #define MAX_SUBSCRIPTIONS 20
 #endif
-/* neighbors: the black list; a dense testbed's, where most links are weak */
+/* neighbors: the black list; a dense testbed has mostly weak links */
 #ifndef MAX_BLACK
 #define MAX_BLACK 255
 #endif

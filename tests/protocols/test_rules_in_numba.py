@@ -44,12 +44,14 @@ def test_rule_answers_the_same_in_numba(rule):
 
 
 def test_gradient_that_is_replaced_is_the_same_in_numba():
-    compiled = numba.njit(diffusion.replaced)
+    compiled = numba.njit(diffusion.gradient_to_replace)
     for sinks in itertools.product(range(3), repeat=3):
         gradients = np.zeros(4, np.dtype([("neighbor", np.int32), ("sink", np.int32)])).view(np.recarray)
         gradients["sink"][:3] = sinks
         for arguments in itertools.product(range(4), (False, True)):
-            assert compiled(np.asarray(gradients), 3, *arguments) == diffusion.replaced(gradients, 3, *arguments)
+            assert compiled(np.asarray(gradients), 3, *arguments) == diffusion.gradient_to_replace(
+                gradients, 3, *arguments
+            )
 
 
 def test_every_rule_is_asked_here():
@@ -59,4 +61,4 @@ def test_every_rule_is_asked_here():
         for rule in vars(module).values()
         if getattr(rule, "__module__", None) == module.__name__
     }
-    assert rules == {*ARGUMENTS, diffusion.replaced}
+    assert rules == {*ARGUMENTS, diffusion.gradient_to_replace}

@@ -140,12 +140,12 @@ class Filters(ListPart):
         if not setting_of(self.value) or name is None:
             return
         kind = self._kinds()[name]
-        if kind.lacks:
-            self.error = f"{name} needs a {kind.lacks[0]}, and has no default for it; {_LACKS}"
+        if kind.missing_settings:
+            self.error = f"{name} needs a {kind.missing_settings[0]}, and has no default for it; {_LACKS}"
             return
         try:
             values = {"name": name, "key": _free_key(self.filters), "at": list(self.picked) or None}
-            made = self._module().make({**values, "settings": kind.begins})
+            made = self._module().make({**values, "settings": kind.initial_settings})
         except WorkbenchError as error:
             self.error = str(error)
             return
@@ -222,7 +222,7 @@ class Filters(ListPart):
 
     def _describe(self, _: Any = None) -> None:
         kind = self._kinds().get(self._kind.value) if setting_of(self.value) else None
-        self._says.value = "" if kind is None else f"<span class='wb-unit'>{html.escape(kind.says)}</span>"
+        self._says.value = "" if kind is None else f"<span class='wb-unit'>{html.escape(kind.summary)}</span>"
 
     def _draw_form(self, _: Any = None) -> None:
         found = self.filters
@@ -296,7 +296,7 @@ class _Form(widgets.VBox):
         if is_shown:
             return
         with quiet(self):
-            says = html.escape(kind.says) if kind else "registered in another session; register it again"
+            says = html.escape(kind.summary) if kind else "registered in another session; register it again"
             self._title.value = f"<b>{html.escape(one.name)}</b> <span class='wb-unit'>{says}</span>"
             self.at.text, self.at.error = nodes_text(one.at), ""
             self.messages.value = one.messages
@@ -306,7 +306,7 @@ class _Form(widgets.VBox):
 
     def _fill(self, one: Any, kind: Any) -> None:
         table = kind.parameters if kind else ()
-        self._always = frozenset(kind.begins if kind else ())
+        self._always = frozenset(kind.initial_settings if kind else ())
         values = {parameter.name: one.settings.get(parameter.name, parameter.default) for parameter in table}
         if (one.name, table) not in self._tables:
             made = fields_of(table, values, f"filter {one.name}")

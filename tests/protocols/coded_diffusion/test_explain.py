@@ -15,36 +15,36 @@ def explained(graph=LINE, workload=WORKLOAD, radio=IDEAL, record="trace", **sett
     return scenario.run(engine="reference", record=record).explain().sentences
 
 
-def test_sink_that_may_not_ask_is_said_to_be_short():
+def test_sink_without_requests_is_reported_to_lack_combinations():
     short, few = explained(max_requests=0)
     assert few == (
-        "Readings of node 3 begin with 2 combinations (1 neighbor, bootstrap_factor 2), and have 2 chunks: none may be "
-        "lost or depend on others."
+        "The neighbors of node 3 send 2 combinations (1 neighbor, bootstrap_factor 2) of each reading of 2 chunks: "
+        "all must arrive and be independent."
     )
     assert short == (
         "Reading 0 of node 3, published at 10 s, did not reach node 0: node 0 had 1 of 2 combinations and got no more; "
-        "it hears 1 neighbor, and with max_requests=0 it asks none of them."
+        "it hears 1 neighbor, and with max_requests=0 it sends no requests."
     )
 
 
-def test_sink_that_nobody_hears_is_said_to_be_unable_to_ask():
+def test_sink_whose_requests_no_neighbor_hears_is_reported():
     graph = nx.DiGraph(LINE)
     graph.remove_edge(0, 1)
     sentence = explained(graph)[0]
-    assert sentence.endswith("it hears 1 neighbor, none of which hears it, so it cannot ask.")
+    assert sentence.endswith("it hears 1 neighbor, none of which hears its requests.")
 
 
-def test_sink_whose_requests_are_lost_is_said_to_get_no_answer():
+def test_sink_whose_requests_are_lost_is_reported_to_get_no_answer():
     graph = nx.DiGraph(LINE)
     graph.edges[0, 1]["pdr"] = 0.001
     sentences = explained(graph, radio=wb.Radio(loss="links"))
-    assert sentences[0].endswith("it hears 1 neighbor, and no answer to its requests came.")
+    assert sentences[0].endswith("it hears 1 neighbor, and received no answer to its requests.")
 
 
 @pytest.mark.parametrize("record", ["trace", "metrics"])
 def test_source_whose_neighbors_send_too_few_combinations_is_named_where_events_do_not_arrive(record):
     few = explained(generation_size=3, max_requests=0, record=record)[-1]
-    assert few.startswith("Readings of node 3 begin with 2 combinations") and few.endswith(
-        "a node that hears them alone decodes none."
+    assert few.startswith("The neighbors of node 3 send 2 combinations") and few.endswith(
+        "a node that hears only these cannot decode."
     )
     assert explained(generation_size=3, record=record) == ()

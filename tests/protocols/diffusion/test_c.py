@@ -380,5 +380,5 @@ def test_gradients_and_data_gradients_are_the_same_in_memory():
     assert [(one.sink, one.neighbor) for one in entry.gradients] == [
         (one.sink, one.neighbor) for one in list(other.gradients)[: other.gradient_count]
     ]
-    assert [one.wave for one in entry.gradients] == [2, None, None]
+    assert [one.reinforced_by for one in entry.gradients] == [2, None, None]
     assert entry.data_gradients.list[0].reinforced_for == tuple(list(other.data_gradients.list[0].sinks)[:1])

@@ -230,11 +230,11 @@ def test_filter_is_a_value_and_comes_back_from_its_plain_form():
         ({"name": "neighborhood_average", "of": "PAYLOAD"}, "PAYLOAD is a blob"),
         ({"name": "threshold_alarm", "of": "PAYLOAD"}, "PAYLOAD is a blob"),
         ({"name": "threshold_alarm", "low": 31}, "low is 31.* high is 30"),
-        ({"name": "blob_fusion", "of": "TEMP", "function": "join"}, "TEMP is no blob"),
-        ({"name": "blob_fusion"}, "fuses with '', which is not registered"),
+        ({"name": "blob_fusion", "of": "TEMP", "function": "join"}, "TEMP is not a blob"),
+        ({"name": "blob_fusion"}, "function='', which is not registered"),
         ({"name": "rate_limit", "interval_s": float("inf")}, "interval_s is inf"),
         ({"name": "suppress_unchanged", "heartbeat_s": float("nan")}, "heartbeat_s is nan"),
-        ({"name": "plus_one", "by": 2}, "plus_one is a plain function and takes no setting by"),
+        ({"name": "plus_one", "by": 2}, "plus_one has the setting by, but is a plain function"),
     ],
 )
 def test_wrong_filter_is_told_when_it_is_made(arguments, complaint):
@@ -438,7 +438,7 @@ def test_numbers_of_numpy_are_numbers_and_become_pythons():
 @pytest.mark.parametrize("answer", ["TEMP IS 26", 5, True, Attribute(51, IS, 2600), [None], [(51, IS)]])
 def test_answer_that_is_no_sequence_of_attributes_names_the_filter(answer):
     register_filter("odd", lambda attributes: answer)
-    with pytest.raises(AttributeFormatError, match="filter odd answered .*it must answer a sequence of attributes"):
+    with pytest.raises(AttributeFormatError, match="filter odd returned .*it must return a sequence of attributes"):
         Filter("odd").instance().decide(parse("TEMP IS 26"), 1, 0)
 
 

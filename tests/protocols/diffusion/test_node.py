@@ -497,7 +497,7 @@ def test_data_goes_to_no_more_neighbors_than_there_is_room_for():
     sent(node)
     assert reasons(hear(node, data(hop=3, source=30))) == ["full"]
     # Neither lists the sinks that are left out: both neighbors try these.
-    assert [(hop, message.others) for hop, message in sent(node)] == [(6, (7,)), (7, (6,))]
+    assert [(hop, message.listed_sinks) for hop, message in sent(node)] == [(6, (7,)), (7, (6,))]
     assert reasons(hear(node, data(hop=6, source=30, sequence=2))) == ["full"]
     assert data_hops(node) == [7, 8]
 

@@ -77,7 +77,7 @@ def test_message_with_the_first_ttl_has_come_one_hop():
 
 def replaced(sinks, sink, is_reinforced=False):
     gradients = [Gradient(one, 4, 0) for one in sinks]
-    return rules.replaced(gradients, len(sinks), sink, is_reinforced)
+    return rules.gradient_to_replace(gradients, len(sinks), sink, is_reinforced)
 
 
 def test_newcomer_goes_if_its_sink_has_a_gradient():

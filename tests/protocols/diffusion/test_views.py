@@ -44,7 +44,7 @@ def held(node, now):
         for gradient in entry.gradients:
             if gradient.expires_us > now:
                 is_head = heads[gradient.sink] is gradient
-                look = RESERVE if not is_head else HEAD if gradient.wave is None else REINFORCED
+                look = RESERVE if not is_head else HEAD if gradient.reinforced_by is None else REINFORCED
                 found.add((gradient.sink, gradient.neighbor, look))
     return found
 

@@ -207,8 +207,8 @@ def assert_decodes_to_itself_or_not_at_all(frame):
 @pytest.mark.parametrize(
     ("frame", "complaint"),
     [
-        ("", "neither interest .1. nor data .2."),
-        ("03 00", "neither interest .1. nor data .2."),
+        ("", "an interest begins with 1, data with 2"),
+        ("03 00", "an interest begins with 1, data with 2"),
         ("01 00", "ends within its header"),
         ("02 00", "ends within its header"),
         ("02 00000000 0000 0000 01 01  ff 01 0000", "key 255 is not one of 50-250"),

@@ -1,4 +1,4 @@
-"""Flooding's frame: golden bytes both ways, limits, and what bytes that are no flood come to."""
+"""Flooding's frame: golden bytes both ways, limits, and the errors for other bytes."""
 
 import pytest
 from hypothesis import given
@@ -96,7 +96,7 @@ def test_constraint_is_no_reading():
 
 
 def test_frame_of_another_protocol_is_told_apart():
-    with pytest.raises(DecodeError, match=r"begin with b'\\x02' are no flood; a flood begins with b'F'"):
+    with pytest.raises(DecodeError, match=r"begins with b'\\x02'; a flood begins with b'F'"):
         decode(bytes.fromhex("02 00000000 0000 0000 01 01  33 01 0000"))
 
 

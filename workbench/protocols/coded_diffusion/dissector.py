@@ -1,4 +1,4 @@
-"""Coded diffusion's frames taken apart, field by field: events, coded packets with their coefficients, requests."""
+"""The dissector of coded diffusion's frames: events, coded packets with their coefficients, requests."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _EVENT_ID = (("origin", NODE), ("sequence", "{}"))
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """The fields of a frame."""
+    """Return the fields of a frame."""
     return cut(frame, _read)
 
 
@@ -23,16 +23,20 @@ def _read(cutter: Cutter) -> None:
             cutter.numbers(wire.EVENT_LAYOUT, ("type", "event"), *_EVENT_ID)
             cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
         elif kind == wire.CODED:
-            _coded(cutter)
+            _read_coded(cutter)
         else:
-            cutter.numbers(wire.REQUEST_LAYOUT, ("type", "request"), *_EVENT_ID, ("rank", _rank))
+            cutter.numbers(wire.REQUEST_LAYOUT, ("type", "request"), *_EVENT_ID, ("rank", _rank_text))
 
 
-def _rank(rank: int) -> str:
-    return f"{rank}" if rank < wire.LARGEST_GENERATION else refused(f"{rank}", "no generation is so large")
+def _rank_text(rank: int) -> str:
+    return (
+        f"{rank}"
+        if rank < wire.LARGEST_GENERATION
+        else refused(f"{rank}", f"a rank is at most {wire.LARGEST_GENERATION - 1}")
+    )
 
 
-def _coded(cutter: Cutter) -> None:
+def _read_coded(cutter: Cutter) -> None:
     *_, size, number, length_B = cutter.numbers(
         wire.CODED_LAYOUT,
         ("type", "coded packet"),
@@ -43,38 +47,41 @@ def _coded(cutter: Cutter) -> None:
         ("event length", "{} bytes"),
     )
     if not size or number >= len(wire.FIELD_ORDERS) or not length_B:
-        raise DecodeError(f"an event of {length_B} bytes in {size} chunks over field {number} has no vectors")
+        raise DecodeError(
+            f"invalid coded packet: event of {length_B} bytes, {size} chunks, field {number}; "
+            f"field must be < {len(wire.FIELD_ORDERS)}, others > 0"
+        )
     field = _field(number)
-    cutter.octets("encoding vector", field.size_B(size), lambda row: _coefficients(field, row, size))
+    cutter.octets("encoding vector", field.size_B(size), lambda row: _coefficients_text(field, row, size))
     information_B = wire.information_B(length_B, size, field.order)
-    cutter.octets("information vector", information_B, lambda row: _symbols(field, row))
+    cutter.octets("information vector", information_B, lambda row: _symbols_text(field, row))
 
 
 def _field_text(number: int) -> str:
-    return f"{number}: {_field(number)!r}" if number < len(wire.FIELD_ORDERS) else f"{number}: none"
+    return f"{number}: {_field(number)!r}" if number < len(wire.FIELD_ORDERS) else f"{number}: unknown field"
 
 
 def _field(number: int) -> Any:
     return field_of(wire.FIELD_ORDERS[number])
 
 
-def _coefficients(field: Any, row: bytes, size: int) -> str:
-    """A packed row of coefficients as numbers, and what is wrong with it."""
+def _coefficients_text(field: Any, row: bytes, size: int) -> str:
+    """Return a packed row of coefficients as numbers, with the reason if the row is invalid."""
     vector = field.unpack(row, size)
-    said = ", ".join(map(str, vector))
+    text = ", ".join(map(str, vector))
     if not any(vector):
-        return refused(said, "zeros say nothing")
+        return refused(text, "all coefficients are zero")
     if max(vector) >= field.order:
-        return refused(said, f"{max(vector)} is no symbol of {field!r}")
+        return refused(text, f"{max(vector)} is not a symbol of {field!r}")
     if bytes(field.pack(vector)) != row:
-        return refused(said, "bits behind the last coefficient are not zero")
-    return said
+        return refused(text, "the bits after the last coefficient are not zero")
+    return text
 
 
-def _symbols(field: Any, row: bytes) -> str:
-    said = f"{len(row) * 8 // field.symbol_bits} symbols of {field!r}"
+def _symbols_text(field: Any, row: bytes) -> str:
+    text = f"{len(row) * 8 // field.symbol_bits} symbols of {field!r}"
     try:
         field.check_row(row)
     except DecodeError as error:
-        return refused(said, str(error))
-    return said
+        return refused(text, str(error))
+    return text

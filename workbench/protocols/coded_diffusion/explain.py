@@ -1,4 +1,4 @@
-"""Why readings were not delivered, as far as only coded diffusion can show: a node needs enough combinations."""
+"""Explanations of undelivered readings that are specific to coded diffusion: a node had too few combinations."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
     protocol = scenario.protocol
     if protocol.max_requests:
         return
-    few = []
+    affected = []
     for publisher in dict.fromkeys(missing.publisher[missing.hops > 1].tolist()):
         neighbors = scenario.topology.out_degree(publisher)
         sent, size = protocol.bootstrap_factor * neighbors, protocol.generation_size
         if sent <= size:
-            begin = f"Readings of node {publisher} begin with {counted(sent, 'combination')}"
-            begin += f" ({counted(neighbors, 'neighbor')}, bootstrap_factor {protocol.bootstrap_factor})"
-            lost = (
-                "none may be lost or depend on others" if sent == size else "a node that hears them alone decodes none"
+            count = f"{counted(sent, 'combination')}"
+            count += f" ({counted(neighbors, 'neighbor')}, bootstrap_factor {protocol.bootstrap_factor})"
+            consequence = (
+                "all must arrive and be independent" if sent == size else "a node that hears only these cannot decode"
             )
-            few.append(f"{begin}, and have {counted(size, 'chunk')}: {lost}")
-    if few:
-        yield f"{few[0]}{more(len(few))}."
+            affected.append(
+                f"The neighbors of node {publisher} send {count} of each reading of {counted(size, 'chunk')}: "
+                f"{consequence}"
+            )
+    if affected:
+        yield f"{affected[0]}{more(len(affected))}."
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause on a node that had too few combinations."""
+    """Return the explanation's clause on a node that had too few combinations, or None."""
     if account.cause != "incomplete":
         return None
     node, graph = account.node, scenario.topology
     hears = set(graph.predecessors(node))
-    why = f"it hears {counted(len(hears), 'neighbor')}"
+    reason = f"it hears {counted(len(hears), 'neighbor')}"
     if not scenario.protocol.max_requests:
-        why += ", and with max_requests=0 it asks none of them"
+        reason += ", and with max_requests=0 it sends no requests"
     elif not hears & set(graph.successors(node)):
-        why += ", none of which hears it, so it cannot ask"
+        reason += ", none of which hears its requests"
     else:
-        why += ", and no answer to its requests came"
-    return (
-        f"node {node} had {account.detail} of {scenario.protocol.generation_size} combinations and got no more; {why}"
-    )
+        reason += ", and received no answer to its requests"
+    size = scenario.protocol.generation_size
+    return f"node {node} had {account.detail} of {size} combinations and got no more; {reason}"

@@ -1,4 +1,4 @@
-"""A node that spreads events as random linear combinations of their chunks.
+"""The node of coded diffusion, which spreads events as random linear combinations of their chunks.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -15,38 +15,38 @@ from workbench.protocols.contract import FIELDS, NOBODY, Forwarded, Held, Node, 
 Innovative = namedtuple("Innovative", FIELDS)
 # The event ``origin``, ``sequence`` was decoded. value: its generation size.
 Decoded = namedtuple("Decoded", FIELDS)
-# This node has a matrix without rows for the event ``origin``, ``sequence``, or has emptied it. value: generation size.
+# The node has created or emptied its decoding matrix of the event ``origin``, ``sequence``. value: generation size.
 GenerationBegun = namedtuple("GenerationBegun", FIELDS)
 
 
 class Generation:
-    """What a node has of one event on its way: a decoder, and when to send, to ask for more, to forget."""
+    """A node's state of one event in flight: the decoder, and when to send, to request packets, to forget it."""
 
     def __init__(self, header):
         self.has_sent = False
-        self.is_suspect = False  # whether packets of it were dropped as corrupt
+        self.is_suspect = False  # whether its packets were dropped as corrupt
         self.begin(header)
 
     def begin(self, header):
-        """Have nothing of an event whose packets have this header."""
+        """Start with an empty decoder for packets with this header."""
         self.header = header
         self.decoder = Decoder(header[0], header[1])
         self.hops = wire.U16
         self.fresh = 0  # innovative packets since the last transmission
         self.send_us = None
-        self.due_us = None  # when to ask for more or, decoded, to forget it
-        self.requests = 0  # since the last innovative packet; see `_allow_request`
-        self.peer = None  # who sent that packet, until it has been asked
-        self.owed = 0  # packets that neighbors have asked for
+        self.due_us = None  # when to send a request or, once decoded, to forget the event
+        self.requests = 0  # sent since the last innovative packet; see `_allow_request`
+        self.peer = None  # the sender of that packet, until it gets a request
+        self.requested = 0  # packets that neighbors have requested
 
 
-def _header(coded):
-    """What all packets of an event have in common."""
+def _common_header(coded):
+    """Return the header fields that all packets of an event have in common."""
     return coded.generation_size, coded.field, coded.length_B
 
 
 class CodedDiffusionNode(Node):
-    """One node: source, bootstrap node or intermediate node, as it comes."""
+    """A node of coded diffusion: source, bootstrap node or intermediate node, depending on the event."""
 
     EVENTS = (Innovative, Decoded, GenerationBegun)
     describe = staticmethod(wire.describe)
@@ -54,21 +54,21 @@ class CodedDiffusionNode(Node):
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.generations = {}  # event id -> Generation
-        self._ids = []  # of the generations, oldest first: a dictionary keeps no order on a mote
-        self.known = {}  # event id -> when it was last heard of or sent
+        self._ids = []  # keys of `generations`, oldest first: a dictionary keeps no order on a mote
+        self.known = {}  # event id -> when the last frame of it was heard or sent
         self._collecting_us = rules.collecting_us(settings.collecting_time_ms)
         self._request_after_us = rules.request_after_us(self._collecting_us)
         self._keep_us = rules.keep_us(settings.max_requests, self._collecting_us, self._request_after_us)
         self._forget_after_us = rules.forget_after_us(
             settings.forget_after_s, settings.generation_size, self._collecting_us, self._keep_us
         )
-        self._all_known_until_us = 0
+        self._next_search_us = 0
         self._published = 0
 
-    # The application's side
+    # Called by the application
 
     def publish(self, attributes, now, payload=b""):
-        """Broadcast an event; returns its number at this node."""
+        """Broadcast an event and return its number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         number = self.first_number + self._published
@@ -82,7 +82,7 @@ class CodedDiffusionNode(Node):
     # Frames
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Take a neighbor's event, coded packet or request."""
+        """Process a neighbor's frame: an event, a coded packet or a request."""
         try:
             message = wire.decode(frame)
             if isinstance(message, wire.Event):
@@ -96,7 +96,7 @@ class CodedDiffusionNode(Node):
 
     def _receive_event(self, event, previous_hop, now):
         event_id = (event.origin, event.sequence)
-        if self._is_over(event_id, now):
+        if self._is_finished(event_id, now):
             self.drop(previous_hop, "event", event.origin, event.sequence, "duplicate")
             return
         if event_id not in self.generations and not self._has_room(now, 0):
@@ -105,17 +105,17 @@ class CodedDiffusionNode(Node):
         self._forget(event_id)
         self.known[event_id] = now
         self._hold(event_id, event.attributes, previous_hop, "event", 1, now)
-        generation = self._whole(event)
+        generation = self._generation_of_event(event)
         self._send_combinations(event_id, generation, self.settings.bootstrap_factor)
-        self._tell_forwarded(previous_hop, event_id, self.settings.bootstrap_factor)
+        self._report_forwarded(previous_hop, event_id, self.settings.bootstrap_factor)
         self._make_room()
         if self._keep_us and len(self._ids) < self.settings.max_events:
             generation.due_us = now + self._keep_us
             self._add(event_id, generation)
             self._plan_wake()
 
-    def _whole(self, event):
-        """The generation of an event that is at hand, its chunks in the rows of the matrix."""
+    def _generation_of_event(self, event):
+        """Return the generation of a whole event: the rows of its matrix are the event's chunks."""
         settings = self.settings
         data = wire.coded_bytes(event.origin, event.sequence, event.attributes)
         size = settings.generation_size
@@ -129,7 +129,7 @@ class CodedDiffusionNode(Node):
 
     def _receive_coded(self, coded, previous_hop, now):
         event_id = (coded.origin, coded.sequence)
-        if self._is_over(event_id, now):
+        if self._is_finished(event_id, now):
             self.drop(previous_hop, "coded", coded.origin, coded.sequence, "decoded")
             return
         generation = self.generations.get(event_id)
@@ -137,12 +137,12 @@ class CodedDiffusionNode(Node):
             if not self._has_room(now, 1):
                 self.drop(previous_hop, "coded", coded.origin, coded.sequence, "full")
                 return
-            generation = Generation(_header(coded))
+            generation = Generation(_common_header(coded))
             self._add(event_id, generation)
-            self._log_begin(event_id, generation, previous_hop)
-        elif generation.header != _header(coded):
-            # Which of the two is the event's cannot be told; where it was the first, nothing would ever come of it.
-            self._begin_again(event_id, generation, _header(coded), previous_hop, now)
+            self._report_begun(event_id, generation, previous_hop)
+        elif generation.header != _common_header(coded):
+            # Either header may be the forged one. If it is the first, the node could never decode the event with it.
+            self._begin_again(event_id, generation, _common_header(coded), previous_hop, now)
         self.known[event_id] = now
         decoder = generation.decoder
         if not decoder.add(coded.encoding_vector, coded.information_vector):
@@ -172,8 +172,8 @@ class CodedDiffusionNode(Node):
             self.drop(previous_hop, "request", request.origin, request.sequence, "not_at_hand")
             return
         self.known[event_id] = now
-        # What is not decoded yet is sent when it is: then it is known to be no forgery, and enough for all who asked.
-        generation.owed = max(generation.owed, generation.header[0] - request.rank)
+        # An event is sent only once decoded: then it is known to be genuine, and complete for all requesters.
+        generation.requested = max(generation.requested, generation.header[0] - request.rank)
         if generation.decoder.is_complete:
             self._plan_answer(generation, now)
             self._plan_wake()
@@ -188,7 +188,7 @@ class CodedDiffusionNode(Node):
             generation.due_us = now + self._request_after_us
 
     def _allow_request(self, generation, now):
-        """Allow one more request after the last: a neighbor sends, and its next packet is likely to be innovative."""
+        """Allow one request beyond the limit: a neighbor is sending, and its next packet is likely to be innovative."""
         if 0 < generation.requests == self.settings.max_requests:
             generation.requests -= 1
             if generation.due_us is None:
@@ -196,10 +196,10 @@ class CodedDiffusionNode(Node):
                 self._plan_wake()
 
     def _plan_forgetting(self, event_id, generation, now):
-        """A decoded event is kept for neighbors that ask, or until a timer that runs has fired."""
+        """Plan when to forget a decoded event: after the time for requests, or once its running timer has fired."""
         if self._keep_us:
             generation.due_us = now + self._keep_us
-            if generation.owed:
+            if generation.requested:
                 self._plan_answer(generation, now)
         elif generation.send_us is None:
             self._forget(event_id)
@@ -207,12 +207,12 @@ class CodedDiffusionNode(Node):
     def _plan_sending(self, generation, now):
         if generation.has_sent and not self.settings.rearm:
             return
-        # Drawn even where it is certain: a node draws the same whatever its parameters are.
+        # Draw even if the result is certain: then the sequence of draws does not depend on the parameters.
         if self.random.uniform() < self.settings.forwarding_probability:
             generation.send_us = now + self._collecting_us
 
     def _decode(self, event_id, generation, previous_hop, now):
-        """Whether what was decoded is the event: then this node holds it."""
+        """Decode a complete generation and hold the event; return False if its checksum is wrong."""
         generation_size, _, length_B = generation.header
         decoder = generation.decoder
         chunks = (decoder.field.to_data(decoder.row(index).information_vector) for index in range(generation_size))
@@ -227,25 +227,25 @@ class CodedDiffusionNode(Node):
         return True
 
     def _begin_again(self, event_id, generation, header, previous_hop, now):
-        """Drop all packets of an event, for they do not belong together, and collect others.
+        """Drop all packets of an event, as they do not belong together, and collect packets anew.
 
-        Such a node sends nothing more of the event before it has decoded it: among nodes that forget packets the same
-        packets would be innovative again and again, and circle.
+        The node sends no packets of the event before it has decoded it: among nodes that forget packets, the same
+        packets would be innovative again and again, and circulate.
         """
         self.drop(previous_hop, "coded", event_id[0], event_id[1], "corrupt")
         generation.begin(header)
         generation.is_suspect = True
-        self._log_begin(event_id, generation, previous_hop)
+        self._report_begun(event_id, generation, previous_hop)
         self._plan_request(generation, now)
 
-    def _log_begin(self, event_id, generation, previous_hop):
+    def _report_begun(self, event_id, generation, previous_hop):
         event = GenerationBegun(previous_hop, "coded", event_id[0], event_id[1], generation.header[0], "")
         self.events.append(event)
 
-    # What is known
+    # Memory of events
 
-    def _is_over(self, event_id, now):
-        """Whether nothing more is wanted of an event: it is this node's own, or known and not being decoded."""
+    def _is_finished(self, event_id, now):
+        """Return whether the node needs no more packets of an event: its own, or one already decoded."""
         if event_id[0] == self.address:
             return True
         heard_us = self.known.get(event_id)
@@ -260,11 +260,11 @@ class CodedDiffusionNode(Node):
         return True
 
     def _has_room(self, now, matrices):
-        """Whether another event can be known, with so many matrices; what has long been quiet makes room for it."""
+        """Return whether another event and ``matrices`` more matrices fit; forget quiet events if not."""
         if matrices:
             self._make_room()
-        if self._is_full(matrices) and now >= self._all_known_until_us:
-            self._forget_the_quiet(now)
+        if self._is_full(matrices) and now >= self._next_search_us:
+            self._forget_quiet_events(now)
         return not self._is_full(matrices)
 
     def _is_full(self, matrices):
@@ -272,7 +272,7 @@ class CodedDiffusionNode(Node):
         return rules.is_full(len(self.known), settings.max_known, len(self._ids) + matrices, settings.max_events)
 
     def _make_room(self):
-        """Where another matrix has no room, forget the oldest event that is kept for neighbors alone."""
+        """Forget the oldest event that is stored only to answer requests, if another matrix does not fit."""
         if len(self._ids) < self.settings.max_events:
             return
         for event_id in self._ids:
@@ -281,7 +281,7 @@ class CodedDiffusionNode(Node):
                 self._forget(event_id)
                 return
 
-    def _forget_the_quiet(self, now):
+    def _forget_quiet_events(self, now):
         quiet = [
             event_id for event_id in self.known if rules.is_quiet(now, self.known[event_id], self._forget_after_us)
         ]
@@ -290,9 +290,9 @@ class CodedDiffusionNode(Node):
             self.drop(NOBODY, "coded", event_id[0], event_id[1], "expired")
         for event_id in quiet:
             del self.known[event_id]
-        # Looking through all of them for every packet would cost too much; before that time there is nothing to find.
+        # A search for every packet would cost too much; before this time no event is quiet long enough.
         oldest_us = min(self.known.values()) if self.known else now
-        self._all_known_until_us = oldest_us + self._forget_after_us
+        self._next_search_us = oldest_us + self._forget_after_us
 
     def _add(self, event_id, generation):
         self.generations[event_id] = generation
@@ -305,7 +305,7 @@ class CodedDiffusionNode(Node):
             self._plan_wake()
 
     def _hold(self, event_id, attributes, previous_hop, name, hops, now):
-        """This node has an event: tell so, and hand it to the subscriptions that it matches."""
+        """Record that this node holds the event and deliver it to matching subscriptions."""
         origin, sequence = event_id
         self.events.append(Held(previous_hop, name, origin, sequence, hops, ""))
         self.deliver_to(self.subscriptions.open, attributes, previous_hop, name, origin, sequence, now)
@@ -313,7 +313,7 @@ class CodedDiffusionNode(Node):
     # Sending
 
     def wake(self, now):
-        """Send for the events whose collecting time is over."""
+        """Do what is due for each event: send combinations, send a request, or forget the event."""
         for event_id in list(self._ids):
             generation = self.generations[event_id]
             if generation.send_us is not None and generation.send_us <= now:
@@ -322,7 +322,7 @@ class CodedDiffusionNode(Node):
                 if generation.decoder.is_complete:
                     self._forget(event_id)
                 else:
-                    self._request(event_id, generation, now)
+                    self._send_request(event_id, generation, now)
         self._plan_wake()
 
     def _send_planned(self, event_id, generation, now):
@@ -333,14 +333,14 @@ class CodedDiffusionNode(Node):
         generation.fresh = 0
         is_complete = generation.decoder.is_complete
         if is_complete:
-            count, generation.owed = max(count, generation.owed), 0
+            count, generation.requested = max(count, generation.requested), 0
         self._send_combinations(event_id, generation, count)
-        self._tell_forwarded(NOBODY, event_id, count)
+        self._report_forwarded(NOBODY, event_id, count)
         if is_complete and generation.due_us is None:
             self._forget(event_id)
 
-    def _request(self, event_id, generation, now):
-        """Ask for more packets: the neighbor that sent the last innovative one, and then all of them."""
+    def _send_request(self, event_id, generation, now):
+        """Request more packets: from the neighbor that sent the last innovative one, later from all neighbors."""
         if generation.requests == self.settings.max_requests:
             generation.due_us = None
             return
@@ -362,11 +362,11 @@ class CodedDiffusionNode(Node):
         coded = wire.Coded(event_id[0], event_id[1], hops, generation_size, order, length_B, packet[0], packet[1])
         self.outbox.append((None, wire.encode_coded(coded)))
 
-    def _tell_forwarded(self, previous_hop, event_id, count):
+    def _report_forwarded(self, previous_hop, event_id, count):
         if self.tells_all:
             self.events.append(Forwarded(previous_hop, "coded", event_id[0], event_id[1], 0, str(count)))
 
     def _plan_wake(self):
-        times = [one.send_us for one in self.generations.values() if one.send_us is not None]
-        times += [one.due_us for one in self.generations.values() if one.due_us is not None]
+        times = [generation.send_us for generation in self.generations.values() if generation.send_us is not None]
+        times += [generation.due_us for generation in self.generations.values() if generation.due_us is not None]
         self.next_wake = min(times) if times else None

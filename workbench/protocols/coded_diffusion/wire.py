@@ -1,4 +1,4 @@
-"""Coded diffusion's frames: bytes <-> a whole event, a coded packet of an event's generation, a request for more.
+"""Encode and decode coded diffusion's frames: whole events, coded packets, and requests for more packets.
 
 Layout (little-endian, packed)
     event    type u8 (0x45, "E"), origin u32, sequence u32, AttNum u8, attributes, CRC-32 u32
@@ -6,16 +6,18 @@ Layout (little-endian, packed)
              bytes u16, encoding vector (a packed row of that many symbols), information vector, CRC-32 u32
     request  type u8 (0x52, "R"), origin u32, sequence u32, rank u8, CRC-32 u32
 
-    Attributes lie as `attributes/wire.py` has them. AttNum and the attributes are the event's bytes, whose length is in
-    a coded packet. Fields by their numbers: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The checksum of a
-    frame is over all before it: a wrong byte in one packet would spoil every packet that is combined with it.
+    `attributes/wire.py` defines the layout of attributes. AttNum and the attributes are the event's bytes; a coded
+    packet contains their length. Numbers of finite fields: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The
+    checksum of a frame covers all bytes before it: a wrong byte in one packet would corrupt every packet that is
+    combined with it.
 
-    What is coded is the event's bytes and a checksum of the event, u32: the CRC-32 of origin and sequence, as they lie
-    in a frame, and the event's bytes. A packet that was made up has a right checksum of its own; what is decoded with
-    it has not.
+    The coded data are the event's bytes and the event's checksum, u32: the CRC-32 of origin and sequence, as encoded in
+    a frame, and the event's bytes. A forged packet has a right frame checksum, but the event decoded with it fails its
+    own.
 
-    How long the information vector is follows from the header, and a frame where it is not is refused: so all packets
-    of one event that say the same of it fit together. An encoding vector of zeros is refused too: it says nothing.
+    The header determines the length of the information vector; a frame with another length is refused. So packets with
+    the same id, generation size, field and length fit together. An encoding vector of zeros carries no information and
+    is refused too.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -41,15 +43,15 @@ from workbench.errors import DecodeError, EncodeError
 EVENT = 0x45
 CODED = 0x43
 REQUEST = 0x52
-FIELD_ORDERS = (2, 16, 256, 65536, 257)  # orders, by number
+FIELD_ORDERS = (2, 16, 256, 65536, 257)  # number of a finite field -> its order
 
 Event = namedtuple("Event", ("origin", "sequence", "attributes"))
-# vectors: of the encoding, symbols as a tuple; of the information, a packed row (`fields.Field`).
+# encoding_vector: a tuple of symbols; information_vector: a packed row (`fields.Field`).
 Coded = namedtuple(
     "Coded",
     ("origin", "sequence", "hops", "generation_size", "field", "length_B", "encoding_vector", "information_vector"),
 )
-# rank: of the matrix of the node that asks.
+# rank: of the sender's decoding matrix.
 Request = namedtuple("Request", ("origin", "sequence", "rank"))
 
 EVENT_LAYOUT = "<BII"
@@ -61,16 +63,19 @@ LARGEST_GENERATION = 255
 
 
 def coded_bytes(origin, sequence, attributes):
-    """The bytes of an event that are coded: its own, and its checksum. EncodeError if they are too many."""
+    """Return the coded data of an event: its bytes and its checksum. Raises EncodeError if they are too long."""
     data = event_bytes(attributes)
     return data + struct.pack("<I", _event_checksum(origin, sequence, data))
 
 
 def coded_attributes(origin, sequence, data):
-    """The attributes in the bytes that were decoded; DecodeError if they are not this event's."""
+    """Return the attributes in the decoded bytes. Raises DecodeError if the event's checksum is wrong."""
     event = data[:-CHECKSUM_B]
     if bytes(data[-CHECKSUM_B:]) != struct.pack("<I", _event_checksum(origin, sequence, event)):
-        raise DecodeError("what was decoded has a wrong checksum: its packets do not belong together")
+        raise DecodeError(
+            "event %d of node %d was decoded with a wrong checksum: its packets do not belong together"
+            % (sequence, origin)
+        )
     return event_attributes(event)
 
 
@@ -79,51 +84,57 @@ def _event_checksum(origin, sequence, data):
 
 
 def information_B(length_B, generation_size, order):
-    """Bytes of each information vector of an event of so many bytes; the rows are those of `rlnc.split`'s chunks."""
+    """Return the size (bytes) of each information vector of an event of ``length_B`` bytes."""
     field = field_of(order)
     return field.row_B(chunk_B(length_B + CHECKSUM_B, generation_size, field))
 
 
 def encode_event(event):
-    """The frame of an Event; EncodeError if a field is out of range."""
+    """Return the frame of an Event. Raises EncodeError if a field is out of range."""
     check_id(event.origin, event.sequence)
     return sealed(struct.pack(EVENT_LAYOUT, EVENT, event.origin, event.sequence) + event_bytes(event.attributes))
 
 
 def encode_coded(coded):
-    """The frame of a Coded packet; EncodeError if a field is out of range."""
+    """Return the frame of a Coded packet. Raises EncodeError if a field is out of range."""
     origin, sequence, hops, generation_size, order, length_B, vector, information = coded
     check_id(origin, sequence)
     if order not in FIELD_ORDERS:
-        raise EncodeError("a coded packet's field is of order %r; it must be one of %r" % (order, FIELD_ORDERS))
+        raise EncodeError("a coded packet's field has order %r; it must be one of %r" % (order, FIELD_ORDERS))
     if not 1 <= generation_size <= LARGEST_GENERATION or len(vector) != generation_size:
-        raise EncodeError("%d coefficients do not fit a generation of %d" % (len(vector), generation_size))
+        raise EncodeError(
+            "generation_size is %r and the encoding vector has %d symbols; both must be the same, from 1 to %d"
+            % (generation_size, len(vector), LARGEST_GENERATION)
+        )
     if not (0 <= hops <= U16 and 1 <= length_B <= LONGEST_EVENT_B):
-        raise EncodeError("a coded packet's hops or length, %r and %r, is out of range" % (hops, length_B))
+        raise EncodeError(
+            "a coded packet has hops %r and length_B %r; hops must be from 0 to %d, length_B from 1 to %d"
+            % (hops, length_B, U16, LONGEST_EVENT_B)
+        )
     if not any(vector):
-        raise EncodeError("an encoding vector of zeros says nothing: draw it again")
+        raise EncodeError("the encoding vector has zeros only; draw it again")
     expected_B = information_B(length_B, generation_size, order)
     if len(information) != expected_B:
-        raise EncodeError("an information vector has %d bytes; it must have %d" % (len(information), expected_B))
+        raise EncodeError("the information vector has %d bytes; it must have %d" % (len(information), expected_B))
     number = FIELD_ORDERS.index(order)
     head = struct.pack(CODED_LAYOUT, CODED, origin, sequence, hops, generation_size, number, length_B)
     return sealed(head + bytes(field_of(order).pack(vector)) + bytes(information))
 
 
 def encode_request(request):
-    """The frame of a Request; EncodeError if a field is out of range."""
+    """Return the frame of a Request. Raises EncodeError if a field is out of range."""
     origin, sequence, rank = request
     check_id(origin, sequence)
     if not 0 <= rank < LARGEST_GENERATION:
-        raise EncodeError("a request says rank %r; it must be from 0 to %d" % (rank, LARGEST_GENERATION - 1))
+        raise EncodeError("a request has rank %r; it must be from 0 to %d" % (rank, LARGEST_GENERATION - 1))
     return sealed(struct.pack(REQUEST_LAYOUT, REQUEST, origin, sequence, rank))
 
 
 def decode(frame):
-    """The Event, Coded packet or Request in a frame; DecodeError, and nothing else, for any other bytes."""
+    """Return the Event, Coded or Request in a frame. Raises DecodeError, and no other error, for any other bytes."""
     kind = frame[0] if len(frame) else 0
     if kind not in _HEADERS_B:
-        raise DecodeError("a frame that begins with %s is no message" % (frame[:1] or b"nothing",))
+        raise DecodeError("the frame begins with %r; a message begins with one of %r" % (bytes(frame[:1]), b"ECR"))
     header_B = _HEADERS_B[kind]
     end = unsealed_B(frame, header_B)
     if kind == CODED:
@@ -131,7 +142,7 @@ def decode(frame):
     if kind == REQUEST:
         return _decode_request(frame, end)
     if end - header_B > LONGEST_EVENT_B:
-        raise DecodeError("an event of %d bytes is too long" % (end - header_B))
+        raise DecodeError("an event has %d bytes; the longest has %d" % (end - header_B, LONGEST_EVENT_B))
     _, origin, sequence = struct.unpack_from(EVENT_LAYOUT, frame, 0)
     return Event(origin, sequence, event_attributes(frame[header_B:end]))
 
@@ -139,7 +150,10 @@ def decode(frame):
 def _decode_request(frame, end):
     _, origin, sequence, rank = struct.unpack_from(REQUEST_LAYOUT, frame, 0)
     if end != _HEADERS_B[REQUEST] or rank >= LARGEST_GENERATION:
-        raise DecodeError("a request of %d bytes before its checksum, of rank %d, is none" % (end, rank))
+        raise DecodeError(
+            "invalid request: %d bytes before its checksum, rank %d; it must have %d bytes and a rank below %d"
+            % (end, rank, _HEADERS_B[REQUEST], LARGEST_GENERATION)
+        )
     return Request(origin, sequence, rank)
 
 
@@ -148,27 +162,29 @@ def _decode_coded(frame, end):
     _, origin, sequence, hops, generation_size, number, length_B = struct.unpack_from(CODED_LAYOUT, frame, 0)
     if generation_size < 1 or number >= len(FIELD_ORDERS) or length_B < 1:
         raise DecodeError(
-            "a coded packet of generation size %d, field %d and event length %d is none"
-            % (generation_size, number, length_B)
+            "invalid coded packet: generation size %d, field %d, event length %d; field must be < %d, others > 0"
+            % (generation_size, number, length_B, len(FIELD_ORDERS))
         )
     field = field_of(FIELD_ORDERS[number])
     vector_B = field.size_B(generation_size)
     expected_B = header_B + vector_B + information_B(length_B, generation_size, FIELD_ORDERS[number])
     if end != expected_B:
-        raise DecodeError("a coded packet of %d bytes before its checksum should have %d" % (end, expected_B))
+        raise DecodeError(
+            "a coded packet has %d bytes before its checksum; by its header it must have %d" % (end, expected_B)
+        )
     packed = frame[header_B : header_B + vector_B]
     field.check_row(packed)
     vector = tuple(field.unpack(packed, generation_size))
     if bytes(field.pack(vector)) != packed:
-        raise DecodeError("bits behind the last coefficient of a coded packet are not zero")
+        raise DecodeError("the bits after the last symbol of an encoding vector are not zero")
     if not any(vector):
-        raise DecodeError("an encoding vector of zeros says nothing")
+        raise DecodeError("the encoding vector has zeros only; it must have another symbol")
     information = bytes(frame[header_B + vector_B : end])
     field.check_row(information)
     return Coded(origin, sequence, hops, generation_size, FIELD_ORDERS[number], length_B, vector, information)
 
 
 def describe(frame, broadcast=True):
-    """(message name, origin, sequence) of a frame this module encoded, for traces."""
+    """Return (message name, origin, sequence) of a frame that this module encoded, for traces."""
     origin, sequence = struct.unpack_from("<II", frame, 1)
     return _NAMES[frame[0]], origin, sequence

@@ -1,4 +1,4 @@
-"""TinyDiffusion's frames taken apart, field by field: interests, reinforcements and data."""
+"""The dissector of TinyDiffusion's frames: interests, reinforcements and data."""
 
 from workbench.errors import DecodeError
 from workbench.protocols.diffusion import wire
@@ -8,7 +8,7 @@ _MESSAGES = {wire.INTEREST: "interest", wire.DATA: "data"}
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """The fields of a frame. An interest message that is no broadcast is a reinforcement."""
+    """Return the fields of a frame. An interest message sent by unicast is a reinforcement."""
     return cut(frame, _read, broadcast)
 
 
@@ -22,19 +22,19 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
             ("source", NODE),
             ("previous hop", NODE),
             ("ttl", "{} hops to live"),
-            ("number of attributes", _number),
+            ("number of attributes", _count_text),
         )
         if count & wire.LISTED:
             sinks = cutter.number("sinks in the list", "B", "{} that other copies serve")
             for _ in range(sinks):
                 cutter.number("sink", "<H", NODE)
             if sinks == 0:
-                raise DecodeError("a list of sinks is never empty")
+                raise DecodeError("the list of sinks is empty; a message without sinks to list has no list")
         count &= wire.MOST_ATTRIBUTES
     else:
         *_, count = cutter.numbers(
             wire.INTEREST_LAYOUT,
-            ("type", "{}: interest" if broadcast else "{}: reinforcement, an interest to one neighbor alone"),
+            ("type", "{}: interest" if broadcast else "{}: reinforcement, an interest to one neighbor only"),
             ("sequence", "{}"),
             ("sink", NODE),
             ("round", "{}"),
@@ -46,7 +46,7 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
     cutter.attributes(count, are_readings=is_data)
 
 
-def _number(count: int) -> str:
+def _count_text(count: int) -> str:
     number = count & wire.MOST_ATTRIBUTES
-    flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", behind a list of sinks")]
-    return f"{number}" + "".join(words for flag, words in flags if count & flag)
+    flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", after a list of sinks")]
+    return f"{number}" + "".join(text for flag, text in flags if count & flag)

@@ -1,4 +1,4 @@
-"""Why readings were not delivered, as far as only TinyDiffusion can show: data follows gradients of interests."""
+"""Explanations of undelivered readings that are specific to TinyDiffusion: data follows gradients of interests."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from workbench.sim.metrics.matching import matching_of
 from workbench.sim.rows import Row
 
 CARRIERS = ("data",)
-# Samples that wait at their publisher have no message yet: their drops have no number of their own.
+# Samples that wait at their publisher have no message yet, so their drops have no number.
 HARMLESS = ("duplicate", "expired")
-# Reasons to drop data that follow from what its samples are.
+# Reasons for a drop that follow from the attributes of the samples.
 _UNWANTED = frozenset(("no_interest", "no_gradient", "evicted"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield what the network alone proves: interests and data go as many hops as the ttl says, over two-way links."""
+    """Yield sentences on pairs that the topology rules out: paths longer than the ttl, or without a path back."""
     ttl = scenario.protocol.ttl
     yield from beyond(missing, np.maximum(missing.hops, missing.hops_back), ttl, f"The ttl of {ttl} hops")
     yield from unheard(missing, "an interest")
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last step along the gradients towards the subscriber."""
+    """Return the step at which the reading's path along the gradients to the subscriber ended, or None."""
     gradients = _Gradients(evidence, pair)
     if pair.publisher not in trail.holders:
-        return gradients.lack(pair.publisher, pair.published)
+        return gradients.missing_gradient(pair.publisher, pair.published)
     sent = trail.of("originated")[0]
-    trail.drops = [row for row in trail.drops if not _is_of_another(row, sent)]
-    reached = _towards(gradients, trail, pair.publisher)
+    trail.drops = [row for row in trail.drops if not _is_of_waiting_sample(row, sent)]
+    reached = _nodes_reached(gradients, trail, pair.publisher)
     if pair.subscriber in reached:
-        return trail.outcome(pair.subscriber, ()) or _changed(trail, pair.subscriber)
-    ends = [_end(evidence, gradients, trail, node, neighbors) for node, neighbors in reached.items()]
+        return trail.outcome(pair.subscriber, ()) or _step_of_change(trail, pair.subscriber)
+    ends = [_ending_at(evidence, gradients, trail, node, neighbors) for node, neighbors in reached.items()]
     steps = sorted((step for step in ends if step), key=lambda step: step.rows[-1].position)
-    # Of several copies, that which the subscriber itself lost came nearest.
+    # Of several copies, one that the subscriber itself lost came nearest.
     nearest = [step for step in steps if step.neighbor == pair.subscriber]
     step = next(reversed(nearest or steps), None)
-    if step is None or not _other_subscribers(evidence, pair):
+    if step is None or not _has_other_subscribers(evidence, pair):
         return step
-    # A frame lists the subscribers that it is not for, and the trace has no frames.
+    # A frame lists the subscribers that other copies serve, but the trace does not contain frames.
     end = step.rows[-1].position
     if evidence.scenario.protocol.exploratory_gradients == 1:
         is_proven = True
@@ -63,32 +63,35 @@ def _is_changed(trail: Trail, step: Step) -> bool:
     Only the list of subscribers that other copies serve makes frames of a reading differ in size. If it changed, the
     copy for this subscriber may have taken another path.
     """
-    way = step.node, step.neighbor
-    sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == way]
+    link = step.node, step.neighbor
+    sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == link]
     return len(set(sizes)) > 1
 
 
-def _other_subscribers(evidence: Evidence, pair: Pair) -> bool:
+def _has_other_subscribers(evidence: Evidence, pair: Pair) -> bool:
     return any(row.node != pair.subscriber for row in evidence.of("subscribed"))
 
 
-def _end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
-    """Return why the reading did not get beyond a node, or None; ``neighbors``: those that its gradients led to."""
+def _ending_at(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
+    """Return the step at which the reading ended at a node, or None if it got further.
+
+    ``neighbors``: the neighbors to which the node's gradients led the reading.
+    """
     step = trail.outcome(node, neighbors or None) or unsent(evidence, trail, node)
     if step is not None and step.cause != "not_forwarded":
-        return _why_unwanted(step, gradients, trail)
-    if any(by == node and (not neighbors or to in neighbors) for by, to in trail.arrivals):
+        return _with_cause(step, gradients, trail)
+    if any(sender == node and (not neighbors or receiver in neighbors) for sender, receiver in trail.arrivals):
         return None
-    here = trail.holders[node]
-    return gradients.lack(node, here) or gradients.leads_back(node, here)
+    arrival = trail.holders[node]
+    return gradients.missing_gradient(node, arrival) or gradients.leads_back(node, arrival)
 
 
-def _is_of_another(drop: Row, sent: Row) -> bool:
-    """Return whether a drop is of a sample that waited at the publisher, and not of the message with number 0."""
+def _is_of_waiting_sample(drop: Row, sent: Row) -> bool:
+    """Return whether a drop is that of a sample waiting at the publisher, and not of the message with number 0."""
     return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
 
 
-def _towards(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
+def _nodes_reached(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
     """Return the nodes that got a copy for the subscriber, with the neighbors to which their gradients led it.
 
     A node without such a gradient may pass on any copy, so all its arrivals count. The output of a filter goes to all
@@ -100,11 +103,15 @@ def _towards(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, s
         node = waiting.pop()
         if node in reached or node not in trail.holders:
             continue
-        here = trail.holders[node]
+        arrival = trail.holders[node]
         sent = [*trail.at("sent", node), *trail.at("given_up", node)]
-        end = max((row.position for row in sent), default=here.position)
-        reached[node] = gradients.neighbors(node, here, end) - {here.peer}
-        waiting += [to for by, to in trail.arrivals if by == node and (not reached[node] or to in reached[node])]
+        end = max((row.position for row in sent), default=arrival.position)
+        reached[node] = gradients.neighbors(node, arrival, end) - {arrival.peer}
+        waiting += [
+            receiver
+            for sender, receiver in trail.arrivals
+            if sender == node and (not reached[node] or receiver in reached[node])
+        ]
     return reached
 
 
@@ -118,33 +125,33 @@ class _Gradients:
         own = evidence.at("interest_cached", pair.subscriber, origin=pair.subscriber)
         self._wanted = {row.sequence for row in own if samples(row.detail, pair.published.detail)}
         # A reinforcement has a number of its own.
-        self._others = {row.sequence for row in own} - self._wanted
-        key = "gradients", self._sink, *sorted(self._others)
-        self._of_node: dict[int, list[Row]] = evidence.once(key, dict)
+        self._other_interests = {row.sequence for row in own} - self._wanted
+        key = "gradients", self._sink, *sorted(self._other_interests)
+        self._changes_of_node: dict[int, list[Row]] = evidence.once(key, dict)
 
     def _rows(self, event: str, node: int) -> list[Row]:
         rows = self._evidence.at(event, node, origin=self._sink)
-        return [row for row in rows if row.sequence not in self._others]
+        return [row for row in rows if row.sequence not in self._other_interests]
 
     def _changes(self, node: int) -> list[Row]:
-        """Return the rows about a node's gradients, in order."""
-        if node not in self._of_node:
+        """Return the trace's rows about a node's gradients, in order."""
+        if node not in self._changes_of_node:
             rows = self._rows("gradient_set", node) + self._rows("gradient_removed", node)
-            self._of_node[node] = sorted(rows, key=lambda row: row.position)
-        return self._of_node[node]
+            self._changes_of_node[node] = sorted(rows, key=lambda row: row.position)
+        return self._changes_of_node[node]
 
-    def _last(self, node: int, when: Row) -> dict[tuple[int, int], Row]:
+    def _last_rows(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
         """Return (neighbor, number of the interest) -> the last row of that gradient before a row of the trace.
 
-        A reinforcement renews the gradients to its neighbor, or sets one of its own, whose number is NOBODY.
+        A reinforcement renews the gradients to its neighbor, or sets a new gradient, whose number is ``NOBODY``.
         """
         last: dict[tuple[int, int], Row] = {}
         for row in self._changes(node):
-            if row.position >= when.position:
+            if row.position >= at_row.position:
                 break
             key = row.peer, row.sequence
             if row.detail == "reinforcement" and row.event == "gradient_set":
-                renewed = [one for one in last if one[0] == row.peer and _is_set(last[one], row)]
+                renewed = [gradient for gradient in last if gradient[0] == row.peer and _is_set(last[gradient], row)]
                 last.update(dict.fromkeys(renewed or [(row.peer, NOBODY)], row))
             elif row.event == "gradient_removed" and key not in last and (row.peer, NOBODY) in last:
                 last[row.peer, NOBODY] = row
@@ -152,59 +159,59 @@ class _Gradients:
                 last[key] = row
         return last
 
-    def neighbors(self, node: int, when: Row, end: int) -> set[int]:
+    def neighbors(self, node: int, at_row: Row, end: int) -> set[int]:
         """Return the neighbors to which a node had a gradient at a row of the trace, or got one up to row ``end``."""
-        active = {row.peer for row in self._last(node, when).values() if _is_set(row, when)}
-        return active | {row.peer for row in self._rows("gradient_set", node) if when.position < row.position <= end}
+        active = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
+        return active | {row.peer for row in self._rows("gradient_set", node) if at_row.position < row.position <= end}
 
-    def lack(self, node: int, when: Row) -> Step | None:
-        """Return why a node had no gradient at a row of the trace, or None if it had one."""
-        last = self._last(node, when)
-        if any(_is_set(row, when) for row in last.values()):
+    def missing_gradient(self, node: int, at_row: Row) -> Step | None:
+        """Return the step that explains why a node had no gradient at a row of the trace, or None if it had one."""
+        last = self._last_rows(node, at_row)
+        if any(_is_set(row, at_row) for row in last.values()):
             return None
         if last:
             newest = max(last.values(), key=lambda row: row.position)
             detail = newest.detail if newest.event == "gradient_removed" else "expired"
             return Step(
-                "evicted" if detail == "evicted" else "expired", node, None, when.time_us, detail, (newest, when)
+                "evicted" if detail == "evicted" else "expired", node, None, at_row.time_us, detail, (newest, at_row)
             )
         cached = [
             row
             for row in self._evidence.at("interest_cached", node, origin=self._sink)
-            if row.sequence in self._wanted and row.position < when.position
+            if row.sequence in self._wanted and row.position < at_row.position
         ]
         if cached:
-            return Step("no_room", node, None, when.time_us, "", (cached[-1], when))
-        return Step("not_asked", node, None, when.time_us, "", (when,))
+            return Step("no_room", node, None, at_row.time_us, "", (cached[-1], at_row))
+        return Step("not_asked", node, None, at_row.time_us, "", (at_row,))
 
-    def leads_back(self, node: int, when: Row) -> Step | None:
-        """Return that the only gradients of a node led to the neighbor that the reading came from, if they did."""
-        active = [row for row in self._last(node, when).values() if _is_set(row, when)]
-        if active and {row.peer for row in active} == {when.peer}:
-            return Step("no_way_on", node, when.peer, when.time_us, "", (active[-1], when))
+    def leads_back(self, node: int, at_row: Row) -> Step | None:
+        """Return the step of a node whose only gradients led back to the reading's sender, or None."""
+        active = [row for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)]
+        if active and {row.peer for row in active} == {at_row.peer}:
+            return Step("no_way_on", node, at_row.peer, at_row.time_us, "", (active[-1], at_row))
         return None
 
 
-def _is_set(row: Row, when: Row) -> bool:
-    """Return whether a gradient, whose last row is ``row``, is active at the time of ``when``."""
-    return row.event == "gradient_set" and row.value > when.time_us
+def _is_set(row: Row, at_row: Row) -> bool:
+    """Return whether a gradient, whose last row is ``row``, is active at the time of another row."""
+    return row.event == "gradient_set" and row.value > at_row.time_us
 
 
-def _why_unwanted(step: Step, gradients: _Gradients, trail: Trail) -> Step:
-    """Return why a node dropped a reading that it had no use for."""
+def _with_cause(step: Step, gradients: _Gradients, trail: Trail) -> Step:
+    """Return a drop's step with a more precise cause: an earlier change by a filter, or why a gradient was missing."""
     if step.detail not in _UNWANTED or step.cause == "filtered":
         return step
     changed = [row for row in trail.of("filtered") if row.position < step.rows[-1].position]
     if changed:
         return step._replace(cause="filtered", rows=(*changed, *step.rows))
-    lack = gradients.lack(step.node, step.rows[-1])
-    if lack is None:
+    missing_gradient = gradients.missing_gradient(step.node, step.rows[-1])
+    if missing_gradient is None:
         return step._replace(cause="dropped")
-    return lack._replace(rows=(*lack.rows, *step.rows))
+    return missing_gradient._replace(rows=(*missing_gradient.rows, *step.rows))
 
 
-def _changed(trail: Trail, subscriber: int) -> Step | None:
-    """Return the step of a reading that a filter changed, so that it no longer was what the subscription wants."""
+def _step_of_change(trail: Trail, subscriber: int) -> Step | None:
+    """Return the step of a reading that a filter changed, so that it no longer matched the subscription, or None."""
     changed = trail.of("filtered")
     arrived = trail.at("received", subscriber)
     if changed and arrived:
@@ -213,7 +220,7 @@ def _changed(trail: Trail, subscriber: int) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause on a node that had no gradient for the subscriber, or no longer."""
+    """Return the explanation's clause on a node without a gradient for the subscriber, or None."""
     node, subscriber, settings = account.node, account.subscriber, scenario.protocol
     if account.cause == "evicted":
         return (

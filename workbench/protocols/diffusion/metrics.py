@@ -1,4 +1,4 @@
-"""The metrics that only runs of TinyDiffusion have; `workbench.sim.metrics` finds them through the protocol's class.
+"""Metrics of TinyDiffusion's runs only; `workbench.sim.metrics` finds them through the protocol's class.
 
 interest_coverage    share of the nodes a sink can reach that cached its interest, mean over interests
 """
@@ -22,28 +22,28 @@ SHOWN = {
 
 
 def measure(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Interest coverage; NaN if no interest was cached."""
+    """Return the interest coverage of a run; NaN if no interest was cached."""
     origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
     if not len(nodes):
         return {"interest_coverage": NOT_A_NUMBER}
-    # Interests in the order in which they came: sums of shares are rounded in that order.
-    _, came, interest = unique_all(row_keys(origins, sequences))
-    order = np.argsort(came)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    sink_of = origins[came[order]]
+    # Interests in order of arrival: the order in which shares are summed determines the rounding.
+    _, first_rows_of_interests, interest = unique_all(row_keys(origins, sequences))
+    order = np.argsort(first_rows_of_interests)
+    interest_number = np.empty(len(order), np.int64)
+    interest_number[order] = np.arange(len(order))
+    sink_of = origins[first_rows_of_interests[order]]
     first = first_rows(row_keys(interest, nodes))
-    interest, nodes = place[interest[first]], nodes[first]
+    interest, nodes = interest_number[interest[first]], nodes[first]
     paths = paths_of(scenario.topology)
     sinks, row_of = unique_inverse(sink_of)
     holders, reachable = np.zeros(len(sink_of), np.int64), np.zeros(len(sink_of), np.int64)
     for first, hops in paths.hops_from(paths.indices(sinks)):
         row = row_of - first
-        is_here = (row >= 0) & (row < len(hops))
+        is_in_block = (row >= 0) & (row < len(hops))
         # The sink itself is one of the nodes, and caches its own interest.
-        reachable[is_here] = np.count_nonzero(hops >= 0, axis=1)[row[is_here]]
-        mine = is_here[interest]
-        is_reached = hops[row[interest[mine]], paths.indices(nodes[mine])] >= 0
-        holders += np.bincount(interest[mine][is_reached], minlength=len(holders))
+        reachable[is_in_block] = np.count_nonzero(hops >= 0, axis=1)[row[is_in_block]]
+        of_block = is_in_block[interest]
+        is_reached = hops[row[interest[of_block]], paths.indices(nodes[of_block])] >= 0
+        holders += np.bincount(interest[of_block][is_reached], minlength=len(holders))
     shares = (holders / reachable).tolist()
     return {"interest_coverage": sum(shares) / len(shares)}

@@ -1,4 +1,4 @@
-"""A node that diffuses: what it does with interests, data and reinforcements.
+"""The node of TinyDiffusion: it sends, receives and forwards interests, data and reinforcements.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -33,36 +33,39 @@ from workbench.protocols.diffusion.interest_cache import (
     SeenInterests,
     ServedSinks,
 )
-from workbench.protocols.diffusion.reinforcement import choose_paths, interests_around, reason_to_refuse
+from workbench.protocols.diffusion.reinforcement import choose_paths, containing_interests, reason_to_refuse
 from workbench.protocols.diffusion.rules import FOREVER_US
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.subscriptions import SECOND_US, Subscription
 
 
 class DiffusionNode(Node):
-    """One node that diffuses: sink, source and relay at once."""
+    """A node of TinyDiffusion, which is sink, source and relay at once."""
 
     EVENTS = events.EVENTS
     describe = staticmethod(wire.describe)
 
     @staticmethod
     def prepare(settings):
-        """Filters come to a mote as plain values; it loads what makes filters of them only if there are any."""
+        """Replace filters of plain values, as a mote gets them, by PlainFilter objects.
+
+        The module of filters is loaded only if there are filters, to save a mote's memory.
+        """
         if settings.filters and isinstance(settings.filters[0], dict):
             from workbench.protocols.diffusion.filters.on_node import PlainFilter
 
-            settings.filters = [PlainFilter(one) for one in settings.filters]
+            settings.filters = [PlainFilter(values) for values in settings.filters]
 
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
         self.cache = InterestCache(settings.max_interests, settings.max_gradients, settings.max_reinforcements)
         self.seen_data = RecentIds(settings.max_data)  # (source, sequence) -> SeenData
         self.served_sinks = ServedSinks(self.cache)
-        self.waiting = []  # frames to send again: (when, who did not acknowledge it, who brought it, frame)
+        self.waiting = []  # frames to send again: (when, neighbor that did not acknowledge, previous hop, frame)
         self.seen_interests = SeenInterests(
             settings.max_seen_interests, rules.known_for_us(settings.refresh_s, settings.gradient_lifetime_s)
         )
-        self.samples = []  # that wait, oldest first: (number, attributes, when it has waited too long)
+        self.samples = []  # waiting samples, oldest first: (number, attributes, when it is dropped)
         self.own_interests = []
         self.black_list = []
         self.filters = None
@@ -74,13 +77,13 @@ class DiffusionNode(Node):
         self._messages = 0
         self._readings = 0
         self._tick_us = None
-        # No gradient expires before this: most of the time there is nothing to clean.
+        # No gradient expires before this time, so mostly there is nothing to remove.
         self._first_expiry_us = FOREVER_US
 
-    # The application's side
+    # Called by the application
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Ask the network for data that matches; ``expires_s`` None asks for ever. Returns a Subscription."""
+        """Subscribe to data that matches and return the Subscription; with ``expires_s`` None it never expires."""
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         if len(self.subscriptions.open) >= self.settings.max_subscriptions:
             raise ParameterError(
@@ -97,11 +100,11 @@ class DiffusionNode(Node):
                     % (self.address, len(self.own_interests))
                 )
             own = OwnInterest(self._take_sequence(), attributes, self.settings.max_reinforcements)
-            # Encoded before anything is kept: an interest that does not fit its frame leaves no trace behind.
+            # Encode before changing any state: an interest that does not fit its frame has no effect.
             self._encode_interest(own, 0, own.sequence, self.settings.ttl)
             self.own_interests.append(own)
         else:
-            # Under the round they know, neighbors would drop it as a duplicate and never hear that it lasts longer.
+            # With the known round, neighbors would drop it as a duplicate and not learn the later expiration.
             self._begin_round(own)
         subscription.request = own
         self.subscriptions.add(subscription)
@@ -110,7 +113,7 @@ class DiffusionNode(Node):
         return subscription
 
     def unsubscribe(self, subscription, now):
-        """End a subscription; with the last one of an interest the interest is cancelled in the whole network."""
+        """End a subscription; after the last one of an interest, cancel the interest in the whole network."""
         if self.subscriptions.end(subscription):
             own = subscription.request
             if not self.subscriptions.of(own):
@@ -120,10 +123,7 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
-        """Offer a sample; it is sent as soon as an interest matches, or dropped when it has waited too long.
-
-        Returns its number at this node.
-        """
+        """Send a sample as soon as an interest matches, or drop it after its lifetime; return its number."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         self._check_count(attributes)
@@ -141,10 +141,10 @@ class DiffusionNode(Node):
         return number
 
     def reinforce(self, subscription, now, attributes=None):
-        """Reinforce the paths of a subscription's sources, or of those that ``attributes`` constrain it to.
+        """Reinforce the paths to a subscription's sources, or to those that match the narrower ``attributes``.
 
-        Attributes that are less constrained than the subscription raise AttributeFormatError. Returns the number of
-        neighbors a reinforcement was sent to.
+        Return the number of neighbors to which a reinforcement was sent. Raises AttributeFormatError if ``attributes``
+        are less constrained than the subscription.
         """
         if subscription not in self.subscriptions.open:
             return 0
@@ -152,17 +152,17 @@ class DiffusionNode(Node):
         wanted = own.attributes if attributes is None else tuple(attributes)
         if not is_within(wanted, own.attributes):
             raise AttributeFormatError(
-                "the reinforcement %s is less constrained than the subscription %s"
+                "the reinforcement %s is less constrained than the subscription %s; it must lie within it"
                 % (text_of(wanted), text_of(own.attributes))
             )
         self._check_count(wanted)
-        # Before anything is noted: a reinforcement that does not fit its frame leaves no trace behind.
+        # Encode before changing any state: a reinforcement that does not fit its frame has no effect.
         wire.encode_interest(wire.Interest(0, self.address, 0, self.address, 1, 0, wanted), self.settings.profile)
         own.data_gradients.forget_reinforcements(self.address)
         return self._start_reinforcement(own, wanted, own.data_gradients.list, now)
 
     def link_quality(self, neighbor, inbound, outbound, now):
-        """The link layer's estimate of the delivery ratios from and to a neighbor: keeps the black list (A27)."""
+        """Update the black list with the link layer's estimates of a neighbor's delivery ratios (A27)."""
         was_black = neighbor in self.black_list
         is_black = rules.is_black(
             was_black, inbound, outbound, self.settings.blacklist_loss, self.settings.blacklist_hysteresis
@@ -183,18 +183,19 @@ class DiffusionNode(Node):
     def _check_count(self, attributes):
         if len(attributes) > self.settings.max_attributes:
             raise AttributeFormatError(
-                "%d attributes are more than max_attributes=%d" % (len(attributes), self.settings.max_attributes)
+                "a list has %d attributes; it may have at most max_attributes=%d"
+                % (len(attributes), self.settings.max_attributes)
             )
 
     def _take_sequence(self):
-        """The next sequence number of this node's messages."""
+        """Return the next sequence number of this node's messages."""
         self._messages += 1
         return (self.first_number + self._messages - 1) & wire.U32
 
     # Time
 
     def wake(self, now):
-        """Do what is due: refresh interests, end subscriptions, send frames again, match or drop samples that wait."""
+        """Do what is due: refresh interests, end subscriptions, send frames again, match or drop waiting samples."""
         self.subscriptions.expire(now)
         for own in list(self.own_interests):
             if not self.subscriptions.of(own):
@@ -205,9 +206,9 @@ class DiffusionNode(Node):
             elif own.repeat_us is not None and own.repeat_us <= now:
                 own.repeats += 1
                 self._flood(own, now)
-        for due in [one for one in self.waiting if one[0] <= now]:
-            self.waiting.remove(due)
-            self._send_again(due[1], due[2], due[3], now)
+        for overdue in [frame for frame in self.waiting if frame[0] <= now]:
+            self.waiting.remove(overdue)
+            self._send_again(overdue[1], overdue[2], overdue[3], now)
         self._drop_old_samples(now)
         if self._tick_us is not None and self._tick_us <= now:
             self._tick_us = None
@@ -218,7 +219,7 @@ class DiffusionNode(Node):
         times = [self._tick_us]
         times += [ends_us for _, _, ends_us in self.samples]
         times += [frame[0] for frame in self.waiting]
-        times += [one.expires_us for one in self.subscriptions.open]
+        times += [subscription.expires_us for subscription in self.subscriptions.open]
         times += [own.refresh_us for own in self.own_interests]
         times += [own.repeat_us for own in self.own_interests]
         times = [time for time in times if time is not None]
@@ -238,7 +239,7 @@ class DiffusionNode(Node):
         own.data_gradients.forget_reinforcements(self.address)
 
     def _send_interest(self, own, now):
-        """Flood an interest of our own: a new one, a longer one, or the next round."""
+        """Flood an own interest: a new one, one with a later expiration, or the next round."""
         self.events.append(InterestCached(NOBODY, "interest", self.address, own.sequence, own.round, own.attributes))
         refresh_us = int(self.settings.refresh_s * SECOND_US)
         own.refresh_us = now + refresh_us if refresh_us else None
@@ -247,24 +248,24 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def _flood(self, own, now):
-        """Send the present round of an interest of our own, and listen whether a neighbor passes it on."""
+        """Send the current round of an own interest, and plan to repeat it unless a neighbor forwards it."""
         expiration_s = self.expiration_s(own, now)
         self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
         own.repeat_us = None
         if own.repeats < self.settings.max_repeats:
             own.repeat_us = now + rules.REPEAT_AFTER_US + self.random.below(rules.REPEAT_WITHIN_US)
 
-    def _hear_own(self, interest):
-        """A neighbor passes on an interest of our own: the flood has left this node."""
+    def _stop_repeating(self, interest):
+        """Cancel the repetition of an own interest, as a neighbor has forwarded it."""
         for own in self.own_interests:
             if own.sequence == interest.sequence and own.round == interest.round and own.repeat_us is not None:
                 own.repeat_us = None
                 self._plan_wake()
 
     def expiration_s(self, own, now):
-        """What a gradient may live: to the end of the subscription, or as long as one that is refreshed should."""
+        """Return the lifetime of an own interest's gradients (s): until its last subscription ends, if not too long."""
         longest_s = rules.lifetime_s(self.settings.refresh_s, self.settings.gradient_lifetime_s)
-        times = [one.expires_us for one in self.subscriptions.of(own)]
+        times = [subscription.expires_us for subscription in self.subscriptions.of(own)]
         if None in times:
             return longest_s
         return rules.expiration_s(now, max(times), longest_s)
@@ -278,7 +279,7 @@ class DiffusionNode(Node):
     # Frames
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Take a neighbor's frame: an interest (broadcast), a reinforcement (unicast) or data."""
+        """Process a neighbor's frame: an interest (broadcast), a reinforcement (unicast) or data."""
         try:
             message = wire.decode(frame)
         except DecodeError:
@@ -296,7 +297,7 @@ class DiffusionNode(Node):
         elif message.ttl < 1:
             reason = "ttl"
         elif len(frame) - 1 > wire.PROFILES[self.settings.profile]:
-            reason = "too_long"  # Neither could it go on, nor has a mote of this profile the room for it.
+            reason = "too_long"  # It could not be forwarded, and a mote of this profile has no buffer for it.
         if reason is not None:
             self.drop(previous_hop, name, origin, message.sequence, reason)
         elif name == "data":
@@ -307,12 +308,12 @@ class DiffusionNode(Node):
             self._receive_reinforcement(message, now)
 
     def _drop_message(self, message, name, reason):
-        """`drop` for a message that was decoded."""
+        """Call `drop` for a decoded message."""
         origin = message.source if name == "data" else message.sink
         self.drop(message.previous_hop, name, origin, message.sequence, reason)
 
-    def _why_filtered(self, attributes, header_B):
-        """Why a message with these attributes (None: none are left) ends at this node's filters, or None."""
+    def _reason_to_drop(self, attributes, header_B):
+        """Return why a message that filters have changed to these attributes (None: dropped) is dropped, or None."""
         if attributes is None:
             return "filter"
         if attributes_size(attributes) > wire.PROFILES[self.settings.profile] - header_B:
@@ -324,10 +325,10 @@ class DiffusionNode(Node):
         key = (interest.sink, interest.sequence)
         known_round = self.seen_interests.round_of(key, now)
         if interest.sink == self.address or known_round == interest.round:
-            # A further neighbor brought an interest we know: a spare gradient, should the head fail (A14).
+            # Another neighbor brought a known interest: a spare gradient, in case the first one fails (A14).
             entry = self.cache.find(interest.attributes)
             if interest.sink == self.address:
-                self._hear_own(interest)
+                self._stop_repeating(interest)
             elif entry is not None and interest.expiration_s:
                 self.set_gradient(entry, interest, now)
             self._drop_message(interest, "interest", "duplicate")
@@ -337,9 +338,9 @@ class DiffusionNode(Node):
             return
         attributes = interest.attributes
         if self.filters is not None:
-            attributes = self.filters.answer("interest", [attributes], interest.sink, interest.sequence, now)
+            attributes = self.filters.apply("interest", [attributes], interest.sink, interest.sequence, now)
         self.seen_interests.put(key, interest.round, now)
-        reason = self._why_filtered(attributes, wire.INTEREST_HEADER_B)
+        reason = self._reason_to_drop(attributes, wire.INTEREST_HEADER_B)
         if reason is not None:
             self._drop_message(interest, "interest", reason)
             return
@@ -349,16 +350,16 @@ class DiffusionNode(Node):
             self._cancel(interest)
         else:
             self._cache_interest(interest, now)
-        self._pass_on_interest(interest)
+        self._forward_interest(interest)
 
     def _cache_interest(self, interest, now):
-        """Keep a new interest, or a known one's new round."""
+        """Store a new interest, or a new round of a known one."""
         entry = self.cache.find(interest.attributes)
         if entry is None:
-            entry = self._new_entry(interest)
+            entry = self._add_entry(interest)
         entry.sink, entry.sequence = interest.sink, interest.sequence
-        before = entry.head(interest.sink)
-        self._tell_removed(entry.begin_round(interest.sink, interest.sequence, interest.round), "round")
+        old_head = entry.head(interest.sink)
+        self._report_removed(entry.begin_round(interest.sink, interest.sequence, interest.round), "round")
         for other in self.cache.entries:
             if other is entry or is_within(other.attributes, interest.attributes):
                 other.data_gradients.forget_reinforcements(interest.sink)
@@ -368,90 +369,90 @@ class DiffusionNode(Node):
             )
         )
         self._set_gradient(entry, interest, now)
-        self._tell_head(entry, interest.sink, before)
+        self._report_head(entry, interest.sink, old_head)
         self._plan_tick(now)
 
     def _plan_tick(self, now):
-        """The cache has changed: samples that wait are matched again at the next tick (A25)."""
+        """Plan to match waiting samples again at the next tick, as the interests have changed (A25)."""
         if self.samples and self._tick_us is None:
             self._tick_us = now + int(self.settings.tick_s * SECOND_US)
             self._plan_wake()
 
-    def _new_entry(self, interest):
-        """A new entry in the cache, in place of the oldest if it is full."""
+    def _add_entry(self, interest):
+        """Add an entry to the cache, which evicts the oldest if the cache is full, and return it."""
         entry, evicted = self.cache.add(interest)
         if evicted is not None:
-            self._tell_removed(evicted.gradients, "evicted")
-            self._tell_interest_removed(evicted, "evicted")
+            self._report_removed(evicted.gradients, "evicted")
+            self._report_interest_removed(evicted, "evicted")
         return entry
 
-    def set_gradient(self, entry, interest, now, wave=None):
-        """Set or renew the gradient towards the neighbor that sent an interest (or reinforcement, with its wave)."""
-        before = entry.head(interest.sink)
-        self._set_gradient(entry, interest, now, wave)
-        self._tell_head(entry, interest.sink, before)
+    def set_gradient(self, entry, interest, now, reinforced_by=None):
+        """Set or renew the gradient towards the sender of an interest or, with its number, a reinforcement."""
+        old_head = entry.head(interest.sink)
+        self._set_gradient(entry, interest, now, reinforced_by)
+        self._report_head(entry, interest.sink, old_head)
 
-    def _set_gradient(self, entry, interest, now, wave=None):
+    def _set_gradient(self, entry, interest, now, reinforced_by=None):
         expires_us = now + interest.expiration_s * SECOND_US
         gradient = entry.gradient(interest.sink, interest.previous_hop)
         is_new = gradient is None
         if is_new:
-            gradient = Gradient(interest.sink, interest.previous_hop, expires_us, wave)
-            taken, evicted = entry.add(gradient)
+            gradient = Gradient(interest.sink, interest.previous_hop, expires_us, reinforced_by)
+            is_added, evicted = entry.add(gradient)
             if evicted is not None:
-                self._tell_removed([evicted], "evicted")
-            if not taken:
+                self._report_removed([evicted], "evicted")
+            if not is_added:
                 return
         gradient.round = interest.round
-        if wave is None:
+        if reinforced_by is None:
             gradient.ttl = interest.ttl
             if not is_new and gradient.sequence is None:
-                # Reported under its new number from now on.
-                self._tell_removed([gradient], "interest")
+                # Its events have the interest's number after this.
+                self._report_removed([gradient], "interest")
                 is_new = True
-        if wave is None and (gradient.sequence is None or gradient.sequence < interest.sequence):
+        if reinforced_by is None and (gradient.sequence is None or gradient.sequence < interest.sequence):
             gradient.sequence = interest.sequence
-        if wave is None and not is_new and gradient.expires_us >= expires_us:
+        if reinforced_by is None and not is_new and gradient.expires_us >= expires_us:
             return
         gradient.expires_us = max(gradient.expires_us, expires_us)
         self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
-        if wave is not None:
+        if reinforced_by is not None:
             for other in entry.gradients:
                 if other.sink == interest.sink:
-                    other.wave = None
-            gradient.wave = wave
-            entry.to_front(gradient)
+                    other.reinforced_by = None
+            gradient.reinforced_by = reinforced_by
+            entry.move_to_front(gradient)
         self.events.append(
             GradientSet(
                 interest.previous_hop,
-                "interest" if wave is None else "reinforcement",
+                "interest" if reinforced_by is None else "reinforcement",
                 interest.sink,
                 interest.sequence,
                 gradient.expires_us,
-                "interest" if wave is None else "reinforcement",
+                "interest" if reinforced_by is None else "reinforcement",
             )
         )
 
     def _cancel(self, interest):
-        """A sink has unsubscribed: its gradients go, and those by which it reinforced a part of the interest."""
+        """Remove a sink's gradients of a cancelled interest, and those of its reinforcements within the interest."""
         cancelled = self.cache.find(interest.attributes)
         for entry in list(self.cache.entries):
             if entry is cancelled:
-                # Not those of a later interest: on another way it may have been faster than this message.
+                # Keep those of a later interest, which may have overtaken this message on another path.
                 newest = interest.sequence
             elif is_within(entry.attributes, interest.attributes):
                 newest = NOBODY
             else:
                 continue
-            before = entry.head(interest.sink)
-            gone = entry.cancel(interest.sink, newest)
-            self._tell_removed(gone, "cancelled")
-            self._tell_head(entry, interest.sink, before)
-            if gone and not entry.gradients:
+            old_head = entry.head(interest.sink)
+            removed = entry.cancel(interest.sink, newest)
+            self._report_removed(removed, "cancelled")
+            self._report_head(entry, interest.sink, old_head)
+            if removed and not entry.gradients:
                 self.cache.entries.remove(entry)
-                self._tell_interest_removed(entry, "cancelled")
+                self._report_interest_removed(entry, "cancelled")
 
-    def _pass_on_interest(self, interest):
+    def _forward_interest(self, interest):
         if interest.ttl <= 1:
             self._drop_message(interest, "interest", "ttl")
             return
@@ -459,7 +460,7 @@ class DiffusionNode(Node):
         self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
     def _next_frame(self, interest):
-        """The frame of an interest or reinforcement as this node sends it on."""
+        """Return the frame with which this node forwards an interest or reinforcement."""
         sequence, sink, round_, _, ttl, expiration_s, attributes = interest
         return wire.encode_interest(
             wire.Interest(sequence, sink, round_, self.address, ttl - 1, expiration_s, attributes),
@@ -467,7 +468,7 @@ class DiffusionNode(Node):
         )
 
     def clean(self, now):
-        """Drop what has expired."""
+        """Remove expired gradients, and entries without gradients."""
         if now < self._first_expiry_us:
             return
         self._first_expiry_us = FOREVER_US
@@ -475,46 +476,46 @@ class DiffusionNode(Node):
             self._remove(entry, "expired", expired_at=now)
             if not entry.gradients:
                 self.cache.entries.remove(entry)
-                self._tell_interest_removed(entry, "expired")
+                self._report_interest_removed(entry, "expired")
             for gradient in entry.gradients:
                 self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
 
     def _remove(self, entry, reason, neighbor=None, expired_at=None):
-        """Remove an entry's gradients towards a neighbor, or expired at a time."""
-        before = entry.heads()
-        gone = entry.remove(neighbor, expired_at)
-        self._tell_removed(gone, reason)
-        after = entry.heads() if gone else before
+        """Remove an entry's gradients towards a neighbor, or those expired at a time."""
+        old_heads = entry.heads()
+        removed = entry.remove(neighbor, expired_at)
+        self._report_removed(removed, reason)
+        new_heads = entry.heads() if removed else old_heads
         for gradient in entry.gradients:
-            if after.get(gradient.sink) is gradient and before[gradient.sink] is not gradient:
-                self._tell_head(entry, gradient.sink, None)
+            if new_heads.get(gradient.sink) is gradient and old_heads[gradient.sink] is not gradient:
+                self._report_head(entry, gradient.sink, None)
 
-    def _tell_removed(self, gradients, reason):
+    def _report_removed(self, gradients, reason):
         for gradient in gradients:
             self.events.append(
                 GradientRemoved(gradient.neighbor, "interest", gradient.sink, gradient.number(), 0, reason)
             )
 
-    def _tell_interest_removed(self, entry, reason):
+    def _report_interest_removed(self, entry, reason):
         self.events.append(InterestRemoved(NOBODY, "interest", entry.sink, entry.sequence, 0, reason))
 
-    def _tell_head(self, entry, sink, before):
-        """Report a sink's first gradient if it is not what it was ``before``."""
+    def _report_head(self, entry, sink, old_head):
+        """Report a sink's first gradient if it differs from ``old_head``."""
         head = entry.head(sink)
-        if head is not None and head != before:
+        if head is not None and head != old_head:
             neighbor, number, is_reinforced = head
             self.events.append(HeadSet(neighbor, "interest", sink, number, is_reinforced, ""))
 
     # Reinforcements
 
     def _start_reinforcement(self, own, attributes, data_gradients, now):
-        """Send a reinforcement to the neighbors of these data gradients of an own interest; return how many."""
+        """Send a reinforcement along these data gradients of an own interest; return the number of neighbors."""
         reinforcement = wire.Interest(
             self._take_sequence(),
             self.address,
             own.round,
             self.address,
-            # One hop more than allowed to a message on its way: `_next_frame` takes it off again.
+            # `_next_frame` lowers the ttl by one hop.
             self.settings.ttl + 1,
             self.expiration_s(own, now),
             attributes,
@@ -524,25 +525,25 @@ class DiffusionNode(Node):
         return self._send_reinforcement(reinforcement, paths)
 
     def _receive_reinforcement(self, reinforcement, now):
-        """Prefer the sender for its sink's data, and send the reinforcement on to the sources."""
+        """Move the gradient towards the sender to the front, and forward the reinforcement to the sources."""
         self.clean(now)
         entry = self.cache.find(reinforcement.attributes)
-        entries = [entry] if entry is not None else interests_around(reinforcement, self.cache.entries)
+        entries = [entry] if entry is not None else containing_interests(reinforcement, self.cache.entries)
         reason = reason_to_refuse(reinforcement, entry, entries, self.address)
         if reason is not None:
             self._drop_message(reinforcement, "reinforcement", reason)
             return
-        # Before the new entry takes the place of one of these entries.
+        # Choose paths first, as the new entry may evict one of these entries.
         interests = [(other.attributes, other.data_gradients.list) for other in entries]
         paths = choose_paths(reinforcement, interests, self.settings, self.black_list, self.drop)
         if entry is None:
-            entry = self._new_entry(reinforcement)
-        self.set_gradient(entry, reinforcement, now, wave=reinforcement.sequence)
+            entry = self._add_entry(reinforcement)
+        self.set_gradient(entry, reinforcement, now, reinforced_by=reinforcement.sequence)
         self._send_reinforcement(reinforcement, paths)
         self._plan_tick(now)
 
     def _send_reinforcement(self, reinforcement, paths):
-        """Send a reinforcement along these data gradients, each of another neighbor; return how many there are."""
+        """Send a reinforcement along these data gradients, each to another neighbor; return their number."""
         if paths and reinforcement.ttl <= 1:
             self._drop_message(reinforcement, "reinforcement", "ttl")
             return 0
@@ -556,7 +557,7 @@ class DiffusionNode(Node):
     # Data
 
     def _send_samples(self, now):
-        """Send the samples that some interest wants, as many as fit in one message; the rest keep waiting."""
+        """Send the samples that match an interest, as many in a message as fit; the others keep waiting."""
         self.clean(now)
         self._drop_old_samples(now)
         wanted = []
@@ -569,17 +570,17 @@ class DiffusionNode(Node):
             sequence = self._take_sequence()
             for number in numbers:
                 self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
-            # One hop more than it may go: `_send_data` takes it off again.
+            # `_send_data` lowers the ttl by one hop.
             ttl = self.settings.ttl + 1
             data = wire.Data(sequence, self.address, NOBODY, ttl, len(numbers) > 1, (), attributes)
             self._route(data, self._note_data(data, now), now)
 
     def _drop_old_samples(self, now):
-        """Samples that have waited for longer than ``sample_lifetime_s`` are too old for whoever asks now."""
-        # All are looked at, not the first alone: where a clock was set back they are not in the order of their ends.
-        for _ in [one for one in self.samples if one[2] <= now]:
+        """Drop the samples that have waited for longer than ``sample_lifetime_s``."""
+        # Check all samples, as after a clock was set back their lifetimes do not end in order.
+        for _ in [sample for sample in self.samples if sample[2] <= now]:
             self.drop(NOBODY, "data", self.address, 0, "expired")
-        self.samples = [one for one in self.samples if one[2] > now]
+        self.samples = [sample for sample in self.samples if sample[2] > now]
 
     def _is_wanted(self, attributes):
         for own in self.own_interests:
@@ -588,26 +589,31 @@ class DiffusionNode(Node):
         return any([one_way_match(entry.attributes, attributes) for entry in self.cache.entries])
 
     def _aggregate(self, samples):
-        """(numbers, attributes, samples left): the first sample and those behind it that fit the same message (A26).
+        """Return (numbers, attributes, remaining samples): the first sample and those that fit its message (A26).
 
-        Where the first key comes again, a sink takes a message of several apart; so each of them has it once.
+        A sink splits an aggregate where the first key repeats, so only samples that have that key once are aggregated.
         """
         number, attributes, _ = samples[0]
         numbers = [number]
-        room = wire.PROFILES[self.settings.profile] - wire.DATA_HEADER_B - attributes_size(attributes)
+        room_B = wire.PROFILES[self.settings.profile] - wire.DATA_HEADER_B - attributes_size(attributes)
         first_key = attributes[0].key
-        begins_once = _begins_once(attributes)
-        left = []
+        has_key_once = _has_first_key_once(attributes)
+        remaining = []
         for sample in samples[1:]:
-            number, more, _ = sample
-            size = attributes_size(more)
-            if left or size > room or more[0].key != first_key or not (begins_once and _begins_once(more)):
-                left.append(sample)
+            number, next_attributes, _ = sample
+            size = attributes_size(next_attributes)
+            if (
+                remaining
+                or size > room_B
+                or next_attributes[0].key != first_key
+                or not (has_key_once and _has_first_key_once(next_attributes))
+            ):
+                remaining.append(sample)
                 continue
-            room -= size
+            room_B -= size
             numbers.append(number)
-            attributes += more
-        return numbers, attributes, left
+            attributes += next_attributes
+        return numbers, attributes, remaining
 
     def _receive_data(self, data, now):
         self.clean(now)
@@ -617,8 +623,8 @@ class DiffusionNode(Node):
             if data.source != self.address:
                 self._route(data, seen, now)
                 return
-            # It has come back to its source, which has forgotten it.
-        if seen.is_settled or not self._send_on(data, self._matching(data.attributes), seen, now):
+            # The message has returned to its source, which has forgotten it.
+        if seen.is_settled or not self._forward_data(data, self._matching_entries(data.attributes), seen, now):
             self._drop_message(data, "data", "duplicate")
 
     def _note_data(self, data, now):
@@ -626,18 +632,18 @@ class DiffusionNode(Node):
         self.seen_data.put((data.source, data.sequence), seen)
         return seen
 
-    def _matching(self, attributes):
+    def _matching_entries(self, attributes):
         """Return the cached interests that want data with these attributes."""
         return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes)]
 
     def _route(self, data, seen, now):
-        """Filters, own subscriptions, interest cache: where new data goes, be it ours or a neighbor's (A23)."""
+        """Pass new data through filters, own subscriptions and interest cache, and forward or drop it (A23)."""
         attributes = data.attributes
         if self.filters is not None:
-            attributes = self.filters.answer("data", _samples_of(data), data.source, data.sequence, now)
-            # A filter is asked once for a message, so its answer is for all sinks and for copies that come later.
+            attributes = self.filters.apply("data", _samples_of(data), data.source, data.sequence, now)
+            # A filter processes a message once, so its result is for all sinks, and later copies are dropped.
             seen.is_settled = attributes != data.attributes
-        reason = self._why_filtered(attributes, wire.DATA_HEADER_B)
+        reason = self._reason_to_drop(attributes, wire.DATA_HEADER_B)
         if reason is not None:
             seen.is_settled = True
             self._drop_message(data, "data", reason)
@@ -652,58 +658,58 @@ class DiffusionNode(Node):
                     self.events.append(Held(data.previous_hop, "data", data.source, data.sequence, hops, ""))
                 is_held = True
                 self._deliver(own, data, now)
-        entries = self._matching(attributes)
+        entries = self._matching_entries(attributes)
         for entry in entries:
             self._update_data_gradient(entry.data_gradients, data)
-        if not self._send_on(data, entries, seen, now) and not is_held:
-            # An interest without a gradient: its neighbors are black, or it came from where the data comes from.
+        if not self._forward_data(data, entries, seen, now) and not is_held:
+            # No gradient: its neighbors are on the black list, or data and interest came from the same neighbor.
             reason = "no_gradient"
             if not entries:
-                # Who sent it here knows an interest that this node does not.
+                # The sender knows an interest that this node does not.
                 is_evicted = self.cache.is_evicting and data.previous_hop != NOBODY
                 reason = "evicted" if is_evicted else "no_interest"
             self._drop_message(data, "data", reason)
 
     def _exploratory_gradients(self, now):
-        """How many gradients of a sink carry new data: one alone if its copies might be back when it is forgotten."""
+        """Return how many gradients of a sink carry new data: only one if copies could return unrecognized."""
         most = self.settings.exploratory_gradients
         if most > 1:
             oldest = self.seen_data.oldest()
-            if not rules.may_explore(oldest is not None, oldest.came_us if oldest else 0, now):
+            if not rules.may_explore(oldest is not None, oldest.received_us if oldest else 0, now):
                 return 1
         return most
 
-    def _send_on(self, data, entries, seen, now):
-        """Send data towards the sinks that neither other copies nor this node has served; False if there are none."""
-        others = list(data.others)
+    def _forward_data(self, data, entries, seen, now):
+        """Send data towards the sinks that no copy has served yet; return whether there are any."""
+        listed_sinks = list(data.listed_sinks)
         if any([one_way_match(own.attributes, data.attributes) for own in self.own_interests]):
-            others.append(self.address)
+            listed_sinks.append(self.address)
         paths = []
         exploratory = self._exploratory_gradients(now)
         for entry in entries:
-            entry.add_paths(paths, now, data.previous_hop, others + [self.address, data.source], exploratory)
+            entry.add_paths(paths, now, data.previous_hop, listed_sinks + [self.address, data.source], exploratory)
         served = self.served_sinks.of(seen.served)
         is_repeated = any([path[0] in served for path in paths])
         if is_repeated and rules.has_circled(data.ttl, seen.ttl) and rules.may_retry(seen.retries):
-            # A reinforcement has moved the path meanwhile, so the copy goes on as if it were new.
+            # A reinforcement has moved the path meanwhile, so the copy is forwarded as if it were new.
             seen.retries += 1
             seen.ttl = data.ttl
             seen.served = 0
         else:
-            others += served
+            listed_sinks += served
             paths = [path for path in paths if path[0] not in served]
         if not paths:
             return False
         if data.ttl <= 1:
             self._drop_message(data, "data", "ttl")
             return True
-        ways, left = self._shared(paths)
-        if left:
-            # Once for all neighbors that are left out.
+        copies, unserved = self._share_paths(paths)
+        if unserved:
+            # One event for all neighbors that are left out.
             self._drop_message(data, "data", "full")
-        self._send_data(data, ways, others)
-        self.events.append(Forwarded(data.previous_hop, "data", data.source, data.sequence, len(ways), ""))
-        for _, sinks in ways:
+        self._send_data(data, copies, listed_sinks)
+        self.events.append(Forwarded(data.previous_hop, "data", data.source, data.sequence, len(copies), ""))
+        for _, sinks in copies:
             for sink in sinks:
                 self._note_served(seen, sink)
         return True
@@ -715,44 +721,44 @@ class DiffusionNode(Node):
                 other.served &= ~bit
         seen.served |= bit
 
-    def _shared(self, paths):
-        """Return ([(neighbor, sinks), ...] that serve (sink, neighbors, rank) paths, the paths that nobody serves).
+    def _share_paths(self, paths):
+        """Return ([(neighbor, sinks), ...], paths not served): at most ``max_next_hops`` copies that serve the paths.
 
-        Each neighbor serves as many as it can, so few get the data. They are ``max_next_hops`` at most, and found for
-        the paths of rank 0 first.
+        ``paths``: (sink, candidate neighbors, rank). Each neighbor serves as many paths as possible, so few neighbors
+        get the data. Paths of rank 0 are served first.
         """
-        ways = []
-        while paths and len(ways) < self.settings.max_next_hops:
+        copies = []
+        while paths and len(copies) < self.settings.max_next_hops:
             counts = {}
             rank = min([path[2] for path in paths])
-            for _, near, its_rank in paths:
-                for neighbor in near if its_rank == rank else ():
+            for _, candidates, path_rank in paths:
+                for neighbor in candidates if path_rank == rank else ():
                     count = counts.setdefault(neighbor, [0, 0])
                     count[0] += 1
-                    count[1] += neighbor == near[0]
+                    count[1] += neighbor == candidates[0]
             best, most = NOBODY, (0, 0)
             for neighbor, count in counts.items():
                 if rules.is_better_hop(count[0], count[1], neighbor, most[0], most[1], best):
                     best, most = neighbor, count
             sinks = []
-            for sink, near, _ in paths:
-                if best in near and sink not in sinks:
+            for sink, candidates, _ in paths:
+                if best in candidates and sink not in sinks:
                     sinks.append(sink)
-            ways.append((best, sinks))
+            copies.append((best, sinks))
             paths = [path for path in paths if best not in path[1]]
-        return ways, paths
+        return copies, paths
 
-    def _send_data(self, data, ways, others):
-        """Send each neighbor data for its sinks: the frame lists the sinks of all other ways, and ``others``."""
-        room = wire.room_for_others(attributes_size(data.attributes), self.settings.profile)
+    def _send_data(self, data, copies, listed_sinks):
+        """Send each neighbor its copy, which lists the sinks of the other copies and ``listed_sinks``."""
+        most = wire.max_listed_sinks(attributes_size(data.attributes), self.settings.profile)
         served = []
-        for _, sinks in ways:
+        for _, sinks in copies:
             served += [sink for sink in sinks if sink not in served]
-        others = sorted([sink for sink in set(others) if sink not in served])
-        for neighbor, sinks in ways:
-            # What this node serves otherwise comes first, as a list that is too long loses its end.
-            listed = sorted([sink for sink in served if sink not in sinks]) + others
-            listed = [sink for sink in listed if sink != neighbor][:room]
+        listed_sinks = sorted([sink for sink in set(listed_sinks) if sink not in served])
+        for neighbor, sinks in copies:
+            # Sinks that this node serves with other copies come first, as the end of a long list is cut.
+            listed = sorted([sink for sink in served if sink not in sinks]) + listed_sinks
+            listed = [sink for sink in listed if sink != neighbor][:most]
             frame = wire.encode_data(
                 wire.Data(
                     data.sequence,
@@ -768,8 +774,8 @@ class DiffusionNode(Node):
             self.outbox.append((neighbor, frame))
 
     def sent(self, destination, frame, ok, now):
-        """Plan to send data again that the radio has given up."""
-        data = None if ok else self._own_data(frame)
+        """Plan to send data again that was not acknowledged."""
+        data = None if ok else self._decode_own_data(frame)
         seen = None if data is None else self.seen_data.get((data.source, data.sequence))
         if seen is None or not rules.may_retry(seen.retries):
             return
@@ -777,12 +783,12 @@ class DiffusionNode(Node):
         if len(self.waiting) >= rules.MAX_WAITING:
             self._send_again(destination, seen.previous_hop, frame, now)
             return
-        # The message may be forgotten by then: its previous hop is remembered here.
-        when = now + 1 + self.random.below(rules.RETRY_WITHIN_US)
-        self.waiting.append((when, destination, seen.previous_hop, frame))
+        # Store the previous hop, as the message may be forgotten by then.
+        due_us = now + 1 + self.random.below(rules.RETRY_WITHIN_US)
+        self.waiting.append((due_us, destination, seen.previous_hop, frame))
         self._plan_wake()
 
-    def _own_data(self, frame):
+    def _decode_own_data(self, frame):
         """Return the data message in a frame that this node has sent, or None."""
         if len(frame) - 1 > wire.PROFILES[self.settings.profile]:
             return None
@@ -792,18 +798,24 @@ class DiffusionNode(Node):
             return None
         return message if isinstance(message, wire.Data) and message.previous_hop == self.address else None
 
-    def _send_again(self, failed, not_to, frame, now):
-        """Send data again that a neighbor did not acknowledge: by each sink's first gradient to another neighbor."""
-        data = self._own_data(frame)
+    def _send_again(self, failed, previous_hop, frame, now):
+        """Send data again that neighbor ``failed`` did not acknowledge, if possible to other neighbors."""
+        data = self._decode_own_data(frame)
         self.clean(now)
         paths = []
-        for entry in self._matching(data.attributes):
-            entry.add_detours(paths, now, not_to, data.others + (self.address, data.source), failed)
-        # One hop more: `_send_data` takes it off again, as it did with this frame before.
+        for entry in self._matching_entries(data.attributes):
+            entry.add_detours(paths, now, previous_hop, data.listed_sinks + (self.address, data.source), failed)
+        # `_send_data` lowers the ttl by one hop, as it did with this frame before.
         data = wire.Data(
-            data.sequence, data.source, not_to, data.ttl + 1, data.is_aggregate, data.others, data.attributes
+            data.sequence,
+            data.source,
+            previous_hop,
+            data.ttl + 1,
+            data.is_aggregate,
+            data.listed_sinks,
+            data.attributes,
         )
-        self._send_data(data, self._shared(paths)[0], data.others)
+        self._send_data(data, self._share_paths(paths)[0], data.listed_sinks)
 
     def _update_data_gradient(self, data_gradients, data):
         if data.previous_hop == NOBODY:
@@ -814,11 +826,11 @@ class DiffusionNode(Node):
         return data_gradient
 
     def _deliver(self, own, data, now):
-        """Hand each sample to the subscriptions it matches; reinforce the source's path when it is time."""
+        """Deliver each sample to matching subscriptions, and reinforce the source's path if it is due."""
         samples = _samples_of(data)
-        for one in self.subscriptions.of(own):
+        for subscription in self.subscriptions.of(own):
             for sample in samples:
-                self.deliver_to([one], sample, data.previous_hop, "data", data.source, data.sequence, now)
+                self.deliver_to([subscription], sample, data.previous_hop, "data", data.source, data.sequence, now)
         data_gradient = self._update_data_gradient(own.data_gradients, data)
         if data_gradient is None or self.address in data_gradient.reinforced_for:
             return
@@ -830,18 +842,21 @@ class DiffusionNode(Node):
             self._start_reinforcement(own, own.attributes, [data_gradient], now)
 
 
-def _begins_once(attributes):
-    """Whether the first key comes once."""
+def _has_first_key_once(attributes):
+    """Return whether a sample has its first key once."""
     return [attribute.key for attribute in attributes].count(attributes[0].key) == 1
 
 
 def _samples_of(data):
-    """The readings in a data message: one, or those that its source aggregated."""
+    """Return the readings in a data message: one, or several if its source aggregated them."""
     return split_samples(data.attributes) if data.is_aggregate else [data.attributes]
 
 
-def _with_attributes(message, attributes, others=None):
-    """The same message with other attributes, data with another list (MicroPython's named tuples have no _replace)."""
-    if others is not None:
-        return wire.Data(*(tuple(message)[:-2] + (others, attributes)))
+def _with_attributes(message, attributes, listed_sinks=None):
+    """Return a message with other attributes and, for data, another list of sinks.
+
+    MicroPython's named tuples have no _replace.
+    """
+    if listed_sinks is not None:
+        return wire.Data(*(tuple(message)[:-2] + (listed_sinks, attributes)))
     return type(message)(*(tuple(message)[:-1] + (attributes,)))

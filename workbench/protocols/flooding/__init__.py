@@ -1,18 +1,18 @@
-"""Flooding: every publication is broadcast once by every node, and subscribers keep what matches.
+"""Flooding: every node broadcasts every publication once, and subscribers keep those that match.
 
 Theory of operation
-    A publisher broadcasts its publication. A node that hears it for the first time holds it, hands it to its own
-    subscriptions that match, and broadcasts it again with one hop less to live. Subscriptions are never sent. It is
-    the simplest protocol that delivers, the yardstick for the others, and the template for adding one.
+    A publisher broadcasts its publication. A node that hears it for the first time holds it, delivers it to its own
+    matching subscriptions, and broadcasts it again with a ttl that is one lower. Subscriptions are never sent.
+    Flooding is the simplest protocol that delivers, the yardstick for the others, and the template for a new one.
 
 Messages
     flood    origin, sequence, ttl, attributes (protocols/flooding/wire.py)
 
 Limits
-    A node remembers the last ``max_events`` publications. One that comes back after it was forgotten is flooded
-    again, until its ttl runs out.
+    A node remembers the last ``max_events`` publications. A publication that returns after a node forgot it is
+    flooded again, until its ttl runs out.
 
-The node runs on a mote too (`node.py`); this file, which says what the protocol is, stays with the host.
+The node (`node.py`) also runs on a mote; this file, which describes the protocol, is used on the host only.
 """
 
 from workbench.protocols.flooding import wire
@@ -26,7 +26,7 @@ PARAMETERS = (
         1,
         wire.LONGEST_TTL,
         "hops",
-        "the widest the frame allows: floods stop by duplicates, not by hops",
+        "the largest value of the field: floods end at duplicates, not by hops",
     ),
     Parameter("max_events", 1000, 1, None, "publications", "as many as diffusion3's duplicate table remembers"),
 )
@@ -43,5 +43,5 @@ class Flooding(Protocol):
     explain = "workbench.protocols.flooding.explain"
 
     def sizes_in_c(self):
-        """How much a node remembers."""
+        """Return the sizes of the C node's tables."""
         return {"MAX_EVENTS": self.max_events}

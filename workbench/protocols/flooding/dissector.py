@@ -1,4 +1,4 @@
-"""Flooding's frames taken apart, field by field: `workbench.protocols.dissection` says for what."""
+"""The dissector of flooding's frames; `workbench.protocols.dissection` describes how dissectors are used."""
 
 from workbench.protocols.dissection import NODE, Cutter, Field, cut
 from workbench.protocols.flooding import wire
@@ -7,7 +7,7 @@ MESSAGES = {wire.TYPE: "flood"}
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """The fields of a frame."""
+    """Return the fields of a frame."""
     return cut(frame, read)
 
 

@@ -1,4 +1,4 @@
-"""Why readings were not delivered, as far as only flooding can show; `analysis/explain.py` loads it by its name."""
+"""Explanations of undelivered readings that are specific to flooding; `analysis/explain.py` loads them by name."""
 
 from __future__ import annotations
 

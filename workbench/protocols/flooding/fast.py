@@ -1,9 +1,9 @@
-"""The twin of `workbench.protocols.flooding.node`, and of gossip, which is flooding that passes on by chance.
+"""The fast engine's twin of the flooding node, and of the gossip node, which forwards with a probability.
 
-A message is a publication, its word the ttl. What a node remembers is a byte per node and message on its way: nobody
-asks for a publication of which no frame is left. A memory that may forget while frames are on their way
-(``max_events`` below the number of publications) is kept exactly, without keeping it: a node remembers the
-publications that it took in last, so it is enough to number those and compare.
+A message is a publication; each frame of it carries the ttl. A node's memory is one byte per node and message in
+flight: once no frame of a publication is left, no node looks it up. If ``max_events`` is below the number of
+publications, nodes may forget while frames are in flight. Then each node numbers the publications that it takes in:
+it remembers those with the latest ``max_events`` numbers, exactly as the node with its list does.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup, co
 
 
 class Reason(twin.Reasons):
-    """Its own reasons why messages end."""
+    """Reasons to drop a message that only this protocol has."""
 
     CHANCE = auto()
 
 
 class Message(twin.Messages):
-    """What its messages are called."""
+    """Names of the protocol's messages."""
 
     FLOOD = auto()
 
@@ -38,8 +38,8 @@ FIELDS: Fields = {
     "ttl": int,
     "max_events": int,  # publications that a node remembers
     "forwarding_probability": GIVEN,
-    "forgets": GIVEN,  # whether there are more than those
-    "known": Array(np.uint8, ("messages", "nodes")),  # 1 if a node ever held it
+    "forgets": GIVEN,  # whether a run has more publications than that
+    "known": Array(np.uint8, ("messages", "nodes")),  # 1 if the node ever held the message
     "ordinals": Array(np.int32, ("messages", "nodes"), only_if="forgets"),  # see `recent`
     "taken": Array(np.int32, "nodes", only_if="forgets"),  # publications that a node has taken in so far
 }
@@ -47,18 +47,18 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Bytes of the frame of a publication."""
+    """Return the size of a publication's frame (bytes)."""
     return len(wire.encode(wire.Flood(0, 0, 1, attributes)))
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
     rows = 2 + setup.work.most_subscriptions * setup.work.most_samples
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, 1, 1)
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """The memory of all nodes, for so many messages on their way at once."""
+    """Return the state of all nodes, with room for ``messages`` messages in flight at once."""
     forgets = setup.work.publications > setup.protocol.max_events
     probability = float(setup.protocol.settings.get("forwarding_probability", 1.0))
     return twin.make(State, FIELDS, setup, messages, forwarding_probability=probability, forgets=forgets)
@@ -93,17 +93,17 @@ def publish(core, state, i, content, number, now):
 
 
 @hot
-def receive(core, state, i, sender, message, word, broadcast, now):
-    """Hold, deliver and pass on a flood heard for the first time."""
+def receive(core, state, i, sender, message, ttl, broadcast, now):
+    """Hold, deliver and forward a flood heard for the first time; drop duplicates."""
     if _remembers(state, i, message):
         twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)
         return
     peer = core.addresses[sender]
-    _hold(core, state, i, peer, message, rules.hops_taken(state.ttl, word), now)
-    if word <= 1:
+    _hold(core, state, i, peer, message, rules.hops_taken(state.ttl, ttl), now)
+    if ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
     elif state.forwarding_probability < 1.0 and twin.stream_uniform(core, i) >= state.forwarding_probability:
         twin.drop(core, now, i, peer, message, Reason.CHANCE)
     else:
         twin.tell_forwarded(core, now, i, peer, message, 0)
-        twin.send(core, now, i, twin.BROADCAST, message, word - 1)
+        twin.send(core, now, i, twin.BROADCAST, message, ttl - 1)

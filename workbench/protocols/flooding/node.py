@@ -1,4 +1,4 @@
-"""A node that floods.
+"""The node of the flooding protocol.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -12,7 +12,7 @@ from workbench.protocols.recent import RecentIds
 
 
 class FloodingNode(Node):
-    """One node that floods."""
+    """A node of the flooding protocol."""
 
     describe = staticmethod(wire.describe)
 
@@ -23,7 +23,7 @@ class FloodingNode(Node):
         self._known = RecentIds(settings.max_events)
 
     def publish(self, attributes, now, payload=b""):
-        """Flood a publication; returns its number at this node."""
+        """Flood a publication and return its number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         sequence = self.first_number + self._published
@@ -36,7 +36,7 @@ class FloodingNode(Node):
         return sequence
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Hold, deliver and pass on a flood heard for the first time."""
+        """Hold, deliver and forward a flood heard for the first time; drop duplicates and malformed frames."""
         try:
             event_id, ttl = wire.decode_header(frame)
             if event_id in self._known.values:

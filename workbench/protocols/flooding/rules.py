@@ -1,9 +1,9 @@
-"""The rules of flooding on plain numbers: the node calls them, and its fast twin the same functions.
+"""Rules of flooding as functions of plain numbers, which the node and its fast twin share.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
 
 def hops_taken(first_ttl, ttl):
-    """The hops that a frame has come which began with ``first_ttl`` and arrives with ``ttl``."""
+    """Return the number of hops of a frame that was first sent with ``first_ttl`` and arrives with ``ttl``."""
     return first_ttl - ttl + 1

@@ -1,4 +1,4 @@
-"""Flooding's frame: bytes <-> one publication.
+"""Encode and decode flooding's frame, which carries one publication.
 
 Layout (little-endian, packed)
     type u8 (always 0x46, "F"), origin u32, sequence u32, ttl u16, AttNum u8: 12 bytes; then the attributes as
@@ -25,19 +25,22 @@ TTL_AT = 9
 
 
 def encode(flood):
-    """The frame of a Flood; EncodeError if a field is out of range."""
+    """Return the frame of a Flood. Raises EncodeError if a field is out of range."""
     origin, sequence, ttl, attributes = flood
     fits = 0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= LONGEST_TTL
     if not fits or len(attributes) > 255:
-        raise EncodeError("%r has a field out of range" % (flood,))
+        raise EncodeError(
+            "%r has a field out of range: origin and sequence are u32, ttl is u16, attributes number 255 at most"
+            % (flood,)
+        )
     return pack(HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_readings(attributes)
 
 
 def decode_header(frame):
-    """((origin, sequence), ttl) of a frame, without its attributes; DecodeError if it is none of ours."""
+    """Return ((origin, sequence), ttl) of a frame. Raises DecodeError if it has no flood's header."""
     if len(frame) < HEADER_B or frame[0] != TYPE:
         raise DecodeError(
-            "%d bytes that begin with %r are no flood; a flood begins with %r and has %d or more"
+            "the frame has %d bytes and begins with %r; a flood begins with %r and has at least %d bytes"
             % (len(frame), bytes(frame[:1]), bytes([TYPE]), HEADER_B)
         )
     origin, sequence, ttl = unpack_from("<IIH", frame, 1)
@@ -45,23 +48,23 @@ def decode_header(frame):
 
 
 def with_ttl(frame, ttl):
-    """The same frame with another ttl: what a node passes on, without taking it apart."""
+    """Return the frame with another ttl, so that a node forwards it without encoding it again."""
     return frame[:TTL_AT] + pack("<H", ttl) + frame[TTL_AT + 2 :]
 
 
 def decode(frame):
-    """The Flood in a frame; DecodeError, and nothing else, for any other bytes."""
+    """Return the Flood in a frame. Raises DecodeError, and no other error, for any other bytes."""
     (origin, sequence), ttl = decode_header(frame)
     return Flood(origin, sequence, ttl, decode_body(frame))
 
 
 def decode_body(frame):
-    """The attributes of a frame whose header is known to be right; DecodeError if they are not."""
+    """Return the attributes of a frame whose header is valid. Raises DecodeError if they are malformed."""
     return decode_readings(frame, HEADER_B, frame[HEADER_B - 1])
 
 
 def check_body(frame):
-    """DecodeError unless `decode_body` could read the attributes: what a node asks that does not want them itself."""
+    """Raise DecodeError if `decode_body` would, without decoding: for a node that only forwards the frame."""
     end = HEADER_B
     size = len(frame)
     for _ in range(frame[HEADER_B - 1]):
@@ -74,10 +77,10 @@ def check_body(frame):
     else:
         if end == size:
             return
-    decode_body(frame)  # It says what is wrong.
+    decode_body(frame)  # raises the error that describes the fault
 
 
 def describe(frame, broadcast=True):
-    """(message name, origin, sequence) of a frame this module encoded, for traces."""
+    """Return (message name, origin, sequence) of a frame that this module encoded, for traces."""
     origin, sequence = unpack_from("<II", frame, 1)
     return "flood", origin, sequence

@@ -1,25 +1,25 @@
-"""Gossip: flooding in which a node passes a publication on with a probability, so that it costs fewer frames.
+"""Gossip: flooding in which each node forwards a publication with a probability, which costs fewer frames.
 
 Theory of operation
-    A publisher always broadcasts its publication. A node that hears it for the first time holds it, hands it to its own
-    subscriptions that match, and tosses a coin: with ``forwarding_probability`` it broadcasts it again with one hop
-    less to live. Above a threshold that depends on the topology nearly all nodes get it, below it dies out near its
-    source; 1 is flooding.
+    A publisher always broadcasts its publication. A node that hears it for the first time holds it, delivers it to its
+    own matching subscriptions and, with ``forwarding_probability``, broadcasts it again with a ttl that is one lower.
+    Above a probability that depends on the topology, nearly all nodes get the publication; below, it dies out near
+    its source. A probability of 1 is flooding.
 
-    With ``pieces`` above 1 a publication is cut into so many, and each is gossiped for itself
-    (protocols/gossip/pieces.py); with 1 it goes whole, in one frame, as flooding's does.
+    With ``pieces`` above 1 a publication is split into that many pieces, and each piece is gossiped independently
+    (protocols/gossip/pieces.py). With 1 it is sent whole, in flooding's frame.
 
 Messages
     flood    origin, sequence, ttl, attributes (protocols/flooding/wire.py)
     piece    origin, sequence, ttl, pieces, number, event length, a piece of the event (protocols/gossip/wire.py)
 
 Limits
-    Those of flooding. Nobody asks for what did not come.
+    The limits of flooding. A missing publication or piece is never requested again.
 
 Reference
     Z. Haas, J. Halpern, L. Li: Gossip-based ad hoc routing, INFOCOM 2002 (its GOSSIP1 with k = 0 hops of flooding).
 
-The node runs on a mote too (`node.py`); this file, which says what the protocol is, stays with the host.
+The node (`node.py`) also runs on a mote; this file, which describes the protocol, is used on the host only.
 """
 
 from workbench.protocols import flooding
@@ -35,15 +35,17 @@ PARAMETERS = (
     Parameter(
         "forwarding_probability", 0.7, 0.0, 1.0, "share", "most of a grid's nodes get most events from about there on"
     ),
-    Parameter("pieces", 1, 1, wire.MOST_PIECES, "pieces", "the publication as a whole, as gossip has it"),
-    Parameter("max_partial", 50, 1, None, "publications", "being put together: as coded diffusion's max_events"),
+    Parameter("pieces", 1, 1, wire.MOST_PIECES, "pieces", "the publication is sent whole, as in plain gossip"),
+    Parameter(
+        "max_partial", 50, 1, None, "publications", "that a node reassembles at a time; coded diffusion's max_events"
+    ),
 ) + flooding.PARAMETERS
 
 
-# What notebooks/papers/network-coding.ipynb compares coding with.
+# The settings with which notebooks/papers/network-coding.ipynb compares network coding.
 PRESETS = {
-    "beside network coding, FP = 1": {"forwarding_probability": 1.0},
-    "beside network coding, halves": {"forwarding_probability": 1.0, "pieces": 2},
+    "compared with network coding: FP = 1": {"forwarding_probability": 1.0},
+    "compared with network coding: two pieces": {"forwarding_probability": 1.0, "pieces": 2},
 }
 
 
@@ -59,18 +61,18 @@ class Gossip(Protocol):
 
     @property
     def fast(self):
-        """Each of the two kinds of node has its own twin: whole publications have flooding's."""
+        """The module of the fast engine's twin: flooding's for whole publications, its own for pieces."""
         return "workbench.protocols.flooding.fast" if self.pieces == 1 else "workbench.protocols.gossip.fast"
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """In pieces, a publication costs five times what a flood does."""
+        """Return the cost of a run on each directed link, in receptions of a flood: pieces cost five times as much."""
         return readings if self.pieces == 1 else 5 * readings
 
     @classmethod
     def mote_modules(cls):
-        """One of them for each kind of node."""
+        """Return the modules of both node classes; `kind_of_node` chooses one."""
         return (GossipNode.__module__, PiecesGossipNode.__module__)
 
     def kind_of_node(self):
-        """Nodes of one kind for whole publications, of another for pieces."""
+        """Return GossipNode for whole publications, PiecesGossipNode for pieces."""
         return GossipNode if self.pieces == 1 else PiecesGossipNode

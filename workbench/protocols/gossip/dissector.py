@@ -1,4 +1,4 @@
-"""Gossip's frames taken apart, field by field: floods, and pieces of an event."""
+"""The dissector of gossip's frames: floods, and pieces of an event."""
 
 from workbench.errors import DecodeError
 from workbench.protocols.dissection import NODE, Cutter, Field, cut
@@ -9,18 +9,18 @@ _MESSAGES = {**flood.MESSAGES, wire.TYPE: "piece"}
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """The fields of a frame."""
+    """Return the fields of a frame."""
     return cut(frame, _read)
 
 
 def _read(cutter: Cutter) -> None:
     if cutter.type_of(_MESSAGES) == wire.TYPE:
-        _piece(cutter)
+        _read_piece(cutter)
     else:
         flood.read(cutter)
 
 
-def _piece(cutter: Cutter) -> None:
+def _read_piece(cutter: Cutter) -> None:
     with cutter.sealed():
         *_, pieces, number, length_B = cutter.numbers(
             wire.HEADER,
@@ -32,7 +32,9 @@ def _piece(cutter: Cutter) -> None:
             ("number", "piece {}, counted from 0"),
             ("event length", "{} bytes"),
         )
-        first, behind = wire.piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
-        if first == behind:
-            raise DecodeError(f"piece {number} of {pieces} of an event of {length_B} bytes is none")
-        cutter.octets("piece", behind - first, lambda data: f"bytes {first} to {behind - 1} of the event")
+        begin, end = wire.piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
+        if begin == end:
+            raise DecodeError(
+                f"invalid piece: number {number} (from 0) of {pieces}, event of {length_B} bytes; it would be empty"
+            )
+        cutter.octets("piece", end - begin, lambda data: f"bytes {begin} to {end - 1} of the event")

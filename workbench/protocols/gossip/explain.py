@@ -1,4 +1,4 @@
-"""Why readings were not delivered, as far as only gossip can show: nodes forward by chance."""
+"""Explanations of undelivered readings that are specific to gossip: a node did not forward, by chance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["clause", "sentences"]
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause on a node that did not forward a reading."""
+    """Return the explanation's clause on a node that by chance did not forward a reading, or None."""
     if account.cause != "chance":
         return None
     probability = scenario.protocol.forwarding_probability

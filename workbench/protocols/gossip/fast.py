@@ -1,8 +1,9 @@
-"""The twin of `workbench.protocols.gossip.pieces`: which pieces of which publication have come to whom.
+"""The fast engine's twin of the node that gossips pieces (`workbench.protocols.gossip.pieces`).
 
-A message is a piece, its word the ttl. Publications are numbered as they are made, from 0. What a node keeps of one is
-a row of ``pairs`` and two sets of bits, 24 bytes or more for each node and publication; what nobody has heard of costs
-address space alone. An id is remembered if fewer than ``max_events`` others have been taken in since (see `flooding`).
+A message is a piece; each frame of it carries the ttl. Publications are numbered from 0 in the order of publishing.
+The state of a node and a publication is a row of ``pairs`` and two sets of bits, 24 bytes or more; until a node hears
+the publication, they take only address space. An id is remembered until ``max_events`` others have been taken in since
+(see flooding's twin).
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup, co
 
 
 class Reason(twin.Reasons):
-    """Its own reasons why messages end."""
+    """Reasons to drop a message that only this protocol has."""
 
     CHANCE = auto()
     EVICTED = auto()
 
 
 class Message(twin.Messages):
-    """What its messages are called."""
+    """Names of the protocol's messages."""
 
     PIECE = auto()
 
 
-MOST_PAIRS = 1 << 26  # words of bits for the pieces that came; as many for those kept
-_PUBLISHED = 0  # the place in ``numbers``
+MOST_PAIRS = 1 << 26  # 64-bit words for the pieces received; as many again for the pieces stored
+_PUBLISHED = 0  # index in ``numbers``
 
 _EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32)], align=True)
 
-# ``ordinal``: see `recent`; ``missing`` pieces while it is being put together, when ``next`` and ``previous`` link it.
+# ``ordinal``: see `twin.is_recent`; ``missing``: pieces still needed while the publication is reassembled. During that
+# time ``next`` and ``previous`` link it into the node's list.
 _PAIR = np.dtype(
     [
         ("ordinal", np.int32),
@@ -52,10 +54,11 @@ _PAIR = np.dtype(
     align=True,
 )
 
-# ``taken``: publications taken in so far; ``partial``: those being put together, oldest first.
+# ``taken``: publications taken in so far; ``partial``: publications being reassembled, oldest first.
 _NODE = np.dtype([("taken", np.int32), ("partial", twin.LIST)], align=True)
 
-# Of each content: its pieces, bytes and airtime of a frame with each but the last, and with that.
+# How a publication's content is split: number of pieces, then size and airtime of a frame with a piece, and with the
+# last one, which may be shorter.
 _CUT = np.dtype(
     [
         ("pieces", np.int32),
@@ -67,8 +70,8 @@ _CUT = np.dtype(
     align=True,
 )
 
-# Of messages on their way: which publication they are of, and which piece.
-_PART = np.dtype([("event", np.int32), ("number", np.int32)], align=True)
+# The publication and the piece of each message in flight.
+_MESSAGE_PIECE = np.dtype([("event", np.int32), ("number", np.int32)], align=True)
 
 twin.compiled_rules(rules)
 
@@ -78,12 +81,12 @@ FIELDS: Fields = {
     "forwarding_probability": float,
     "max_partial": int,
     "cuts": GIVEN,  # by content
-    "parts": Array(_PART, "messages"),
+    "message_pieces": Array(_MESSAGE_PIECE, "messages"),
     "events": Array(_EVENT, "publications"),
     "pairs": Array(_PAIR, ("publications", "nodes")),
-    # A bit for each piece that came, and for each that is kept.
-    "came": Array(np.uint64, ("publications", "nodes", "words")),
-    "kept": Array(np.uint64, ("publications", "nodes", "words")),
+    # A bit for each piece that was received, and for each that is stored.
+    "received": Array(np.uint64, ("publications", "nodes", "words")),
+    "stored": Array(np.uint64, ("publications", "nodes", "words")),
     "nodes": Array(_NODE, "nodes", {"partial": twin.NO_ROWS}),
     "numbers": Array(np.int64, 1),
 }
@@ -94,7 +97,7 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Bytes of an event: what is cut."""
+    """Return the size of an event (bytes) before it is split into pieces."""
     return len(event_bytes(attributes))
 
 
@@ -104,7 +107,7 @@ def _frame_B(length_B: int, pieces: int, number: int) -> int:
 
 
 def _cuts(setup: Setup) -> np.ndarray:
-    lengths_B, place = np.unique(setup.work.contents["size_B"], return_inverse=True)
+    lengths_B, inverse = np.unique(setup.work.contents["size_B"], return_inverse=True)
     cuts = np.zeros(max(1, len(lengths_B)), _CUT)
     for cut, length_B in zip(cuts, lengths_B.tolist(), strict=False):
         pieces = wire.number_of_pieces(length_B, setup.protocol.settings["pieces"])
@@ -112,30 +115,30 @@ def _cuts(setup: Setup) -> np.ndarray:
         airtimes_us = setup.radio.airtime_us(first_B), setup.radio.airtime_us(last_B)
         cut["pieces"], cut["size_B"], cut["last_size_B"] = pieces, first_B, last_B
         cut["airtime_us"], cut["last_airtime_us"] = airtimes_us
-    return cuts[place] if len(place) else cuts
+    return cuts[inverse] if len(inverse) else cuts
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Bytes of the longest frame that can be sent."""
+    """Return the size of the longest frame that can be sent (bytes)."""
     return int(_cuts(setup)["size_B"].max(initial=1))
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
     rows = 3 + setup.work.most_subscriptions * setup.work.most_samples
     pieces = int(_cuts(setup)["pieces"].max())
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, pieces, pieces)
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """The memory of all nodes, for so many messages on their way at once."""
+    """Return the state of all nodes, with room for ``messages`` messages in flight at once."""
     settings = setup.protocol.settings
     count, publications = len(setup.network.addresses), max(1, setup.work.publications)
     words = -(-settings["pieces"] // 64)
     if count * publications * words > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"pieces of {publications} publications at {count} nodes are more than {MOST_PAIRS} words of 64 "
-            f"for it to keep in mind"
+            f"gossip: the pieces of {publications} publications at {count} nodes take "
+            f"{count * publications * words} words of 64 bits; the fast engine has room for {MOST_PAIRS}"
         )
     return twin.make(
         State,
@@ -147,21 +150,21 @@ def make_state(setup: Setup, messages: int) -> Any:
     )
 
 
-# What a node remembers
+# A node's memory
 
 
 @compiled
-def _has(bits, event, i, number):
+def _has_bit(bits, event, i, number):
     return bits[event, i, number >> 6] >> np.uint64(number & 63) & np.uint64(1) != 0
 
 
 @compiled
-def _add(bits, event, i, number):
+def _set_bit(bits, event, i, number):
     bits[event, i, number >> 6] |= np.uint64(1) << np.uint64(number & 63)
 
 
 @compiled
-def _clear(bits, event, i):
+def _clear_bits(bits, event, i):
     for word in range(bits.shape[2]):
         bits[event, i, word] = np.uint64(0)
 
@@ -172,31 +175,41 @@ def _is_known(state, i, event):
 
 
 @compiled
-def _take_in(state, i, event):
-    """Remember a publication, none of whose pieces has come as far as node ``i`` remembers."""
+def _remember(state, i, event):
+    """Remember a publication of which node ``i`` remembers no piece."""
     state.nodes[i].taken += 1
     state.pairs[event, i].ordinal = state.nodes[i].taken
-    _clear(state.came, event, i)
+    _clear_bits(state.received, event, i)
 
 
 @compiled
-def _begin(core, state, i, event, pieces, now):
-    """Put a publication together, in place of the oldest if there are as many as may be."""
+def _begin_reassembly(core, state, i, event, pieces, now):
+    """Begin to reassemble a publication; if ``max_partial`` are in progress, evict the oldest."""
     partial = state.nodes[i].partial
     if partial.count >= state.max_partial:
         oldest = np.int64(partial.first)
         _forget(state, i, oldest)
         if core.traces:
-            it = state.events[oldest]
+            evicted = state.events[oldest]
             twin.add_row(
-                core, now, i, twin.Event.DROPPED, NONE, Message.PIECE, it.origin, it.sequence, 0, 0, Reason.EVICTED
+                core,
+                now,
+                i,
+                twin.Event.DROPPED,
+                NONE,
+                Message.PIECE,
+                evicted.origin,
+                evicted.sequence,
+                0,
+                0,
+                Reason.EVICTED,
             )
         else:
             core.dropped[Reason.EVICTED] += 1
     state.pairs[event, i].missing = pieces
     state.pairs[event, i].hops = 0
     twin.append(partial, state.pairs[:, i], event)
-    _clear(state.kept, event, i)
+    _clear_bits(state.stored, event, i)
 
 
 @compiled
@@ -206,19 +219,19 @@ def _forget(state, i, event):
 
 
 @hot
-def _keep(core, state, i, peer, message, ttl, now):
-    event, number = state.parts[message].event, state.parts[message].number
+def _store_piece(core, state, i, peer, message, ttl, now):
+    event, number = state.message_pieces[message].event, state.message_pieces[message].number
     pair = state.pairs[event, i]
     is_known = _is_known(state, i, event)
     if not is_known and pair.missing == 0:
-        _begin(core, state, i, event, state.cuts[core.messages[message].content].pieces, now)
+        _begin_reassembly(core, state, i, event, state.cuts[core.messages[message].content].pieces, now)
     if not is_known:
-        _take_in(state, i, event)
-    _add(state.came, event, i, number)
-    # Nothing missing: it was given up. There already: it was begun before its id was forgotten.
-    if pair.missing == 0 or _has(state.kept, event, i, number):
+        _remember(state, i, event)
+    _set_bit(state.received, event, i, number)
+    # Nothing missing: the publication was evicted. Piece stored: reassembly began before the id was forgotten.
+    if pair.missing == 0 or _has_bit(state.stored, event, i, number):
         return
-    _add(state.kept, event, i, number)
+    _set_bit(state.stored, event, i, number)
     pair.missing -= 1
     pair.hops = max(pair.hops, rules.hops_taken(state.ttl, ttl))
     if pair.missing == 0:
@@ -226,7 +239,7 @@ def _keep(core, state, i, peer, message, ttl, now):
         twin.hold_pair(core, state.pairs, i, peer, message, event, pair.hops, now)
 
 
-# What the loop calls
+# Called by the engine's loop
 
 
 @compiled
@@ -236,16 +249,16 @@ def publish(core, state, i, content, number, now):
     state.numbers[_PUBLISHED] = event + 1
     state.events[event].origin = core.addresses[i]
     state.events[event].sequence = number
-    _take_in(state, i, event)
+    _remember(state, i, event)
     cut = state.cuts[content]
     for piece in range(cut.pieces):
         is_last = piece == cut.pieces - 1
         size_B = cut.last_size_B if is_last else cut.size_B
         airtime_us = cut.last_airtime_us if is_last else cut.airtime_us
         message = twin.take_message(core, Message.PIECE, core.addresses[i], number, content, size_B, airtime_us)
-        state.parts[message].event = event
-        state.parts[message].number = piece
-        _add(state.came, event, i, piece)
+        state.message_pieces[message].event = event
+        state.message_pieces[message].number = piece
+        _set_bit(state.received, event, i, piece)
         if piece == 0:
             twin.tell_originated(core, now, i, message, number)
             twin.hold_pair(core, state.pairs, i, NONE, message, event, 0, now)
@@ -254,18 +267,18 @@ def publish(core, state, i, content, number, now):
 
 
 @hot
-def receive(core, state, i, sender, message, word, broadcast, now):
-    """Keep a piece heard for the first time, and pass it on if chance has it."""
+def receive(core, state, i, sender, message, ttl, broadcast, now):
+    """Store a piece heard for the first time, and forward it with ``forwarding_probability``."""
     peer = core.addresses[sender]
-    event = state.parts[message].event
-    if _is_known(state, i, event) and _has(state.came, event, i, state.parts[message].number):
+    event = state.message_pieces[message].event
+    if _is_known(state, i, event) and _has_bit(state.received, event, i, state.message_pieces[message].number):
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    _keep(core, state, i, peer, message, word, now)
-    if word <= 1:
+    _store_piece(core, state, i, peer, message, ttl, now)
+    if ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
     elif twin.stream_uniform(core, i) >= state.forwarding_probability:
         twin.drop(core, now, i, peer, message, Reason.CHANCE)
     else:
         twin.tell_forwarded(core, now, i, peer, message, 0)
-        twin.send(core, now, i, twin.BROADCAST, message, word - 1)
+        twin.send(core, now, i, twin.BROADCAST, message, ttl - 1)

@@ -1,4 +1,4 @@
-"""A node that gossips whole publications.
+"""The node that gossips whole publications.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -11,14 +11,14 @@ from workbench.protocols.flooding.rules import hops_taken
 
 
 class GossipNode(flooding.FloodingNode):
-    """One node that gossips: what it subscribes to and publishes is as in flooding."""
+    """A flooding node that forwards a publication with a probability."""
 
     def __init__(self, address, settings, random):
         flooding.FloodingNode.__init__(self, address, settings, random)
         self.forwarding_probability = settings.forwarding_probability
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Hold and deliver a publication heard for the first time; pass it on if chance has it."""
+        """Hold and deliver a publication heard for the first time; forward it with ``forwarding_probability``."""
         try:
             event_id, ttl = wire.decode_header(frame)
             origin, sequence = event_id

@@ -1,15 +1,15 @@
-"""Gossip of pieces: a publication goes through the network in several frames, each passed on by chance for itself.
+"""The node that gossips pieces: a publication is sent in several frames, and each is forwarded at random by itself.
 
 Theory of operation
-    A publisher cuts its publication into pieces and broadcasts each. A node that hears a piece for the first time
-    tosses a coin for it, as gossip does for a whole publication; when it has all pieces it holds the publication and
-    hands it to its own subscriptions that match. So what a node lacks is what chance has kept back of any one piece:
-    with as many bytes sent, fewer nodes get all of it than with whole publications. That is what network coding is to
-    be compared with, where any piece will do.
+    A publisher splits its publication into pieces and broadcasts each. A node forwards each piece that it hears for
+    the first time with a probability, as gossip does with whole publications. When it has all pieces, it holds the
+    publication and delivers it to its own matching subscriptions. A node that misses a single piece lacks the whole
+    publication, so with the same bytes sent fewer nodes hold it than with whole publications. Network coding, where
+    any piece is useful, is compared with this.
 
 Limits
-    A node puts together ``max_partial`` publications at a time; the oldest goes, and is not begun again while its id is
-    remembered. Ids, and which pieces of each came, are remembered of ``max_events`` publications.
+    A node reassembles ``max_partial`` publications at a time. Beyond that the oldest is evicted, and not begun again
+    while its id is remembered. A node remembers the ids and received pieces of ``max_events`` publications.
 
 Reference
     As for gossip.
@@ -27,7 +27,7 @@ from workbench.protocols.gossip import wire
 
 
 class Partial:
-    """The pieces at hand of a publication that lacks some, and the most hops that one of them took."""
+    """An incomplete publication: the pieces received so far, and the largest number of hops that any of them took."""
 
     def __init__(self, piece):
         self.header = piece.pieces, piece.length_B
@@ -37,18 +37,18 @@ class Partial:
 
 
 class PiecesGossipNode(FloodingNode):
-    """One node that gossips pieces: what it subscribes to is as in flooding."""
+    """A node that gossips pieces; it subscribes as a flooding node does."""
 
     describe = staticmethod(wire.describe)
 
     def __init__(self, address, settings, random):
         FloodingNode.__init__(self, address, settings, random)
-        # What flooding's memory keeps of an id is here (pieces, bytes of the event, a bit for each piece that came).
+        # Values of flooding's memory of ids are here: (pieces, size of the event, a bit for each piece received).
         self.partial = {}  # event id -> Partial
         self._partial_ids = []  # oldest first: a dictionary keeps no order on a mote
 
     def publish(self, attributes, now, payload=b""):
-        """Broadcast a publication piece by piece; returns its number at this node."""
+        """Broadcast a publication piece by piece and return its number at this node."""
         attributes = check_publication(with_payload(attributes, payload))
         data = event_bytes(attributes)
         pieces = wire.number_of_pieces(len(data), self.settings.pieces)
@@ -61,18 +61,18 @@ class PiecesGossipNode(FloodingNode):
         self._published += 1
         self.events.append(Originated(NOBODY, "piece", self.address, number, number, ""))
         self._known.put((self.address, number), (pieces, len(data), (1 << pieces) - 1))
-        self._take(attributes, self.address, number, NOBODY, 0, now)
+        self._hold_and_deliver(attributes, self.address, number, NOBODY, 0, now)
         self.outbox += frames
         return number
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Keep a piece heard for the first time, and pass it on if chance has it."""
+        """Store a piece heard for the first time, and forward it with ``forwarding_probability``."""
         try:
             piece = wire.decode(frame)
             if self._is_duplicate(piece):
                 self.drop(previous_hop, "piece", piece.origin, piece.sequence, "duplicate")
                 return
-            self._keep(piece, previous_hop, now)
+            self._store_piece(piece, previous_hop, now)
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
@@ -90,17 +90,19 @@ class PiecesGossipNode(FloodingNode):
         header = piece.pieces, piece.length_B
         partial, known = self.partial.get(event_id), self._known.get(event_id)
         if (partial is not None and partial.header != header) or (known is not None and known[:2] != header):
-            raise DecodeError("a piece of another publication under the same id")
+            raise DecodeError(
+                "a piece differs from earlier pieces with the same id in the number of pieces or the event's length"
+            )
         return known is not None and bool(known[2] >> piece.number & 1)
 
-    def _keep(self, piece, previous_hop, now):
+    def _store_piece(self, piece, previous_hop, now):
         event_id = (piece.origin, piece.sequence)
         known, partial = self._known.get(event_id), self.partial.get(event_id)
         if known is None and partial is None:
-            partial = self._begin(event_id, piece)
-        came = 0 if known is None else known[2]
-        self._known.put(event_id, (piece.pieces, piece.length_B, came | 1 << piece.number))
-        # None: it was given up. There already: it was begun before its id was forgotten.
+            partial = self._begin_reassembly(event_id, piece)
+        received = 0 if known is None else known[2]
+        self._known.put(event_id, (piece.pieces, piece.length_B, received | 1 << piece.number))
+        # None: the publication was evicted. Piece stored: reassembly began before the id was forgotten.
         if partial is None or partial.data[piece.number] is not None:
             return
         partial.data[piece.number] = piece.data
@@ -109,9 +111,9 @@ class PiecesGossipNode(FloodingNode):
         if partial.missing == 0:
             self._forget(event_id)
             attributes = event_attributes(b"".join(partial.data))
-            self._take(attributes, piece.origin, piece.sequence, previous_hop, partial.hops, now)
+            self._hold_and_deliver(attributes, piece.origin, piece.sequence, previous_hop, partial.hops, now)
 
-    def _begin(self, event_id, piece):
+    def _begin_reassembly(self, event_id, piece):
         if len(self._partial_ids) >= self.settings.max_partial:
             oldest = self._partial_ids[0]
             self._forget(oldest)
@@ -124,6 +126,6 @@ class PiecesGossipNode(FloodingNode):
         del self.partial[event_id]
         self._partial_ids.remove(event_id)
 
-    def _take(self, attributes, origin, sequence, previous_hop, hops, now):
+    def _hold_and_deliver(self, attributes, origin, sequence, previous_hop, hops, now):
         self.events.append(Held(previous_hop, "piece", origin, sequence, hops, ""))
         self.deliver_to(self.subscriptions.open, attributes, previous_hop, "piece", origin, sequence, now)

@@ -1,12 +1,13 @@
-"""The frame of a piece of an event: what is gossiped where an event does not go in one frame.
+"""Encode and decode the frame of a piece of an event, for events that are sent in several frames.
 
 Layout (little-endian, packed)
     type u8 (always 0x50, "P"), origin u32, sequence u32, ttl u16, pieces u8, number u8, event length in bytes u16, the
-    piece's bytes, CRC-32 u32: 19 bytes and the piece. What is cut is the event's bytes (attributes/event_bytes.py).
+    piece's bytes, CRC-32 u32: 19 bytes and the piece. The pieces are those of the event's bytes
+    (attributes/event_bytes.py).
 
-    How long a piece is follows from the header, and a frame where it is not is refused: so all pieces of one event that
-    say the same of it fit together. They are of one length, but for the last, which may be shorter. None is empty, so
-    `number_of_pieces` may be fewer than asked for.
+    The header determines the length of the piece; a frame with another length is refused. So pieces with the same id,
+    number of pieces and event length fit together. All pieces have the same length except the last, which may be
+    shorter. No piece is empty, so `number_of_pieces` may return fewer than wanted.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -27,49 +28,59 @@ _TTL_AT = 9
 
 
 def number_of_pieces(length_B, wanted):
-    """The largest number of pieces up to ``wanted`` of which none is empty."""
+    """Return the number of pieces of an event of ``length_B`` bytes: ``wanted``, or fewer if some would be empty."""
     size_B = -(-length_B // wanted)
     return -(-length_B // size_B)
 
 
 def piece_bounds(length_B, pieces, number):
-    """(begin, end) of a piece in an event of so many bytes."""
+    """Return the byte range [begin, end) of piece ``number`` (from 0) in an event of ``length_B`` bytes."""
     size_B = -(-length_B // pieces)
     return min(number * size_B, length_B), min((number + 1) * size_B, length_B)
 
 
 def encode(piece):
-    """The frame of a Piece; EncodeError if a field is out of range."""
+    """Return the frame of a Piece. Raises EncodeError if a field is out of range or the data's length is wrong."""
     origin, sequence, ttl, pieces, number, length_B, data = piece
     check_id(origin, sequence)
     if not (0 <= ttl <= U16 and 0 <= number < pieces <= MOST_PIECES and 1 <= length_B <= LONGEST_EVENT_B):
-        raise EncodeError("%r has a field out of range" % (piece,))
+        raise EncodeError(
+            "%r has a field out of range: ttl is u16, number < pieces <= %d, length_B is 1 to %d"
+            % (piece, MOST_PIECES, LONGEST_EVENT_B)
+        )
     begin, end = piece_bounds(length_B, pieces, number)
     if begin == end or len(data) != end - begin:
-        raise EncodeError("piece %d of %d has %d bytes, not %d, or none" % (number, pieces, len(data), end - begin))
+        raise EncodeError(
+            "piece %d of %d has %d bytes; for an event of %d bytes it must have %d, and more than 0"
+            % (number, pieces, len(data), length_B, end - begin)
+        )
     return sealed(struct.pack(HEADER, TYPE, origin, sequence, ttl, pieces, number, length_B) + data)
 
 
 def with_ttl(frame, ttl):
-    """The same frame with another ttl: what a node passes on, without taking it apart."""
+    """Return the frame with another ttl, so that a node forwards it without encoding it again."""
     return sealed(frame[:_TTL_AT] + struct.pack("<H", ttl) + frame[_TTL_AT + 2 : -CHECKSUM_B])
 
 
 def decode(frame):
-    """The Piece in a frame; DecodeError, and nothing else, for any other bytes."""
+    """Return the Piece in a frame. Raises DecodeError, and no other error, for any other bytes."""
     if not len(frame) or frame[0] != TYPE:
-        raise DecodeError("a frame that begins with %s is no piece" % (frame[:1] or b"nothing",))
+        raise DecodeError("the frame begins with %r; a piece begins with %r" % (bytes(frame[:1]), bytes([TYPE])))
     end = unsealed_B(frame, _HEADER_B)
     _, origin, sequence, ttl, pieces, number, length_B = struct.unpack_from(HEADER, frame, 0)
-    first, behind = piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
-    if first >= behind:
-        raise DecodeError("piece %d of %d of an event of %d bytes is none" % (number, pieces, length_B))
-    if end - _HEADER_B != behind - first:
-        raise DecodeError("a piece of %d bytes should have %d" % (end - _HEADER_B, behind - first))
+    piece_begin, piece_end = piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
+    if piece_begin >= piece_end:
+        raise DecodeError(
+            "invalid piece: number %d (from 0) of %d, event of %d bytes; it would be empty" % (number, pieces, length_B)
+        )
+    if end - _HEADER_B != piece_end - piece_begin:
+        raise DecodeError(
+            "the piece has %d bytes; by its header it must have %d" % (end - _HEADER_B, piece_end - piece_begin)
+        )
     return Piece(origin, sequence, ttl, pieces, number, length_B, bytes(frame[_HEADER_B:end]))
 
 
 def describe(frame, broadcast=True):
-    """(message name, origin, sequence) of a frame this module encoded, for traces."""
+    """Return (message name, origin, sequence) of a frame that this module encoded, for traces."""
     origin, sequence = struct.unpack_from("<II", frame, 1)
     return "piece", origin, sequence

@@ -1,10 +1,11 @@
-"""The twin of `workbench.protocols.coded_diffusion.node`: bootstrap nodes, intermediate nodes, timers.
+"""The fast engine's twin of `workbench.protocols.coded_diffusion.node`: bootstrap and intermediate nodes, timers.
 
-A frame's message is one coded packet with its encoding vector, its word the hops; or a request, its word the rank. Of
-the definition this leaves out the information vectors, whose combinations follow from those of the encoding vectors,
-and what cannot happen in a run of a scenario: frames that are malformed, and packets that do not belong together.
+A message is a whole event, a coded packet with its encoding vector, or a request. The number that each frame carries
+beside its message is the hops of a coded packet or the rank of a request. Information vectors are left out, as their
+combinations follow from the encoding vectors. So is what cannot happen in a run: malformed frames, and packets that do
+not belong together.
 
-What nodes remember is laid out in `state`; encoding vectors are computed in `algebra`.
+`state` defines the memory of nodes; `algebra` computes encoding vectors.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ _MOST_HOPS = wire.U16 - 1
 
 @compiled
 def has_room(core, state):
-    """Whether each node that hears a frame may begin a generation."""
+    """Return whether the pool has a generation for every node that may hear the next frame."""
     return state.numbers[Number.FREE_GENERATIONS] >= state.most_new
 
 
-# What is known
+# Memory of events
 
 
 @compiled
-def _know(state, i, event, now):
-    """Node ``i`` has heard of an event now, or sent it."""
+def _note_heard(state, i, event, now):
+    """Note that node ``i`` has heard or sent a frame of an event now."""
     pair, node = state.pairs[event, i], state.nodes[i]
     pair.heard_us = now
     if not pair.knows:
@@ -49,8 +50,8 @@ def _know(state, i, event, now):
 
 
 @hot
-def _is_over(core, state, i, origin, event, now):
-    """Whether nothing more is wanted of an event: it is this node's own, or known and not being decoded."""
+def _is_finished(core, state, i, origin, event, now):
+    """Return whether the node needs no more packets of an event: its own, or one already decoded."""
     if origin == core.addresses[i]:
         return True
     pair = state.pairs[event, i]
@@ -73,50 +74,50 @@ def _is_full(state, i, matrices):
 
 
 @compiled
-def _can_know_another(core, state, i, matrices, now):
-    """Whether another event can be known, with so many matrices; what has long been quiet makes room for it."""
+def _has_room_for_event(core, state, i, matrices, now):
+    """Return whether another event and ``matrices`` more matrices fit; forget quiet events if not."""
     if matrices:
         _make_room(core, state, i)
-    if _is_full(state, i, matrices) and now >= state.nodes[i].all_known_until_us:
-        _forget_the_quiet(core, state, i, now)
+    if _is_full(state, i, matrices) and now >= state.nodes[i].next_search_us:
+        _forget_quiet_events(core, state, i, now)
     return not _is_full(state, i, matrices)
 
 
 @compiled
 def _make_room(core, state, i):
-    """Where another matrix has no room, forget the oldest event that is kept for neighbors alone."""
+    """Forget the oldest event that is stored only to answer requests, if another matrix does not fit."""
     node = state.nodes[i]
     if node.generations.count < state.max_events:
         return
     generation = node.generations.first
     while generation != NONE:
-        it = state.generations[generation]
-        if it.rank == state.generation_size and it.send_us == NONE:
-            _forget(core, state, i, it.event)
+        record = state.generations[generation]
+        if record.rank == state.generation_size and record.send_us == NONE:
+            _forget(core, state, i, record.event)
             return
-        generation = it.next
+        generation = record.next
 
 
 @compiled
-def _forget_the_quiet(core, state, i, now):
+def _forget_quiet_events(core, state, i, now):
     node = state.nodes[i]
     generation = node.generations.first
     while generation != NONE:
-        behind = state.generations[generation].next
+        following = state.generations[generation].next
         event = state.generations[generation].event
         pair = state.pairs[event, i]
         if pair.knows and is_quiet(now, pair.heard_us, state.forget_after_us):
             _forget(core, state, i, event)
-            _tell_expired(core, state, i, event, now)
-        generation = behind
-    left = node.known
+            _report_expired(core, state, i, event, now)
+        generation = following
+    remaining = node.known
     node.known = 0
     oldest_us = now
     event = node.first_known
-    while left:
+    while remaining:
         pair = state.pairs[event, i]
         if pair.knows:
-            left -= 1
+            remaining -= 1
             if is_quiet(now, pair.heard_us, state.forget_after_us):
                 pair.knows = 0
             else:
@@ -125,16 +126,16 @@ def _forget_the_quiet(core, state, i, now):
                 node.known += 1
                 oldest_us = min(oldest_us, pair.heard_us)
         event += 1
-    # Before that time there is nothing to find.
-    node.all_known_until_us = oldest_us + state.forget_after_us
+    # Before this time no event is quiet long enough.
+    node.next_search_us = oldest_us + state.forget_after_us
 
 
 @compiled
-def _tell_expired(core, state, i, event, now):
+def _report_expired(core, state, i, event, now):
     if core.traces:
-        it = state.events[event]
+        record = state.events[event]
         twin.add_row(
-            core, now, i, twin.Event.DROPPED, NONE, Message.CODED, it.origin, it.sequence, 0, 0, Reason.EXPIRED
+            core, now, i, twin.Event.DROPPED, NONE, Message.CODED, record.origin, record.sequence, 0, 0, Reason.EXPIRED
         )
     else:
         core.dropped[Reason.EXPIRED] += 1
@@ -144,20 +145,20 @@ def _tell_expired(core, state, i, event, now):
 
 
 @compiled
-def _begin(state, i, event):
-    """A generation without packets, the youngest of node ``i``."""
+def _begin_generation(state, i, event):
+    """Append an empty generation to those of node ``i`` and return its number."""
     generation = twin.take_free(state.generations, state.numbers, Number.FREE_GENERATION)
-    it = state.generations[generation]
-    it.event = event
-    it.hops = wire.U16
-    it.fresh = 0
-    it.rank = 0
-    it.send_us = NONE
-    it.due_us = NONE
-    it.has_sent = 0
-    it.requests = 0
-    it.peer = NONE
-    it.owed = 0
+    record = state.generations[generation]
+    record.event = event
+    record.hops = wire.U16
+    record.fresh = 0
+    record.rank = 0
+    record.send_us = NONE
+    record.due_us = NONE
+    record.has_sent = 0
+    record.requests = 0
+    record.peer = NONE
+    record.requested = 0
     twin.append(state.nodes[i].generations, state.generations, generation)
     state.pairs[event, i].generation = generation
     clear(state, generation)
@@ -166,7 +167,7 @@ def _begin(state, i, event):
 
 @compiled
 def _forget(core, state, i, event):
-    """Give up what node ``i`` has of an event; nothing to do if it has nothing."""
+    """Free node ``i``'s generation of an event, if it has one."""
     generation = state.pairs[event, i].generation
     if generation != NO_GENERATION:
         state.pairs[event, i].generation = NO_GENERATION
@@ -180,54 +181,54 @@ def _plan_wake(core, state, i):
     earliest_us = NONE
     generation = state.nodes[i].generations.first
     while generation != NONE:
-        it = state.generations[generation]
-        if it.send_us != NONE and (earliest_us == NONE or it.send_us < earliest_us):
-            earliest_us = it.send_us
-        if it.due_us != NONE and (earliest_us == NONE or it.due_us < earliest_us):
-            earliest_us = it.due_us
-        generation = it.next
+        record = state.generations[generation]
+        if record.send_us != NONE and (earliest_us == NONE or record.send_us < earliest_us):
+            earliest_us = record.send_us
+        if record.due_us != NONE and (earliest_us == NONE or record.due_us < earliest_us):
+            earliest_us = record.due_us
+        generation = record.next
     core.next_wake[i] = earliest_us
 
 
 @compiled
 def _plan_sending(core, state, i, generation, now):
-    it = state.generations[generation]
-    if it.has_sent and not state.rearm:
+    record = state.generations[generation]
+    if record.has_sent and not state.rearm:
         return
-    # Drawn even where it is certain: a node draws the same whatever its parameters are.
+    # Draw even if the result is certain: then the sequence of draws does not depend on the parameters.
     if twin.stream_uniform(core, i) < state.forwarding_probability:
-        it.send_us = now + state.collecting_us
+        record.send_us = now + state.collecting_us
 
 
 @compiled
 def _plan_answer(state, generation, now):
-    it = state.generations[generation]
-    if it.send_us == NONE:
-        it.send_us = now + state.collecting_us
-        it.due_us = max(it.due_us, it.send_us)
+    record = state.generations[generation]
+    if record.send_us == NONE:
+        record.send_us = now + state.collecting_us
+        record.due_us = max(record.due_us, record.send_us)
 
 
 @compiled
 def _allow_request(core, state, i, generation, now):
-    """Allow one more request after the last: a neighbor sends, and its next packet is likely to be innovative."""
-    it = state.generations[generation]
-    if 0 < it.requests == state.max_requests:
-        it.requests -= 1
-        if it.due_us == NONE:
-            it.due_us = now + state.request_after_us
+    """Allow one request beyond the limit: a neighbor is sending, and its next packet is probably innovative."""
+    record = state.generations[generation]
+    if 0 < record.requests == state.max_requests:
+        record.requests -= 1
+        if record.due_us == NONE:
+            record.due_us = now + state.request_after_us
             _plan_wake(core, state, i)
 
 
 @compiled
 def _plan_forgetting(core, state, i, generation, now):
-    """A decoded event is kept for neighbors that ask, or until a timer that runs has fired."""
-    it = state.generations[generation]
+    """Plan when to forget a decoded event: after the time for requests, or once its running timer has fired."""
+    record = state.generations[generation]
     if state.keep_us:
-        it.due_us = now + state.keep_us
-        if it.owed:
+        record.due_us = now + state.keep_us
+        if record.requested:
             _plan_answer(state, generation, now)
-    elif it.send_us == NONE:
-        _forget(core, state, i, it.event)
+    elif record.send_us == NONE:
+        _forget(core, state, i, record.event)
 
 
 # Packets
@@ -235,57 +236,59 @@ def _plan_forgetting(core, state, i, generation, now):
 
 @compiled
 def _make_packet(core, state, event):
-    """A coded packet of an event whose encoding vector is still to be written."""
-    it = state.events[event]
-    size_B, airtime_us = state.sizes_B[it.content], state.airtimes_us[it.content]
-    message = twin.take_message(core, Message.CODED, it.origin, it.sequence, it.content, size_B, airtime_us)
+    """Return a new coded packet of an event; its encoding vector is not set yet."""
+    record = state.events[event]
+    size_B, airtime_us = state.sizes_B[record.content], state.airtimes_us[record.content]
+    message = twin.take_message(core, Message.CODED, record.origin, record.sequence, record.content, size_B, airtime_us)
     state.events_of[message] = event
     return message
 
 
 @compiled
-def _tell_forwarded(core, state, i, peer, event, count, now):
+def _report_forwarded(core, state, i, peer, event, count, now):
     if core.traces:
-        it = state.events[event]
+        record = state.events[event]
         detail = state.first_text + count
-        twin.add_row(core, now, i, twin.Event.FORWARDED, peer, Message.CODED, it.origin, it.sequence, 0, 0, detail)
+        twin.add_row(
+            core, now, i, twin.Event.FORWARDED, peer, Message.CODED, record.origin, record.sequence, 0, 0, detail
+        )
 
 
 @compiled
 def _send_combinations(core, state, i, generation, count, now):
-    """Broadcast combinations of what has come of an event."""
-    it = state.generations[generation]
+    """Broadcast ``count`` combinations of the rows of a generation."""
+    record = state.generations[generation]
     for _ in range(count):
-        message = _make_packet(core, state, it.event)
-        draw_coefficients(core, state, i, it.rank)
+        message = _make_packet(core, state, record.event)
+        draw_coefficients(core, state, i, record.rank)
         combine(state, generation, message)
-        twin.send(core, now, i, twin.BROADCAST, message, min(it.hops, _MOST_HOPS))
+        twin.send(core, now, i, twin.BROADCAST, message, min(record.hops, _MOST_HOPS))
         twin.let_go(core, message)
 
 
 @compiled
 def _receive_event(core, state, i, sender, message, event, now):
     peer = core.addresses[sender]
-    if _is_over(core, state, i, core.messages[message].origin, event, now):
+    if _is_finished(core, state, i, core.messages[message].origin, event, now):
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    if state.pairs[event, i].generation == NO_GENERATION and not _can_know_another(core, state, i, 0, now):
+    if state.pairs[event, i].generation == NO_GENERATION and not _has_room_for_event(core, state, i, 0, now):
         twin.drop(core, now, i, peer, message, Reason.FULL)
         return
     _forget(core, state, i, event)
-    _know(state, i, event, now)
+    _note_heard(state, i, event, now)
     twin.hold_pair(core, state.pairs, i, peer, message, event, 1, now)
     _make_room(core, state, i)
-    is_kept = state.keep_us and state.nodes[i].generations.count < state.max_events
-    generation = _begin(state, i, event)
+    is_stored = state.keep_us and state.nodes[i].generations.count < state.max_events
+    generation = _begin_generation(state, i, event)
     fill(state, generation)
-    it = state.generations[generation]
-    it.rank = state.generation_size
-    it.hops = 1
+    record = state.generations[generation]
+    record.rank = state.generation_size
+    record.hops = 1
     _send_combinations(core, state, i, generation, state.bootstrap_factor, now)
-    _tell_forwarded(core, state, i, peer, event, state.bootstrap_factor, now)
-    if is_kept:
-        it.due_us = now + state.keep_us
+    _report_forwarded(core, state, i, peer, event, state.bootstrap_factor, now)
+    if is_stored:
+        record.due_us = now + state.keep_us
         _plan_wake(core, state, i)
     else:
         _forget(core, state, i, event)
@@ -294,35 +297,35 @@ def _receive_event(core, state, i, sender, message, event, now):
 @hot
 def _receive_coded(core, state, i, sender, message, hops, event, now):
     peer = core.addresses[sender]
-    if _is_over(core, state, i, core.messages[message].origin, event, now):
+    if _is_finished(core, state, i, core.messages[message].origin, event, now):
         twin.drop(core, now, i, peer, message, Reason.DECODED)
         return
     generation = state.pairs[event, i].generation
     if generation == NO_GENERATION:
-        if not _can_know_another(core, state, i, 1, now):
+        if not _has_room_for_event(core, state, i, 1, now):
             twin.drop(core, now, i, peer, message, Reason.FULL)
             return
-        generation = _begin(state, i, event)
+        generation = _begin_generation(state, i, event)
         twin.tell(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
-    _know(state, i, event, now)
-    it = state.generations[generation]
-    pivot = insert(state, generation, message) if it.rank < state.generation_size else NONE
+    _note_heard(state, i, event, now)
+    record = state.generations[generation]
+    pivot = insert(state, generation, message) if record.rank < state.generation_size else NONE
     if pivot == NONE:
         twin.drop(core, now, i, peer, message, Reason.NOT_INNOVATIVE)
         _allow_request(core, state, i, generation, now)
         return
-    it.rank += 1
-    it.hops = min(it.hops, hops + 1)
-    it.fresh += 1
-    it.requests = 0
-    it.peer = sender
-    twin.tell(core, now, i, Event.INNOVATIVE, peer, message, it.rank, state.first_text + pivot)
-    is_complete = it.rank == state.generation_size
+    record.rank += 1
+    record.hops = min(record.hops, hops + 1)
+    record.fresh += 1
+    record.requests = 0
+    record.peer = sender
+    twin.tell(core, now, i, Event.INNOVATIVE, peer, message, record.rank, state.first_text + pivot)
+    is_complete = record.rank == state.generation_size
     if is_complete:
         twin.tell(core, now, i, Event.DECODED, peer, message, state.generation_size, twin.NO_REASON)
-        twin.hold_pair(core, state.pairs, i, peer, message, event, it.hops, now)
+        twin.hold_pair(core, state.pairs, i, peer, message, event, record.hops, now)
     elif state.keep_us:
-        it.due_us = now + state.request_after_us
+        record.due_us = now + state.request_after_us
     _plan_sending(core, state, i, generation, now)
     if is_complete:
         _plan_forgetting(core, state, i, generation, now)
@@ -335,15 +338,15 @@ def _receive_request(core, state, i, sender, message, rank, event, now):
     if generation == NO_GENERATION:
         twin.drop(core, now, i, core.addresses[sender], message, Reason.NOT_AT_HAND)
         return
-    _know(state, i, event, now)
-    it = state.generations[generation]
-    it.owed = max(it.owed, state.generation_size - rank)
-    if it.rank == state.generation_size:
+    _note_heard(state, i, event, now)
+    record = state.generations[generation]
+    record.requested = max(record.requested, state.generation_size - rank)
+    if record.rank == state.generation_size:
         _plan_answer(state, generation, now)
         _plan_wake(core, state, i)
 
 
-# What the loop calls
+# Called by the engine's loop
 
 
 @compiled
@@ -351,10 +354,10 @@ def publish(core, state, i, content, number, now):
     """Broadcast an event."""
     event = state.numbers[Number.PUBLISHED]
     state.numbers[Number.PUBLISHED] = event + 1
-    it = state.events[event]
-    it.origin = core.addresses[i]
-    it.sequence = number
-    it.content = content
+    record = state.events[event]
+    record.origin = core.addresses[i]
+    record.sequence = number
+    record.content = content
     message = twin.make_message(core, Message.EVENT, core.addresses[i], number, content)
     state.events_of[message] = event
     twin.tell_originated(core, now, i, message, number)
@@ -364,66 +367,68 @@ def publish(core, state, i, content, number, now):
 
 
 @hot
-def receive(core, state, i, sender, message, word, broadcast, now):
-    """Take a neighbor's event, coded packet or request; its ``word`` is the hops or the rank."""
+def receive(core, state, i, sender, message, hops_or_rank, broadcast, now):
+    """Process a neighbor's event, coded packet (with its hops) or request (with its rank)."""
     event = state.events_of[message]
     name = core.messages[message].name
     if name == Message.EVENT:
         _receive_event(core, state, i, sender, message, event, now)
     elif name == Message.CODED:
-        _receive_coded(core, state, i, sender, message, word, event, now)
+        _receive_coded(core, state, i, sender, message, hops_or_rank, event, now)
     else:
-        _receive_request(core, state, i, sender, message, word, event, now)
+        _receive_request(core, state, i, sender, message, hops_or_rank, event, now)
 
 
 @compiled
 def _send_planned(core, state, i, generation, now):
-    it = state.generations[generation]
-    it.send_us = NONE
-    it.has_sent = 1
-    _know(state, i, it.event, now)
-    count = np.int64(state.sends[it.fresh])
-    it.fresh = 0
-    if it.rank == state.generation_size:
-        count = max(count, np.int64(it.owed))
-        it.owed = 0
+    record = state.generations[generation]
+    record.send_us = NONE
+    record.has_sent = 1
+    _note_heard(state, i, record.event, now)
+    count = np.int64(state.sends[record.fresh])
+    record.fresh = 0
+    if record.rank == state.generation_size:
+        count = max(count, np.int64(record.requested))
+        record.requested = 0
     _send_combinations(core, state, i, generation, count, now)
-    _tell_forwarded(core, state, i, NONE, it.event, count, now)
+    _report_forwarded(core, state, i, NONE, record.event, count, now)
 
 
 @compiled
-def _request(core, state, i, generation, now):
-    """Ask for more packets: the neighbor that sent the last innovative one, and then all of them."""
-    it = state.generations[generation]
-    if it.requests == state.max_requests:
-        it.due_us = NONE
+def _send_request(core, state, i, generation, now):
+    """Request more packets: from the neighbor that sent the last innovative one, later from all neighbors."""
+    record = state.generations[generation]
+    if record.requests == state.max_requests:
+        record.due_us = NONE
         return
-    it.requests += 1
-    it.due_us = now + state.request_after_us
-    _know(state, i, it.event, now)
-    its = state.events[it.event]
+    record.requests += 1
+    record.due_us = now + state.request_after_us
+    _note_heard(state, i, record.event, now)
+    published = state.events[record.event]
     size_B, airtime_us = state.request_size_B, state.request_airtime_us
-    message = twin.take_message(core, Message.REQUEST, its.origin, its.sequence, its.content, size_B, airtime_us)
-    state.events_of[message] = it.event
-    twin.send(core, now, i, twin.BROADCAST if it.peer == NONE else it.peer, message, it.rank)
+    message = twin.take_message(
+        core, Message.REQUEST, published.origin, published.sequence, published.content, size_B, airtime_us
+    )
+    state.events_of[message] = record.event
+    twin.send(core, now, i, twin.BROADCAST if record.peer == NONE else record.peer, message, record.rank)
     twin.let_go(core, message)
-    it.peer = NONE
+    record.peer = NONE
 
 
 @compiled
 def wake(core, state, i, now):
-    """Send for the events whose collecting time is over, ask for more of others, forget those that were kept."""
+    """Do what is due for each event: send combinations, send a request, or forget the event."""
     generation = state.nodes[i].generations.first
     while generation != NONE:
-        it = state.generations[generation]
-        behind = it.next
-        if it.send_us != NONE and it.send_us <= now:
+        record = state.generations[generation]
+        following = record.next
+        if record.send_us != NONE and record.send_us <= now:
             _send_planned(core, state, i, generation, now)
-        is_complete = it.rank == state.generation_size
-        # Without requests a decoded event is over when its timer has fired.
-        if is_complete and it.send_us == NONE and (it.due_us == NONE or it.due_us <= now):
-            _forget(core, state, i, it.event)
-        elif not is_complete and it.due_us != NONE and it.due_us <= now:
-            _request(core, state, i, generation, now)
-        generation = behind
+        is_complete = record.rank == state.generation_size
+        # Without requests a decoded event is forgotten once its timer has fired.
+        if is_complete and record.send_us == NONE and (record.due_us == NONE or record.due_us <= now):
+            _forget(core, state, i, record.event)
+        elif not is_complete and record.due_us != NONE and record.due_us <= now:
+            _send_request(core, state, i, generation, now)
+        generation = following
     _plan_wake(core, state, i)

@@ -1,15 +1,16 @@
-"""Linear algebra of encoding vectors in the kernel: drawing coefficients, adding a row to a matrix, combining rows.
+"""Linear algebra of encoding vectors in the fast twin: drawing coefficients, adding a row to a matrix, combining rows.
 
 Theory of operation
-    The same as in `workbench.coding.rlnc`, for encoding vectors alone: rows of ``matrices[g]`` lie at their pivots, and
-    the matrix is in reduced row echelon form, so a row is there if its pivot is 1. Whatever way leads to that form, it
-    is the same matrix: it is the only one of its kind with these rows' span.
+    The same as in `workbench.coding.rlnc`, for encoding vectors only. Matrix ``matrices[g]`` is in reduced row echelon
+    form, and a row is stored at the index of its pivot: row p exists if ``matrices[g][p][p]`` is 1. The reduced form of
+    a row space is unique, so the matrix does not depend on the order of the computations.
 
-    All fields have one arithmetic here. A product is a power of a generator of the field, whose exponent is the sum of
-    two logarithms; sums are exclusive ors (``modulus`` 0) or integers modulo a prime.
+    All fields use the same code. A product is a power of a generator of the field, whose exponent is the sum of two
+    logarithms. Sums are exclusive ors (``modulus`` 0) or integers modulo a prime.
 
 Cost
-    A row operation is m look-ups; a packet takes two for each row at hand. A field's tables take 8 bytes a symbol.
+    A row operation is m look-ups; a packet takes two row operations for each row of the matrix. A field's tables take
+    8 bytes a symbol.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ SYMBOL = np.uint16
 
 @lru_cache
 def tables(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """(powers of a generator, twice in a row; logarithms of all symbols but 0) of a field.
+    """Return (powers of a generator, repeated twice; logarithms of all symbols except 0) of a field.
 
-    Shapes are (2 order - 2,) and (order,). There is a generator among the symbols of any finite field.
+    Shapes are (2 order - 2,) and (order,). Every finite field has a generator among its symbols.
     """
     field: Any = field_of(order)
-    # x generates each binary field of this workbench, but for GF(2), where 1 does.
+    # The polynomial x, which is 2, generates each binary field of this workbench except GF(2), where 1 does.
     candidates = range(2, order) if order > 2 else (1,)
     for generator in candidates:
         powers = [1]
@@ -64,7 +65,7 @@ def _sum(state, a, b):
 
 @compiled
 def _product(state, logarithm, symbol):
-    """Of a symbol with the one that has that logarithm."""
+    """Return the product of a symbol and the symbol with the given logarithm."""
     return np.int64(state.powers[logarithm + state.logarithms[symbol]]) if symbol else np.int64(0)
 
 
@@ -84,7 +85,7 @@ def draw_coefficients(core, state, i, count):
             continue
         k = 0
         while k < count:
-            # A draw has 64 bits, which is several symbols.
+            # A draw has 64 bits, enough for several symbols.
             drawn = twin.bits(core.protocol_keys[i], core.drawn[i])
             core.drawn[i] += 1
             for _ in range(min(64 // state.degree, count - k)):
@@ -96,7 +97,7 @@ def draw_coefficients(core, state, i, count):
 
 @compiled
 def insert(state, generation, message):
-    """Add a message's encoding vector to a matrix unless it depends on its rows; its pivot, or NONE."""
+    """Insert a message's encoding vector into a matrix if it is linearly independent; return its pivot, or NONE."""
     size, row, matrices = state.generation_size, state.row, state.matrices
     for k in range(size):
         row[k] = state.vectors[message, k]
@@ -110,7 +111,7 @@ def insert(state, generation, message):
             pivot = p
     if pivot == NONE:
         return pivot
-    # Divided by the coefficient at the pivot: all exponents are modulo the order less one.
+    # Divide by the coefficient at the pivot; exponents are modulo the order minus one.
     inverse = (state.order - 1 - state.logarithms[row[pivot]]) % (state.order - 1)
     for k in range(pivot, size):
         row[k] = _product(state, inverse, row[k])
@@ -127,15 +128,15 @@ def insert(state, generation, message):
 
 @compiled
 def combine(state, generation, message):
-    """A message's encoding vector is the rows of a matrix times ``state.coefficients``, in the order of the pivots."""
+    """Set a message's encoding vector to the sum of a matrix's rows, each times its coefficient, in order of pivots."""
     size, vectors, matrices = state.generation_size, state.vectors, state.matrices
     for k in range(size):
         vectors[message, k] = 0
-    place = 0
+    index = 0
     for p in range(size):
         if matrices[generation, p, p]:
-            coefficient = state.coefficients[place]
-            place += 1
+            coefficient = state.coefficients[index]
+            index += 1
             if coefficient:
                 factor = state.logarithms[coefficient]
                 for k in range(p, size):
@@ -146,7 +147,7 @@ def combine(state, generation, message):
 
 @compiled
 def clear(state, generation):
-    """Make a matrix one without rows."""
+    """Remove all rows of a matrix."""
     for p in range(state.generation_size):
         for k in range(state.generation_size):
             state.matrices[generation, p, k] = 0
@@ -154,6 +155,6 @@ def clear(state, generation):
 
 @compiled
 def fill(state, generation):
-    """Make a matrix without rows the identity."""
+    """Set an empty matrix to the identity."""
     for p in range(state.generation_size):
         state.matrices[generation, p, p] = 1

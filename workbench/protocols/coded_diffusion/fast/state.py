@@ -1,8 +1,8 @@
-"""What the nodes of coded diffusion remember, as arrays, and how a scenario makes them.
+"""The state of coded diffusion's fast twin: the memory of all nodes as arrays, built from a scenario.
 
-Events are numbered as they are published, from 0; a generation is a row of ``generations`` and a matrix, taken from a
-pool that all nodes share, and numbered from 1. What one node knows of one event is a row of ``pairs``: 16 bytes for
-each node and publication, of which those that nobody has heard of cost address space alone.
+Events are numbered from 0 in the order of publishing. A generation is a row of ``generations`` and a matrix; all nodes
+share a pool of them, numbered from 1. A row of ``pairs``, 16 bytes, has what one node knows of one event. Rows of
+events that no node has heard take only address space.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from workbench.sim.fast.twin import GIVEN, Array, Fields, Needs, Pool, Setup
 
 
 class Event(twin.Events):
-    """What happens in its runs alone."""
+    """Events of a trace that only this protocol has."""
 
     INNOVATIVE = auto()
     DECODED = auto()
@@ -39,7 +39,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """Its own reasons why messages end."""
+    """Reasons to drop a message that only this protocol has."""
 
     EXPIRED = auto()
     FULL = auto()
@@ -49,7 +49,7 @@ class Reason(twin.Reasons):
 
 
 class Message(twin.Messages):
-    """What its messages are called."""
+    """Names of the protocol's messages."""
 
     EVENT = auto()
     CODED = auto()
@@ -58,14 +58,15 @@ class Message(twin.Messages):
 
 NO_GENERATION = 0
 MOST_PAIRS = 1 << 27  # 2 GiB
-_POOL_B = 1 << 26  # of matrices, to begin with
+_POOL_B = 1 << 26  # of matrices, at the start
 
 EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32), ("content", np.int32)], align=True)
 
-# ``heard_us``: when a node last heard of an event or sent it, if it ``knows`` it; ``held``: whether it ever held it.
+# ``heard_us``: when a node last heard or sent a frame of an event, if it ``knows`` the event; ``held``: whether the
+# node ever held the event.
 PAIR = np.dtype([("heard_us", np.int64), ("generation", np.int32), ("knows", np.int16), ("held", np.int16)], align=True)
 
-# ``send_us`` and ``due_us`` are NONE without a timer, ``peer`` without a neighbor; it is an index.
+# ``send_us`` and ``due_us`` are NONE without a timer; ``peer`` is the index of a neighbor, or NONE.
 GENERATION = np.dtype(
     [
         ("send_us", np.int64),
@@ -77,22 +78,22 @@ GENERATION = np.dtype(
         ("has_sent", np.int32),
         ("requests", np.int32),
         ("peer", np.int32),
-        ("owed", np.int32),
+        ("requested", np.int32),
         ("next", np.int32),
         ("previous", np.int32),
     ],
     align=True,
 )
 
-# ``generations``: its own, oldest first; ``first_known``: no event below it is known.
+# ``generations``: the node's own, oldest first; ``first_known``: the node knows no event with a lower number.
 NODE = np.dtype(
-    [("all_known_until_us", np.int64), ("generations", twin.LIST), ("known", np.int32), ("first_known", np.int32)],
+    [("next_search_us", np.int64), ("generations", twin.LIST), ("known", np.int32), ("first_known", np.int32)],
     align=True,
 )
 
 
 class Number(twin.Codes):
-    """Places in ``numbers``."""
+    """Indices in ``numbers``."""
 
     PUBLISHED = auto()
     FREE_GENERATION = auto()
@@ -119,23 +120,23 @@ FIELDS: Fields = {
     "degree": GIVEN,
     "powers": GIVEN,
     "logarithms": GIVEN,
-    # Coded packets of each content: bytes of the frame and its airtime; the number of the first detail.
+    # Coded packets of each content: size and airtime of the frame; then those of a request.
     "sizes_B": GIVEN,
     "airtimes_us": GIVEN,
     "request_size_B": GIVEN,
     "request_airtime_us": GIVEN,
-    "first_text": GIVEN,
-    # Messages on their way: their event, their encoding vector.
+    "first_text": GIVEN,  # number of the first text that is not in the scenario: details of this protocol
+    # Messages in flight: their event, their encoding vector.
     "events_of": Array(np.int32, "messages"),
     "vectors": Array(SYMBOL, ("messages", "chunks")),
-    # What has been published, and what nodes have of it.
+    # Published events, and what each node has of them.
     "events": Array(EVENT, "publications"),
     "pairs": Array(PAIR, ("publications", "nodes")),
     "nodes": Array(NODE, "nodes", {"generations": twin.NO_ROWS}),
     "generations": Pool(GENERATION, "generations", Number.FREE_GENERATION, first=NO_GENERATION + 1),
     "matrices": Array(SYMBOL, ("generations", "chunks", "chunks")),
     "most_new": GIVEN,  # generations that an event may begin
-    # Room to compute in.
+    # Scratch space.
     "coefficients": Array(SYMBOL, "chunks"),
     "row": Array(SYMBOL, "chunks"),
     "numbers": Array(np.int64, 3),
@@ -144,17 +145,17 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Bytes of the frame of a whole event."""
+    """Return the size of the frame of a whole event (bytes)."""
     return len(wire.encode_event(wire.Event(0, 0, attributes)))
 
 
 def coded_sizes_B(setup: Setup) -> np.ndarray:
-    """Bytes of a coded packet of each content (n,)."""
-    around_B = size_B(setup.protocol, ()) - len(event_bytes(()))
-    lengths_B, place = np.unique(setup.work.contents["size_B"] - around_B, return_inverse=True)
+    """Return the size of a coded packet's frame for each content (bytes, shape (n,))."""
+    overhead_B = size_B(setup.protocol, ()) - len(event_bytes(()))
+    lengths_B, inverse = np.unique(setup.work.contents["size_B"] - overhead_B, return_inverse=True)
     size, order = setup.protocol.generation_size, setup.protocol.field
     sizes = [_coded_size_B(length_B, size, order) for length_B in lengths_B.tolist()]
-    return np.array(sizes or [1], np.int32)[place]
+    return np.array(sizes or [1], np.int32)[inverse]
 
 
 @lru_cache
@@ -165,28 +166,28 @@ def _coded_size_B(length_B: int, size: int, order: int) -> int:
 
 
 def request_size_B() -> int:
-    """Bytes of a request."""
+    """Return the size of a request's frame (bytes)."""
     return len(wire.encode_request(wire.Request(0, 0, 0)))
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Bytes of the longest frame that can be sent."""
+    """Return the size of the longest frame that can be sent (bytes)."""
     longest = max(setup.work.contents["size_B"].max(initial=1), coded_sizes_B(setup).max(initial=1))
     return int(max(longest, request_size_B()))
 
 
 def sends(protocol: Any) -> np.ndarray:
-    """How many packets a node sends after 0, 1, ... m innovative ones (m + 1,)."""
+    """Return the number of packets that a node sends after 0, 1, ... m innovative ones, shape (m + 1,)."""
     fresh = range(protocol.generation_size + 1)
-    return np.array([packets_to_send(protocol.forwarding_factor, one) for one in fresh], np.int32)
+    return np.array([packets_to_send(protocol.forwarding_factor, count) for count in fresh], np.int32)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
     protocol, _, work, _ = setup
     deliveries = work.most_subscriptions * work.most_samples
     generations = min(protocol.max_events, work.publications)
-    # A node that is asked may send a whole generation.
+    # A node may answer a request with a whole generation.
     packets = generations * (protocol.generation_size if protocol.max_requests else int(sends(protocol).max()))
     return (
         Needs(5 + deliveries + generations, protocol.bootstrap_factor, protocol.bootstrap_factor),
@@ -196,19 +197,20 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """The memory of all nodes, for so many messages on their way at once."""
+    """Return the state of all nodes, with room for ``messages`` messages in flight at once."""
     protocol, network, work, radio = setup
     count, publications = len(network.addresses), max(1, work.publications)
     if count * publications > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"{publications} publications at {count} nodes are more than {MOST_PAIRS} for it to keep in mind"
+            f"coded diffusion: {publications} publications at {count} nodes are {count * publications} pairs; "
+            f"the fast engine has room for {MOST_PAIRS}"
         )
     size, field = protocol.generation_size, field_of(protocol.field)
     powers, logarithms = tables(field.order)
     sizes_B = coded_sizes_B(setup)
-    collects_us = collecting_us(protocol.collecting_time_ms)
-    asks_after_us = request_after_us(collects_us)
-    keeps_us = keep_us(protocol.max_requests, collects_us, asks_after_us)
+    collecting_time_us = collecting_us(protocol.collecting_time_ms)
+    request_delay_us = request_after_us(collecting_time_us)
+    storage_us = keep_us(protocol.max_requests, collecting_time_us, request_delay_us)
     most_new = max(1, int(np.diff(network.first).max(initial=0)))
     pool = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
     return twin.make(
@@ -217,10 +219,10 @@ def make_state(setup: Setup, messages: int) -> Any:
         setup,
         messages,
         {"publications": publications, "generations": pool, "chunks": size},
-        collecting_us=collects_us,
-        forget_after_us=forget_after_us(protocol.forget_after_s, size, collects_us, keeps_us),
-        request_after_us=asks_after_us,
-        keep_us=keeps_us,
+        collecting_us=collecting_time_us,
+        forget_after_us=forget_after_us(protocol.forget_after_s, size, collecting_time_us, storage_us),
+        request_after_us=request_delay_us,
+        keep_us=storage_us,
         sends=sends(protocol),
         order=field.order,
         modulus=field.order if field.characteristic > 2 else 0,
@@ -228,7 +230,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         powers=powers,
         logarithms=logarithms,
         sizes_B=sizes_B,
-        airtimes_us=np.array([radio.airtime_us(one) for one in sizes_B.tolist()], np.int32),
+        airtimes_us=np.array([radio.airtime_us(frame_B) for frame_B in sizes_B.tolist()], np.int32),
         request_size_B=request_size_B(),
         request_airtime_us=radio.airtime_us(request_size_B()),
         first_text=len(work.texts),
@@ -237,10 +239,10 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def with_more_room(state: Any) -> Any:
-    """The same with twice as many generations."""
+    """Return the state with twice as many generations."""
     return twin.grown(FIELDS, state, "generations", 2 * len(state.generations))
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """The details of this protocol are numbers: a pivot, how many packets were sent."""
+    """Return the text of a detail, which is a number in this protocol: a pivot, or the number of packets sent."""
     return str(number)

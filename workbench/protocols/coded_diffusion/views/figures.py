@@ -1,9 +1,9 @@
-"""How an event spread, as static figures: small maps at several times, coverage.
+"""Static figures of how an event spread: maps at several times, coverage against age.
 
     decoding_maps(run)                     the network colored by rank, at several times side by side
     coverage_chart({"name": run, ...})     share of nodes that hold the event, against its age
 
-All are drawn from `ranks.progress`, and take an ``event``, (origin, sequence); None is the first of the run.
+Both take an ``event``, (origin, sequence); None means the first event of the run. The data come from `ranks.progress`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ def decoding_maps(
     columns: int = 4,
     width: int = WIDTH,
 ) -> Drawing:
-    """The network colored by rank at some times of the run (None: eight, from the event to when it stopped spreading).
+    """Draw the network colored by rank at several times of the run, side by side.
 
-    Raises ParameterError if the run has no such event.
+    ``times_s``: the times; None: eight, from the event's publication until it stopped spreading. Raises ParameterError
+    if the run has no such event.
     """
     spread, plan = progress(run.trace, event), lay_out(run.scenario.topology)
     if times_s is None:
@@ -58,12 +59,14 @@ def decoding_maps(
         age_ms = (time_s - spread.made_us / 1e6) * 1e3
         drawing.text(x, y + 18, f"{age_ms:,.0f} ms", size=SMALL + 1, bold=True)
         drawing.text(x + side, y + 18, f"{share:.0%} hold it", size=SMALL, anchor="end", colour=palette.FAINT_TEXT)
-        _map(drawing, plan, spread, round(time_s * 1e6), x + 8, y + 34, scale)
-    _legend(drawing, spread, rows * high + 18)
+        _draw_map(drawing, plan, spread, round(time_s * 1e6), x + 8, y + 34, scale)
+    _draw_legend(drawing, spread, rows * high + 18)
     return drawing
 
 
-def _map(drawing: Drawing, plan: Layout, spread: Progress, time_us: int, left: float, top: float, scale: float) -> None:
+def _draw_map(
+    drawing: Drawing, plan: Layout, spread: Progress, time_us: int, left: float, top: float, scale: float
+) -> None:
     x0, _, _, y1 = plan.box_m
     radius = float(np.clip(0.36 * plan.spacing_m * scale, 1.5, 7))
     ranks, held = spread.at(time_us), spread.holders(time_us)
@@ -74,16 +77,18 @@ def _map(drawing: Drawing, plan: Layout, spread: Progress, time_us: int, left: f
         if node == spread.event[0]:
             drawing.marker("triangle", x, y, 1.3 * radius, palette.SOURCE, palette.OUTLINE, 0.6)
         else:
-            drawing.circle(x, y, radius, fill=_fill(node, spread, ranks, held), stroke=palette.OUTLINE, width=0.5)
+            drawing.circle(
+                x, y, radius, fill=_node_colour(node, spread, ranks, held), stroke=palette.OUTLINE, width=0.5
+            )
 
 
-def _fill(node: int, spread: Progress, ranks: Mapping[int, Any], held: set[int]) -> str:
+def _node_colour(node: int, spread: Progress, ranks: Mapping[int, Any], held: set[int]) -> str:
     if node in held:
         return palette.HOLDS
     return palette.rank_colour(ranks[node].value / spread.generation_size) if node in ranks else palette.NODE
 
 
-def _legend(drawing: Drawing, spread: Progress, y: float) -> None:
+def _draw_legend(drawing: Drawing, spread: Progress, y: float) -> None:
     size = spread.generation_size
     ranks = range(1, size) if size <= 5 else (1, size // 2, size - 1)
     entries = [("rank 0", palette.NODE)]
@@ -103,28 +108,29 @@ def _legend(drawing: Drawing, spread: Progress, y: float) -> None:
 def coverage_chart(
     runs: Mapping[str, Any], event: Event | None = None, until_s: float | None = None, width: int = 620
 ) -> Drawing:
-    """Share of nodes that hold an event against its age: a line for each name.
+    """Draw the share of nodes that hold an event against its age, with a line for each name.
 
-    runs: name -> a run, or a list of runs (seeds), which become a mean in its 95 % confidence band. ``until_s``: where
-    the axis ends; None: when the last of them has stopped to spread. ParameterError for a run without such an event.
+    ``runs``: name -> a run, or a list of runs (seeds), drawn as their mean with its 95 % confidence band. ``until_s``:
+    end of the axis; None: the age at which the last event stopped spreading. Raises ParameterError for a run without
+    such an event.
     """
     from workbench.sweeps.means import share_interval
 
     spreads = {
-        name: [(progress(run.trace, event), run.scenario.topology.number_of_nodes()) for run in _several(some)]
-        for name, some in runs.items()
+        name: [(progress(run.trace, event), run.scenario.topology.number_of_nodes()) for run in _as_list(runs_of_name)]
+        for name, runs_of_name in runs.items()
     }
     if until_s is None:
-        ages = [_spread_s(spread) for some in spreads.values() for spread, _ in some]
+        ages = [_spread_s(spread) for line in spreads.values() for spread, _ in line]
         until_s = max(ages, default=1.0) or 1.0
     ages_s = np.linspace(0, until_s, POINTS).tolist()
     series = []
-    for name, some in spreads.items():
-        shares = np.array([spread.coverage(nodes, ages_s) for spread, nodes in some])
-        means, low, high = (list(one) for one in zip(*map(share_interval, shares.T.tolist()), strict=True))
-        band = {"low": low, "high": high} if len(some) > 1 else {}
+    for name, line in spreads.items():
+        shares = np.array([spread.coverage(nodes, ages_s) for spread, nodes in line])
+        means, low, high = (list(values) for values in zip(*map(share_interval, shares.T.tolist()), strict=True))
+        band = {"low": low, "high": high} if len(line) > 1 else {}
         series.append({"name": name, "x": ages_s, "y": means, **band})
-    has_bands = any("low" in line for line in series)
+    has_bands = any("low" in each for each in series)
     return line_chart(
         series,
         x_label="age of the event (s)",
@@ -135,7 +141,7 @@ def coverage_chart(
     )
 
 
-def _several(runs: Any) -> Sequence[Any]:
+def _as_list(runs: Any) -> Sequence[Any]:
     return runs if isinstance(runs, (list, tuple)) else [runs]
 
 

@@ -1,10 +1,10 @@
-"""What the player shows of coded diffusion: how far nodes are with decoding, by shades, and their matrices.
+"""The player's layer of coded diffusion: nodes shaded by how much they have decoded, and their matrices.
 
     layers(recorded)    decoding
 
 Theory of operation
-    Nodes are shaded by their ranks (`ranks`) of the newest event of its origin. What they have of older ones is in the
-    inspector alone.
+    A node's shade shows its rank (`ranks`) for the newest event of an origin. Ranks for older events are shown in the
+    inspector only.
 """
 
 from __future__ import annotations
@@ -33,43 +33,43 @@ _FROM = ("last from", "peer", "node")
 
 
 def layers(recorded: Recorded) -> list[Layer]:
-    """The ranks of nodes, as far as they do not hold an event yet."""
+    """Return the layer of the ranks of nodes that do not hold the event yet; no layer without coded packets."""
     columns = recorded.columns
     rows, until, follows, size = lasting(columns)
     if not len(rows):
         return []
-    found = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
-    weight, numbers = found["value"] / size, np.arange(len(rows))
+    ranks = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
+    weight, numbers = ranks["value"] / size, np.arange(len(rows))
     start, newest = columns["time_us"][rows], _next_event_us(columns, rows)
-    # Shaded until its origin makes the next event; for the inspector from then on.
-    both = {
-        name: np.concatenate([column, column]) for name, column in {**found, "text": numbers, "weight": weight}.items()
+    # A rank is shaded until its origin publishes the next event; then only the inspector shows it.
+    intervals = {
+        name: np.concatenate([column, column]) for name, column in {**ranks, "text": numbers, "weight": weight}.items()
     }
-    both["from_us"] = np.concatenate([start, np.maximum(start, newest)])
-    both["until_us"] = np.concatenate([np.minimum(until, newest), until])
-    both["look"] = np.repeat([0, 1], len(rows))
-    shown = table(**within(both, recorded.duration_us))
+    intervals["from_us"] = np.concatenate([start, np.maximum(start, newest)])
+    intervals["until_us"] = np.concatenate([np.minimum(until, newest), until])
+    intervals["look"] = np.repeat([0, 1], len(rows))
+    shown = table(**within(intervals, recorded.duration_us))
     number = shown.pop("text")
 
-    def told() -> Layer:
+    def with_pivots() -> Layer:
         text, words = pivots(columns, rows, follows)
         notes = () if words else ("The pivots of decoding matrices are left out: there are too many of them.",)
         section = Section("Decoding", (*_COLUMNS, *(_PIVOTS if words else ()), _FROM))
-        written = {**shown, "text": text[number].astype(np.int32)}
-        return replace(drawn, table=written, section=section, words=words, notes=notes, told=None)
+        table_with_text = {**shown, "text": text[number].astype(np.int32)}
+        return replace(layer, table=table_with_text, section=section, words=words, notes=notes, told=None)
 
-    drawn = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, told=told)
-    return [drawn]
+    layer = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, told=with_pivots)
+    return [layer]
 
 
 def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """When the origin of each row's event made the next one, for ever if it made none."""
-    made = columns.where(event="originated")
-    both = np.concatenate([made, rows])
-    origin = columns["origin"][both]
-    event = row_keys(origin, columns["sequence"][both])
-    order = argsort(event[: len(made)])
-    after = np.searchsorted(event[order], event[len(made) :], "right")
+    """Return when the origin of each row's event published its next event (µs), or FOREVER_US."""
+    published = columns.where(event="originated")
+    all_rows = np.concatenate([published, rows])
+    origin = columns["origin"][all_rows]
+    event = row_keys(origin, columns["sequence"][all_rows])
+    order = argsort(event[: len(published)])
+    after = np.searchsorted(event[order], event[len(published) :], "right")
     following = np.append(order, -1)[after]
-    is_same = (following >= 0) & (origin[following] == origin[len(made) :])
-    return np.where(is_same, columns["time_us"][both[following]], FOREVER_US)
+    is_same = (following >= 0) & (origin[following] == origin[len(published) :])
+    return np.where(is_same, columns["time_us"][all_rows[following]], FOREVER_US)

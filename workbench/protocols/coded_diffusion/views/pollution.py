@@ -1,12 +1,11 @@
-"""Pollution: one hostile node among those of coded diffusion, and how far from it packets are spoiled.
+"""Pollution attacks on coded diffusion: one hostile node sends noise that other nodes combine and forward.
 
-    PollutedDiffusion(hostile=17, ...)        coded diffusion in which node 17 sends noise
-    pollution_chart({name: runs}, hostile)    shares of the nodes at each distance from it
+    PollutedDiffusion(hostile=17, ...)    coded diffusion in which node 17 sends noise
 
 Theory of operation
-    The hostile node does all that others do, and sends when they would send; but the information vectors of its packets
-    are random. Headers, encoding vectors and checksums of frames are right, so nobody sees it in a packet. A node is
-    spoiled if it dropped a generation as corrupt.
+    The hostile node follows the protocol, but the information vectors of its packets are random. Headers, encoding
+    vectors and checksums of frames are right, so a single packet does not reveal the attack. A node is polluted if it
+    dropped a generation as corrupt.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from workbench.protocols.coded_diffusion import PARAMETERS, CodedDiffusion
 from workbench.protocols.coded_diffusion.node import CodedDiffusionNode
 from workbench.protocols.protocol import Parameter
 
-HOSTILE = Parameter("hostile", 0, 0, 0xFFFFFFFF, "node", "there is no better one than another")
+HOSTILE = Parameter("hostile", 0, 0, 0xFFFFFFFF, "node", "any node will do")
 
 
 class HostileNode(CodedDiffusionNode):
@@ -37,14 +36,14 @@ class PollutedDiffusion(CodedDiffusion):
 
     parameters = (*PARAMETERS, HOSTILE)
     fast = ""
-    why_not_fast = "what a hostile node sends takes information vectors, which the fast twin leaves out"
+    why_not_fast = "the packets of a hostile node need information vectors, which the fast twin does not compute"
     why_not_on_motes = "a hostile node is for experiments in the simulator"
 
     def make_node(self, address: int, random: Any) -> CodedDiffusionNode:
-        """A node, hostile at the address that the settings say."""
+        """Return a node: a hostile one at the address ``hostile``, else an ordinary one."""
         kind = HostileNode if address == self.hostile else CodedDiffusionNode
         return kind(address, self, random)
 
     def named_nodes(self) -> dict[str, tuple[int, ...]]:
-        """The hostile node: the network has to have it."""
+        """Return {"hostile": (its number,)}; a network without that node is refused."""
         return {"hostile": (self.hostile,)}

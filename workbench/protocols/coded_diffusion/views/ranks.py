@@ -1,19 +1,18 @@
-"""Ranks out of a trace: which rank each node had of an event, and where the rows of its matrix have their pivots.
+"""Read ranks from a trace: the rank of each node's decoding matrix of an event, and the pivots of its rows.
 
-    lasting(columns)                when each innovative packet came, how long its rank lasted, the generation size
-    pivots(columns, rows, ...)      the columns of the pivots after each of them
-    ranks(columns)                  the same as a list
+    lasting(columns)                each innovative packet: its row, the end of its rank, the generation size
+    pivots(columns, rows, ...)      the columns of the pivots after each innovative packet
+    ranks(columns)                  ranks and pivots as a list
     progress(trace, event)          how one event spread: ranks at a time, coverage at ages
 
 Theory of operation
-    A ``generation_begun`` row says that a node's matrix of an event is empty, and how large it will be. An
-    ``innovative`` row says that its rank is ``value`` and that its new row has its pivot in the column ``detail``. The
-    rank lasts until the next row about that node and event. ``held`` ends the decoding: the node has the event. So
-    does the row that says when it was given up (``dropped``, "expired") or its packets did not belong together
-    ("corrupt").
+    A ``generation_begun`` row means that a node's matrix of an event is empty; it contains the generation size. An
+    ``innovative`` row means that the matrix has rank ``value`` and its new row has the pivot in column ``detail``. The
+    rank lasts until the next row about that node and event. Decoding ends with ``held``, when the node has the event,
+    or with ``dropped``, when it was given up ("expired") or its packets did not belong together ("corrupt").
 
 Limits
-    A trace tells pivots, not coefficients.
+    A trace contains pivots, not coefficients.
 
 Reference
     Rows and pivots are those of `workbench.coding.rlnc.Decoder`.
@@ -38,8 +37,11 @@ MOST_WORDS = 20_000
 
 
 class Lasting(NamedTuple):
-    """Rows of innovative packets; until: when the rank that each made ended; follows: whether the node had a rank of
-    the event before; size: the event's generation size."""
+    """Innovative packets and the ranks that they led to, as columns of one length.
+
+    rows: numbers of the trace's rows; until: when the rank ended (µs); follows: whether the node had a lower rank of
+    the event before; size: the event's generation size.
+    """
 
     rows: np.ndarray
     until: np.ndarray
@@ -48,7 +50,7 @@ class Lasting(NamedTuple):
 
 
 def lasting(columns: Columns) -> Lasting:
-    """Return the ranks of all nodes and events."""
+    """Return the innovative packets of all nodes and events, with the intervals of their ranks."""
     given_up = columns.where(event="dropped", detail=("expired", "corrupt"))
     of_matrices = columns.where(event=("generation_begun", "innovative", "held"))
     # A stable sort of ascending pieces merges them.
@@ -59,12 +61,12 @@ def lasting(columns: Columns) -> Lasting:
     is_innovative = columns.says("event", rows, "innovative")
     follows = np.zeros(len(rows), bool)
     follows[order[1:]] = (key[order[1:]] == key[order[:-1]]) & is_innovative[order[:-1]]
-    # Each matrix begins with a row that has its size.
+    # Each matrix begins with a row that contains its size.
     begins = columns.says("event", rows, "generation_begun")[order]
-    begun = np.maximum(last_marked(begins), 0)
+    begin_rows = np.maximum(last_marked(begins), 0)
     size = np.ones(len(rows), np.int64)
-    size[order] = columns["value"][rows[order[begun]]] if len(rows) else 1
-    return Lasting(*(one[is_innovative] for one in (rows, until, follows, size)))
+    size[order] = columns["value"][rows[order[begin_rows]]] if len(rows) else 1
+    return Lasting(*(column[is_innovative] for column in (rows, until, follows, size)))
 
 
 def pivots(
@@ -74,27 +76,31 @@ def pivots(
     most_cells: int = MOST_CELLS,
     most_words: int = MOST_WORDS,
 ) -> tuple[np.ndarray, list[str]]:
-    """The pivots after each innovative packet: (codes of words, the words, "0 3 4"); no words if there are too many."""
+    """Return (codes, texts): the pivots after each innovative packet are ``texts[code]``, such as "0 3 4".
+
+    The list of texts is empty if there would be more than ``most_words``, or ``most_cells`` cells in all matrices.
+    """
     pivot = columns_of_pivots(columns, rows)
     size = int(pivot.max(initial=0)) + 1
     if len(rows) * size > most_cells:
         return np.full(len(rows), -1), []
     order = argsort(row_keys(*(columns[name][rows] for name in ("node", "origin", "sequence"))))
-    has = np.zeros((len(rows) + 1, size), np.int32)
-    has[np.arange(1, len(rows) + 1), pivot[order]] = 1
-    has = np.cumsum(has, axis=0, dtype=np.int32)
+    has_pivot = np.zeros((len(rows) + 1, size), np.int32)
+    has_pivot[np.arange(1, len(rows) + 1), pivot[order]] = 1
+    has_pivot = np.cumsum(has_pivot, axis=0, dtype=np.int32)
     begin = np.maximum(last_marked(~follows[order]), 0)
-    packed = np.packbits(has[1:] > has[begin], axis=1)
+    packed = np.packbits(has_pivot[1:] > has_pivot[begin], axis=1)
     sets, code = np.unique(packed.view(f"V{packed.shape[1]}").reshape(-1), return_inverse=True)
     if len(sets) > most_words:
         return np.full(len(rows), -1), []
     bits = np.unpackbits(sets.view(np.uint8).reshape(len(sets), -1), axis=1)
     text = np.empty(len(rows), np.int64)
     text[order] = code
-    return text, [" ".join(map(str, np.flatnonzero(one).tolist())) for one in bits]
+    return text, [" ".join(map(str, np.flatnonzero(matrix).tolist())) for matrix in bits]
 
 
 def columns_of_pivots(columns: Columns, rows: np.ndarray) -> np.ndarray:
+    """Return the column of the pivot of each innovative packet's new row."""
     code, words = columns.coded("detail", rows)
     return np.array([int(word) for word in words], np.int64)[code]
 
@@ -103,9 +109,10 @@ def columns_of_pivots(columns: Columns, rows: np.ndarray) -> np.ndarray:
 
 
 class Rank(NamedTuple):
-    """A node had a rank of an event that it did not hold yet during [from_us, until_us).
+    """The rank of a node's matrix of an event that it did not hold yet, during [from_us, until_us).
 
-    text: the columns of the pivots, ascending, "0 3 4"; peer: who sent the last innovative packet.
+    text: the columns of the pivots, ascending, "0 3 4"; peer: the sender of the last innovative packet;
+    value: the rank.
     """
 
     node: int
@@ -119,27 +126,27 @@ class Rank(NamedTuple):
 
 
 def ranks(columns: Columns) -> list[Rank]:
-    """The ranks of all nodes and events, in the order in which they began."""
+    """Return the ranks of all nodes and events, in the order in which they began."""
     rows, until, follows, _ = lasting(columns)
     if not len(rows):
         return []
     text, words = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
     events = columns.tuples(rows, "node", "peer", "origin", "sequence", "value")
     spans = zip(columns["time_us"][rows].tolist(), until.tolist(), strict=True)
-    every = zip(events, text.tolist(), spans, strict=True)
+    all_ranks = zip(events, text.tolist(), spans, strict=True)
     return [
         Rank(*event, text=words[code], from_us=start, until_us=end)
-        for event, code, (start, end) in every
+        for event, code, (start, end) in all_ranks
         if start < end
     ]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How one event spread.
+    """The spread of one event.
 
-    event: (origin, sequence); generation_size: m, 0 if no innovative packet ever came; made_us: when it was made;
-    held_us: node -> when it first held the event; ranks: those of the event.
+    event: (origin, sequence); generation_size: m, 0 if no node received an innovative packet; made_us: when the event
+    was published; held_us: node -> when it first held the event; ranks: the nodes' ranks of the event.
     """
 
     event: Event
@@ -149,27 +156,27 @@ class Progress:
     ranks: tuple[Rank, ...]
 
     def at(self, time_us: int) -> dict[int, Rank]:
-        """node -> its rank at a time, for the nodes that had packets but not the event."""
-        return {one.node: one for one in self.ranks if one.from_us <= time_us < one.until_us}
+        """Return {node: its rank at a time} of the nodes that had packets but did not hold the event."""
+        return {rank.node: rank for rank in self.ranks if rank.from_us <= time_us < rank.until_us}
 
     def holders(self, time_us: int) -> set[int]:
-        """The nodes that held the event at a time."""
+        """Return the nodes that held the event at a time."""
         return {node for node, since_us in self.held_us.items() if since_us <= time_us}
 
     def coverage(self, nodes: int, ages_s: Sequence[float]) -> np.ndarray:
-        """The share of ``nodes`` nodes that hold the event at times after it was made, of shape (len(ages_s),)."""
+        """Return the share of ``nodes`` nodes that hold the event at each age since its publication, (len(ages_s),)."""
         times_us = self.made_us + np.asarray(ages_s, dtype=float) * 1e6
         ordered = np.sort(np.array(list(self.held_us.values()), dtype=np.int64))
         return np.searchsorted(ordered, times_us, "right") / nodes
 
 
 def progress(trace: pa.Table, event: Event | None = None) -> Progress:
-    """How an event (None: the first one) spread. ParameterError if the trace has no such event."""
-    whole = Columns(trace)
-    event = chosen_event(whole, event)
-    columns = of_event(whole, event)
-    made, held = columns.where(event="originated"), columns.where(event="held")
+    """Return the spread of an event (None: the first). Raises ParameterError if the trace has no such event."""
+    all_columns = Columns(trace)
+    event = chosen_event(all_columns, event)
+    columns = of_event(all_columns, event)
+    published, held = columns.where(event="originated"), columns.where(event="held")
     nodes, first = unique_index(columns["node"][held])
     held_us = dict(zip(nodes.tolist(), columns["time_us"][held[first]].tolist(), strict=True))
     size = int(lasting(columns).size.max(initial=0))
-    return Progress(event, size, int(columns["time_us"][made[0]]), held_us, tuple(ranks(columns)))
+    return Progress(event, size, int(columns["time_us"][published[0]]), held_us, tuple(ranks(columns)))

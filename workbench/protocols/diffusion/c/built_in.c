@@ -1,9 +1,9 @@
-/* The built-in filters that make sense on a mote. `workbench/protocols/diffusion/filters/built_in.py` defines them. */
+/* The built-in filters for motes. `workbench/protocols/diffusion/filters/built_in.py` defines them. */
 #include "built_in.h"
 
 /* Readings */
 
-/* The first IS value of a key; false if there is none. */
+/* Read the first IS value of a key; return false if it is missing. */
 static bool value_of(struct attributes attributes, uint8_t key, int16_t *value)
 {
     const uint8_t *next = attributes.bytes;
@@ -17,7 +17,7 @@ static bool value_of(struct attributes attributes, uint8_t key, int16_t *value)
     return false;
 }
 
-/* Answer the same attributes with the first IS value of a key replaced. */
+/* Replace the first IS value of a key in the attributes. */
 static enum filter_answer replace_value(const struct filtered *message, uint8_t key, int16_t value)
 {
     const uint8_t *next = message->attributes.bytes;
@@ -35,7 +35,7 @@ static enum filter_answer replace_value(const struct filtered *message, uint8_t 
     return FILTER_REPLACE;
 }
 
-/* The mean, rounded to the nearest (half up), in integers so that every machine agrees. */
+/* Return the mean, rounded to the nearest (half up), with integers only: equal on every machine. */
 static int16_t mean(int32_t sum, int32_t count)
 {
     int32_t twice = 2 * sum + count;
@@ -55,7 +55,7 @@ static struct source *source_of(struct sources *sources, uint16_t origin)
     return NULL;
 }
 
-/* The same, and a new one in place of the oldest if there is none. */
+/* Return the memory of a source; a new one replaces the oldest in a full list. */
 static struct source *noted_source(struct sources *sources, uint16_t origin)
 {
     struct source *one = source_of(sources, origin);
@@ -157,7 +157,7 @@ static struct window *window_of(struct running_window *filter, uint16_t origin)
 static void append_value(struct window *window, uint8_t size, int16_t value)
 {
     if (size == 0)
-        size = 1; /* the least that Python takes */
+        size = 1; /* the smallest size in Python */
     if (window->count >= size || window->count >= MAX_FILTER_WINDOW) {
         window->count--;
         for (size_t i = 0; i < window->count; i++)
@@ -166,7 +166,7 @@ static void append_value(struct window *window, uint8_t size, int16_t value)
     window->values[window->count++] = value;
 }
 
-/* Note a reading, and return its source's window; NULL if the reading has no such value. */
+/* Note a reading and return its source's window; NULL if the reading lacks the key. */
 static const struct window *noted_window(struct running_window *filter, const struct filtered *message)
 {
     int16_t value;

@@ -1,9 +1,9 @@
-/* The built-in filters that make sense on a mote. `workbench/protocols/diffusion/filters/built_in.py` defines them.
+/* The built-in filters for motes. `workbench/protocols/diffusion/filters/built_in.py` defines them.
  *
- * A filter is a struct, which has its settings and what it remembers, and a function of the same name; filters.h puts
- * both into a `struct filter`. Values are as on the wire: 2650 for 26.5 °C.
+ * A filter is a struct with its settings and its memory, and a function of the same name; filters.h combines both in a
+ * `struct filter`. Values are those of frames: 2650 for 26.5 °C.
  *
- * Differs from Python in: a filter remembers MAX_FILTER_SOURCES sources, and forgets the one that it noted first. */
+ * Differs from Python in: a filter remembers MAX_FILTER_SOURCES sources, and forgets the oldest. */
 #ifndef BUILT_IN_H
 #define BUILT_IN_H
 
@@ -16,7 +16,7 @@
 #define MAX_FILTER_WINDOW 5
 #endif
 
-/* What a filter remembers of a source. */
+/* A filter's memory of a source. */
 struct source {
     int64_t passed_us;
     int16_t value;
@@ -24,7 +24,7 @@ struct source {
     bool is_alarmed;
 };
 
-/* A ring: once it is full, `oldest` is the place of the next one. */
+/* A ring: once it is full, the next source is stored at `oldest`. */
 struct sources {
     uint8_t count;
     uint8_t oldest;

@@ -1,4 +1,4 @@
-/* Data: samples that wait, aggregation at the source, the way through the network, delivery at sinks.
+/* Data: waiting samples, aggregation at the source, forwarding, and delivery at sinks.
  * `workbench/protocols/diffusion/node.py` defines it. */
 #include "node.h"
 
@@ -11,7 +11,7 @@ void drop_data(struct diffusion *node, const struct data *data, enum diffusion_r
     drop(node, data->previous_hop, "data", data->source, data->sequence, reason);
 }
 
-/* The messages that were here */
+/* Messages already seen */
 
 struct seen_data *seen_data_of(struct diffusion *node, uint16_t source, uint32_t sequence)
 {
@@ -42,7 +42,7 @@ static struct seen_data *note_seen(struct diffusion *node, const struct data *da
     return seen;
 }
 
-/* How many gradients of a sink carry new data: one alone if its copies might be back when it is forgotten. */
+/* Return how many gradients of a sink carry new data: only one if copies could return unrecognized. */
 uint8_t gradients_to_try(const struct diffusion *node, int64_t now)
 {
     bool is_full = node->seen_data_count >= MAX_DATA;
@@ -50,7 +50,7 @@ uint8_t gradients_to_try(const struct diffusion *node, int64_t now)
     return may_explore(is_full, oldest_us, now) ? node->settings->exploratory_gradients : 1;
 }
 
-/* At sinks */
+/* Delivery at sinks */
 
 static void deliver_sample(const struct diffusion *node, const struct diffusion_subscription *subscription,
                            struct attributes wanted, struct attributes sample, const struct data *data)
@@ -60,7 +60,7 @@ static void deliver_sample(const struct diffusion *node, const struct diffusion_
                         (int64_t)node->first_number + subscription->number, sample);
 }
 
-/* Hand a subscription the samples that match: those that the source aggregated, or the one. */
+/* Deliver the matching samples of a message to a subscription. */
 static void deliver_to(const struct diffusion *node, const struct diffusion_subscription *subscription,
                        const struct own_interest *own, const struct data *data)
 {
@@ -76,7 +76,7 @@ static void deliver_to(const struct diffusion *node, const struct diffusion_subs
     }
 }
 
-/* Note which neighbor brought a source's new data; NULL for the node's own. */
+/* Note which neighbor brought a source's new data; return NULL for own data. */
 static struct data_gradient *note_path(const struct diffusion *node, struct data_gradients *data_gradients,
                                        const struct data *data)
 {
@@ -90,7 +90,7 @@ static struct data_gradient *note_path(const struct diffusion *node, struct data
     return one;
 }
 
-/* Hand data to the subscriptions of an own interest; reinforce the source's path when it is time. */
+/* Deliver data to the subscriptions of an own interest, and reinforce the source's path if it is due. */
 static void deliver(struct diffusion *node, struct own_interest *own, const struct data *data, int64_t now)
 {
     for (size_t i = 0; i < node->subscription_count; i++) {
@@ -107,7 +107,7 @@ static void deliver(struct diffusion *node, struct own_interest *own, const stru
     }
 }
 
-/* Hand data to all own interests that match; whether any did. */
+/* Deliver data to all matching own interests; return whether there are any. */
 static bool deliver_all(struct diffusion *node, const struct data *data, int64_t now)
 {
     bool is_held = false;
@@ -124,9 +124,9 @@ static bool deliver_all(struct diffusion *node, const struct data *data, int64_t
     return is_held;
 }
 
-/* On its way */
+/* Forwarding */
 
-/* Whether a subscription of this node matches. */
+/* Return whether a subscription of this node matches. */
 bool data_is_wanted(struct diffusion *node, struct attributes attributes)
 {
     for (size_t i = 0; i < node->own_count; i++)
@@ -135,7 +135,7 @@ bool data_is_wanted(struct diffusion *node, struct attributes attributes)
     return false;
 }
 
-/* Note the path of new data at each cached interest that wants it; whether there are any. */
+/* Note the path of new data at each matching cached interest; return whether there are any. */
 static bool note_paths(struct diffusion *node, const struct data *data)
 {
     bool is_wanted = false;
@@ -149,7 +149,7 @@ static bool note_paths(struct diffusion *node, const struct data *data)
     return is_wanted;
 }
 
-/* Hand new data to the filters; false if they drop it. Their answer is for all sinks, and for copies that come later. */
+/* Apply the filters to new data; false if they drop it. Their result is for all sinks, and later copies are dropped. */
 static bool pass_filters(struct diffusion *node, struct data *data, struct seen_data *seen,
                          struct attribute_list *answer, int64_t now)
 {
@@ -166,7 +166,7 @@ static bool pass_filters(struct diffusion *node, struct data *data, struct seen_
     return true;
 }
 
-/* Why nothing was done with new data. Its sender knows an interest that this node does not, or none that leads on. */
+/* Return why new data is dropped: its sender knows an interest that this node does not, or no gradient leads on. */
 static enum diffusion_reason why_not_sent(const struct diffusion *node, const struct data *data, bool is_wanted)
 {
     if (is_wanted)
@@ -174,7 +174,7 @@ static enum diffusion_reason why_not_sent(const struct diffusion *node, const st
     return node->is_evicting && data->previous_hop != NOBODY ? DIFFUSION_EVICTED : DIFFUSION_NO_INTEREST;
 }
 
-/* Filters, own subscriptions, interest cache: where new data goes, be it the node's own or a neighbor's (A23). */
+/* Pass new data through filters, own subscriptions and interest cache, and forward or drop it (A23). */
 static void route(struct diffusion *node, struct data *data, struct seen_data *seen, int64_t now)
 {
     struct attribute_list answer;
@@ -182,7 +182,7 @@ static void route(struct diffusion *node, struct data *data, struct seen_data *s
         return;
     bool is_held = deliver_all(node, data, now);
     bool is_wanted = note_paths(node, data);
-    if (!send_on(node, data, seen, now) && !is_held)
+    if (!forward_data(node, data, seen, now) && !is_held)
         drop_data(node, data, why_not_sent(node, data, is_wanted));
 }
 
@@ -196,9 +196,9 @@ void receive_data(struct diffusion *node, struct data *data, int64_t now)
             route(node, data, seen, now);
             return;
         }
-        /* It has come back to its source, which has forgotten it. */
+        /* The message has returned to its source, which has forgotten it. */
     }
-    if (seen->is_settled || !send_on(node, data, seen, now))
+    if (seen->is_settled || !forward_data(node, data, seen, now))
         drop_data(node, data, DIFFUSION_DUPLICATE);
 }
 
@@ -211,7 +211,7 @@ static void remove_sample(struct diffusion *node, size_t place)
             (size_t)(node->sample_count - place) * sizeof node->samples[0]);
 }
 
-/* Samples that have waited for too long are too old for whoever asks now. */
+/* Drop the samples that have waited for longer than their lifetime. */
 void drop_old_samples(struct diffusion *node, int64_t now)
 {
     for (size_t i = 0; i < node->sample_count;) {
@@ -224,7 +224,7 @@ void drop_old_samples(struct diffusion *node, int64_t now)
     }
 }
 
-/* Let a sample wait, in place of the oldest if there is no room. */
+/* Store a waiting sample, which replaces the oldest if the list is full. */
 void offer_sample(struct diffusion *node, int64_t number, struct attributes attributes, int64_t now)
 {
     if (node->sample_count >= MAX_DATA) {
@@ -247,7 +247,7 @@ static bool is_wanted(struct diffusion *node, struct attributes sample)
     return false;
 }
 
-/* The first sample from a place on that some interest wants. */
+/* Return the first sample from an index on that matches an interest. */
 static size_t next_wanted(const struct diffusion *node, size_t place)
 {
     while (place < MAX_DATA && place < node->sample_count && !node->samples[place].is_wanted)
@@ -255,7 +255,7 @@ static size_t next_wanted(const struct diffusion *node, size_t place)
     return place;
 }
 
-/* Whether a sample may stand behind others in one message: where the first key comes again, a sink takes it apart. */
+/* Return whether a sample may be aggregated: a sink splits a message where the first key repeats. */
 static bool may_follow(struct attributes aggregate, struct attributes sample)
 {
     bool begins_alike = sample.bytes[0] == aggregate.bytes[0];
@@ -268,7 +268,7 @@ static int64_t reading_number(const struct diffusion *node, const struct sample 
     return diffusion_next_reading(node) - later;
 }
 
-/* Send the wanted sample at a place with those behind it that fit the same message (A26); where the next one is. */
+/* Send the wanted sample at an index and the next ones that fit its message (A26); return the next index. */
 static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
 {
     struct attribute_list aggregate = node->samples[place].attributes;
@@ -290,7 +290,7 @@ static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
         .sequence = sequence,
         .source = node->address,
         .previous_hop = NOBODY,
-        .ttl = (uint16_t)(node->settings->ttl + 1), /* one hop more than it may go: send_data takes it off again */
+        .ttl = (uint16_t)(node->settings->ttl + 1), /* send_data lowers it by one hop */
         .is_aggregate = count > 1,
         .attributes = view(&aggregate),
     };
@@ -298,7 +298,7 @@ static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
     return end;
 }
 
-/* Send the samples that some interest wants, as many as fit in one message; the rest keep waiting. */
+/* Send the samples that match an interest, as many in a message as fit; the others keep waiting. */
 void send_samples(struct diffusion *node, int64_t now)
 {
     clean(node, now);

@@ -1,5 +1,5 @@
-/* TinyDiffusion: directed diffusion for motes, in memory that the compiler knows the size of.
- * `workbench/protocols/diffusion/node.py` defines it; the essay stands in `__init__.py` beside it. */
+/* TinyDiffusion: directed diffusion for motes, in statically allocated memory.
+ * `workbench/protocols/diffusion/node.py` defines it; `__init__.py` beside it describes the protocol. */
 #ifndef DIFFUSION_H
 #define DIFFUSION_H
 
@@ -21,7 +21,7 @@ enum {
     HEAD_SET
 };
 
-/* Why a message ends at a node. */
+/* Reasons for which a node drops a message. */
 enum diffusion_reason {
     DIFFUSION_MALFORMED,
     DIFFUSION_PREVIOUS_HOP,
@@ -39,7 +39,7 @@ enum diffusion_reason {
     DIFFUSION_REASONS
 };
 
-/* What a node is set to: TINY_DIFFUSION_SETTINGS of the definition file, and the filters of filters.h. */
+/* The settings of a node: TINY_DIFFUSION_SETTINGS of the definition file, and the filters of filters.h. */
 struct diffusion_settings {
     uint8_t ttl;
     uint8_t max_repeats;
@@ -57,16 +57,21 @@ struct diffusion_settings {
 };
 
 /* Frames that wait to be sent again; a bit for each sink that gradients may lead to. */
-enum { NO_HOP = 0xFFFF, MAX_WAITING = 4, SERVED_SINKS = MAX_INTERESTS * MAX_GRADIENTS, SERVED_B = (SERVED_SINKS + 7) / 8 };
+enum {
+    NO_HOP = 0xFFFF,
+    MAX_WAITING = 4,
+    SERVED_SINKS = MAX_INTERESTS * MAX_GRADIENTS,
+    SERVED_B = (SERVED_SINKS + 7) / 8
+};
 
-/* A data message that was here: when and from where it came first, the sinks that it was sent towards, how often it was
- * sent again. `ttl`: with which it came first, or last in a circle; `is_settled`: further copies are duplicates, whatever
- * they are for. */
+/* The memory of a data message: time and sender of the first copy, the sinks that it was sent towards, how often it was
+ * sent again. `ttl`: that of the first copy, or of the last one that circled; `is_settled`: all further copies are
+ * duplicates, even those for other sinks. */
 struct seen_data {
     uint32_t came_us[2];
     uint32_t sequence;
     uint16_t source;
-    uint16_t previous_hop; /* NO_HOP: of this node's own */
+    uint16_t previous_hop; /* NO_HOP: own data */
     uint16_t ttl;
     uint8_t served[SERVED_B];
     unsigned retries : 7;
@@ -82,8 +87,8 @@ struct waiting {
     uint8_t frame[1 + MESSAGE_B];
 };
 
-/* A sample that waits for an interest. `number` counts the node's readings, modulo 2^32. Times in lists are in two words
- * where one of 64 bits would leave gaps. */
+/* A sample that waits for an interest. `number` counts the node's readings, modulo 2^32. Times in lists have two words
+ * of 32 bits where 64 bits would cause padding. */
 struct sample {
     uint32_t ends_us[2];
     uint32_t number;
@@ -91,10 +96,10 @@ struct sample {
     struct attribute_list attributes;
 };
 
-/* An interest of the node's own: one per distinct constraints, shared by the subscriptions that ask for it. */
+/* An own interest, shared by all subscriptions of the node with the same constraints. */
 struct own_interest {
     int64_t refresh_us;
-    int64_t repeat_us; /* when this round is sent again, unless a neighbor is heard to pass it on */
+    int64_t repeat_us; /* when this round is sent again, unless a neighbor is heard to forward it */
     uint32_t sequence;
     uint8_t round;
     uint8_t repeats;
@@ -106,7 +111,7 @@ struct own_interest {
 struct diffusion_subscription {
     int64_t expires_us;
     uint32_t number; /* among the node's subscriptions */
-    uint8_t own;     /* the place of its interest in `own_interests` */
+    uint8_t own;     /* index of its interest in `own_interests` */
 };
 
 /* A node: the caller's block of memory. Lists of `order` have the oldest first. */
@@ -120,9 +125,9 @@ struct diffusion {
     int64_t subscribed;
     int64_t next_wake;
     int64_t tick_us;
-    int64_t first_expiry_us; /* no gradient expires before */
+    int64_t first_expiry_us; /* no gradient expires before this time */
     uint16_t address;
-    bool is_evicting; /* the newest entry of the cache has pushed another out */
+    bool is_evicting; /* whether adding the newest entry of the cache evicted another */
     uint32_t drops[DIFFUSION_REASONS];
 
     uint8_t entry_count;
@@ -133,7 +138,7 @@ struct diffusion {
     uint16_t subscription_count;
     uint16_t sample_count;
     uint16_t seen_data_count;
-    uint16_t seen_data_oldest; /* of a ring: once it is full, the place of the next one */
+    uint16_t seen_data_oldest; /* index in a full ring, where the next one is stored */
     uint16_t seen_interest_count;
     uint16_t served_count;
     uint16_t black_count;
@@ -145,7 +150,7 @@ struct diffusion {
     struct sample samples[MAX_DATA];
     struct waiting waiting[MAX_WAITING];
     struct seen_data seen_data[MAX_DATA];
-    uint16_t served_sinks[SERVED_SINKS]; /* that bits of `served` stand for */
+    uint16_t served_sinks[SERVED_SINKS]; /* the sink of each bit of `served` */
     uint16_t black_list[MAX_BLACK];
 };
 
@@ -153,7 +158,8 @@ void diffusion_start(struct diffusion *node, const struct diffusion_settings *se
                      struct random random, const struct driver *driver, int64_t now, unsigned boot);
 void diffusion_receive(struct diffusion *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
                        bool broadcast);
-void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now);
+void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok,
+                    int64_t now);
 void diffusion_wake(struct diffusion *node, int64_t now);
 int64_t diffusion_next_wake(const struct diffusion *node);
 int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *attributes, int64_t now, int64_t lasts_us,
@@ -161,21 +167,21 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
 void diffusion_unsubscribe(struct diffusion *node, int64_t number, int64_t now);
 int64_t diffusion_publish(struct diffusion *node, const struct attributes *attributes, int64_t now);
 
-/* The numbers that the next subscription and the next reading get. Whether a subscription was made, and has neither been
- * ended nor expired. */
+/* Return the numbers of the next subscription and the next reading; whether a subscription was made; whether it has
+ * neither been ended nor expired. */
 int64_t diffusion_next_subscription(const struct diffusion *node);
 int64_t diffusion_next_reading(const struct diffusion *node);
 bool diffusion_was_made(const struct diffusion *node, int64_t number);
 bool diffusion_is_open(const struct diffusion *node, int64_t number);
 
-/* Reinforce the paths of a subscription's sources, or of those that `attributes` (NULL: none) constrain it to. Returns to
- * how many neighbors a reinforcement was sent, or an error. */
+/* Reinforce the paths to a subscription's sources, or to those that match the narrower `attributes` (may be NULL).
+ * Return the number of neighbors to which a reinforcement was sent, or an error. */
 int64_t diffusion_reinforce(struct diffusion *node, int64_t number, const struct attributes *attributes, int64_t now);
 
-/* The link layer estimates these delivery ratios from and to a neighbor: keeps the black list (A27). */
+/* Update the black list with the link layer's estimates of a neighbor's delivery ratios (A27). */
 void diffusion_link_quality(struct diffusion *node, uint16_t neighbor, double inbound, double outbound, int64_t now);
 
-/* How often a node has dropped something for a reason, and what the reason is called. */
+/* Return how often a node has dropped a message for a reason; the reason's name. */
 uint32_t diffusion_drops(const struct diffusion *node, enum diffusion_reason reason);
 const char *diffusion_reason_name(enum diffusion_reason reason);
 

@@ -1,5 +1,5 @@
-/* A filter: code at a node that sees messages on their way and passes, replaces or drops them.
- * `workbench/protocols/diffusion/filters/` defines what it may do. */
+/* A filter: a function on a node that passes, replaces or drops the messages that the node forwards.
+ * `workbench/protocols/diffusion/filters/` defines it. */
 #ifndef FILTER_H
 #define FILTER_H
 
@@ -7,7 +7,7 @@
 
 enum filter_answer { FILTER_PASS, FILTER_REPLACE, FILTER_DROP };
 
-/* What a filter is asked about: an interest's attributes, or one reading. What replaces them goes into `answer`. */
+/* A filter's input, an interest's attributes or one reading; it writes replacing attributes to `answer`. */
 struct filtered {
     struct attributes attributes;
     struct attribute_list *answer;
@@ -15,7 +15,7 @@ struct filtered {
     int64_t now;
 };
 
-/* `match` chooses the readings that it sees; of interests it sees those that are about all keys of `match`. */
+/* `match` selects readings, and interests that contain all of its keys. */
 struct filter {
     uint8_t key;
     bool is_for_interests;

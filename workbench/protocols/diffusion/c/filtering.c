@@ -1,4 +1,4 @@
-/* The filters at work on one node. `workbench/protocols/diffusion/filters/on_node.py` defines them. */
+/* The filters of one node. `workbench/protocols/diffusion/filters/on_node.py` defines them. */
 #include "node.h"
 
 static bool is_about(struct attributes interest, uint8_t key)
@@ -10,7 +10,7 @@ static bool is_about(struct attributes interest, uint8_t key)
     return false;
 }
 
-/* An interest says what it wants and has no values to compare with, so it has to be about all keys of `match`. */
+/* An interest contains constraints instead of values, so it only has to contain all keys of `match`. */
 static bool wants(const struct filter *filter, bool is_interest, struct attributes attributes)
 {
     if (filter->is_for_interests != is_interest)
@@ -24,7 +24,7 @@ static bool wants(const struct filter *filter, bool is_interest, struct attribut
     return true;
 }
 
-/* What a message is, for the filters' events. */
+/* A message's fields in the filters' events. */
 struct about {
     bool is_interest;
     uint16_t origin;
@@ -39,7 +39,7 @@ static void tell_filtered(const struct diffusion *node, const struct filter *fil
     tell(node, FILTERED, NOBODY, message, about->origin, about->sequence, filter->key, answer);
 }
 
-/* Put what a filter makes of `attributes` into `answer`; false if it drops them. A reading that is none is dropped. */
+/* Write a filter's result for `attributes` to `answer`; false if it drops them, or if a reading is not valid. */
 static bool decide(const struct filter *filter, const struct about *about, struct attributes attributes,
                    struct attribute_list *answer)
 {
@@ -54,7 +54,7 @@ static bool decide(const struct filter *filter, const struct about *about, struc
     return true;
 }
 
-/* Hand an interest, or one reading, to the filters that want it; false if one of them drops it. */
+/* Apply the matching filters to an interest, or to one reading; false if one of them drops it. */
 static bool answer_one(const struct diffusion *node, const struct about *about, struct attribute_list *attributes)
 {
     for (size_t i = 0; i < node->settings->filter_count; i++) {
@@ -98,7 +98,7 @@ bool filter_data(struct diffusion *node, struct data *data, struct attribute_lis
     struct attributes nothing = {left.bytes + left.size, 0, 0};
     bool fits = true;
     keep(answer, nothing);
-    /* Of an aggregate filters see one reading at a time. */
+    /* Filters process the readings of an aggregate one at a time. */
     do {
         struct attribute_list reading;
         keep(&reading, data->is_aggregate ? first_sample(left, &left) : left);

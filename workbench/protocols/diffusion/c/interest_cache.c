@@ -20,14 +20,14 @@ bool has_sink(const struct interest_entry *entry, uint16_t sink)
     return head_place(entry, sink) != NO_PLACE;
 }
 
-int replaced(const struct interest_entry *entry, uint16_t sink, bool is_reinforced)
+int gradient_to_replace(const struct interest_entry *entry, uint16_t sink, bool is_reinforced)
 {
     if (!is_reinforced && has_sink(entry, sink))
         return NO_PLACE;
     for (int i = entry->gradient_count - 1; i >= 0; i--)
         if (entry->gradients[i].sink == sink || head_place(entry, entry->gradients[i].sink) < i)
             return i;
-    /* A reinforced path that a full list left out would end here, or turn back on itself. */
+    /* If the list left out a reinforced gradient, the reinforced path would end here or turn back on itself. */
     return is_reinforced ? entry->gradient_count - 1 : NO_PLACE;
 }
 
@@ -45,35 +45,35 @@ void remove_gradient(struct interest_entry *entry, size_t place)
             (size_t)(entry->gradient_count - place) * sizeof entry->gradients[0]);
 }
 
-void reinforce_gradient(struct interest_entry *entry, size_t place, uint32_t wave)
+void reinforce_gradient(struct interest_entry *entry, size_t place, uint32_t reinforced_by)
 {
     struct gradient head = entry->gradients[place];
     for (size_t i = 0; i < entry->gradient_count; i++)
         if (entry->gradients[i].sink == head.sink)
-            entry->gradients[i].has_wave = false;
+            entry->gradients[i].is_reinforced = false;
     memmove(&entry->gradients[1], &entry->gradients[0], place * sizeof entry->gradients[0]);
-    head.wave = wave;
-    head.has_wave = true;
+    head.reinforced_by = reinforced_by;
+    head.is_reinforced = true;
     entry->gradients[0] = head;
 }
 
 bool is_path_of_round(const struct gradient *gradient, uint32_t sequence, uint8_t round)
 {
-    return gradient->has_wave && gradient->wave > sequence && gradient->round == round;
+    return gradient->is_reinforced && gradient->reinforced_by > sequence && gradient->round == round;
 }
 
-int64_t newest_wave(const struct interest_entry *entry, uint16_t sink)
+int64_t newest_reinforcement(const struct interest_entry *entry, uint16_t sink)
 {
     int64_t newest = NOBODY;
     for (size_t i = 0; i < entry->gradient_count; i++) {
         const struct gradient *one = &entry->gradients[i];
-        if (one->sink == sink && one->has_wave && one->wave > newest)
-            newest = one->wave;
+        if (one->sink == sink && one->is_reinforced && one->reinforced_by > newest)
+            newest = one->reinforced_by;
     }
     return newest;
 }
 
-bool is_past(const struct interest_entry *entry, uint16_t sink, uint8_t round)
+bool has_newer_round(const struct interest_entry *entry, uint16_t sink, uint8_t round)
 {
     for (size_t i = 0; i < entry->gradient_count; i++) {
         const struct gradient *one = &entry->gradients[i];
@@ -104,7 +104,7 @@ struct head head_of(const struct interest_entry *entry, uint16_t sink)
     if (place == NO_PLACE)
         return (struct head){0};
     const struct gradient *gradient = &entry->gradients[place];
-    return (struct head){true, gradient->has_wave, gradient->neighbor, gradient_number(gradient)};
+    return (struct head){true, gradient->is_reinforced, gradient->neighbor, gradient_number(gradient)};
 }
 
 void note_heads(struct interest_entry *entry)
@@ -123,7 +123,7 @@ static struct data_gradient *data_gradient_of(struct data_gradients *data_gradie
     return NULL;
 }
 
-/* A data gradient for a new source, in place of the oldest if the list is full. */
+/* Add a data gradient for a new source, which replaces the oldest in a full list. */
 static struct data_gradient *new_data_gradient(struct data_gradients *data_gradients, uint16_t source)
 {
     if (data_gradients->count >= MAX_REINFORCEMENTS) {

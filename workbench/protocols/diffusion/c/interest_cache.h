@@ -1,24 +1,25 @@
-/* The interest cache: what a node knows of others' interests, where data for them goes, and where it came from.
+/* The interest cache: other nodes' interests, with the next hops of data for them and the previous hops of that data.
  * `workbench/protocols/diffusion/interest_cache.py` defines it. */
 #ifndef INTEREST_CACHE_H
 #define INTEREST_CACHE_H
 
 #include "attributes.h"
 
-/* Data for `sink` may go to `neighbor` until `expires_us`. `sequence` is the number of the sink's interest that set it,
- * `wave` that of its reinforcement; `round` that of the message which set it last; `ttl` that of the interest, so the
- * nearer the neighbor is to the sink, the higher. The rest is of the moment: see `serving.c` and `note_heads`. */
+/* Data for `sink` may go to `neighbor` until `expires_us`. `sequence`: number of the sink's interest that set it;
+ * `reinforced_by`: number of its reinforcement; `round`: that of the message that set it last; `ttl`: that of the
+ * interest, the higher, the nearer the neighbor is to the sink. Other fields are temporary: see `serving.c` and
+ * `note_heads`. */
 struct gradient {
     int64_t expires_us;
     uint32_t sequence;
-    uint32_t wave;
+    uint32_t reinforced_by;
     uint16_t sink;
     uint16_t neighbor;
     uint8_t round;
     uint8_t ttl;
     uint8_t hop;
     bool has_sequence : 1;
-    bool has_wave : 1;
+    bool is_reinforced : 1;
     bool was_head : 1;
     bool is_path : 1;
     bool is_open : 1;
@@ -26,7 +27,7 @@ struct gradient {
     bool is_further : 1;
 };
 
-/* New data of `source` came first from `neighbor`; `sinks`: whose reinforcement went there. */
+/* New data of `source` came first from `neighbor`; `sinks`: those whose reinforcements were sent there. */
 struct data_gradient {
     uint16_t source;
     uint16_t neighbor;
@@ -36,7 +37,7 @@ struct data_gradient {
     struct attribute_list attributes;
 };
 
-/* Per source, the neighbor that brought its newest data first: a FIFO. */
+/* The data gradients of an interest, one per source: a FIFO. */
 struct data_gradients {
     uint8_t count;
     struct data_gradient list[MAX_REINFORCEMENTS];
@@ -61,7 +62,7 @@ struct head {
     uint32_t number;
 };
 
-/* An interest that was heard. */
+/* A received interest. */
 struct seen_interest {
     int64_t heard_us;
     uint32_t sequence;
@@ -71,43 +72,43 @@ struct seen_interest {
 
 enum { NO_PLACE = -1 };
 
-/* Places of gradients: of the one for a sink towards a neighbor; of the one that makes room for another (A17). */
+/* Return the index of the gradient for a sink towards a neighbor, or of the one that a new gradient replaces (A17). */
 int gradient_place(const struct interest_entry *entry, uint16_t sink, uint16_t neighbor);
-int replaced(const struct interest_entry *entry, uint16_t sink, bool is_reinforced);
+int gradient_to_replace(const struct interest_entry *entry, uint16_t sink, bool is_reinforced);
 
 struct gradient *append_gradient(struct interest_entry *entry, uint16_t sink, uint16_t neighbor, int64_t expires_us);
 void remove_gradient(struct interest_entry *entry, size_t place);
 
-/* Make a sink's gradient the head of the list, and the only one that its reinforcement `wave` has set. */
-void reinforce_gradient(struct interest_entry *entry, size_t place, uint32_t wave);
+/* Move a sink's gradient to the front, and make it the sink's only reinforced one. */
+void reinforce_gradient(struct interest_entry *entry, size_t place, uint32_t reinforced_by);
 
-/* Whether a gradient's reinforcement is of this round of interest `sequence`. */
+/* Return whether a gradient's reinforcement belongs to this round of interest `sequence`. */
 bool is_path_of_round(const struct gradient *gradient, uint32_t sequence, uint8_t round);
 
-/* The number of a sink's newest reinforcement among the gradients, or NOBODY. */
-int64_t newest_wave(const struct interest_entry *entry, uint16_t sink);
+/* Return the highest number of a sink's reinforcements among the gradients, or NOBODY. */
+int64_t newest_reinforcement(const struct interest_entry *entry, uint16_t sink);
 
-/* Whether a sink's interest has come here in a newer round than this one; whether it has any gradient here. */
-bool is_past(const struct interest_entry *entry, uint16_t sink, uint8_t round);
+/* Return whether an interest of a sink has arrived in a newer round; whether the entry has a gradient of the sink. */
+bool has_newer_round(const struct interest_entry *entry, uint16_t sink, uint8_t round);
 bool has_sink(const struct interest_entry *entry, uint16_t sink);
 
-/* The number of a gradient's interest, or 0 if reinforcements alone have set it. */
+/* Return the number of a gradient's interest, or 0 if only reinforcements have set it. */
 uint32_t gradient_number(const struct gradient *gradient);
 
-/* A sink's first gradient; and the place of that, or NO_PLACE. */
+/* Return a sink's first gradient; its index, or NO_PLACE. */
 struct head head_of(const struct interest_entry *entry, uint16_t sink);
 int head_place(const struct interest_entry *entry, uint16_t sink);
 
-/* Mark the gradients that are the first of their sinks now. */
+/* Mark the gradients that are now the first of their sinks. */
 void note_heads(struct interest_entry *entry);
 
-/* Note new data of a source; `*changed`: its neighbor is another one than before. */
+/* Note new data of a source; `*changed`: whether its neighbor has changed. */
 struct data_gradient *update_data_gradient(struct data_gradients *data_gradients, uint16_t source, uint16_t neighbor,
                                            struct attributes attributes, bool *changed);
 
 bool is_reinforced_for(const struct data_gradient *data_gradient, uint16_t sink);
 
-/* A new round of a sink's interest begins: its paths are open again. */
+/* Forget which data gradients a sink has reinforced, as a new round of its interest begins. */
 void forget_reinforcements(struct data_gradients *data_gradients, uint16_t sink);
 
 #endif

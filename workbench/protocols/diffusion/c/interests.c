@@ -1,9 +1,9 @@
-/* What a node does with interests, its own and others', and how it keeps its cache.
+/* Interests, own ones and those of other nodes, and the interest cache.
  * `workbench/protocols/diffusion/node.py` defines it. */
 #include "node.h"
 #include "rules.h"
 
-/* Orders: places of an array, oldest first */
+/* Orders: indices of an array, oldest first */
 
 static uint8_t free_place(const uint8_t *order, uint8_t count)
 {
@@ -23,7 +23,7 @@ static void take_out(uint8_t *order, uint8_t *count, size_t place)
         order[i] = order[i + 1];
 }
 
-/* Interests of the node's own */
+/* Own interests */
 
 struct own_interest *own_at(struct diffusion *node, size_t place)
 {
@@ -40,7 +40,7 @@ int own_place_of(const struct diffusion *node, struct attributes attributes)
     return NO_PLACE;
 }
 
-/* The place of a new own interest, or an error. */
+/* Add an own interest and return its index, or an error. */
 int64_t new_own_interest(struct diffusion *node, struct attributes attributes)
 {
     if (node->own_count >= MAX_INTERESTS)
@@ -80,7 +80,7 @@ bool has_subscriptions(const struct diffusion *node, const struct own_interest *
     return false;
 }
 
-/* What a gradient may live: to the end of the subscription, or as long as one that is refreshed should. */
+/* Return the lifetime of an own interest's gradients (s): until its last subscription ends, if not too long. */
 uint16_t own_expiration_s(const struct diffusion *node, const struct own_interest *own, int64_t now)
 {
     int64_t ends_us = INT64_MIN;
@@ -120,7 +120,7 @@ static struct interest interest_of(const struct diffusion *node, const struct ow
     };
 }
 
-/* Flood an interest of the node's own: a new one, a longer one, or the next round. */
+/* Flood an own interest: a new one, one with a later expiration, or the next round. */
 void send_interest(struct diffusion *node, struct own_interest *own, int64_t now)
 {
     tell_attributes(node, INTEREST_CACHED, NOBODY, "interest", node->address, own->sequence, own->round,
@@ -131,7 +131,7 @@ void send_interest(struct diffusion *node, struct own_interest *own, int64_t now
     plan_wake(node);
 }
 
-/* Send the present round of an own interest, and listen whether a neighbor passes it on. */
+/* Send the current round of an own interest, and plan to repeat it unless a neighbor forwards it. */
 void flood(struct diffusion *node, struct own_interest *own, int64_t now)
 {
     struct interest interest = interest_of(node, own, own_expiration_s(node, own, now));
@@ -141,7 +141,7 @@ void flood(struct diffusion *node, struct own_interest *own, int64_t now)
         own->repeat_us = now + REPEAT_AFTER_US + random_below(&node->random, REPEAT_WITHIN_US);
 }
 
-/* Tell the whole network that nobody asks for an own interest any more. */
+/* Cancel an own interest in the whole network. */
 void cancel_own(struct diffusion *node, struct own_interest *own)
 {
     own->round = next_round(own->round);
@@ -149,7 +149,7 @@ void cancel_own(struct diffusion *node, struct own_interest *own)
     broadcast_interest(node, &interest);
 }
 
-/* A neighbor passes on an interest of the node's own: the flood has left it. */
+/* Cancel the repetition of an own interest, as a neighbor has forwarded it. */
 static void hear_own(struct diffusion *node, const struct interest *interest)
 {
     for (size_t i = 0; i < node->own_count; i++) {
@@ -173,7 +173,7 @@ static struct seen_interest *seen(struct diffusion *node, const struct interest 
     return NULL;
 }
 
-/* The round of an interest; NOBODY if it is unknown or was heard too long ago to compare rounds. */
+/* Return the round of an interest; NOBODY if it is unknown or was heard too long ago to compare rounds. */
 static int known_round(struct diffusion *node, const struct interest *interest, int64_t now)
 {
     const struct seen_interest *one = seen(node, interest);
@@ -191,7 +191,7 @@ static bool is_older(const struct seen_interest *one, const struct seen_interest
     return one->sequence < other->sequence;
 }
 
-/* A place for an interest that was not seen before: of the one not heard for longest, if there is no other. */
+/* Return a free entry for an interest, or that of the interest not heard for longest. */
 static struct seen_interest *place_to_note(struct diffusion *node)
 {
     if (node->seen_interest_count < MAX_SEEN_INTERESTS)
@@ -232,7 +232,7 @@ static void tell_removed(const struct diffusion *node, const struct gradient *gr
     tell(node, GRADIENT_REMOVED, gradient->neighbor, "interest", gradient->sink, number, 0, reason);
 }
 
-/* Report a sink's first gradient if it is not what it was `before`. */
+/* Report a sink's first gradient if it differs from `before`. */
 static void tell_head(const struct diffusion *node, const struct interest_entry *entry, uint16_t sink,
                       struct head before)
 {
@@ -243,7 +243,7 @@ static void tell_head(const struct diffusion *node, const struct interest_entry 
         tell(node, HEAD_SET, head.neighbor, "interest", sink, head.number, head.is_reinforced, "");
 }
 
-/* Gradients of an entry were removed: report those that have become the first of their sinks since `note_heads`. */
+/* Report the gradients that have become the first of their sinks since `note_heads`, after others were removed. */
 static void tell_new_heads(const struct diffusion *node, const struct interest_entry *entry)
 {
     for (int i = 0; i < entry->gradient_count; i++) {
@@ -266,7 +266,7 @@ static void take_entry(struct diffusion *node, size_t place, const char *reason)
     tell(node, INTEREST_REMOVED, NOBODY, "interest", entry->sink, entry->sequence, 0, reason);
 }
 
-/* A new entry in the cache, in place of the oldest if it is full. */
+/* Add an entry to the cache, which evicts the oldest if the cache is full. */
 struct interest_entry *new_entry(struct diffusion *node, const struct interest *interest)
 {
     node->is_evicting = node->entry_count >= MAX_INTERESTS;
@@ -287,12 +287,12 @@ struct interest_entry *new_entry(struct diffusion *node, const struct interest *
     return entry;
 }
 
-/* The place of a new gradient, in place of another if the list is full; NO_PLACE if it is not taken. */
+/* Append a gradient, which may replace another in a full list; return its index, NO_PLACE if it was dropped. */
 static int add_gradient(struct diffusion *node, struct interest_entry *entry, const struct interest *interest,
                         int64_t expires_us, bool is_reinforcement)
 {
     if (entry->gradient_count >= MAX_GRADIENTS) {
-        int place = replaced(entry, interest->sink, is_reinforcement);
+        int place = gradient_to_replace(entry, interest->sink, is_reinforcement);
         if (place == NO_PLACE)
             return NO_PLACE;
         take_gradient(node, entry, (size_t)place, "evicted");
@@ -317,7 +317,7 @@ static void renew_gradient(struct diffusion *node, struct interest_entry *entry,
     if (!is_reinforcement) {
         gradient->ttl = (uint8_t)interest->ttl;
         if (!is_new && !gradient->has_sequence) {
-            /* It is reported under its new number from now on. */
+            /* Its events have the interest's number after this. */
             tell_removed(node, gradient, "interest");
             is_new = true;
         }
@@ -374,7 +374,7 @@ static void remove_expired(struct diffusion *node, struct interest_entry *entry,
     tell_new_heads(node, entry);
 }
 
-/* Drop what has expired. */
+/* Remove expired gradients, and entries without gradients. */
 void clean(struct diffusion *node, int64_t now)
 {
     if (now < node->first_expiry_us)
@@ -394,9 +394,9 @@ void clean(struct diffusion *node, int64_t now)
     }
 }
 
-/* Interests of others */
+/* Interests of other nodes */
 
-/* The cache has changed: samples that wait are matched again at the next tick (A25). */
+/* Plan to match waiting samples again at the next tick, as the interests have changed (A25). */
 void plan_tick(struct diffusion *node, int64_t now)
 {
     if (node->sample_count > 0 && node->tick_us == NEVER) {
@@ -405,7 +405,7 @@ void plan_tick(struct diffusion *node, int64_t now)
     }
 }
 
-/* A sink's gradients go, but for what a reinforcement of the round that begins has set. */
+/* Remove a sink's gradients, except one set by a reinforcement of the round that begins. */
 static void begin_round_of(struct diffusion *node, struct interest_entry *entry, const struct interest *interest)
 {
     for (size_t i = 0; i < entry->gradient_count;) {
@@ -417,7 +417,7 @@ static void begin_round_of(struct diffusion *node, struct interest_entry *entry,
     }
 }
 
-/* Keep a new interest, or a known one's new round. */
+/* Store a new interest, or a new round of a known one. */
 static void cache_interest(struct diffusion *node, const struct interest *interest, int64_t now)
 {
     struct interest_entry *entry = entry_of(node, interest->attributes);
@@ -439,8 +439,8 @@ static void cache_interest(struct diffusion *node, const struct interest *intere
     plan_tick(node, now);
 }
 
-/* Take out a sink's gradients that reinforcements alone have set, and those of interests up to this one if it is
- * `cancelled`: a later one may have been faster on another way. Whether there were any. */
+/* Remove a sink's gradients that only reinforcements have set and, if the interest is `cancelled`, those of interests
+ * up to it: a later one may have overtaken this message on another path. Return whether there were any. */
 static bool cancel_gradients(struct diffusion *node, struct interest_entry *entry, const struct interest *interest,
                              bool is_cancelled)
 {
@@ -458,7 +458,7 @@ static bool cancel_gradients(struct diffusion *node, struct interest_entry *entr
     return entry->gradient_count < before;
 }
 
-/* A sink has unsubscribed: its gradients go, and those by which it reinforced a part of the interest. */
+/* Remove a sink's gradients of a cancelled interest, and those of its reinforcements within the interest. */
 static void cancel(struct diffusion *node, const struct interest *interest)
 {
     const struct interest_entry *cancelled = entry_of(node, interest->attributes);
@@ -485,7 +485,7 @@ static void pass_on(struct diffusion *node, const struct interest *interest)
     tell(node, FORWARDED, interest->previous_hop, "interest", interest->sink, interest->sequence, 0, "");
 }
 
-/* An interest that the node knows, or its own: a spare gradient, should the head fail (A14). */
+/* Use a known interest for a spare gradient, in case the first one fails (A14); an own one needs no repetition. */
 static void receive_known(struct diffusion *node, const struct interest *interest, int64_t now)
 {
     struct interest_entry *entry = entry_of(node, interest->attributes);

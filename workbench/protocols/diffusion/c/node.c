@@ -1,11 +1,11 @@
-/* A node that diffuses: the contract, its subscriptions, and time. `workbench/protocols/diffusion/node.py` defines it. */
+/* The node of TinyDiffusion: contract, subscriptions, time. `workbench/protocols/diffusion/node.py` defines it. */
 #include "node.h"
 
 #include <string.h>
 
 #include "rules.h"
 
-/* Lists are counted in a byte, the long ones in two: a size that does not fit is a size that no compiler takes. */
+/* Counters of lists have one byte, those of long lists two: a size that does not fit is a compile-time error. */
 #define FITS(size, most) [(size) >= 1 && (size) <= (most) ? 1 : -1]
 typedef char max_interests_fits FITS(MAX_INTERESTS, UINT8_MAX);
 typedef char max_gradients_fits FITS(MAX_GRADIENTS, UINT8_MAX);
@@ -78,7 +78,7 @@ const char *diffusion_reason_name(enum diffusion_reason reason)
     return REASON_NAMES[reason];
 }
 
-/* The application's side */
+/* Called by the application */
 
 void diffusion_start(struct diffusion *node, const struct diffusion_settings *settings, uint32_t address,
                      struct random random, const struct driver *driver, int64_t now, unsigned boot)
@@ -95,7 +95,7 @@ void diffusion_start(struct diffusion *node, const struct diffusion_settings *se
     node->first_expiry_us = NEVER;
 }
 
-/* Why a subscription to these attributes is refused; 0 if it is not. */
+/* Return the error for a subscription to these attributes, or 0. */
 static int64_t why_refused(const struct diffusion *node, struct attributes attributes, bool match_all)
 {
     if (!match_all && !constrain(attributes))
@@ -118,7 +118,7 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
         return refused;
     int64_t place = own_place_of(node, wanted);
     if (place != NO_PLACE) {
-        /* Under the round they know, neighbors would drop it and never hear that it lasts longer. */
+        /* With the known round, neighbors would drop it and not learn the later expiration. */
         begin_round(node, own_at(node, (size_t)place));
     } else {
         place = new_own_interest(node, wanted);
@@ -147,7 +147,7 @@ static void remove_subscription(struct diffusion *node, size_t place)
             (size_t)(node->subscription_count - place) * sizeof node->subscriptions[0]);
 }
 
-/* The interests that nobody asks for any more: with its last subscription an own interest is cancelled. */
+/* Cancel the own interests without subscriptions. */
 static void cancel_forsaken(struct diffusion *node)
 {
     for (size_t place = 0; place < node->own_count;) {
@@ -217,7 +217,7 @@ int64_t diffusion_publish(struct diffusion *node, const struct attributes *attri
     return number;
 }
 
-/* Why a subscription may not be reinforced with these attributes; 0 if it may. */
+/* Return the error for a reinforcement of a subscription with these attributes, or 0. */
 static int64_t why_not_reinforced(const struct own_interest *own, struct attributes attributes)
 {
     if (!is_within(attributes, view(&own->attributes)))
@@ -333,7 +333,7 @@ static void expire_subscriptions(struct diffusion *node, int64_t now)
     }
 }
 
-/* Send an own interest again if it is due: the next round, or the same because no neighbor was heard to pass it on. */
+/* Send an own interest again if it is due: the next round, or the same because no neighbor was heard to forward it. */
 static void refresh(struct diffusion *node, struct own_interest *own, int64_t now)
 {
     if (own->refresh_us <= now) {
@@ -368,7 +368,7 @@ void diffusion_wake(struct diffusion *node, int64_t now)
 
 /* Frames */
 
-/* Whether a message of a neighbor may be looked at; if not, `*reason` says why. */
+/* Return whether a neighbor's message is accepted; if not, set `*reason`. */
 static bool is_welcome(const struct diffusion *node, uint16_t said_hop, uint16_t ttl, size_t size,
                        uint32_t previous_hop, enum diffusion_reason *reason)
 {

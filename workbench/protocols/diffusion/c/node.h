@@ -1,4 +1,4 @@
-/* What the parts of a node need of each other; an application needs `diffusion.h` alone. */
+/* Internal interfaces of a node; an application needs only `diffusion.h`. */
 #ifndef NODE_H
 #define NODE_H
 
@@ -64,9 +64,9 @@ struct seen_data *seen_data_of(struct diffusion *node, uint16_t source, uint32_t
 bool data_is_wanted(struct diffusion *node, struct attributes attributes);
 uint8_t gradients_to_try(const struct diffusion *node, int64_t now);
 
-/* serving.c: send data towards the sinks that neither other copies nor this node has served, false if there are none;
- * send frames again that are due. */
-bool send_on(struct diffusion *node, const struct data *data, struct seen_data *seen, int64_t now);
+/* serving.c: send data towards the sinks that no copy has served yet, and return whether there are any; send the
+ * waiting frames again that are due. */
+bool forward_data(struct diffusion *node, const struct data *data, struct seen_data *seen, int64_t now);
 void send_waiting(struct diffusion *node, int64_t now);
 
 /* reinforcement.c */
@@ -74,7 +74,7 @@ uint8_t start_reinforcement(struct diffusion *node, struct own_interest *own, st
                             struct data_gradient *data_gradients, size_t count, int64_t now);
 void receive_reinforcement(struct diffusion *node, const struct interest *reinforcement, int64_t now);
 
-/* filtering.c: hand a message to the filters that want it. False if it ends here, under `*reason`. */
+/* filtering.c: apply the matching filters to a message; false if it is dropped, for `*reason`. */
 bool filter_interest(struct diffusion *node, struct interest *interest, struct attribute_list *answer, int64_t now,
                      enum diffusion_reason *reason);
 bool filter_data(struct diffusion *node, struct data *data, struct attribute_list *answer, int64_t now,

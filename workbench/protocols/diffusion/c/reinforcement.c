@@ -1,8 +1,8 @@
-/* Reinforcement: how a sink chooses among the paths that its data came on, and what the nodes on them do about it.
- * `workbench/protocols/diffusion/reinforcement.py` defines it. */
+/* Reinforcement: rules by which a sink chooses one of its data's paths, and by which nodes set up that path.
+ * `workbench/protocols/diffusion/reinforcement.py` defines them. */
 #include "node.h"
 
-/* The neighbors that a reinforcement goes to, each with the source that it is meant for. */
+/* The next hops of a reinforcement, each with its source. */
 struct paths {
     uint8_t count;
     struct {
@@ -19,7 +19,7 @@ static bool leads_to(const struct paths *paths, uint16_t neighbor)
     return false;
 }
 
-/* Add the path along a data gradient. `same`: the reinforcement asks for as much as the interest. */
+/* Add the path along a data gradient. `same`: whether reinforcement and interest have the same constraints. */
 static void add_path(struct diffusion *node, struct paths *paths, const struct interest *reinforcement, bool same,
                      struct data_gradient *one)
 {
@@ -42,13 +42,13 @@ static void add_path(struct diffusion *node, struct paths *paths, const struct i
     }
 }
 
-/* Add those of an interest's data gradients that lead to sources a reinforcement means, one a neighbor. */
+/* Add an interest's data gradients that match a reinforcement, one for each neighbor. */
 static void add_paths(struct diffusion *node, struct paths *paths, const struct interest *reinforcement, bool same,
                       struct data_gradient *data_gradients, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct data_gradient *one = &data_gradients[i];
-        /* A source whose path is already reinforced is left out; one that asks for less of it is another matter. */
+        /* A source whose path is already reinforced is left out, unless the reinforcement is further constrained. */
         if (one->neighbor == reinforcement->previous_hop || (same && is_reinforced_for(one, reinforcement->sink)))
             continue;
         if (one_way_match(reinforcement->attributes, view(&one->attributes)))
@@ -56,7 +56,7 @@ static void add_paths(struct diffusion *node, struct paths *paths, const struct 
     }
 }
 
-/* Send a reinforcement along these paths; returns to how many neighbors. */
+/* Send a reinforcement along these paths; return the number of neighbors. */
 static uint8_t send_along(struct diffusion *node, const struct interest *reinforcement, const struct paths *paths)
 {
     if (paths->count > 0 && reinforcement->ttl <= 1) {
@@ -77,7 +77,7 @@ static uint8_t send_along(struct diffusion *node, const struct interest *reinfor
     return paths->count;
 }
 
-/* Send a reinforcement of the node's own along these data gradients of an own interest. */
+/* Send a reinforcement along these data gradients of an own interest. */
 uint8_t start_reinforcement(struct diffusion *node, struct own_interest *own, struct attributes attributes,
                             struct data_gradient *data_gradients, size_t count, int64_t now)
 {
@@ -86,7 +86,7 @@ uint8_t start_reinforcement(struct diffusion *node, struct own_interest *own, st
         .sink = node->address,
         .round = own->round,
         .previous_hop = node->address,
-        /* One hop more than allowed to a message on its way: send_along takes it off again. */
+        /* send_along lowers the ttl by one hop */
         .ttl = (uint16_t)(node->settings->ttl + 1),
         .expiration_s = own_expiration_s(node, own, now),
         .attributes = attributes,
@@ -97,7 +97,7 @@ uint8_t start_reinforcement(struct diffusion *node, struct own_interest *own, st
     return send_along(node, &reinforcement, &paths);
 }
 
-/* Whether a further constrained reinforcement is of the interest of this entry (A20). */
+/* Return whether a further constrained reinforcement lies within the interest of this entry (A20). */
 static bool is_around(const struct interest_entry *entry, const struct interest *reinforcement)
 {
     return is_within(reinforcement->attributes, view(&entry->attributes)) && has_sink(entry, reinforcement->sink);
@@ -111,7 +111,7 @@ static bool lies_within_any(struct diffusion *node, const struct interest *reinf
     return false;
 }
 
-/* Whether a reinforcement is taken; if not, `*reason` says why. `entry`: of the same constraints, or NULL. */
+/* Return whether a reinforcement is accepted; if not, set `*reason`. `entry`: the equally constrained one, or NULL. */
 static bool is_taken(struct diffusion *node, const struct interest *reinforcement, const struct interest_entry *entry,
                      enum diffusion_reason *reason)
 {
@@ -123,14 +123,14 @@ static bool is_taken(struct diffusion *node, const struct interest *reinforcemen
         *reason = DIFFUSION_NO_INTEREST;
         return lies_within_any(node, reinforcement);
     }
-    int64_t newest = newest_wave(entry, sink);
+    int64_t newest = newest_reinforcement(entry, sink);
     if (newest == reinforcement->sequence)
         return false;
     *reason = DIFFUSION_STALE;
-    return newest < reinforcement->sequence && !is_past(entry, sink, reinforcement->round);
+    return newest < reinforcement->sequence && !has_newer_round(entry, sink, reinforcement->round);
 }
 
-/* The paths of a reinforcement by the interests that it lies within. */
+/* Add the paths of a reinforcement from all interests that contain it. */
 static void find_paths(struct diffusion *node, const struct interest *reinforcement, struct paths *paths)
 {
     for (size_t i = 0; i < node->entry_count; i++) {
@@ -153,7 +153,7 @@ void receive_reinforcement(struct diffusion *node, const struct interest *reinfo
     if (entry != NULL) {
         add_paths(node, &paths, reinforcement, true, entry->data_gradients.list, entry->data_gradients.count);
     } else {
-        /* Before the new entry takes the place of one of these. */
+        /* Find the paths first, as the new entry may evict one of these entries. */
         find_paths(node, reinforcement, &paths);
         entry = new_entry(node, reinforcement);
     }

@@ -1,4 +1,4 @@
-/* The rules of diffusion on plain numbers. `workbench/protocols/diffusion/rules.py` defines them. */
+/* Rules of TinyDiffusion as functions of plain numbers. `workbench/protocols/diffusion/rules.py` defines them. */
 #ifndef RULES_H
 #define RULES_H
 
@@ -8,19 +8,19 @@
 enum { REPEAT_AFTER_US = SECOND_US / 2, REPEAT_WITHIN_US = SECOND_US, COPIES_MEET_US = SECOND_US };
 enum { RETRY_WITHIN_US = SECOND_US, MAX_RETRIES = 3 };
 
-/* The round of an interest's next refresh; they are counted modulo 256 (A15). */
+/* Return the round of an interest's next refresh, counted modulo 256 (A15). */
 static inline uint8_t next_round(uint8_t round)
 {
     return (uint8_t)(round + 1);
 }
 
-/* Whether a round is older than the one that is known, by the shorter way around (A15). */
+/* Return whether a round is older than the known one, by the shorter distance modulo 256 (A15). */
 static inline bool is_stale(uint8_t round, uint8_t known)
 {
     return (uint8_t)(round - known) >= 128;
 }
 
-/* How long the gradients of an interest may live whose subscription ends at `ends_us`: 1 to `longest_s`. */
+/* Return the lifetime of an interest's gradients (s), 1 to `longest_s`; its subscription ends at `ends_us`. */
 static inline uint16_t expiration_s(int64_t now, int64_t ends_us, uint16_t longest_s)
 {
     if (ends_us <= now)
@@ -29,26 +29,27 @@ static inline uint16_t expiration_s(int64_t now, int64_t ends_us, uint16_t longe
     return left_s > longest_s ? longest_s : (uint16_t)left_s;
 }
 
-/* The hops that a message has come which began with `first_ttl` and arrives with `ttl`. */
+/* Return the number of hops of a message that was first sent with `first_ttl` and arrives with `ttl`. */
 static inline int hops_taken(int first_ttl, int ttl)
 {
     return first_ttl - ttl + 1;
 }
 
-/* Whether a source's path is reinforced after so many new messages (0: never), `started` in this round. */
+/* Return whether a source's path is reinforced after `messages` new messages (`reinforce_after` 0: never). `started`:
+ * reinforcements started in this round. */
 static inline bool may_reinforce(uint16_t messages, uint16_t reinforce_after, uint8_t started)
 {
     return reinforce_after > 0 && reinforce_after <= messages && started < MAX_REINFORCEMENTS;
 }
 
-/* Whether data may go along more gradients than the head: if no copy can come back that the node has forgotten. */
+/* Return whether data may use more gradients than the first: only if the node recognizes all returning copies. */
 static inline bool may_explore(bool is_full, int64_t oldest_us, int64_t now)
 {
     return !is_full || now - oldest_us >= COPIES_MEET_US;
 }
 
-/* Whether data should go to a neighbor rather than to the `best` so far (NOBODY: none yet): the next hop of `count`
- * sinks' paths, and for `heads` of these the first gradient. Of equal neighbors the lowest address goes first. */
+/* Return whether data should go to a neighbor rather than to the `best` so far (NOBODY: not chosen yet). `count`: sinks
+ * whose next hop it may be; `heads`: of these, sinks whose first gradient leads to it. The lower address wins a tie. */
 static inline bool is_better_hop(unsigned count, unsigned heads, int32_t neighbor, unsigned best_count,
                                  unsigned best_heads, int32_t best)
 {
@@ -57,19 +58,19 @@ static inline bool is_better_hop(unsigned count, unsigned heads, int32_t neighbo
     return heads != best_heads ? heads > best_heads : neighbor < best;
 }
 
-/* Whether a copy of a known message has been here before: no circle is shorter than three hops. */
+/* Return whether a copy of a known message has passed this node before: a circle has at least three hops. */
 static inline bool has_circled(int ttl, int seen_ttl)
 {
     return ttl <= seen_ttl - 3;
 }
 
-/* Whether a message that was sent again so often may be sent again once more. */
+/* Return whether a message that was sent again `retries` times may be sent again. */
 static inline bool may_retry(unsigned retries)
 {
     return retries < MAX_RETRIES;
 }
 
-/* Whether a neighbor is on the black list, now that its link has these delivery ratios (A27). */
+/* Return whether a neighbor whose link has these delivery ratios belongs on the black list (A27). */
 static inline bool is_black(bool was_black, double inbound, double outbound, double most, double hysteresis)
 {
     double loss = 1.0 - inbound * outbound;

@@ -1,9 +1,9 @@
-/* Where data goes: one copy to each of a few neighbors, with a list of the sinks that other copies serve.
+/* Forwarding of data: one copy to each of a few neighbors, with a list of the sinks that other copies serve.
  * `workbench/protocols/diffusion/node.py` defines it.
  *
- * A path is one copy for one sink. It is kept as marks of its first gradient, so that there is no list of paths:
- * `is_path`; `is_open`, until a neighbor is chosen for it; `hop`, the place of that neighbor among the next hops;
- * `may_spread`: any gradient that is as near to the sink serves as well; `is_further`: not the first copy for its sink. */
+ * A path is one copy for one sink. Fields of its first gradient represent it, instead of a list of paths: `is_path`;
+ * `is_open`, until a neighbor is chosen for it; `hop`, the index of that neighbor among the next hops;
+ * `may_spread`: any gradient as near to the sink may be used instead; `is_further`: not the first copy for its sink. */
 #include "bytes.h"
 #include "node.h"
 
@@ -11,8 +11,8 @@
 
 #include "rules.h"
 
-/* What is sent, and where to. Sinks that others serve: those of the message's list, those that `served` (NULL: none) has
- * bits for, and this node itself if it `wants` the data. */
+/* A message to forward. Sinks that other copies serve: those of the message's list, those with bits in `served` (may be
+ * NULL), and this node itself if it `wants` the data. */
 struct serving {
     struct diffusion *node;
     const struct data *data;
@@ -33,7 +33,7 @@ static bool has_bit(const uint8_t *bits, size_t place)
     return (bits[place / 8] >> place % 8 & 1) != 0;
 }
 
-/* The lowest sink above another one that others serve. */
+/* Return the lowest sink above a given one that other copies serve. */
 static int32_t next_other(const struct serving *serving, int32_t above)
 {
     const struct diffusion *node = serving->node;
@@ -58,7 +58,7 @@ static bool is_left_out(const struct serving *serving, uint16_t sink)
            next_other(serving, (int32_t)sink - 1) == sink;
 }
 
-/* The bit of a sink that has a gradient; a bit of a sink that has none any more is taken from it. */
+/* Return the bit of a sink with a gradient; if all are in use, that of a sink without gradients. */
 static size_t bit_of(struct diffusion *node, uint16_t sink)
 {
     for (size_t i = 0; i < node->served_count; i++)
@@ -74,7 +74,7 @@ static size_t bit_of(struct diffusion *node, uint16_t sink)
             place += is_used;
         }
         for (size_t i = 0; i < node->seen_data_count; i++)
-            node->seen_data[i].served[place / 8] &= (uint8_t)~(1u << place % 8);
+            node->seen_data[i].served[place / 8] &= (uint8_t) ~(1u << place % 8);
     }
     node->served_sinks[place] = sink;
     return place;
@@ -84,9 +84,9 @@ static size_t bit_of(struct diffusion *node, uint16_t sink)
 
 struct cursor {
     struct diffusion *node;
-    size_t place; /* of the entry */
+    size_t place; /* index of the entry */
     size_t next;
-    struct interest_entry *entry; /* that the last gradient is of */
+    struct interest_entry *entry; /* entry of the last gradient */
 };
 
 static struct cursor first_of(const struct serving *serving)
@@ -119,7 +119,7 @@ static bool is_live(const struct serving *serving, const struct gradient *gradie
     return gradient->expires_us > serving->now && gradient->neighbor != serving->not_to;
 }
 
-/* The first path of an entry to the sink of a gradient, of those before it, and how many there are. */
+/* Return an entry's first path to a gradient's sink among the gradients before it, and count these paths. */
 static struct gradient *first_path(struct interest_entry *entry, const struct gradient *gradient, unsigned *count)
 {
     struct gradient *first = NULL;
@@ -134,8 +134,8 @@ static struct gradient *first_path(struct interest_entry *entry, const struct gr
     return first;
 }
 
-/* Make a gradient a path if it is one: the first of its sink, or one of the first few. Of data that a neighbor has
- * `failed` to acknowledge (NOBODY: of any other) only the first one that leads elsewhere, or else that. */
+/* Mark a gradient as a path if it is the first of its sink, or one of the first few. For data that neighbor `failed`
+ * did not acknowledge (else NOBODY), it is the sink's first gradient to another neighbor or, without one, to `failed`. */
 static void mark_path(struct interest_entry *entry, struct gradient *gradient, uint8_t exploratory, int32_t failed)
 {
     unsigned count;
@@ -143,15 +143,15 @@ static void mark_path(struct interest_entry *entry, struct gradient *gradient, u
     bool is_detour = first != NULL && failed != NOBODY && first->neighbor == failed;
     if (is_detour)
         first->is_path = false;
-    else if (first != NULL && (first->has_wave || count >= exploratory))
+    else if (first != NULL && (first->is_reinforced || count >= exploratory))
         return;
     gradient->is_path = true;
     gradient->is_open = true;
     gradient->is_further = first != NULL && !is_detour;
-    gradient->may_spread = first == NULL && failed == NOBODY && exploratory == 1 && !gradient->has_wave;
+    gradient->may_spread = first == NULL && failed == NOBODY && exploratory == 1 && !gradient->is_reinforced;
 }
 
-/* Find the paths of data. Whether there are any. */
+/* Find the paths of data; return whether there are any. */
 static bool find_paths(const struct serving *serving, uint8_t exploratory, int32_t failed)
 {
     struct gradient *gradient;
@@ -171,7 +171,7 @@ static bool find_paths(const struct serving *serving, uint8_t exploratory, int32
     return are_any;
 }
 
-/* Whether a path of an entry may go to a neighbor. */
+/* Return whether a path of an entry may go to a neighbor. */
 static bool may_go_to(const struct serving *serving, const struct interest_entry *entry, const struct gradient *path,
                       uint16_t neighbor)
 {
@@ -181,7 +181,7 @@ static bool may_go_to(const struct serving *serving, const struct interest_entry
     return place != NO_PLACE && is_live(serving, &entry->gradients[place]) && entry->gradients[place].ttl >= path->ttl;
 }
 
-/* Count the open paths, first ones or further ones, that may go to a neighbor, and those whose first gradient it is. */
+/* Count the open paths, first or further ones, that may go to a neighbor, and those whose head leads to it. */
 static unsigned count_paths(const struct serving *serving, uint16_t neighbor, bool are_further, unsigned *heads)
 {
     const struct gradient *path;
@@ -196,7 +196,7 @@ static unsigned count_paths(const struct serving *serving, uint16_t neighbor, bo
     return count;
 }
 
-/* The neighbor that serves most of the open paths, first ones or further ones; NOBODY if there are none. */
+/* Return the neighbor that serves most of the open paths, first or further ones; NOBODY without open paths. */
 static int32_t best_hop(const struct serving *serving, bool are_further)
 {
     const struct gradient *gradient;
@@ -215,7 +215,7 @@ static int32_t best_hop(const struct serving *serving, bool are_further)
     return best;
 }
 
-/* Choose next hops, each for as many paths as it can serve; false if there is no room for all that are needed. */
+/* Choose next hops, each for as many paths as it can serve; false if more are needed than fit. */
 static bool choose_hops(struct serving *serving)
 {
     for (;;) {
@@ -238,7 +238,7 @@ static bool choose_hops(struct serving *serving)
 
 /* Frames */
 
-/* Whether a sink is served by a path: by that of one next hop, or (NO_PLACE) of any. */
+/* Return whether a path serves a sink: by the given next hop, or (NO_PLACE) by any. */
 static bool is_served(const struct serving *serving, int32_t sink, int hop)
 {
     const struct gradient *path;
@@ -248,7 +248,7 @@ static bool is_served(const struct serving *serving, int32_t sink, int hop)
     return false;
 }
 
-/* The lowest sink above another one that this node's copies to other next hops serve. */
+/* Return the lowest sink above a given one that this node's copies to other next hops serve. */
 static int32_t next_served(const struct serving *serving, int32_t above, int hop)
 {
     const struct gradient *path;
@@ -259,8 +259,8 @@ static int32_t next_served(const struct serving *serving, int32_t above, int hop
     return lowest;
 }
 
-/* Write the sinks that copies to all but this next hop serve, as many as there is room for; returns how many. What this
- * node's own copies serve comes first, as a list that is too long loses its end. */
+/* Write the sinks that copies to other next hops serve, as many as fit; return their number. Those that this node's own
+ * copies serve come first, as the end of a long list is cut. */
 static uint8_t list_others(const struct serving *serving, int hop, uint8_t *list)
 {
     size_t size = serving->data->attributes.size + DATA_HEADER_B + 1;
@@ -285,7 +285,7 @@ static void send_data(const struct serving *serving)
 {
     const struct driver *driver = serving->node->driver;
     struct attributes attributes = serving->data->attributes;
-    uint8_t header[1 + MESSAGE_B]; /* a list that has room leaves it for the attributes */
+    uint8_t header[1 + MESSAGE_B]; /* a list that fits leaves enough bytes for the attributes */
     for (int hop = 0; hop < serving->hop_count; hop++) {
         uint8_t count = list_others(serving, hop, header + OTHERS_AT);
         size_t size = data_encode_next(serving->data, serving->node->address, count, header);
@@ -307,7 +307,7 @@ static void note_served(const struct serving *serving, struct seen_data *seen)
         }
 }
 
-/* Whether a path is for a sink that this node has sent the message towards. */
+/* Return whether a path is for a sink that this node has sent the message towards. */
 static bool goes_to_served(const struct serving *serving, const struct seen_data *seen)
 {
     const struct gradient *path;
@@ -318,7 +318,7 @@ static bool goes_to_served(const struct serving *serving, const struct seen_data
     return false;
 }
 
-bool send_on(struct diffusion *node, const struct data *data, struct seen_data *seen, int64_t now)
+bool forward_data(struct diffusion *node, const struct data *data, struct seen_data *seen, int64_t now)
 {
     struct serving serving = {.node = node, .data = data, .now = now};
     serving.not_to = data->previous_hop;
@@ -327,7 +327,7 @@ bool send_on(struct diffusion *node, const struct data *data, struct seen_data *
     bool are_any = find_paths(&serving, exploratory, NOBODY);
     bool is_repeated = goes_to_served(&serving, seen);
     if (is_repeated && has_circled(data->ttl, seen->ttl) && may_retry(seen->retries)) {
-        /* A reinforcement has moved the path meanwhile, so the copy goes on as if it were new. */
+        /* A reinforcement has moved the path meanwhile, so the copy is forwarded as if it were new. */
         seen->retries++;
         seen->ttl = data->ttl;
         memset(seen->served, 0, sizeof seen->served);
@@ -350,9 +350,9 @@ bool send_on(struct diffusion *node, const struct data *data, struct seen_data *
     return true;
 }
 
-/* Frames that the radio has given up */
+/* Frames that were not acknowledged */
 
-/* Read a data message in a frame that this node has sent; false if there is none. */
+/* Decode a data message that this node has sent; false for any other frame. */
 static bool own_data(const struct diffusion *node, const uint8_t *frame, size_t size, struct data *data)
 {
     return size <= 1 + MESSAGE_B && data_decode(frame, size, data) && data->previous_hop == node->address;
@@ -366,7 +366,7 @@ static void send_again(struct diffusion *node, uint16_t failed, uint16_t not_to,
     clean(node, now);
     (void)find_paths(&serving, 1, failed);
     (void)choose_hops(&serving);
-    data->ttl++; /* send_data takes it off again, as it did with this frame before */
+    data->ttl++; /* send_data lowers it by one hop, as it did with this frame before */
     send_data(&serving);
 }
 
@@ -386,7 +386,8 @@ void send_waiting(struct diffusion *node, int64_t now)
     }
 }
 
-void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now)
+void diffusion_sent(struct diffusion *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok,
+                    int64_t now)
 {
     struct data data;
     if (ok || !own_data(node, frame, size, &data))

@@ -1,13 +1,13 @@
-/* TinyDiffusion's frames: bytes <-> interest and data messages. `workbench/protocols/diffusion/wire.py` defines them. */
+/* Encode and decode TinyDiffusion's frames. `workbench/protocols/diffusion/wire.py` defines them. */
 #ifndef WIRE_H
 #define WIRE_H
 
 #include "attributes.h"
 
-/* After a byte for the packet type. A list of sinks stands behind the header of data: their number, and two bytes each. */
+/* Sizes without the byte of the packet type. A list of sinks follows the header of data: count, then two bytes each. */
 enum { INTEREST_HEADER_B = 13, DATA_HEADER_B = 10, OTHERS_AT = 1 + DATA_HEADER_B + 1, OTHER_B = 2 };
 
-/* A ttl may be one more than its byte holds: what a node begins to send loses a hop on its way out. */
+/* A ttl may exceed its byte by one: a node lowers the ttl of its own messages, too, before it sends them. */
 struct interest {
     uint32_t sequence;
     uint16_t sink;
@@ -21,7 +21,7 @@ struct interest {
 struct data {
     uint32_t sequence;
     uint16_t source;
-    int32_t previous_hop; /* NOBODY: of this node's own */
+    int32_t previous_hop; /* NOBODY: own data */
     uint16_t ttl;
     bool is_aggregate;
     uint8_t other_count; /* of the sinks that other copies of the message serve */
@@ -29,15 +29,15 @@ struct data {
     struct attributes attributes;
 };
 
-/* Whether a frame is an interest message, or data; for any other bytes neither is true. */
+/* Decode a frame; return false if it is not an interest message, or not data. */
 bool interest_decode(const uint8_t *frame, size_t size, struct interest *interest);
 bool data_decode(const uint8_t *frame, size_t size, struct data *data);
 
-/* What stands before the attributes, the packet type included. */
+/* Write the bytes before the attributes, including the packet type. */
 void interest_encode(const struct interest *interest, uint8_t header[1 + INTEREST_HEADER_B]);
 
-/* Of data as a node sends it on, with its address and one hop less: writes what stands before the attributes and returns
- * its size. The list of `other_count` sinks is at `header + OTHERS_AT` already. */
+/* Write the bytes before the attributes of data that a node forwards, with its address and a lower ttl; return their
+ * size. The caller has written the list of `other_count` sinks at `header + OTHERS_AT`. */
 size_t data_encode_next(const struct data *data, uint16_t address, uint8_t other_count, uint8_t *header);
 
 #endif

@@ -1,11 +1,11 @@
-"""The twin of `workbench.protocols.diffusion.node`: its functions, and the way from a scenario to their arrays.
+"""The fast engine's twin of `workbench.protocols.diffusion.node`: functions that the engine's loop calls.
 
-The node's nouns are modules of their own: `interests`, `cache`, `data`, `copies`, `paths` (data gradients),
-`reinforcement`, `filters`, `attributes`, `messages`. What a node remembers is laid out in `memory` and made in `state`.
-Neighbors, sinks and sources are places, not addresses, and an attribute list is a number.
+The parts of the node are modules: `interests`, `cache`, `data`, `copies`, `paths` (data gradients), `reinforcement`,
+`filters`, `attributes`, `messages`. `memory` defines the arrays of the nodes' state, `state` builds them from a
+scenario. Neighbors, sinks and sources are node indices, not addresses, and an attribute list is a number.
 
-Of the definition this leaves out what cannot happen in a run of a scenario: frames that are malformed, that lie about
-their previous hop or that are too long (built-in filters change values alone), and link qualities that change.
+The twin leaves out what cannot happen in a run: malformed frames, frames with a wrong previous hop, frames that are too
+long (built-in filters only change values), and changes of link quality.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from workbench.protocols.diffusion import rules
 from workbench.protocols.diffusion.fast import memory, state
 from workbench.protocols.diffusion.fast.copies import plan_to_send_again, send_waiting
-from workbench.protocols.diffusion.fast.data import drop_old_samples, offer, receive_data, send_samples
+from workbench.protocols.diffusion.fast.data import drop_old_samples, offer_sample, receive_data, send_samples
 from workbench.protocols.diffusion.fast.interests import (
     begin_subscription,
     end_subscription,
@@ -21,7 +21,7 @@ from workbench.protocols.diffusion.fast.interests import (
     receive_interest,
     refresh,
 )
-from workbench.protocols.diffusion.fast.memory import Event, Message, Number, Reason, Room
+from workbench.protocols.diffusion.fast.memory import Event, Message, Number, PoolNeed, Reason
 from workbench.protocols.diffusion.fast.messages import is_black
 from workbench.protocols.diffusion.fast.reinforcement import receive_reinforcement
 from workbench.sim.fast import twin
@@ -36,71 +36,71 @@ COUNTS_HOLDERS = False
 
 @compiled
 def has_room(core, state):
-    """Whether the pools have what an event may take."""
-    numbers, room = state.numbers, state.room
+    """Return whether the pools have enough free entries for any event."""
+    numbers, pool_needs = state.numbers, state.pool_needs
     return (
-        numbers[Number.LISTS] + room[Room.LISTS] <= len(state.lists)
-        and numbers[Number.ATTRIBUTES] + room[Room.ATTRIBUTES] <= len(state.attributes)
-        and numbers[Number.FREE_MARKS] >= room[Room.MARKS]
-        and numbers[Number.MEMORIES] + room[Room.MEMORIES] <= len(state.memories)
+        numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] <= len(state.lists)
+        and numbers[Number.ATTRIBUTES] + pool_needs[PoolNeed.ATTRIBUTES] <= len(state.attributes)
+        and numbers[Number.FREE_MARKS] >= pool_needs[PoolNeed.MARKS]
+        and numbers[Number.MEMORIES] + pool_needs[PoolNeed.MEMORIES] <= len(state.memories)
     )
 
 
 @compiled
 def start(core, state, i, now):
-    """Node ``i`` knows from the start which neighbors it cannot talk with."""
+    """Report the black list of node ``i``, which is known from the start."""
     if core.kept[Event.BLACKLISTED]:
-        for place in range(state.black_first[i], state.black_first[i + 1]):
-            peer = core.addresses[state.black[place]]
+        for index in range(state.black_first[i], state.black_first[i + 1]):
+            peer = core.addresses[state.black[index]]
             twin.add_row(core, now, i, Event.BLACKLISTED, peer, 0, NONE, 0, 0, 1, twin.NO_REASON)
 
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Offer a sample."""
-    offer(core, state, i, content, number, now)
+    """Publish a sample."""
+    offer_sample(core, state, i, content, number, now)
 
 
 @compiled
-def subscribe(core, state, i, what, now):
-    """Ask the network for data that matches."""
-    begin_subscription(core, state, i, what, now)
+def subscribe(core, state, i, subscription, now):
+    """Begin a subscription."""
+    begin_subscription(core, state, i, subscription, now)
 
 
 @compiled
-def unsubscribe(core, state, i, what, now):
+def unsubscribe(core, state, i, subscription, now):
     """End a subscription."""
-    end_subscription(core, state, i, what, now)
+    end_subscription(core, state, i, subscription, now)
 
 
 @hot
-def receive(core, state, i, sender, message, word, broadcast, now):
-    """Take a neighbor's frame; ``word`` is its ttl."""
+def receive(core, state, i, sender, message, ttl, broadcast, now):
+    """Process a neighbor's frame."""
     reason = twin.NO_REASON
     if is_black(state, i, sender):
         reason = Reason.BLACKLISTED
-    elif word < 1:
+    elif ttl < 1:
         reason = twin.Reason.TTL
     if reason:
         twin.drop(core, now, i, core.addresses[sender], message, reason)
     elif core.messages[message].name == Message.DATA:
-        receive_data(core, state, i, sender, message, word, now)
+        receive_data(core, state, i, sender, message, ttl, now)
     elif broadcast:
-        receive_interest(core, state, i, sender, message, word, now)
+        receive_interest(core, state, i, sender, message, ttl, now)
     else:
-        receive_reinforcement(core, state, i, sender, message, word, now)
+        receive_reinforcement(core, state, i, sender, message, ttl, now)
 
 
 @compiled
-def sent(core, state, i, receiver, message, word, ok, now):
-    """Plan to send data again that the radio has given up; ``word`` is its ttl."""
+def sent(core, state, i, receiver, message, ttl, ok, now):
+    """Plan to send data again if it was not acknowledged."""
     if not ok:
-        plan_to_send_again(core, state, i, receiver, message, word, now)
+        plan_to_send_again(core, state, i, receiver, message, ttl, now)
 
 
 @compiled
 def wake(core, state, i, now):
-    """Do what is due: refresh interests, end subscriptions, send frames again, match or drop samples that wait."""
+    """Do what is due: refresh interests, end subscriptions, send frames again, match or drop waiting samples."""
     refresh(core, state, i, now)
     send_waiting(core, state, i, now)
     drop_old_samples(core, state, i, now)

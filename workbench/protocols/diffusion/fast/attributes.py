@@ -1,7 +1,8 @@
-"""Lists of attributes in the kernel: the same content is the same number, and `attributes` rules over integers.
+"""Attribute lists of the fast twin: lists with the same content have the same number, and values are integers.
 
-A list is rows (key, operator, value) in one array that only grows; a blob's value is its number. Lists that are made
-during the run (aggregated messages, what filters replace, canonical constraints) are looked up by their hash first.
+A list is a range of rows (key, operator, value) in one array that only grows; a blob's value is its number. A list that
+is built during the run (aggregates, filters' results, canonical constraints) is first looked up by its hash. The rules
+are those of `workbench.attributes`.
 """
 
 import numpy as np
@@ -16,9 +17,9 @@ _FACTOR = np.uint64(0x100000001B3)  # FNV's
 
 
 @compiled
-def matches(state, one, other):
-    """`attributes.one_way_match` of two lists."""
-    subscription, publication = state.lists[one], state.lists[other]
+def matches(state, subscription_list, publication_list):
+    """Return whether a publication's list matches a subscription's, as `attributes.one_way_match` does."""
+    subscription, publication = state.lists[subscription_list], state.lists[publication_list]
     return twin.one_way_match(
         state.attributes, subscription.first, subscription.last, publication.first, publication.last
     )
@@ -26,19 +27,19 @@ def matches(state, one, other):
 
 @compiled
 def append(state, key, operator, value):
-    """One more attribute for the list that is being made; `interned` ends it."""
-    place = state.numbers[Number.ATTRIBUTES]
-    state.numbers[Number.ATTRIBUTES] = place + 1
-    state.attributes[place, 0] = key
-    state.attributes[place, 1] = operator
-    state.attributes[place, 2] = value
+    """Append an attribute to the list under construction; `intern_list` completes it."""
+    row = state.numbers[Number.ATTRIBUTES]
+    state.numbers[Number.ATTRIBUTES] = row + 1
+    state.attributes[row, 0] = key
+    state.attributes[row, 1] = operator
+    state.attributes[row, 2] = value
 
 
 @compiled
 def append_list(state, number):
-    """All attributes of a list for the one that is being made."""
-    it = state.lists[number]
-    for a in range(it.first, it.last):
+    """Append all attributes of a list to the list under construction."""
+    record = state.lists[number]
+    for a in range(record.first, record.last):
         append(state, state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2])
 
 
@@ -53,16 +54,16 @@ def _bucket(state, first, last):
 
 @compiled
 def _remember(state, number):
-    """Let a list be found by its content."""
-    it = state.lists[number]
-    bucket = _bucket(state, it.first, it.last)
-    it.next = state.buckets[bucket]
+    """Add a list to the hash table, which finds lists by their content."""
+    record = state.lists[number]
+    bucket = _bucket(state, record.first, record.last)
+    record.next = state.buckets[bucket]
     state.buckets[bucket] = number
     state.numbers[Number.REMEMBERED] += 1
 
 
 @compiled
-def _same(state, first, last, other_first, other_last):
+def _have_same_rows(state, first, last, other_first, other_last):
     if last - first != other_last - other_first:
         return False
     for a in range(last - first):
@@ -73,10 +74,10 @@ def _same(state, first, last, other_first, other_last):
 
 
 @compiled
-def is_same(state, one, other):
+def is_same(state, a, b):
     """Return whether two lists have the same attributes."""
-    a, b = state.lists[one], state.lists[other]
-    return one == other or _same(state, a.first, a.last, b.first, b.last)
+    list_a, list_b = state.lists[a], state.lists[b]
+    return a == b or _have_same_rows(state, list_a.first, list_a.last, list_b.first, list_b.last)
 
 
 @compiled
@@ -89,64 +90,64 @@ def _size_B(state, first, last):
 
 
 @compiled
-def interned(state, first):
-    """The list of the attributes from row ``first`` to the end: a known one with that content, or a new one."""
+def intern_list(state, first):
+    """Return the number of the list of all rows from ``first``: a known list with that content, or a new one."""
     last = state.numbers[Number.ATTRIBUTES]
     while state.numbers[Number.REMEMBERED] < state.numbers[Number.LISTS]:
         _remember(state, state.numbers[Number.REMEMBERED])
     number = state.buckets[_bucket(state, first, last)]
     while number != NONE:
-        it = state.lists[number]
-        if _same(state, first, last, it.first, it.last):
+        record = state.lists[number]
+        if _have_same_rows(state, first, last, record.first, record.last):
             state.numbers[Number.ATTRIBUTES] = first
             return number
-        number = it.next
+        number = record.next
     number = state.numbers[Number.LISTS]
     state.numbers[Number.LISTS] = number + 1
-    it = state.lists[number]
-    it.first = first
-    it.last = last
-    it.size_B = _size_B(state, first, last)
-    it.constraints = NONE
-    it.detail = NONE
+    record = state.lists[number]
+    record.first = first
+    record.last = last
+    record.size_B = _size_B(state, first, last)
+    record.constraints = NONE
+    record.detail = NONE
     _remember(state, number)
     return number
 
 
 @compiled
 def constraints_of(state, number):
-    """The list of `attributes.constraints` of a list: the same for interests that share an entry."""
-    it = state.lists[number]
-    if it.constraints != NONE:
-        return it.constraints
+    """Return the list of a list's `attributes.constraints`, which is equal for interests that share a cache entry."""
+    record = state.lists[number]
+    if record.constraints != NONE:
+        return record.constraints
     start = state.numbers[Number.ATTRIBUTES]
-    for a in range(it.first, it.last):
+    for a in range(record.first, record.last):
         key, operator, value = state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2]
         if key == INTERVAL and operator == IS:
             continue
         append(state, key, operator, 0 if operator == EQ_ANY else value)
-        _sink(state, start)
-    constraints = interned(state, start)
+        _insert_sorted(state, start)
+    constraints = intern_list(state, start)
     state.lists[number].constraints = constraints
     return constraints
 
 
 @compiled
-def _sink(state, start):
-    """Move the last attribute to its place among the sorted ones from ``start``."""
+def _insert_sorted(state, start):
+    """Insert the last attribute into the sorted rows from ``start``."""
     rows = state.attributes
     a = state.numbers[Number.ATTRIBUTES] - 1
-    while a > start and _before(rows, a, a - 1):
+    while a > start and _sorts_before(rows, a, a - 1):
         for column in range(3):
             rows[a, column], rows[a - 1, column] = rows[a - 1, column], rows[a, column]
         a -= 1
 
 
 @compiled
-def _before(rows, one, other):
+def _sorts_before(rows, a, b):
     for column in range(3):
-        if rows[one, column] != rows[other, column]:
-            return rows[one, column] < rows[other, column]
+        if rows[a, column] != rows[b, column]:
+            return rows[a, column] < rows[b, column]
     return False
 
 
@@ -155,42 +156,42 @@ def _before(rows, one, other):
 
 @compiled
 def is_within(state, inner, outer):
-    """`attributes.is_within` of two lists."""
+    """Return whether an interest's list lies within another's, as `attributes.is_within` does."""
     rows = state.attributes
-    inside, outside = state.lists[inner], state.lists[outer]
-    for a in range(outside.first, outside.last):
+    inner_list, outer_list = state.lists[inner], state.lists[outer]
+    for a in range(outer_list.first, outer_list.last):
         if rows[a, 1] == IS:
             continue
         key = rows[a, 0]
-        if not _constrains(rows, key, inside.first, inside.last):
+        if not _constrains(rows, key, inner_list.first, inner_list.last):
             return False
         if state.is_blob[key]:
-            if not _blobs_within(rows, key, inside.first, inside.last, outside.first, outside.last):
+            if not _blobs_within(rows, key, inner_list.first, inner_list.last, outer_list.first, outer_list.last):
                 return False
-        elif not _integers_within(rows, key, inside.first, inside.last, outside.first, outside.last):
+        elif not _integers_within(rows, key, inner_list.first, inner_list.last, outer_list.first, outer_list.last):
             return False
     return True
 
 
 @compiled
 def _constrains(rows, key, first, last):
-    found = False
+    is_constrained = False
     for a in range(first, last):
-        found = found or (rows[a, 0] == key and rows[a, 1] != IS)
-    return found
+        is_constrained = is_constrained or (rows[a, 0] == key and rows[a, 1] != IS)
+    return is_constrained
 
 
 @compiled
-def _has(rows, key, operator, value, first, last):
-    found = False
+def _has_row(rows, key, operator, value, first, last):
+    has_row = False
     for a in range(first, last):
-        found = found or (rows[a, 0] == key and rows[a, 1] == operator and rows[a, 2] == value)
-    return found
+        has_row = has_row or (rows[a, 0] == key and rows[a, 1] == operator and rows[a, 2] == value)
+    return has_row
 
 
 @compiled
 def _bounds(rows, key, first, last):
-    """The lowest and the highest integer that meets all constraints of a key; lowest > highest if none does."""
+    """Return the lowest and the highest integer that meet all constraints of a key; lowest > highest if none."""
     low, high = LOWEST, HIGHEST
     for a in range(first, last):
         if rows[a, 0] != key:
@@ -204,9 +205,9 @@ def _bounds(rows, key, first, last):
             low = max(low, bound + 1)
         if operator == LT:
             high = min(high, bound - 1)
-    while _has(rows, key, NE, low, first, last):
+    while _has_row(rows, key, NE, low, first, last):
         low += 1
-    while _has(rows, key, NE, high, first, last):
+    while _has_row(rows, key, NE, high, first, last):
         high -= 1
     return low, high
 
@@ -225,7 +226,7 @@ def _integers_within(rows, key, first, last, outer_first, outer_last):
             rows[a, 0] == key
             and rows[a, 1] == NE
             and low <= hole <= high
-            and not _has(rows, key, NE, hole, first, last)
+            and not _has_row(rows, key, NE, hole, first, last)
         ):
             return False
     return True
@@ -233,26 +234,26 @@ def _integers_within(rows, key, first, last, outer_first, outer_last):
 
 @compiled
 def _blobs_within(rows, key, first, last, outer_first, outer_last):
-    some_allowed = False
+    has_equal = False
     for a in range(first, last):
         if rows[a, 0] == key and rows[a, 1] == EQ:
-            some_allowed = True
+            has_equal = True
             blob = rows[a, 2]
             if _meets(rows, key, blob, first, last) and not _meets(rows, key, blob, outer_first, outer_last):
                 return False
-    if some_allowed:
+    if has_equal:
         return True
     for a in range(outer_first, outer_last):
         if rows[a, 0] != key or rows[a, 1] == IS or rows[a, 1] == EQ_ANY:
             continue
-        if rows[a, 1] != NE or not _has(rows, key, NE, rows[a, 2], first, last):
+        if rows[a, 1] != NE or not _has_row(rows, key, NE, rows[a, 2], first, last):
             return False
     return True
 
 
 @compiled
 def _meets(rows, key, value, first, last):
-    """Whether a value meets all constraints of a key."""
+    """Return whether a value meets all constraints of a key."""
     for a in range(first, last):
         if rows[a, 0] == key and rows[a, 1] != IS and not twin.satisfies(value, rows[a, 1], rows[a, 2]):
             return False
@@ -264,31 +265,31 @@ def _meets(rows, key, value, first, last):
 
 @compiled
 def sample_end(state, number, first, is_aggregate):
-    """The row behind the sample that begins at row ``first`` of a list: the last row, unless it is an aggregate's."""
-    it = state.lists[number]
+    """Return the end of the sample that begins at row ``first`` of a list: the list's end, except in an aggregate."""
+    record = state.lists[number]
     if not is_aggregate:
-        return np.int64(it.last)
-    key = state.attributes[it.first, 0]
+        return np.int64(record.last)
+    key = state.attributes[record.first, 0]
     last = np.int64(first + 1)
-    while last < it.last and state.attributes[last, 0] != key:
+    while last < record.last and state.attributes[last, 0] != key:
         last += 1
     return last
 
 
 @compiled
-def begins_once(state, number):
-    """Whether the first key of a list comes once."""
-    it = state.lists[number]
-    return sample_end(state, number, it.first, True) == it.last
+def has_key_once(state, number):
+    """Return whether a list has its first key once."""
+    record = state.lists[number]
+    return sample_end(state, number, record.first, True) == record.last
 
 
 @compiled
-def part_of(state, number, first, last):
-    """The list that is the rows first:last of another."""
-    it = state.lists[number]
-    if first == it.first and last == it.last:
+def slice_list(state, number, first, last):
+    """Return the list of the rows first:last of another list."""
+    record = state.lists[number]
+    if first == record.first and last == record.last:
         return number
     start = state.numbers[Number.ATTRIBUTES]
     for a in range(first, last):
         append(state, state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2])
-    return interned(state, start)
+    return intern_list(state, start)

@@ -1,26 +1,26 @@
-"""The interest cache in the fast engine: the twin of `diffusion.interest_cache`, and how a node uses it."""
+"""The interest cache of the fast twin: entries and gradients, as in `diffusion.interest_cache`, and their events."""
 
 import numpy as np
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of
 from workbench.protocols.diffusion.fast.memory import Event, Message, Number, Reason
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients
-from workbench.protocols.diffusion.rules import FOREVER_US, is_path_of_round, is_stale, replaced
+from workbench.protocols.diffusion.rules import FOREVER_US, gradient_to_replace, is_path_of_round, is_stale
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# A sink has no gradients: neighbor, number, whether it is reinforced.
+# The first gradient of a sink without gradients: (neighbor, number, whether it is reinforced).
 NO_HEAD = (NONE, np.int64(0), np.int64(0))
-# Which gradients `remove_gradients` takes out.
+# The gradients that `remove_gradients` removes.
 BEFORE_ROUND, EXPIRED_BY, SET_UP_TO = range(3)
 
 
 @compiled
 def find(state, i, constraints):
-    """Node ``i``'s entry with these constraints, or NONE."""
-    for place in range(state.nodes[i].entries):
-        entry = state.order[i, place]
+    """Return node ``i``'s entry with these constraints, or NONE."""
+    for index in range(state.nodes[i].entries):
+        entry = state.order[i, index]
         if state.entries[entry].constraints == constraints:
             return entry
     return NONE
@@ -28,24 +28,24 @@ def find(state, i, constraints):
 
 @compiled
 def new_entry(core, state, now, i, number, sink, sequence):
-    """A new entry for a list, in place of the oldest if the cache is full."""
+    """Add an entry for a list, which evicts the oldest if the cache is full, and return it."""
     state.nodes[i].is_evicting = state.nodes[i].entries >= state.max_interests
     if state.nodes[i].is_evicting:
         oldest = state.order[i, 0]
-        take_out(state, i, 0)
+        remove_entry(state, i, 0)
         for g in range(state.entries[oldest].gradients):
-            tell_removed(core, state, now, i, state.gradients[oldest, g], Reason.EVICTED)
-        tell_interest_removed(core, state, now, i, oldest, Reason.EVICTED)
+            report_removed(core, state, now, i, state.gradients[oldest, g], Reason.EVICTED)
+        report_interest_removed(core, state, now, i, oldest, Reason.EVICTED)
     entry = i * state.slots
     while state.entries[entry].is_used:
         entry += 1
-    it = state.entries[entry]
-    it.is_used = 1
-    it.sink = sink
-    it.sequence = sequence
-    it.list = number
-    it.constraints = constraints_of(state, number)
-    it.gradients = 0
+    record = state.entries[entry]
+    record.is_used = 1
+    record.sink = sink
+    record.sequence = sequence
+    record.list = number
+    record.constraints = constraints_of(state, number)
+    record.gradients = 0
     clear_data_gradients(state, entry)
     state.order[i, state.nodes[i].entries] = entry
     state.nodes[i].entries += 1
@@ -53,161 +53,165 @@ def new_entry(core, state, now, i, number, sink, sequence):
 
 
 @compiled
-def take_out(state, i, place):
-    """Take the entry at a place out of node ``i``'s cache."""
-    state.entries[state.order[i, place]].is_used = 0
+def remove_entry(state, i, index):
+    """Remove the entry at an index of node ``i``'s cache."""
+    state.entries[state.order[i, index]].is_used = 0
     state.nodes[i].entries -= 1
-    for later in range(place, state.nodes[i].entries):
+    for later in range(index, state.nodes[i].entries):
         state.order[i, later] = state.order[i, later + 1]
 
 
 @compiled
 def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, reason):
-    """Take gradients out of an entry: EXPIRED_BY the time bound, or a sink's SET_UP_TO interest ``bound``.
+    """Remove gradients of an entry and return their number; ``which`` selects them.
 
-    BEFORE_ROUND: all of a sink's but for what a reinforcement of this round of interest ``bound`` has set.
-
-    Those that a reinforcement alone has set have NONE for the interest, which is below any bound.
+    EXPIRED_BY: those that expire up to the time ``bound``. SET_UP_TO: those of a sink that interests up to number
+    ``bound``, or only reinforcements, have set. BEFORE_ROUND: those of a sink, except one that a reinforcement of this
+    round of interest ``bound`` has set.
     """
     count = state.entries[entry].gradients
-    kept = 0
+    remaining = 0
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
     for g in range(count):
-        it = state.gradients[entry, g]
+        gradient = state.gradients[entry, g]
         if which == EXPIRED_BY:
-            goes = it.expires_us <= bound
-            if state.sink_stamp[it.sink] != stamp:
-                state.sink_stamp[it.sink] = stamp
-                state.sink_room[it.sink] = goes  # whether the head goes
+            is_removed = gradient.expires_us <= bound
+            if state.sink_stamp[gradient.sink] != stamp:
+                state.sink_stamp[gradient.sink] = stamp
+                state.sink_room[gradient.sink] = is_removed  # whether the first gradient is removed
         elif which == BEFORE_ROUND:
-            goes = it.sink == sink and not is_path_of_round(it.wave, it.round, bound, round_)
+            is_removed = gradient.sink == sink and not is_path_of_round(
+                gradient.reinforced_by, gradient.round, bound, round_
+            )
         else:
-            goes = it.sink == sink and it.sequence <= bound
-        if goes:
-            tell_removed(core, state, now, i, it, reason)
+            is_removed = gradient.sink == sink and gradient.sequence <= bound
+        if is_removed:
+            report_removed(core, state, now, i, gradient, reason)
         else:
-            if kept < g:
-                state.gradients[entry, kept] = it
-            kept += 1
-    state.entries[entry].gradients = kept
-    if which == EXPIRED_BY and kept < count:
-        for g in range(kept):
+            if remaining < g:
+                state.gradients[entry, remaining] = gradient
+            remaining += 1
+    state.entries[entry].gradients = remaining
+    if which == EXPIRED_BY and remaining < count:
+        for g in range(remaining):
             sink = state.gradients[entry, g].sink
             if state.sink_room[sink]:
                 state.sink_room[sink] = 0
-                tell_head(core, state, now, i, entry, sink, NO_HEAD)
-    return count - kept
+                report_head(core, state, now, i, entry, sink, NO_HEAD)
+    return count - remaining
 
 
 @compiled
 def head_of(state, entry, sink):
     """Return (neighbor, number, whether it is reinforced) of a sink's first gradient, or NO_HEAD."""
-    g = _first_of(state, entry, sink, state.entries[entry].gradients)
+    g = _first_gradient_of(state, entry, sink, state.entries[entry].gradients)
     if g == state.entries[entry].gradients:
         return NO_HEAD
-    it = state.gradients[entry, g]
-    return np.int64(it.neighbor), np.int64(_number(it)), np.int64(it.wave != NONE)
+    gradient = state.gradients[entry, g]
+    return np.int64(gradient.neighbor), np.int64(_interest_number(gradient)), np.int64(gradient.reinforced_by != NONE)
 
 
 @compiled
-def _number(gradient):
-    """Return the number of a gradient's interest, or 0 if reinforcements alone have set it."""
+def _interest_number(gradient):
+    """Return the number of a gradient's interest, or 0 if only reinforcements have set it."""
     return max(gradient.sequence, 0)
 
 
 @compiled
-def tell_head(core, state, now, i, entry, sink, before):
-    """Report a sink's first gradient if it is not what it was ``before``."""
+def report_head(core, state, now, i, entry, sink, old_head):
+    """Report a sink's first gradient if it differs from ``old_head``."""
     if not core.kept[Event.HEAD_SET]:
         return
     head = head_of(state, entry, sink)
-    if head[0] != NONE and (head[0] != before[0] or head[1] != before[1] or head[2] != before[2]):
+    if head[0] != NONE and (head[0] != old_head[0] or head[1] != old_head[1] or head[2] != old_head[2]):
         peer, origin = core.addresses[head[0]], core.addresses[sink]
         twin.add_row(core, now, i, Event.HEAD_SET, peer, Message.INTEREST, origin, head[1], 0, head[2], twin.NO_REASON)
 
 
 @compiled
-def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
-    """Set or renew the gradient towards the neighbor that sent an interest (wave NONE) or a reinforcement.
+def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_by):
+    """Set or renew the gradient towards the neighbor that sent an interest or a reinforcement.
 
-    ``ttl``: with which the message came.
+    ``reinforced_by``: the reinforcement's number, NONE for an interest; ``ttl``: that of the received message.
     """
-    sequence, fields = core.messages[message].sequence, state.interest_fields[message]
+    sequence, fields = core.messages[message].sequence, state.message_fields[message]
     sink = fields.origin
     expires_us = now + fields.expiration_s * SECOND_US
-    g = _gradient(state, entry, sink, neighbor)
+    g = _gradient_index(state, entry, sink, neighbor)
     is_new = g == NONE
     if is_new:
-        g = _add(core, state, now, i, entry, sink, neighbor, expires_us, wave)
+        g = _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by)
         if g == NONE:
             return
-    it = state.gradients[entry, g]
-    it.round = fields.round
-    if wave == NONE:
-        it.ttl = ttl
-        if not is_new and it.sequence == NONE:
-            # Reported under its new number from now on.
-            tell_removed(core, state, now, i, it, Reason.INTEREST)
+    gradient = state.gradients[entry, g]
+    gradient.round = fields.round
+    if reinforced_by == NONE:
+        gradient.ttl = ttl
+        if not is_new and gradient.sequence == NONE:
+            # Its events have the interest's number after this.
+            report_removed(core, state, now, i, gradient, Reason.INTEREST)
             is_new = True
-    if wave == NONE and it.sequence < sequence:
-        it.sequence = sequence
-    if wave == NONE and not is_new and it.expires_us >= expires_us:
+    if reinforced_by == NONE and gradient.sequence < sequence:
+        gradient.sequence = sequence
+    if reinforced_by == NONE and not is_new and gradient.expires_us >= expires_us:
         return
-    it.expires_us = max(it.expires_us, expires_us)
-    expires_us = it.expires_us
+    gradient.expires_us = max(gradient.expires_us, expires_us)
+    expires_us = gradient.expires_us
     state.nodes[i].first_expiry_us = min(state.nodes[i].first_expiry_us, expires_us)
-    if wave != NONE:
+    if reinforced_by != NONE:
         for other in range(state.entries[entry].gradients):
-            gradient = state.gradients[entry, other]
-            if gradient.sink == sink:
-                gradient.wave = NONE
-        it.wave = wave
-        _to_front(state, entry, g)
+            other_gradient = state.gradients[entry, other]
+            if other_gradient.sink == sink:
+                other_gradient.reinforced_by = NONE
+        gradient.reinforced_by = reinforced_by
+        _move_to_front(state, entry, g)
     if core.kept[Event.GRADIENT_SET]:
         name, detail = (
-            (Message.INTEREST, Reason.INTEREST) if wave == NONE else (Message.REINFORCEMENT, Reason.REINFORCEMENT)
+            (Message.INTEREST, Reason.INTEREST)
+            if reinforced_by == NONE
+            else (Message.REINFORCEMENT, Reason.REINFORCEMENT)
         )
         peer, origin = core.addresses[neighbor], core.addresses[sink]
         twin.add_row(core, now, i, Event.GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
 
 
 @compiled
-def _gradient(state, entry, sink, neighbor):
+def _gradient_index(state, entry, sink, neighbor):
     for g in range(state.entries[entry].gradients):
-        it = state.gradients[entry, g]
-        if it.sink == sink and it.neighbor == neighbor:
+        gradient = state.gradients[entry, g]
+        if gradient.sink == sink and gradient.neighbor == neighbor:
             return g
     return NONE
 
 
 @compiled
-def _add(core, state, now, i, entry, sink, neighbor, expires_us, wave):
-    """Append a gradient, in place of another if the list is full; its place, or NONE if it was not taken."""
+def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
+    """Append a gradient, which may replace another in a full list; return its index, or NONE if it was dropped."""
     if state.entries[entry].gradients >= state.max_gradients:
         gradients, count = state.gradients[entry], state.entries[entry].gradients
-        victim = replaced(gradients, count, sink, wave != NONE)
+        victim = gradient_to_replace(gradients, count, sink, reinforced_by != NONE)
         if victim == NONE:
             return NONE
-        tell_removed(core, state, now, i, state.gradients[entry, victim], Reason.EVICTED)
+        report_removed(core, state, now, i, state.gradients[entry, victim], Reason.EVICTED)
         state.entries[entry].gradients -= 1
         for later in range(victim, state.entries[entry].gradients):
             state.gradients[entry, later] = state.gradients[entry, later + 1]
     g = state.entries[entry].gradients
     state.entries[entry].gradients = g + 1
-    it = state.gradients[entry, g]
-    it.sink = sink
-    it.neighbor = neighbor
-    it.expires_us = expires_us
-    it.wave = wave
-    it.sequence = NONE
-    it.ttl = 0
+    gradient = state.gradients[entry, g]
+    gradient.sink = sink
+    gradient.neighbor = neighbor
+    gradient.expires_us = expires_us
+    gradient.reinforced_by = reinforced_by
+    gradient.sequence = NONE
+    gradient.ttl = 0
     return g
 
 
 @compiled
-def _first_of(state, entry, sink, count):
-    """The first of the first ``count`` gradients that is a sink's, or ``count``."""
+def _first_gradient_of(state, entry, sink, count):
+    """Return the index of a sink's first gradient among the first ``count``, or ``count``."""
     for g in range(count):
         if state.gradients[entry, g].sink == sink:
             return g
@@ -215,47 +219,54 @@ def _first_of(state, entry, sink, count):
 
 
 @compiled
-def _to_front(state, entry, g):
-    it = state.gradients[entry, g]
-    expires_us, sequence, wave, round_ = it.expires_us, it.sequence, it.wave, it.round
-    neighbor, sink, ttl = it.neighbor, it.sink, it.ttl
-    for place in range(g, 0, -1):
-        state.gradients[entry, place] = state.gradients[entry, place - 1]
+def _move_to_front(state, entry, g):
+    gradient = state.gradients[entry, g]
+    expires_us, sequence, reinforced_by, round_ = (
+        gradient.expires_us,
+        gradient.sequence,
+        gradient.reinforced_by,
+        gradient.round,
+    )
+    neighbor, sink, ttl = gradient.neighbor, gradient.sink, gradient.ttl
+    for index in range(g, 0, -1):
+        state.gradients[entry, index] = state.gradients[entry, index - 1]
     first = state.gradients[entry, 0]
-    first.expires_us, first.sequence, first.wave, first.round = expires_us, sequence, wave, round_
+    first.expires_us, first.sequence, first.reinforced_by, first.round = expires_us, sequence, reinforced_by, round_
     first.neighbor, first.sink, first.ttl = neighbor, sink, ttl
 
 
 @compiled
-def newest_wave(state, entry, sink):
-    """The newest reinforcement of a sink among an entry's gradients, NONE if there is none."""
+def newest_reinforcement(state, entry, sink):
+    """Return the highest number of a sink's reinforcements among an entry's gradients, or NONE."""
     newest = NONE
     for g in range(state.entries[entry].gradients):
         if state.gradients[entry, g].sink == sink:
-            newest = max(newest, state.gradients[entry, g].wave)
+            newest = max(newest, state.gradients[entry, g].reinforced_by)
     return newest
 
 
 @compiled
-def is_past(state, entry, sink, round_):
-    """Whether a sink's interest has come in a newer round than this one."""
-    found = False
+def has_newer_round(state, entry, sink, round_):
+    """Return whether an interest of a sink has arrived in a newer round than ``round_``."""
+    is_newer = False
     for g in range(state.entries[entry].gradients):
-        it = state.gradients[entry, g]
-        found = found or (it.sink == sink and it.sequence != NONE and is_stale(round_, it.round))
-    return found
+        gradient = state.gradients[entry, g]
+        is_newer = is_newer or (
+            gradient.sink == sink and gradient.sequence != NONE and is_stale(round_, gradient.round)
+        )
+    return is_newer
 
 
 @compiled
 def has_sink(state, entry, sink):
-    """Whether an entry has a gradient towards a sink."""
+    """Return whether an entry has a gradient towards a sink."""
     count = state.entries[entry].gradients
-    return _first_of(state, entry, sink, count) < count
+    return _first_gradient_of(state, entry, sink, count) < count
 
 
 @compiled
 def clean(core, state, now, i):
-    """Drop what has expired."""
+    """Remove expired gradients, and entries without gradients."""
     if now >= state.nodes[i].first_expiry_us:
         _clean(core, state, now, i)
 
@@ -263,35 +274,35 @@ def clean(core, state, now, i):
 @compiled
 def _clean(core, state, now, i):
     first_us = FOREVER_US
-    place = 0
-    while place < state.nodes[i].entries:
-        entry = state.order[i, place]
+    index = 0
+    while index < state.nodes[i].entries:
+        entry = state.order[i, index]
         remove_gradients(core, state, now, i, entry, EXPIRED_BY, NONE, now, 0, Reason.EXPIRED)
         count = state.entries[entry].gradients
         if count == 0:
-            take_out(state, i, place)
-            tell_interest_removed(core, state, now, i, entry, Reason.EXPIRED)
+            remove_entry(state, i, index)
+            report_interest_removed(core, state, now, i, entry, Reason.EXPIRED)
             continue
         for g in range(count):
             first_us = min(first_us, state.gradients[entry, g].expires_us)
-        place += 1
+        index += 1
     state.nodes[i].first_expiry_us = first_us
 
 
 @compiled
-def tell_removed(core, state, now, i, gradient, reason):
-    """Report that a gradient is gone."""
+def report_removed(core, state, now, i, gradient, reason):
+    """Report that a gradient was removed."""
     if core.kept[Event.GRADIENT_REMOVED]:
-        sequence = _number(gradient)
+        sequence = _interest_number(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
         twin.add_row(core, now, i, Event.GRADIENT_REMOVED, peer, Message.INTEREST, sink, sequence, 0, 0, reason)
 
 
 @compiled
-def tell_interest_removed(core, state, now, i, entry, reason):
-    """An entry is gone."""
+def report_interest_removed(core, state, now, i, entry, reason):
+    """Report that an entry was removed."""
     if core.kept[Event.INTEREST_REMOVED]:
-        it = state.entries[entry]
+        record = state.entries[entry]
         twin.add_row(
             core,
             now,
@@ -299,8 +310,8 @@ def tell_interest_removed(core, state, now, i, entry, reason):
             Event.INTEREST_REMOVED,
             NONE,
             Message.INTEREST,
-            core.addresses[it.sink],
-            it.sequence,
+            core.addresses[record.sink],
+            record.sequence,
             0,
             0,
             reason,

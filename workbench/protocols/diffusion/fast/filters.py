@@ -1,7 +1,7 @@
-"""Built-in filters in the fast engine: those that compare and count numbers. The twin of `diffusion.filters`.
+"""Built-in filters of the fast twin: those of `diffusion.filters` that compare or count numbers.
 
-A filter on a node remembers each origin in a row of its own, which is found by a hash of filter, node and origin. What
-calls a function of the user's (blob_fusion, a registered filter) stays with the reference engine.
+A filter on a node has a row of memory for each origin, found by a hash of filter, node and origin. Filters that call a
+user's function (blob_fusion, registered filters) run on the reference engine only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from workbench.attributes.model import IS
-from workbench.protocols.diffusion.fast.attributes import append, append_list, interned, part_of, sample_end
+from workbench.protocols.diffusion.fast.attributes import append, append_list, intern_list, sample_end, slice_list
 from workbench.protocols.diffusion.fast.memory import FILTER, Event, Message, Number, Reason
 from workbench.protocols.diffusion.filters import BUILT_IN, Filter, complete_settings
 from workbench.sim.fast import twin
@@ -20,7 +20,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 
 class _Kind(twin.Codes):
-    """The built-in filters."""
+    """Codes of the built-in filters."""
 
     SUPPRESS_UNCHANGED = auto()
     RUNNING_MEAN = auto()
@@ -36,28 +36,28 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The filters; NoFastTwinError for one that the kernel does not have."""
-    for one in filters:
-        if type(one) is not Filter or one.name not in _Kind.texts():
-            name = getattr(one, "name", type(one).__name__)
+    """Return the filters. Raises NoFastTwinError if any of them is not available here."""
+    for filter_ in filters:
+        if type(filter_) is not Filter or filter_.name not in _Kind.texts():
+            name = getattr(filter_, "name", type(filter_).__name__)
             raise twin.NoFastTwinError(f"the filter {name} runs Python code at every node")
     return filters
 
 
-def in_order(filters: tuple[Filter, ...]) -> list[Filter]:
-    """The filters in the order in which nodes ask them."""
-    return sorted(filters, key=lambda one: one.key)
+def sort_by_key(filters: tuple[Filter, ...]) -> list[Filter]:
+    """Return the filters sorted by key, the order in which nodes apply them."""
+    return sorted(filters, key=lambda filter_: filter_.key)
 
 
-def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
-    """The filters as rows of FILTER; ``matches`` are the lists of what they are for."""
+def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
+    """Return the filters as rows of FILTER; ``matches`` has the number of each filter's list of attributes."""
     table = np.zeros(len(filters), FILTER)
-    for row, one, match in zip(table, filters, matches, strict=True):
-        kind: Any = BUILT_IN[one.name]
-        decider = kind(complete_settings(one.name, kind.parameters, one.settings))
-        row["kind"] = _Kind.texts().index(one.name)
-        row["key"] = one.key
-        row["messages"] = Message.DATA if one.messages == "data" else Message.INTEREST
+    for row, filter_, match in zip(table, filters, matches, strict=True):
+        kind: Any = BUILT_IN[filter_.name]
+        decider = kind(complete_settings(filter_.name, kind.parameters, filter_.settings))
+        row["kind"] = _Kind.texts().index(filter_.name)
+        row["key"] = filter_.key
+        row["messages"] = Message.DATA if filter_.messages == "data" else Message.INTEREST
         row["match"] = match
         row["of"] = getattr(decider, "key", NONE)
         row["window"] = getattr(decider, "window", 0)
@@ -70,27 +70,27 @@ def rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
 
 
 @compiled
-def filtered(core, state, now, i, message, origin):
-    """The list of a message's attributes after all filters of node ``i`` that want them, or NONE if nothing is left."""
-    it = core.messages[message]
-    number = it.content
+def apply_filters(core, state, now, i, message, origin):
+    """Return a message's list of attributes after all matching filters of node ``i``, or NONE if they drop it."""
+    record = core.messages[message]
+    number = record.content
     if not _carries_any(state, i):
         return number
     first, last = state.lists[number].first, state.lists[number].last
-    if it.name == Message.INTEREST or first == last:
-        number = _filtered_part(core, state, now, i, message, origin, number)
+    if record.name == Message.INTEREST or first == last:
+        number = _apply_to_part(core, state, now, i, message, origin, number)
         return NONE if number == NONE or state.lists[number].first == state.lists[number].last else number
     parts = 0
     is_changed = False
-    is_aggregate = state.interest_fields[message].is_aggregate
+    is_aggregate = state.message_fields[message].is_aggregate
     while first < last:
-        # A filter is about readings: of an aggregate it sees one at a time.
+        # Filters process the readings of an aggregate one at a time.
         end = sample_end(state, number, first, is_aggregate)
-        part = part_of(state, number, first, end)
-        left = _filtered_part(core, state, now, i, message, origin, part)
-        is_changed = is_changed or left != part
-        if left != NONE:
-            state.parts[parts] = left
+        part = slice_list(state, number, first, end)
+        result = _apply_to_part(core, state, now, i, message, origin, part)
+        is_changed = is_changed or result != part
+        if result != NONE:
+            state.parts[parts] = result
             parts += 1
         first = end
     if not is_changed:
@@ -102,112 +102,120 @@ def filtered(core, state, now, i, message, origin):
     start = state.numbers[Number.ATTRIBUTES]
     for k in range(parts):
         append_list(state, state.parts[k])
-    return interned(state, start)
+    return intern_list(state, start)
 
 
 @compiled
 def _carries_any(state, i):
-    found = False
+    carries = False
     for f in range(len(state.filters)):
-        found = found or state.carries[f, i]
-    return found
+        carries = carries or state.carries[f, i]
+    return carries
 
 
 @compiled
-def _filtered_part(core, state, now, i, message, origin, number):
+def _apply_to_part(core, state, now, i, message, origin, number):
     name = core.messages[message].name
     for f in range(len(state.filters)):
         if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, number):
-            answer = _decide(state, f, i, origin, number, now)
-            if answer != number and core.kept[Event.FILTERED]:
-                it = core.messages[message]
-                detail = Reason.DROP if answer == NONE else Reason.REPLACE
+            result = _decide(state, f, i, origin, number, now)
+            if result != number and core.kept[Event.FILTERED]:
+                record = core.messages[message]
+                detail = Reason.DROP if result == NONE else Reason.REPLACE
                 key = state.filters[f].key
-                twin.add_row(core, now, i, Event.FILTERED, NONE, it.name, it.origin, it.sequence, 0, key, detail)
-            if answer == NONE:
+                twin.add_row(
+                    core, now, i, Event.FILTERED, NONE, record.name, record.origin, record.sequence, 0, key, detail
+                )
+            if result == NONE:
                 return NONE
-            number = answer
+            number = result
     return number
 
 
 @compiled
 def _wants(state, f, name, number):
-    match, it = state.lists[state.filters[f].match], state.lists[number]
+    match, attribute_list = state.lists[state.filters[f].match], state.lists[number]
     if name == Message.DATA:
-        return twin.one_way_match(state.attributes, match.first, match.last, it.first, it.last)
-    # An interest says what it wants and has no values to compare with.
+        return twin.one_way_match(state.attributes, match.first, match.last, attribute_list.first, attribute_list.last)
+    # An interest contains constraints instead of values, so only its keys are compared.
     for a in range(match.first, match.last):
-        asked = False
-        for b in range(it.first, it.last):
-            asked = asked or state.attributes[b, 0] == state.attributes[a, 0]
-        if not asked:
+        has_key = False
+        for b in range(attribute_list.first, attribute_list.last):
+            has_key = has_key or state.attributes[b, 0] == state.attributes[a, 0]
+        if not has_key:
             return False
     return True
 
 
 @compiled
 def _decide(state, f, i, origin, number, now):
-    """The list that a filter answers, or NONE to drop the message."""
-    it = state.filters[f]
-    kind = it.kind
+    """Return the list that results from a filter, or NONE to drop the message."""
+    filter_ = state.filters[f]
+    kind = filter_.kind
     if kind == _Kind.RATE_LIMIT:
-        memory, is_new = _memory(state, f, i, origin)
-        row = state.memories[memory]
-        if not is_new and now - row.time_us < it.period_us:
+        memory, is_new = _find_memory(state, f, i, origin)
+        memory_row = state.memories[memory]
+        if not is_new and now - memory_row.time_us < filter_.period_us:
             return NONE
-        row.time_us = now
+        memory_row.time_us = now
         return number
-    place = _place_of_value(state, number, it.of)
-    if place == NONE:
+    value_row = _row_of_value(state, number, filter_.of)
+    if value_row == NONE:
         return number
-    value = np.int64(state.attributes[place, 2])
+    value = np.int64(state.attributes[value_row, 2])
     if kind == _Kind.NEIGHBORHOOD_AVERAGE:
-        return _average(state, f, i, origin, number, place, value, now)
-    memory, is_new = _memory(state, f, i, origin)
-    row = state.memories[memory]
+        return _average(state, f, i, origin, number, value_row, value, now)
+    memory, is_new = _find_memory(state, f, i, origin)
+    memory_row = state.memories[memory]
     if kind == _Kind.SUPPRESS_UNCHANGED:
-        if not is_new and abs(value - row.value) <= it.tolerance and now - row.time_us < it.period_us:
+        if (
+            not is_new
+            and abs(value - memory_row.value) <= filter_.tolerance
+            and now - memory_row.time_us < filter_.period_us
+        ):
             return NONE
-        row.value = value
-        row.time_us = now
+        memory_row.value = value
+        memory_row.time_us = now
         return number
     if kind == _Kind.THRESHOLD_ALARM:
-        alarmed = row.value
-        if not (value < it.low if alarmed else value > it.high):
+        alarmed = memory_row.value
+        if not (value < filter_.low if alarmed else value > filter_.high):
             return NONE
-        row.value = 0 if alarmed else 1
+        memory_row.value = 0 if alarmed else 1
         return number
     window = state.windows[memory]
-    window[row.count % it.window] = value
-    row.count += 1
-    return _with_value(state, number, place, _summary(kind, window, min(row.count, it.window)))
+    window[memory_row.count % filter_.window] = value
+    memory_row.count += 1
+    return _with_value(state, number, value_row, _summary(kind, window, min(memory_row.count, filter_.window)))
 
 
 @compiled
-def _place_of_value(state, number, key):
-    """The row of the first IS value of a key, or NONE."""
-    it = state.lists[number]
-    for a in range(it.first, it.last):
+def _row_of_value(state, number, key):
+    """Return the row of the first IS value of a key, or NONE."""
+    record = state.lists[number]
+    for a in range(record.first, record.last):
         if state.attributes[a, 0] == key and state.attributes[a, 1] == IS:
             return a
     return NONE
 
 
 @compiled
-def _with_value(state, number, place, value):
-    """The list with another value in the row ``place``."""
-    it = state.lists[number]
-    if state.attributes[place, 2] == value:
+def _with_value(state, number, value_row, value):
+    """Return the list with another value in ``value_row``."""
+    record = state.lists[number]
+    if state.attributes[value_row, 2] == value:
         return number
     start = state.numbers[Number.ATTRIBUTES]
-    for a in range(it.first, it.last):
-        append(state, state.attributes[a, 0], state.attributes[a, 1], value if a == place else state.attributes[a, 2])
-    return interned(state, start)
+    for a in range(record.first, record.last):
+        append(
+            state, state.attributes[a, 0], state.attributes[a, 1], value if a == value_row else state.attributes[a, 2]
+        )
+    return intern_list(state, start)
 
 
 @compiled
 def _mean(total, count):
-    """The mean of integers, rounded to the nearest (half up)."""
+    """Return the mean of integers, rounded to the nearest (half up)."""
     return (2 * total + count) // (2 * count)
 
 
@@ -224,32 +232,32 @@ def _summary(kind, window, count):
 
 
 @compiled
-def _average(state, f, i, origin, number, place, value, now):
-    all_ = state.averages[f, i]
-    memory, is_new = _memory(state, f, i, origin)
-    row = state.memories[memory]
-    if all_.next_us == NONE:
-        all_.next_us = now + state.filters[f].period_us
-    if is_new or row.time_us != all_.period:
-        all_.count += 1
-        all_.sum += value
+def _average(state, f, i, origin, number, value_row, value, now):
+    average = state.averages[f, i]
+    memory, is_new = _find_memory(state, f, i, origin)
+    memory_row = state.memories[memory]
+    if average.next_us == NONE:
+        average.next_us = now + state.filters[f].period_us
+    if is_new or memory_row.time_us != average.period:
+        average.count += 1
+        average.sum += value
     else:
-        all_.sum += value - row.value
-    row.time_us = all_.period
-    row.value = value
-    if now < all_.next_us:
+        average.sum += value - memory_row.value
+    memory_row.time_us = average.period
+    memory_row.value = value
+    if now < average.next_us:
         return NONE
-    mean = _mean(all_.sum, all_.count)
-    all_.sum = 0
-    all_.count = 0
-    all_.period += 1
-    all_.next_us = now + state.filters[f].period_us
-    return _with_value(state, number, place, mean)
+    mean = _mean(average.sum, average.count)
+    average.sum = 0
+    average.count = 0
+    average.period += 1
+    average.next_us = now + state.filters[f].period_us
+    return _with_value(state, number, value_row, mean)
 
 
 @compiled
-def _memory(state, f, i, origin):
-    """(the row in which filter ``f`` on node ``i`` remembers an origin, whether it is new)"""
+def _find_memory(state, f, i, origin):
+    """Return (the row of memory that filter ``f`` on node ``i`` has for an origin, whether it is new)."""
     count = state.carries.shape[1]
     id = (np.int64(f) * count + i) * count + origin
     bucket = np.int64((np.uint64(id) * _FACTOR) >> np.uint64(32)) & (len(state.memory_buckets) - 1)

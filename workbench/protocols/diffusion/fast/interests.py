@@ -1,4 +1,4 @@
-"""Interests in the kernel: subscriptions, rounds and refreshes, and what a node does with an interest that it hears."""
+"""Interests in the fast twin: subscriptions, rounds and refreshes, and interests received from neighbors."""
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within
 from workbench.protocols.diffusion.fast.cache import (
@@ -8,42 +8,42 @@ from workbench.protocols.diffusion.fast.cache import (
     find,
     head_of,
     new_entry,
+    remove_entry,
     remove_gradients,
+    report_head,
+    report_interest_removed,
     set_gradient,
-    take_out,
-    tell_head,
-    tell_interest_removed,
 )
-from workbench.protocols.diffusion.fast.filters import filtered
+from workbench.protocols.diffusion.fast.filters import apply_filters
 from workbench.protocols.diffusion.fast.memory import Event, Message, Reason
 from workbench.protocols.diffusion.fast.messages import (
-    changed,
     id_of,
     known_round,
-    make,
+    make_message,
     note_interest,
     take_sequence,
+    with_attributes,
 )
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients, forget_reinforcements
 from workbench.protocols.diffusion.rules import REPEAT_AFTER_US, REPEAT_WITHIN_US, is_stale, next_round
-from workbench.protocols.diffusion.rules import expiration_s as lasts_s
+from workbench.protocols.diffusion.rules import expiration_s as limited_expiration_s
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# The application's side
+# Called by the application
 
 
 @compiled
-def begin_subscription(core, state, i, what, now):
-    """Ask the network: by an interest of its own, or by a new round of one with the same constraints."""
-    number = state.subscription_lists[what]
+def begin_subscription(core, state, i, subscription, now):
+    """Flood a new interest, or a new round of the own interest with the same constraints."""
+    number = state.subscription_lists[subscription]
     own = _own_interest(state, i, constraints_of(state, number))
     if own == NONE:
         own = _new_own_interest(state, i, number)
     else:
         _begin_round(state, i, own)
     subscriptions = state.own_interests[own].subscriptions
-    twin.append_behind(subscriptions, state.behind, subscriptions.last, what)
+    twin.append_behind(subscriptions, state.subscription_links, subscriptions.last, subscription)
     _send_interest(core, state, i, own, now)
     plan_tick(core, state, i, now)
 
@@ -51,8 +51,8 @@ def begin_subscription(core, state, i, what, now):
 @compiled
 def _own_interest(state, i, constraints):
     first = state.own_first[i]
-    for place in range(first, first + state.nodes[i].own_interests):
-        own = state.own_order[place]
+    for index in range(first, first + state.nodes[i].own_interests):
+        own = state.own_order[index]
         if constraints_of(state, state.own_interests[own].list) == constraints:
             return own
     return NONE
@@ -63,15 +63,15 @@ def _new_own_interest(state, i, number):
     own = state.own_first[i]
     while state.own_interests[own].is_used:
         own += 1
-    it = state.own_interests[own]
-    it.is_used = 1
-    it.sequence = take_sequence(state, i)
-    it.list = number
-    it.round = 0
-    it.reinforcements = 0
-    it.refresh_us = NONE
-    it.repeat_us = NONE
-    twin.clear(it.subscriptions)
+    interest = state.own_interests[own]
+    interest.is_used = 1
+    interest.sequence = take_sequence(state, i)
+    interest.list = number
+    interest.round = 0
+    interest.reinforcements = 0
+    interest.refresh_us = NONE
+    interest.repeat_us = NONE
+    twin.clear(interest.subscriptions)
     clear_data_gradients(state, block_of(state, own))
     state.own_order[state.own_first[i] + state.nodes[i].own_interests] = own
     state.nodes[i].own_interests += 1
@@ -80,46 +80,48 @@ def _new_own_interest(state, i, number):
 
 @compiled
 def block_of(state, own):
-    """The block of an own interest's data gradients."""
+    """Return the block of an own interest's data gradients."""
     return len(state.entries) + own
 
 
 @compiled
-def end_subscription(core, state, i, what, now):
-    """End a subscription; with the last one of an interest the interest is cancelled in the whole network."""
-    place = state.own_first[i]
-    while place < state.own_first[i] + state.nodes[i].own_interests:
-        own = state.own_order[place]
-        it = state.own_interests[own]
-        if _unlink(state, own, what) and it.subscriptions.count == 0:
-            _take_out_own(state, i, place)
-            it.round = next_round(it.round)
-            message = make(core, state, Message.INTEREST, i, it.sequence, it.list, it.round, 0)
+def end_subscription(core, state, i, subscription, now):
+    """End a subscription; after the last one of an interest, cancel the interest in the whole network."""
+    index = state.own_first[i]
+    while index < state.own_first[i] + state.nodes[i].own_interests:
+        own = state.own_order[index]
+        interest = state.own_interests[own]
+        if _unlink(state, own, subscription) and interest.subscriptions.count == 0:
+            _remove_own(state, i, index)
+            interest.round = next_round(interest.round)
+            message = make_message(
+                core, state, Message.INTEREST, i, interest.sequence, interest.list, interest.round, 0
+            )
             twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
             twin.let_go(core, message)
             continue
-        place += 1
+        index += 1
     plan_wake_up(core, state, i)
 
 
 @compiled
-def _unlink(state, own, what):
-    """Take a subscription out of an own interest; whether it was there."""
+def _unlink(state, own, subscription):
+    """Remove a subscription from an own interest; return whether it belonged to it."""
     subscriptions = state.own_interests[own].subscriptions
-    before, one = NONE, subscriptions.first
-    while one != NONE and one != what:
-        before, one = one, state.behind[one].next
-    if one == NONE:
+    preceding, current = NONE, subscriptions.first
+    while current != NONE and current != subscription:
+        preceding, current = current, state.subscription_links[current].next
+    if current == NONE:
         return False
-    twin.remove_behind(subscriptions, state.behind, before, one)
+    twin.remove_behind(subscriptions, state.subscription_links, preceding, current)
     return True
 
 
 @compiled
-def _take_out_own(state, i, place):
-    state.own_interests[state.own_order[place]].is_used = 0
+def _remove_own(state, i, index):
+    state.own_interests[state.own_order[index]].is_used = 0
     state.nodes[i].own_interests -= 1
-    for later in range(place, state.own_first[i] + state.nodes[i].own_interests):
+    for later in range(index, state.own_first[i] + state.nodes[i].own_interests):
         state.own_order[later] = state.own_order[later + 1]
 
 
@@ -128,58 +130,58 @@ def _take_out_own(state, i, place):
 
 @compiled
 def refresh(core, state, i, now):
-    """End subscriptions that have expired, and send the interests that are due again."""
-    place = state.own_first[i]
-    while place < state.own_first[i] + state.nodes[i].own_interests:
-        own = state.own_order[place]
-        it = state.own_interests[own]
-        what = it.subscriptions.first
-        while what != NONE:
-            behind = state.behind[what].next
-            if 0 <= core.subscriptions[what].expires_us <= now:
-                _unlink(state, own, what)
-            what = behind
-        if it.subscriptions.count == 0:
-            _take_out_own(state, i, place)
+    """End expired subscriptions, and send the own interests again that are due."""
+    index = state.own_first[i]
+    while index < state.own_first[i] + state.nodes[i].own_interests:
+        own = state.own_order[index]
+        interest = state.own_interests[own]
+        subscription = interest.subscriptions.first
+        while subscription != NONE:
+            following = state.subscription_links[subscription].next
+            if 0 <= core.subscriptions[subscription].expires_us <= now:
+                _unlink(state, own, subscription)
+            subscription = following
+        if interest.subscriptions.count == 0:
+            _remove_own(state, i, index)
             continue
-        if it.refresh_us != NONE and it.refresh_us <= now:
+        if interest.refresh_us != NONE and interest.refresh_us <= now:
             _begin_round(state, i, own)
             _send_interest(core, state, i, own, now)
-        elif it.repeat_us != NONE and it.repeat_us <= now:
-            it.repeats += 1
+        elif interest.repeat_us != NONE and interest.repeat_us <= now:
+            interest.repeats += 1
             twin.let_go(core, _flood(core, state, i, own, now))
-        place += 1
+        index += 1
 
 
 @compiled
 def plan_wake_up(core, state, i):
-    """When the node wants to be woken: for its tick, a sample's end, a refresh, or the end of a subscription."""
-    wake = state.nodes[i].tick_us
-    for place in range(state.nodes[i].waiting):
-        wake = _earlier(wake, state.waiting[i, place].time_us)
+    """Set the node's next wake-up to the earliest time at which a frame, sample, interest or subscription is due."""
+    wake_us = state.nodes[i].tick_us
+    for index in range(state.nodes[i].waiting):
+        wake_us = _earlier(wake_us, state.waiting[i, index].time_us)
     if state.nodes[i].samples:
-        wake = _earlier(wake, state.samples[state.samples_first[i]].ends_us)
+        wake_us = _earlier(wake_us, state.samples[state.samples_first[i]].ends_us)
     first = state.own_first[i]
-    for place in range(first, first + state.nodes[i].own_interests):
-        it = state.own_interests[state.own_order[place]]
-        wake = _earlier(_earlier(wake, it.refresh_us), it.repeat_us)
-        what = it.subscriptions.first
-        while what != NONE:
-            wake = _earlier(wake, core.subscriptions[what].expires_us)
-            what = state.behind[what].next
-    core.next_wake[i] = wake
+    for index in range(first, first + state.nodes[i].own_interests):
+        interest = state.own_interests[state.own_order[index]]
+        wake_us = _earlier(_earlier(wake_us, interest.refresh_us), interest.repeat_us)
+        subscription = interest.subscriptions.first
+        while subscription != NONE:
+            wake_us = _earlier(wake_us, core.subscriptions[subscription].expires_us)
+            subscription = state.subscription_links[subscription].next
+    core.next_wake[i] = wake_us
 
 
 @compiled
-def _earlier(one, other):
-    if one == NONE or other == NONE:
-        return max(one, other)
-    return min(one, other)
+def _earlier(time_us, other_us):
+    if time_us == NONE or other_us == NONE:
+        return max(time_us, other_us)
+    return min(time_us, other_us)
 
 
 @compiled
 def plan_tick(core, state, i, now):
-    """The cache has changed: samples that wait are matched again at the next tick."""
+    """Plan to match waiting samples again at the next tick, as the interests have changed."""
     node = state.nodes[i]
     if node.samples and node.tick_us == NONE:
         node.tick_us = now + state.tick_us
@@ -188,61 +190,68 @@ def plan_tick(core, state, i, now):
 
 @compiled
 def _begin_round(state, i, own):
-    it = state.own_interests[own]
-    it.round = next_round(it.round)
-    it.reinforcements = 0
+    interest = state.own_interests[own]
+    interest.round = next_round(interest.round)
+    interest.reinforcements = 0
     forget_reinforcements(state, block_of(state, own), i)
 
 
 @compiled
 def _send_interest(core, state, i, own, now):
-    """Flood an interest of the node's own: a new one, a longer one, or the next round."""
-    it = state.own_interests[own]
-    it.refresh_us = now + state.refresh_us if state.refresh_us else NONE
-    it.repeats = 0
+    """Flood an own interest: a new one, one with a later expiration, or the next round."""
+    interest = state.own_interests[own]
+    interest.refresh_us = now + state.refresh_us if state.refresh_us else NONE
+    interest.repeats = 0
     message = _flood(core, state, i, own, now)
-    _tell_cached(core, state, now, i, NONE, message)
+    _report_cached(core, state, now, i, NONE, message)
     twin.let_go(core, message)
     plan_wake_up(core, state, i)
 
 
 @compiled
 def _flood(core, state, i, own, now):
-    """Send the present round of an own interest, and listen whether a neighbor passes it on; returns the message."""
-    it = state.own_interests[own]
-    message = make(
-        core, state, Message.INTEREST, i, it.sequence, it.list, it.round, expiration_s(core, state, own, now)
+    """Send the current round of an own interest and plan its repetition; return the message."""
+    interest = state.own_interests[own]
+    message = make_message(
+        core,
+        state,
+        Message.INTEREST,
+        i,
+        interest.sequence,
+        interest.list,
+        interest.round,
+        expiration_s(core, state, own, now),
     )
     twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
-    it.repeat_us = NONE
-    if it.repeats < state.max_repeats:
-        it.repeat_us = now + REPEAT_AFTER_US + twin.stream_below(core, i, REPEAT_WITHIN_US)
+    interest.repeat_us = NONE
+    if interest.repeats < state.max_repeats:
+        interest.repeat_us = now + REPEAT_AFTER_US + twin.stream_below(core, i, REPEAT_WITHIN_US)
     return message
 
 
 @compiled
-def _hear_own(core, state, i, sequence, round_):
-    """A neighbor passes on an interest of the node's own: the flood has left it."""
+def _stop_repeating(core, state, i, sequence, round_):
+    """Cancel the repetition of an own interest, as a neighbor has forwarded it."""
     first = state.own_first[i]
-    for place in range(first, first + state.nodes[i].own_interests):
-        it = state.own_interests[state.own_order[place]]
-        if it.sequence == sequence and it.round == round_ and it.repeat_us != NONE:
-            it.repeat_us = NONE
+    for index in range(first, first + state.nodes[i].own_interests):
+        interest = state.own_interests[state.own_order[index]]
+        if interest.sequence == sequence and interest.round == round_ and interest.repeat_us != NONE:
+            interest.repeat_us = NONE
             plan_wake_up(core, state, i)
 
 
 @compiled
 def expiration_s(core, state, own, now):
-    """What a gradient may live: to the end of the longest subscription, or as long as one that is refreshed should."""
+    """Return the lifetime of an own interest's gradients (s): until its last subscription ends, if not too long."""
     ends_us = now
-    what = state.own_interests[own].subscriptions.first
-    while what != NONE:
-        expires_us = core.subscriptions[what].expires_us
+    subscription = state.own_interests[own].subscriptions.first
+    while subscription != NONE:
+        expires_us = core.subscriptions[subscription].expires_us
         if expires_us < 0:
             return state.lifetime_s
         ends_us = max(ends_us, expires_us)
-        what = state.behind[what].next
-    return lasts_s(now, ends_us, state.lifetime_s)
+        subscription = state.subscription_links[subscription].next
+    return limited_expiration_s(now, ends_us, state.lifetime_s)
 
 
 # Frames
@@ -250,38 +259,38 @@ def expiration_s(core, state, own, now):
 
 @compiled
 def receive_interest(core, state, i, sender, message, ttl, now):
-    """Cache a neighbor's interest, or cancel it, and pass it on."""
+    """Cache or cancel a neighbor's interest, and forward it."""
     clean(core, state, now, i)
     peer = core.addresses[sender]
     sequence = core.messages[message].sequence
-    fields = state.interest_fields[message]
+    fields = state.message_fields[message]
     id = id_of(fields.origin, sequence)
-    known = NONE if fields.origin == i else known_round(state, i, id, now)
-    if fields.origin == i or known == fields.round:
-        # A further neighbor brought an interest we know: a spare gradient, should the head fail.
+    heard_round = NONE if fields.origin == i else known_round(state, i, id, now)
+    if fields.origin == i or heard_round == fields.round:
+        # Another neighbor brought a known interest: a spare gradient, in case the first one fails.
         if fields.origin == i:
-            _hear_own(core, state, i, sequence, fields.round)
+            _stop_repeating(core, state, i, sequence, fields.round)
         elif fields.expiration_s:
             entry = find(state, i, constraints_of(state, core.messages[message].content))
             if entry != NONE:
-                before = head_of(state, entry, fields.origin)
+                old_head = head_of(state, entry, fields.origin)
                 set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
-                tell_head(core, state, now, i, entry, fields.origin, before)
+                report_head(core, state, now, i, entry, fields.origin, old_head)
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    if known != NONE and is_stale(fields.round, known):
+    if heard_round != NONE and is_stale(fields.round, heard_round):
         twin.drop(core, now, i, peer, message, Reason.STALE)
         return
     number = core.messages[message].content
     if len(state.filters):
-        number = filtered(core, state, now, i, message, fields.origin)
+        number = apply_filters(core, state, now, i, message, fields.origin)
     note_interest(state, i, id, fields.round, now)
     if number == NONE:
         twin.drop(core, now, i, peer, message, Reason.FILTER)
         return
     is_changed = number != core.messages[message].content
     if is_changed:
-        message = changed(core, state, message, number)
+        message = with_attributes(core, state, message, number)
     if fields.expiration_s == 0:
         _cancel(core, state, i, message, now)
     else:
@@ -297,61 +306,63 @@ def receive_interest(core, state, i, sender, message, ttl, now):
 
 @compiled
 def _cache_interest(core, state, i, sender, message, ttl, now):
-    """Keep a new interest, or a known one's new round."""
+    """Store a new interest, or a new round of a known one."""
     number = core.messages[message].content
     sequence = core.messages[message].sequence
-    fields = state.interest_fields[message]
+    fields = state.message_fields[message]
     sink = fields.origin
     entry = find(state, i, constraints_of(state, number))
     if entry == NONE:
         entry = new_entry(core, state, now, i, number, sink, sequence)
     state.entries[entry].sink = sink
     state.entries[entry].sequence = sequence
-    before = head_of(state, entry, sink)
+    old_head = head_of(state, entry, sink)
     remove_gradients(core, state, now, i, entry, BEFORE_ROUND, sink, sequence, fields.round, Reason.ROUND)
-    for place in range(state.nodes[i].entries):
-        other = state.order[i, place]
+    for index in range(state.nodes[i].entries):
+        other = state.order[i, index]
         if other == entry or is_within(state, state.entries[other].list, number):
             forget_reinforcements(state, other, sink)
-    _tell_cached(core, state, now, i, core.addresses[sender], message)
+    _report_cached(core, state, now, i, core.addresses[sender], message)
     set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
-    tell_head(core, state, now, i, entry, sink, before)
+    report_head(core, state, now, i, entry, sink, old_head)
     plan_tick(core, state, i, now)
 
 
 @compiled
 def _cancel(core, state, i, message, now):
-    """A sink has unsubscribed: its gradients go, and those by which it reinforced a part of the interest."""
+    """Remove a sink's gradients of a cancelled interest, and those of its reinforcements within the interest."""
     number, sequence = core.messages[message].content, core.messages[message].sequence
-    sink = state.interest_fields[message].origin
+    sink = state.message_fields[message].origin
     cancelled = find(state, i, constraints_of(state, number))
-    place = 0
-    while place < state.nodes[i].entries:
-        entry = state.order[i, place]
-        place += 1
+    index = 0
+    while index < state.nodes[i].entries:
+        entry = state.order[i, index]
+        index += 1
         if entry != cancelled and not is_within(state, state.entries[entry].list, number):
             continue
-        # Not those of a later interest: on another way it may have been faster than this message.
+        # Keep those of a later interest, which may have overtaken this message on another path.
         bound = sequence if entry == cancelled else NONE
-        before = head_of(state, entry, sink)
-        gone = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, 0, Reason.CANCELLED)
-        tell_head(core, state, now, i, entry, sink, before)
-        if gone and state.entries[entry].gradients == 0:
-            place -= 1
-            take_out(state, i, place)
-            tell_interest_removed(core, state, now, i, entry, Reason.CANCELLED)
+        old_head = head_of(state, entry, sink)
+        removed = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, 0, Reason.CANCELLED)
+        report_head(core, state, now, i, entry, sink, old_head)
+        if removed and state.entries[entry].gradients == 0:
+            index -= 1
+            remove_entry(state, i, index)
+            report_interest_removed(core, state, now, i, entry, Reason.CANCELLED)
 
 
 @compiled
-def _tell_cached(core, state, now, i, peer, message):
-    it = core.messages[message]
-    round_ = state.interest_fields[message].round
-    detail = detail_of(state, it.content)
-    twin.add_row(core, now, i, Event.INTEREST_CACHED, peer, it.name, it.origin, it.sequence, 0, round_, detail)
+def _report_cached(core, state, now, i, peer, message):
+    record = core.messages[message]
+    round_ = state.message_fields[message].round
+    detail = detail_of(state, record.content)
+    twin.add_row(
+        core, now, i, Event.INTEREST_CACHED, peer, record.name, record.origin, record.sequence, 0, round_, detail
+    )
 
 
 @compiled
 def detail_of(state, number):
-    """The code of a list's text in the trace."""
+    """Return the code of a list's text in the trace."""
     detail = state.lists[number].detail
     return state.text_base + number if detail == NONE else detail

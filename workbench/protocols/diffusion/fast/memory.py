@@ -1,21 +1,21 @@
-"""What the nodes of a fast TinyDiffusion network remember: arrays, and how much of each an event may take.
+"""The arrays of the fast twin's state: the memory of all nodes of a TinyDiffusion network, messages and pools.
 
 Memory
-    All lists have the sizes that the parameters give them, or less where the workload cannot fill them: a node's cache
-    has no more entries than there are distinct interests, and an entry no more gradients than there are pairs of a
-    sink and a neighbor. In bytes, per node::
+    The parameters determine the sizes of all lists, or the workload if it cannot fill them: a node's cache has no more
+    entries than there are distinct interests, and an entry no more gradients than there are pairs of a sink and a
+    neighbor. In bytes, per node::
 
         64                                     counters and timers
-        32 x MAX_WAITING, 4 x sinks            frames to send again, and which sink has which bit
+        32 x MAX_WAITING, 4 x sinks            frames to send again, and the sink of each bit
         40 x max_data                          duplicate list of data, and a bit for each sink that was served
         24 x max_seen_interests                interests already seen
         32 + 40 x gradients + 20 x data gradients             per entry
         64 + 20 x data gradients               per subscription
         24                                     per sample that may wait
 
-    With the defaults 1500 nodes with ten distinct interests take 10 MB. Pages that no node writes to are never taken.
-    Attribute lists (`attributes`), marks of sinks (`paths`) and what filters remember (`filters`) are pools that grow;
-    an attribute list takes 24 bytes and 12 for each attribute.
+    With the defaults 1500 nodes with ten distinct interests take 10 MB. Memory pages that no node writes to are never
+    allocated. Attribute lists (`attributes`), marks of sinks (`paths`) and the memory of filters (`filters`) are pools
+    that grow; an attribute list takes 24 bytes and 12 for each attribute.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Pool
 
 
 class Event(twin.Events):
-    """What happens in its runs alone."""
+    """Events of a trace that only this protocol has."""
 
     FILTERED = auto()
     INTEREST_CACHED = auto()
@@ -46,7 +46,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """Its own reasons why messages end."""
+    """Reasons to drop a message that only this protocol has."""
 
     STALE = auto()
     FILTER = auto()
@@ -65,22 +65,20 @@ class Reason(twin.Reasons):
 
 
 class Message(twin.Messages):
-    """What its messages are called."""
+    """Names of the protocol's messages."""
 
     INTEREST = auto()
     REINFORCEMENT = auto()
     DATA = auto()
 
 
-# Names of messages, by their codes in MESSAGES.
-
-MOST_ATTRIBUTES = 16  # of a message: 50 bytes hold so many blobs of none
+MOST_ATTRIBUTES = 16  # of a message: 50 bytes hold this many empty blobs
 
 NODE = np.dtype(
     [
         ("first_expiry_us", np.int64),
         ("tick_us", np.int64),
-        ("messages", np.int64),  # numbered so far
+        ("messages", np.int64),  # messages sent so far, for their numbers
         ("entries", np.int32),
         ("own_interests", np.int32),
         ("samples", np.int32),
@@ -93,7 +91,7 @@ NODE = np.dtype(
     align=True,
 )
 
-# An entry of the interest cache. ``sink``, a place, and ``sequence``: of the interest that was cached last.
+# An entry of the interest cache. ``sink``, a node index, and ``sequence``: of the interest that was cached last.
 ENTRY = np.dtype(
     [
         ("sequence", np.int64),
@@ -106,12 +104,12 @@ ENTRY = np.dtype(
     align=True,
 )
 
-# ``sequence`` and ``wave`` are NONE where the node has None.
+# ``sequence`` and ``reinforced_by`` are NONE where `interest_cache.Gradient` has None.
 GRADIENT = np.dtype(
     [
         ("expires_us", np.int64),
         ("sequence", np.int64),
-        ("wave", np.int64),
+        ("reinforced_by", np.int64),
         ("neighbor", np.int32),
         ("sink", np.int32),
         ("round", np.int32),
@@ -120,7 +118,7 @@ GRADIENT = np.dtype(
     align=True,
 )
 
-# What a node remembers of a data message, beside its id and the bits of the sinks that were served.
+# The memory of a data message, beside its id and the bits of the served sinks.
 SEEN_DATA = np.dtype(
     [
         ("time_us", np.int64),
@@ -132,7 +130,7 @@ SEEN_DATA = np.dtype(
     align=True,
 )
 
-# A data frame to be sent again: when, which neighbor did not acknowledge it, which one had brought it.
+# A data frame to be sent again. ``failed``: the neighbor that did not acknowledge it; ``sender``: its previous hop.
 WAITING = np.dtype(
     [
         ("time_us", np.int64),
@@ -144,7 +142,7 @@ WAITING = np.dtype(
     align=True,
 )
 
-# ``marks``: the first of the sinks that it is reinforced for.
+# ``marks``: the first mark, whose list has the sinks for which the data gradient is reinforced.
 DATA_GRADIENT = np.dtype(
     [
         ("source", np.int32),
@@ -158,7 +156,7 @@ DATA_GRADIENT = np.dtype(
 
 MARK = np.dtype([("sink", np.int32), ("next", np.int32)], align=True)
 
-# ``subscriptions``: rows of BEHIND, in the order in which they came.
+# ``subscriptions``: a list of rows of LINK, in order of arrival.
 OWN_INTEREST = np.dtype(
     [
         ("refresh_us", np.int64),
@@ -173,28 +171,28 @@ OWN_INTEREST = np.dtype(
     ],
     align=True,
 )
-BEHIND = np.dtype([("next", np.int32)])
+LINK = np.dtype([("next", np.int32)])
 
 SAMPLE_WAITING = np.dtype([("number", np.int64), ("ends_us", np.int64), ("list", np.int32)], align=True)
 
 # An interest that was heard.
 SEEN_INTEREST = np.dtype([("id", np.int64), ("time_us", np.int64), ("round", np.int32)], align=True)
 
-# What a message has beside the core's columns; ``origin`` is a place, and the attributes are the message's content.
-# ``is_aggregate`` and ``others``, the number of sinks in its list, are data's, the two before them are an interest's.
-INTEREST_FIELDS = np.dtype(
+# The fields of a message beside the engine's columns; ``origin`` is a node index, and the content is the attributes.
+# Interests have ``round`` and ``expiration_s``; data has ``is_aggregate`` and ``listed_sinks``, their number.
+MESSAGE_FIELDS = np.dtype(
     [
         ("origin", np.int32),
         ("round", np.int32),
         ("expiration_s", np.int32),
         ("is_aggregate", np.int16),
-        ("others", np.int16),
+        ("listed_sinks", np.int16),
     ],
     align=True,
 )
 
-# A list of attributes: rows of ``attributes``; its size on the wire, the list of its constraints, the code of its text
-# (NONE for one that was made during the run), and the next one of the same hash.
+# A list of attributes: rows first:last of ``attributes``, size on the wire, list of its constraints, code of its text
+# (NONE for a list built during the run), and the next list with the same hash.
 ATTRIBUTE_LIST = np.dtype(
     [
         ("first", np.int32),
@@ -223,7 +221,7 @@ FILTER = np.dtype(
     align=True,
 )
 
-# What a filter on a node remembers of an origin, found by its hash.
+# The memory of a filter on a node for an origin, found by its hash.
 MEMORY = np.dtype(
     [
         ("time_us", np.int64),
@@ -235,33 +233,34 @@ MEMORY = np.dtype(
     align=True,
 )
 
-# What a neighborhood_average on a node remembers of all origins.
+# The memory of a neighborhood_average on a node, for all origins.
 AVERAGE = np.dtype([("next_us", np.int64), ("sum", np.int64), ("count", np.int64), ("period", np.int64)], align=True)
 
-# A copy of data that some sink gets: its next hop is one of the neighbors near[first:last]. ``way``: the number of the
-# neighbor that it is given to, or NONE; ``rank``: 1 for a further copy that explores.
+# A path: a copy of data for a sink, whose next hop is one of the neighbors candidates[first:last]. ``copy_number``: the
+# copy that serves it, or NONE; ``rank``: 0 for the first path of a sink, 1 for further ones that explore.
 PATH = np.dtype(
-    [("sink", np.int32), ("first", np.int32), ("last", np.int32), ("way", np.int32), ("rank", np.int32)], align=True
+    [("sink", np.int32), ("first", np.int32), ("last", np.int32), ("copy_number", np.int32), ("rank", np.int32)],
+    align=True,
 )
-# How many paths a neighbor may be the next hop of, and for how many of them it is the first gradient.
+# The number of paths whose next hop a neighbor may be, and the number of these whose first gradient leads to it.
 HOP_COUNT = np.dtype([("paths", np.int32), ("heads", np.int32)], align=True)
 
 
 class Number(twin.Codes):
-    """Places in ``numbers``."""
+    """Indices in ``numbers``."""
 
     LISTS = auto()
-    REMEMBERED = auto()  # lists that can be found by their content
+    REMEMBERED = auto()  # lists in the hash table
     ATTRIBUTES = auto()
     FREE_MARK = auto()
     FREE_MARKS = auto()
     STAMP = auto()
-    SKIPPED = auto()  # the stamp of sinks that get no copy of the data at hand
+    SKIPPED = auto()  # the stamp of sinks that get no copy of the current message
     MEMORIES = auto()
 
 
-class Room(twin.Codes):
-    """Places in ``room``: what of each pool an event may take."""
+class PoolNeed(twin.Codes):
+    """Indices in ``pool_needs``: the most entries of each pool that an event may use."""
 
     LISTS = auto()
     ATTRIBUTES = auto()
@@ -286,7 +285,7 @@ FIELDS: Fields = {
     "exploratory_gradients": int,
     "sample_lifetime_us": GIVEN,
     "known_for_us": GIVEN,
-    "room_B": GIVEN,
+    "max_attributes_B": GIVEN,  # of a data message
     # Nodes. ``black`` has the neighbors on their black lists: node i's are black_first[i]:black_first[i + 1].
     "nodes": Array(NODE, "nodes", {"first_expiry_us": FOREVER_US, "tick_us": NONE}),
     "seen_data": Array(np.int64, ("nodes", "seen data")),
@@ -297,7 +296,7 @@ FIELDS: Fields = {
     "seen_interests": Array(SEEN_INTEREST, ("nodes", "seen interests")),
     "black_first": GIVEN,
     "black": GIVEN,
-    # The interest cache: node i's entries are i * slots ... ; ``order`` has them oldest first. Data gradients come in
+    # The interest cache: node i's entries are i * slots ... ; ``order`` has them oldest first. Data gradients are in
     # blocks, see `paths`.
     "slots": GIVEN,
     "order": Array(np.int32, ("nodes", "slots")),
@@ -311,13 +310,13 @@ FIELDS: Fields = {
     "own_order": Array(np.int32, "own interests"),
     "own_interests": Array(OWN_INTEREST, "own interests"),
     "subscription_lists": GIVEN,
-    "behind": Array(BEHIND, "own interests"),  # as many as subscriptions
-    # Samples that wait: node i's are samples_first[i]:samples_first[i + 1], oldest first.
+    "subscription_links": Array(LINK, "own interests"),  # one for each subscription
+    # Waiting samples: node i's are samples_first[i]:samples_first[i + 1], oldest first.
     "samples_first": GIVEN,
     "samples": Array(SAMPLE_WAITING, "samples"),
     # Messages and attribute lists.
-    "interest_fields": Array(INTEREST_FIELDS, "messages"),
-    "others": Array(np.int32, ("messages", "listed")),  # the sinks in the list of a data message
+    "message_fields": Array(MESSAGE_FIELDS, "messages"),
+    "listed_sinks": Array(np.int32, ("messages", "listed")),  # the sinks in the list of a data message
     "airtimes_us": GIVEN,  # by bytes of the frame
     "lists": Array(ATTRIBUTE_LIST, "lists"),
     "attributes": Array(np.int32, ("attributes", 3)),
@@ -332,10 +331,10 @@ FIELDS: Fields = {
     "memories": Array(MEMORY, "memories"),
     "memory_buckets": GIVEN,
     "windows": Array(np.int32, ("memories", "window")),
-    # Room to compute in. ``paths``: neighbor and source.
+    # Scratch space. ``paths``: neighbor and source of each path of a reinforcement.
     "hops": Array(np.int32, "hops"),
     "data_paths": Array(PATH, "data paths"),
-    "near": Array(np.int32, "data paths"),
+    "candidates": Array(np.int32, "data paths"),
     "hop_counts": Array(HOP_COUNT, "nodes"),
     "served_now": Array(np.int32, "data paths"),
     "served_else": Array(np.int32, "served else"),
@@ -346,6 +345,6 @@ FIELDS: Fields = {
     "paths": Array(np.int32, ("hops", 2)),
     "parts": Array(np.int32, MOST_ATTRIBUTES),
     "numbers": Array(np.int64, len(Number)),
-    "room": GIVEN,
+    "pool_needs": GIVEN,
 }
 State: Any = namedtuple("State", FIELDS)

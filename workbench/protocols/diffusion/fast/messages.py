@@ -1,4 +1,4 @@
-"""Messages of TinyDiffusion's twin: what is sent, what has been seen, whom a node does not listen to."""
+"""Messages of TinyDiffusion's fast twin: creating them, memory of those already seen, and black lists."""
 
 from workbench.protocols.diffusion.fast.memory import Message
 from workbench.protocols.diffusion.rules import may_explore
@@ -9,52 +9,54 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def take_sequence(state, i):
-    """The next sequence number of node ``i``'s messages."""
+    """Return the next sequence number of node ``i``'s messages."""
     state.nodes[i].messages += 1
     return (state.nodes[i].messages - 1) & U32
 
 
 @compiled
-def make(core, state, name, origin, sequence, number, round_, expiration_s):
-    """A message from the node at place ``origin`` with the attributes of a list; whoever makes it lets it go."""
+def make_message(core, state, name, origin, sequence, number, round_, expiration_s):
+    """Return a new message from node ``origin`` with the attributes of a list; the caller releases it with `let_go`."""
     header_B = 1 + (DATA_HEADER_B if name == Message.DATA else INTEREST_HEADER_B)
     size_B = header_B + state.lists[number].size_B
     airtime_us = state.airtimes_us[size_B]
     message = twin.take_message(core, name, core.addresses[origin], sequence, number, size_B, airtime_us)
-    fields = state.interest_fields[message]
+    fields = state.message_fields[message]
     fields.origin = origin
     fields.round = round_
     fields.expiration_s = expiration_s
     fields.is_aggregate = 0
-    fields.others = 0
+    fields.listed_sinks = 0
     return message
 
 
 @compiled
-def changed(core, state, message, number):
-    """The same message with other attributes."""
-    it = core.messages[message]
-    fields = state.interest_fields[message]
-    other = make(core, state, it.name, fields.origin, it.sequence, number, fields.round, fields.expiration_s)
-    state.interest_fields[other].is_aggregate = state.interest_fields[message].is_aggregate
+def with_attributes(core, state, message, number):
+    """Return a copy of a message with other attributes; the caller releases it with `let_go`."""
+    record = core.messages[message]
+    fields = state.message_fields[message]
+    other = make_message(
+        core, state, record.name, fields.origin, record.sequence, number, fields.round, fields.expiration_s
+    )
+    state.message_fields[other].is_aggregate = state.message_fields[message].is_aggregate
     return other
 
 
 @compiled
-def copied(core, state, message):
-    """Return the same data message without a list of sinks; whoever makes it lets it go."""
-    it, fields = core.messages[message], state.interest_fields[message]
-    copy = make(core, state, it.name, fields.origin, it.sequence, it.content, 0, 0)
-    state.interest_fields[copy].is_aggregate = state.interest_fields[message].is_aggregate
+def copy_data(core, state, message):
+    """Return a copy of a data message without a list of sinks; the caller releases it with `let_go`."""
+    record, fields = core.messages[message], state.message_fields[message]
+    copy = make_message(core, state, record.name, fields.origin, record.sequence, record.content, 0, 0)
+    state.message_fields[copy].is_aggregate = state.message_fields[message].is_aggregate
     return copy
 
 
-# What has been seen
+# Messages already seen
 
 
 @compiled
 def id_of(origin, sequence):
-    """A message's id: its origin's place and its number there."""
+    """Return a message's id: its origin's index and its number there."""
     return (origin << 32) | sequence
 
 
@@ -66,14 +68,14 @@ def seen_data_index(state, i, id):
 
 @compiled
 def note_data(state, i, id, sender, ttl, now):
-    """Remember an id that node ``i`` does not know, in place of the oldest if there is no room; return its index."""
+    """Remember an id unknown to node ``i``, which replaces the oldest in a full list; return its index."""
     index = twin.note(state.seen_data[i], state.nodes[i].seen_data, id)
-    it = state.seen_data_more[i, index]
-    it.time_us = now
-    it.sender = sender
-    it.ttl = ttl
-    it.retries = 0
-    it.is_settled = 0
+    memory = state.seen_data_more[i, index]
+    memory.time_us = now
+    memory.sender = sender
+    memory.ttl = ttl
+    memory.retries = 0
+    memory.is_settled = 0
     for word in range(state.served.shape[2]):
         state.served[i, index, word] = 0
     return index
@@ -81,7 +83,7 @@ def note_data(state, i, id, sender, ttl, now):
 
 @compiled
 def gradients_to_try(state, i, now):
-    """How many gradients of a sink carry new data: one alone if its copies might be back when it is forgotten."""
+    """Return how many gradients of a sink carry new data: only one if copies could return unrecognized."""
     most = state.exploratory_gradients
     if most > 1:
         ring = state.nodes[i].seen_data
@@ -101,7 +103,7 @@ def _index_of_interest(state, i, id):
 
 @compiled
 def known_round(state, i, id, now):
-    """The round under which node ``i`` knows an interest, NONE if it does not or has not heard it for too long."""
+    """Return the round in which node ``i`` heard an interest, or NONE if it is unknown or was heard too long ago."""
     index = _index_of_interest(state, i, id)
     if index == NONE or now - state.seen_interests[i, index].time_us >= state.known_for_us:
         return NONE
@@ -110,7 +112,7 @@ def known_round(state, i, id, now):
 
 @compiled
 def note_interest(state, i, id, round_, now):
-    """Node ``i`` remembers an interest's round, in place of the one not heard for longest if its memory is full."""
+    """Remember an interest's round at node ``i``; if its memory is full, forget the interest not heard for longest."""
     node, seen = state.nodes[i], state.seen_interests[i]
     index = _index_of_interest(state, i, id)
     if index == NONE and node.seen_interests < len(seen):
@@ -119,19 +121,19 @@ def note_interest(state, i, id, round_, now):
     elif index == NONE:
         index = 0
         for other in range(1, len(seen)):
-            first, it = seen[index], seen[other]
-            if it.time_us < first.time_us or (it.time_us == first.time_us and it.id < first.id):
+            oldest, memory = seen[index], seen[other]
+            if memory.time_us < oldest.time_us or (memory.time_us == oldest.time_us and memory.id < oldest.id):
                 index = other
-    it = seen[index]
-    it.id = id
-    it.round = round_
-    it.time_us = now
+    memory = seen[index]
+    memory.id = id
+    memory.round = round_
+    memory.time_us = now
 
 
 @compiled
 def is_black(state, i, neighbor):
-    """Whether a neighbor is on node ``i``'s black list."""
-    found = False
-    for place in range(state.black_first[i], state.black_first[i + 1]):
-        found = found or (state.black[place] == neighbor)
-    return found
+    """Return whether a neighbor is on node ``i``'s black list."""
+    is_listed = False
+    for index in range(state.black_first[i], state.black_first[i + 1]):
+        is_listed = is_listed or (state.black[index] == neighbor)
+    return is_listed

@@ -1,7 +1,7 @@
-"""Data gradients in the kernel: per source, the neighbor that brought its newest data first.
+"""Data gradients of the fast twin: per source, the neighbor that brought its newest data first.
 
-They come in blocks of ``max_reinforcements``: block e belongs to entry e of the interest caches, and the blocks behind
-those to own interests. The sinks that a data gradient is reinforced for are a linked list of marks.
+They are stored in blocks of ``max_reinforcements``: block e belongs to entry e of the interest caches, and the blocks
+after those to own interests. A linked list of marks has the sinks for which a data gradient is reinforced.
 """
 
 from workbench.protocols.diffusion.fast.memory import Event, Number
@@ -12,44 +12,44 @@ from workbench.sim.fast.twin import NONE, compiled
 @compiled
 def clear_data_gradients(state, block):
     """Forget all data gradients of a block."""
-    for place in range(state.data_gradient_counts[block]):
-        _forget_marks(state, block, place)
+    for index in range(state.data_gradient_counts[block]):
+        _forget_marks(state, block, index)
     state.data_gradient_counts[block] = 0
 
 
 @compiled
 def update_data_gradient(core, state, now, i, block, message, source, neighbor, number):
-    """Note new data of a source from a neighbor; returns the place of the source's data gradient."""
-    place = _of_source(state, block, source)
+    """Note new data of a source from a neighbor; return the index of the source's data gradient."""
+    index = _index_of_source(state, block, source)
     count = state.data_gradient_counts[block]
-    changed = True
-    if place != NONE:
-        changed = state.data_gradients[block, place].neighbor != neighbor
+    is_changed = True
+    if index != NONE:
+        is_changed = state.data_gradients[block, index].neighbor != neighbor
     else:
         if count >= state.max_reinforcements:
             _forget_marks(state, block, 0)
             count -= 1
             for later in range(count):
                 state.data_gradients[block, later] = state.data_gradients[block, later + 1]
-        place = count
+        index = count
         state.data_gradient_counts[block] = count + 1
-        state.data_gradients[block, place].source = source
-        state.data_gradients[block, place].messages = 0
-        state.data_gradients[block, place].marks = NONE
-    it = state.data_gradients[block, place]
-    it.neighbor = neighbor
-    it.list = number
-    it.messages += 1
-    if changed:
+        state.data_gradients[block, index].source = source
+        state.data_gradients[block, index].messages = 0
+        state.data_gradients[block, index].marks = NONE
+    gradient = state.data_gradients[block, index]
+    gradient.neighbor = neighbor
+    gradient.list = number
+    gradient.messages += 1
+    if is_changed:
         twin.tell(core, now, i, Event.DATA_GRADIENT_SET, core.addresses[neighbor], message, 0, 0)
-    return place
+    return index
 
 
 @compiled
-def _of_source(state, block, source):
-    for place in range(state.data_gradient_counts[block]):
-        if state.data_gradients[block, place].source == source:
-            return place
+def _index_of_source(state, block, source):
+    for index in range(state.data_gradient_counts[block]):
+        if state.data_gradients[block, index].source == source:
+            return index
     return NONE
 
 
@@ -57,9 +57,9 @@ def _of_source(state, block, source):
 
 
 @compiled
-def is_reinforced_for(state, block, place, sink):
-    """Whether a sink's reinforcement went along a data gradient."""
-    mark = state.data_gradients[block, place].marks
+def is_reinforced_for(state, block, index, sink):
+    """Return whether a sink's reinforcement was sent along a data gradient."""
+    mark = state.data_gradients[block, index].marks
     while mark != NONE:
         if state.marks[mark].sink == sink:
             return True
@@ -68,9 +68,9 @@ def is_reinforced_for(state, block, place, sink):
 
 
 @compiled
-def has_room_for_sink(state, block, place):
-    """Whether one more sink's reinforcement can be noted."""
-    count, mark = 0, state.data_gradients[block, place].marks
+def has_room_for_sink(state, block, index):
+    """Return whether a data gradient can be reinforced for another sink."""
+    count, mark = 0, state.data_gradients[block, index].marks
     while mark != NONE:
         count += 1
         mark = state.marks[mark].next
@@ -78,37 +78,37 @@ def has_room_for_sink(state, block, place):
 
 
 @compiled
-def mark_reinforced(state, block, place, sink):
-    """A sink's reinforcement goes along a data gradient."""
+def mark_reinforced(state, block, index, sink):
+    """Note that a sink's reinforcement is sent along a data gradient."""
     mark = twin.take_free(state.marks, state.numbers, Number.FREE_MARK)
     state.marks[mark].sink = sink
-    state.marks[mark].next = state.data_gradients[block, place].marks
-    state.data_gradients[block, place].marks = mark
+    state.marks[mark].next = state.data_gradients[block, index].marks
+    state.data_gradients[block, index].marks = mark
 
 
 @compiled
-def _forget_marks(state, block, place):
-    mark = state.data_gradients[block, place].marks
+def _forget_marks(state, block, index):
+    mark = state.data_gradients[block, index].marks
     while mark != NONE:
-        behind = state.marks[mark].next
+        following = state.marks[mark].next
         twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
-        mark = behind
-    state.data_gradients[block, place].marks = NONE
+        mark = following
+    state.data_gradients[block, index].marks = NONE
 
 
 @compiled
 def forget_reinforcements(state, block, sink):
-    """A new round of a sink's interest begins: its paths are open again."""
-    for place in range(state.data_gradient_counts[block]):
-        before, mark = NONE, state.data_gradients[block, place].marks
+    """Forget which data gradients a sink has reinforced, as a new round of its interest begins."""
+    for index in range(state.data_gradient_counts[block]):
+        preceding, mark = NONE, state.data_gradients[block, index].marks
         while mark != NONE:
-            behind = state.marks[mark].next
+            following = state.marks[mark].next
             if state.marks[mark].sink != sink:
-                before = mark
-            elif before == NONE:
-                state.data_gradients[block, place].marks = behind
+                preceding = mark
+            elif preceding == NONE:
+                state.data_gradients[block, index].marks = following
                 twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
             else:
-                state.marks[before].next = behind
+                state.marks[preceding].next = following
                 twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
-            mark = behind
+            mark = following

@@ -1,4 +1,4 @@
-"""From a scenario to the arrays of `memory`: how much of everything there can be, and what is known."""
+"""Build the arrays of `memory` from a scenario: upper bounds of their sizes, and the values known before a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.attributes.text import parse, to_text
 from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
 from workbench.protocols.diffusion import wire
 from workbench.protocols.diffusion.fast import filters as diffusion_filters
-from workbench.protocols.diffusion.fast.memory import ATTRIBUTE_LIST, FIELDS, MOST_ATTRIBUTES, Number, Room, State
+from workbench.protocols.diffusion.fast.memory import ATTRIBUTE_LIST, FIELDS, MOST_ATTRIBUTES, Number, PoolNeed, State
 from workbench.protocols.diffusion.rules import MAX_WAITING, is_black, known_for_us, lifetime_s
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim import workload
@@ -23,26 +23,28 @@ _MOST_BUCKETS = 1 << 20
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Bytes of the frame of a publication."""
+    """Return the size of a publication's frame (bytes)."""
     _check_count(protocol, attributes)
     return len(wire.encode_data(wire.Data(0, 0, 0, 1, False, (), attributes), protocol.profile))
 
 
 def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
     if len(attributes) > protocol.max_attributes:
-        raise twin.NoFastTwinError(f"{to_text(attributes)!r} has more than max_attributes={protocol.max_attributes}")
+        raise twin.NoFastTwinError(
+            f"{to_text(attributes)!r} has {len(attributes)} attributes; max_attributes is {protocol.max_attributes}"
+        )
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Bytes of the longest frame that can be sent."""
+    """Return the size of the longest frame that can be sent (bytes)."""
     return 1 + wire.PROFILES[setup.protocol.profile]
 
 
 class Bounds(NamedTuple):
-    """How many of everything there can be at once: by the parameters, or less where the workload has no more."""
+    """Upper bounds of the counts in a run, from the parameters or, if lower, from the workload."""
 
     nodes: int
-    degree: int  # neighbors that a node hears at most
+    degree: int  # the most neighbors that a node hears
     filters: int
     publishers: int
     sinks: int
@@ -50,19 +52,19 @@ class Bounds(NamedTuple):
     entries: int
     gradients: int
     data_gradients: int
-    samples: int  # that wait at a node
+    samples: int  # waiting at a node
     deliveries: int
 
 
 def bounds(setup: Setup) -> Bounds:
-    """The bounds of a run; NoFastTwinError if a node may ask for more than it may."""
+    """Return the bounds of a run. Raises NoFastTwinError if a filter is not available in the fast twin."""
     protocol, network, work, _ = setup
     count = len(network.addresses)
     degree = int(np.bincount(network.receivers, minlength=1).max(initial=1))
-    subscribers, publishers = (_places(setup, kind) for kind in (workload.SUBSCRIBE, workload.PUBLISH))
-    filters = diffusion_filters.in_order(diffusion_filters.check(protocol.filters))
+    subscribers, publishers = (_nodes_acting(setup, kind) for kind in (workload.SUBSCRIBE, workload.PUBLISH))
+    filters = diffusion_filters.sort_by_key(diffusion_filters.check(protocol.filters))
     distinct = len({tuple(row) for row in work.subscriptions[["first", "last"]].tolist()})
-    if any(one.messages == "interest" for one in filters):
+    if any(filter_.messages == "interest" for filter_ in filters):
         distinct = protocol.max_interests
     return Bounds(
         nodes=count,
@@ -79,17 +81,17 @@ def bounds(setup: Setup) -> Bounds:
     )
 
 
-def _places(setup: Setup, kind: int) -> np.ndarray:
-    """The place of each action of a kind."""
+def _nodes_acting(setup: Setup, kind: int) -> np.ndarray:
+    """Return the node index of each action of a kind."""
     actions = setup.work.actions
     return actions["index"][actions["kind"] == kind]
 
 
-# What an event takes
+# The most that an event uses
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
     b = bounds(setup)
     parts = MOST_ATTRIBUTES * b.filters
     hops = min(b.degree + 1, b.entries * b.gradients)
@@ -97,11 +99,11 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     data = 5 + parts + b.deliveries + b.entries + 3 * b.interests
     reinforcement = 6 + 2 * b.gradients + 2 * b.entries * b.data_gradients
     interest = Needs(2 * cleaning + 3 * b.gradients + b.filters + 10, 1, 1 if b.filters else 0)
-    # And the outcome: the frame is sent again by other neighbors.
+    # This includes the outcome: the frame may be sent again to other neighbors.
     unicast = Needs(
         2 * cleaning + max(data, reinforcement), max(hops + b.interests, b.degree) + hops, 1 + b.interests + 2 * hops
     )
-    own_data = MOST_ATTRIBUTES + data + 1  # a sample that has waited too long is one row
+    own_data = MOST_ATTRIBUTES + data + 1  # dropping an old sample adds one row
     return (
         interest,
         unicast,
@@ -113,34 +115,34 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     )
 
 
-def _room(b: Bounds) -> np.ndarray:
-    """What an event takes of the pools at most."""
-    room = np.zeros(4, np.int64)
-    # Of a data message: each part by each filter, all parts together, each sample that is handed over.
+def _pool_needs(b: Bounds) -> np.ndarray:
+    """Return the most entries of each pool that an event may use."""
+    pool_needs = np.zeros(4, np.int64)
+    # A data message: each part after each filter, all parts together, each delivered sample.
     data = MOST_ATTRIBUTES * (b.filters + 2) + 2
     interests = b.degree * (b.filters + 2) + b.interests + 2
-    room[Room.LISTS] = max(b.samples * data, interests)
-    room[Room.ATTRIBUTES] = MOST_ATTRIBUTES * max(b.samples * (b.filters + 5), interests)
-    room[Room.MARKS] = b.data_gradients + b.interests + 1
-    room[Room.MEMORIES] = b.filters * (b.degree + 1)
-    return room
+    pool_needs[PoolNeed.LISTS] = max(b.samples * data, interests)
+    pool_needs[PoolNeed.ATTRIBUTES] = MOST_ATTRIBUTES * max(b.samples * (b.filters + 5), interests)
+    pool_needs[PoolNeed.MARKS] = b.data_gradients + b.interests + 1
+    pool_needs[PoolNeed.MEMORIES] = b.filters * (b.degree + 1)
+    return pool_needs
 
 
 # Arrays
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """The memory of all nodes, for so many messages on their way at once."""
+    """Return the state of all nodes, with room for ``messages`` messages in flight at once."""
     protocol, _, work, radio = setup
     b = bounds(setup)
     lists = _Lists(setup)
-    room = _room(b)
+    pool_needs = _pool_needs(b)
     subscribed, published = (
-        np.bincount(_places(setup, kind), minlength=b.nodes) for kind in (workload.SUBSCRIBE, workload.PUBLISH)
+        np.bincount(_nodes_acting(setup, kind), minlength=b.nodes) for kind in (workload.SUBSCRIBE, workload.PUBLISH)
     )
     samples = np.minimum(published, protocol.max_data)
     black_first, black = _black_lists(setup)
-    sizes = _sizes(setup, b, lists, room) | {
+    sizes = _sizes(setup, b, lists, pool_needs) | {
         "blocks": b.nodes * b.entries + int(subscribed.sum()),
         "own interests": int(subscribed.sum()) + 1,
         "samples": int(samples.sum()) + 1,
@@ -156,13 +158,13 @@ def make_state(setup: Setup, messages: int) -> Any:
         tick_us=int(protocol.tick_s * SECOND_US),
         sample_lifetime_us=int(protocol.sample_lifetime_s * SECOND_US),
         known_for_us=known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),
-        room_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
+        max_attributes_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
         black_first=black_first,
         black=black,
         slots=b.entries,
-        own_first=_starts(subscribed),
+        own_first=_first_rows(subscribed),
         subscription_lists=lists.of_subscriptions,
-        samples_first=_starts(samples),
+        samples_first=_first_rows(samples),
         airtimes_us=np.array([radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]),
         lists=lists.rows,
         attributes=lists.attributes,
@@ -171,18 +173,18 @@ def make_state(setup: Setup, messages: int) -> Any:
         blob_sizes_B=np.array([len(blob) for blob in lists.blobs] or [0], np.int32),
         text_base=len(work.texts),
         filters=lists.filters,
-        carries=_carriers(setup, diffusion_filters.in_order(protocol.filters)),
+        carries=_carriers(setup, diffusion_filters.sort_by_key(protocol.filters)),
         memory_buckets=_buckets(b.filters * b.nodes * b.publishers),
-        room=room,
+        pool_needs=pool_needs,
     )
     state.numbers[[Number.LISTS, Number.ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
     return state
 
 
-def _sizes(setup: Setup, b: Bounds, lists: _Lists, room: np.ndarray) -> dict[str, int]:
-    """The sizes of `memory.FIELDS` that the bounds and the lists say."""
+def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> dict[str, int]:
+    """Return the sizes of `memory.FIELDS` that follow from the bounds and the lists."""
     protocol = setup.protocol
-    listed = max(1, min(wire.room_for_others(0, protocol.profile), b.sinks))
+    listed = max(1, min(wire.max_listed_sinks(0, protocol.profile), b.sinks))
     served = max(1, min(protocol.max_interests * protocol.max_gradients, b.sinks))
     return {
         "seen data": max(1, min(setup.protocol.max_data, setup.work.publications)),
@@ -191,11 +193,11 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, room: np.ndarray) -> dict[str
         "entries": b.nodes * b.entries,
         "gradients": b.gradients,
         "data gradients": b.data_gradients,
-        "marks": 64 + 2 * int(room[Room.MARKS]),
-        "lists": len(lists.rows) + 2 * int(room[Room.LISTS]),
-        "attributes": len(lists.attributes) + 2 * int(room[Room.ATTRIBUTES]),
+        "marks": 64 + 2 * int(pool_needs[PoolNeed.MARKS]),
+        "lists": len(lists.rows) + 2 * int(pool_needs[PoolNeed.LISTS]),
+        "attributes": len(lists.attributes) + 2 * int(pool_needs[PoolNeed.ATTRIBUTES]),
         "filters": max(1, b.filters),
-        "memories": 64 + 2 * int(room[Room.MEMORIES]) if b.filters else 1,
+        "memories": 64 + 2 * int(pool_needs[PoolNeed.MEMORIES]) if b.filters else 1,
         "window": max(1, int(lists.filters["window"].max(initial=1))),
         "hops": b.degree + 1,
         "data paths": b.entries * b.gradients,
@@ -207,8 +209,8 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, room: np.ndarray) -> dict[str
     }
 
 
-def _starts(counts: np.ndarray) -> np.ndarray:
-    """Where each node's rows begin, and where the last one's end."""
+def _first_rows(counts: np.ndarray) -> np.ndarray:
+    """Return the first row of each node, then the end of the last node's rows."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
@@ -222,38 +224,41 @@ def _buckets(wanted: int) -> np.ndarray:
 
 
 def _carriers(setup: Setup, filters: list) -> np.ndarray:
-    """(filters, n): whether a node carries a filter."""
+    """Return whether each node carries each filter, shape (filters, nodes)."""
     carries = np.ones((max(1, len(filters)), len(setup.network.addresses)), np.bool_)
-    for row, one in zip(carries, filters, strict=False):
-        if one.at is not None:
-            row[:] = np.isin(setup.network.addresses, one.at)
+    for row, filter_ in zip(carries, filters, strict=False):
+        if filter_.at is not None:
+            row[:] = np.isin(setup.network.addresses, filter_.at)
     return carries
 
 
 def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
-    """(where each node's begins, the places on them): neighbors whose two-way loss is above the limit."""
+    """Return (first row of each node, indices of neighbors) for all black lists: two-way loss above the limit."""
     network, radio = setup.network, setup.radio
     count = len(network.addresses)
     senders = np.repeat(np.arange(count), np.diff(network.first))
     ratios = network.pdr if radio.loss == "links" else np.full(1, radio.delivery_ratio(1.0))
     ratios = np.broadcast_to(ratios, senders.shape)
     arcs = senders * count + network.receivers
-    backwards = network.receivers * np.int64(count) + senders
-    place = np.searchsorted(arcs, backwards)
-    has_back = np.append(arcs, -1)[place] == backwards
-    back = np.where(has_back, np.append(ratios, 0.0)[place], 0.0)
-    black = is_black(False, back, ratios, setup.protocol.blacklist_loss, 0.0)
-    order = np.argsort(backwards[black], kind="stable")
-    sizes = np.bincount(network.receivers[black], minlength=count)
+    reverse_arcs = network.receivers * np.int64(count) + senders
+    index = np.searchsorted(arcs, reverse_arcs)
+    has_reverse = np.append(arcs, -1)[index] == reverse_arcs
+    reverse_ratios = np.where(has_reverse, np.append(ratios, 0.0)[index], 0.0)
+    is_black_link = is_black(False, reverse_ratios, ratios, setup.protocol.blacklist_loss, 0.0)
+    order = np.argsort(reverse_arcs[is_black_link], kind="stable")
+    sizes = np.bincount(network.receivers[is_black_link], minlength=count)
     if sizes.max(initial=0) > setup.protocol.max_black:
         address = network.addresses[sizes.argmax()]
-        raise twin.NoFastTwinError(f"node {address} has more bad neighbors than max_black={setup.protocol.max_black}")
-    starts = _starts(sizes)
-    return starts, np.append(senders[black][order], 0).astype(np.int32)
+        raise twin.NoFastTwinError(
+            f"node {address} has {sizes.max()} neighbors with a loss above blacklist_loss; "
+            f"max_black is {setup.protocol.max_black}"
+        )
+    starts = _first_rows(sizes)
+    return starts, np.append(senders[is_black_link][order], 0).astype(np.int32)
 
 
 class _Lists:
-    """The attribute lists known before the run: publications first, by number; then subscriptions and filters."""
+    """Attribute lists known before the run: those of publications by number, then of subscriptions and filters."""
 
     def __init__(self, setup: Setup) -> None:
         protocol, _, work, _ = setup
@@ -266,38 +271,38 @@ class _Lists:
             rows["last"] = samples["last"][contents["last_sample"] - 1]
             rows["detail"] = contents["detail"]
             rows["size_B"] = contents["size_B"] - 1 - wire.DATA_HEADER_B
-        self._more: list[tuple[int, int, int]] = []
+        self._added_lists: list[tuple[int, int, int]] = []
         self._contents = len(contents)
         self.of_subscriptions = np.array([*self._subscriptions(setup), 0], np.int32)
-        filters = diffusion_filters.in_order(protocol.filters)
-        self.filters = diffusion_filters.rows(filters, [self._add(parse(one.match)) for one in filters])
-        more = np.zeros(len(self._more), ATTRIBUTE_LIST)
-        for name, column in zip(("first", "last", "detail"), zip(*self._more, strict=True), strict=False):
-            more[name] = column
+        filters = diffusion_filters.sort_by_key(protocol.filters)
+        self.filters = diffusion_filters.filter_rows(filters, [self._add(parse(filter_.match)) for filter_ in filters])
+        added_lists = np.zeros(len(self._added_lists), ATTRIBUTE_LIST)
+        for name, column in zip(("first", "last", "detail"), zip(*self._added_lists, strict=True), strict=False):
+            added_lists[name] = column
         self.attributes = np.array(self._attributes, np.int32).reshape(-1, 3)
-        more["size_B"] = [self._size_B(first, last) for first, last, _ in self._more]
-        self.rows = np.concatenate((rows, more))
+        added_lists["size_B"] = [self._size_B(first, last) for first, last, _ in self._added_lists]
+        self.rows = np.concatenate((rows, added_lists))
         self.rows["constraints"] = NONE
 
     def _subscriptions(self, setup: Setup) -> list[int]:
-        """The list of each subscription; NoFastTwinError if a node may refuse one."""
-        known: dict[tuple[int, int, int], int] = {}
-        asked: dict[int, list] = {}
+        """Return the attribute list of each subscription. Raises NoFastTwinError if a node could refuse one."""
+        numbers_of_lists: dict[tuple[int, int, int], int] = {}
+        lists_of_nodes: dict[int, list] = {}
         numbers = []
-        places = _places(setup, workload.SUBSCRIBE)
-        for place, row in zip(places.tolist(), setup.work.subscriptions, strict=True):
+        nodes = _nodes_acting(setup, workload.SUBSCRIBE)
+        for node, row in zip(nodes.tolist(), setup.work.subscriptions, strict=True):
             key = int(row["first"]), int(row["last"]), int(row["detail"])
-            number = known.get(key)
+            number = numbers_of_lists.get(key)
             if number is None:
-                number = known[key] = self._contents + len(self._more)
-                self._more.append(key)
+                number = numbers_of_lists[key] = self._contents + len(self._added_lists)
+                self._added_lists.append(key)
                 _check_interest(setup.protocol, self.list(key[0], key[1]))
             numbers.append(number)
-            asked.setdefault(place, []).append(number)
-        for place, lists in asked.items():
+            lists_of_nodes.setdefault(node, []).append(number)
+        for node, lists in lists_of_nodes.items():
             for size, most in ((len(set(lists)), "max_interests"), (len(lists), "max_subscriptions")):
                 if size > getattr(setup.protocol, most):
-                    address = setup.network.addresses[place]
+                    address = setup.network.addresses[node]
                     raise twin.NoFastTwinError(f"node {address} may subscribe to more than {most}, which is an error")
         return numbers
 
@@ -309,11 +314,11 @@ class _Lists:
                     self.blobs.append(value)
                 value = self.blobs.index(value)
             self._attributes.append([key, operator, value])
-        self._more.append((first, len(self._attributes), NONE))
-        return self._contents + len(self._more) - 1
+        self._added_lists.append((first, len(self._attributes), NONE))
+        return self._contents + len(self._added_lists) - 1
 
     def list(self, first: int, last: int) -> tuple[Attribute, ...]:
-        """The attributes in rows first:last."""
+        """Return the attributes in rows first:last."""
         return as_attributes(self._attributes[first:last], self.blobs)
 
     def _size_B(self, first: int, last: int) -> int:
@@ -324,7 +329,7 @@ class _Lists:
 
 
 def as_attributes(rows: list[list[int]], blobs: list[bytes]) -> tuple[Attribute, ...]:
-    """Rows (key, operator, value or number of a blob) as attributes."""
+    """Return rows (key, operator, value or number of a blob) as attributes."""
     return tuple(
         Attribute(key, operator, blobs[value] if attributes_module.is_blob(key) else value)
         for key, operator, value in rows
@@ -332,7 +337,7 @@ def as_attributes(rows: list[list[int]], blobs: list[bytes]) -> tuple[Attribute,
 
 
 def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
-    """Raise WorkbenchError if no node may subscribe to this."""
+    """Raise WorkbenchError if nodes refuse subscriptions with these attributes."""
     _check_count(protocol, attributes)
     wire.encode_interest(wire.Interest(0, 0, 0, 0, 1, 0, attributes), protocol.profile)
 
@@ -341,17 +346,17 @@ def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 
 
 def with_more_room(state: Any) -> Any:
-    """The same with larger pools, where an event might run out of one."""
-    numbers, room = state.numbers, state.room
-    if numbers[Number.LISTS] + room[Room.LISTS] > len(state.lists):
-        # In so many more buckets that lists have to be found anew.
+    """Return the state with twice as many entries in each pool that the next event might exhaust."""
+    numbers, pool_needs = state.numbers, state.pool_needs
+    if numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] > len(state.lists):
+        # The hash table grows too, so all lists are added to it again.
         numbers[Number.REMEMBERED] = 0
         state = _doubled(state, "lists")._replace(buckets=_buckets(2 * len(state.lists)))
-    if numbers[Number.ATTRIBUTES] + room[Room.ATTRIBUTES] > len(state.attributes):
+    if numbers[Number.ATTRIBUTES] + pool_needs[PoolNeed.ATTRIBUTES] > len(state.attributes):
         state = _doubled(state, "attributes")
-    if numbers[Number.FREE_MARKS] < room[Room.MARKS]:
+    if numbers[Number.FREE_MARKS] < pool_needs[PoolNeed.MARKS]:
         state = _doubled(state, "marks")
-    if numbers[Number.MEMORIES] + room[Room.MEMORIES] > len(state.memories):
+    if numbers[Number.MEMORIES] + pool_needs[PoolNeed.MEMORIES] > len(state.memories):
         state = _doubled(state, "memories")
     return state
 
@@ -361,6 +366,6 @@ def _doubled(state: Any, pool: str) -> Any:
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """The text of an attribute list that was made during the run."""
+    """Return the text of an attribute list that was built during the run."""
     row = state.lists[number]
     return to_text(as_attributes(state.attributes[row["first"] : row["last"]].tolist(), setup.work.blobs))

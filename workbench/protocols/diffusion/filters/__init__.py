@@ -1,24 +1,24 @@
-"""Filters: code inside the network that sees messages on their way and passes, replaces or drops them.
+"""Filters: functions on nodes that pass, replace or drop the messages that the nodes forward.
 
 Theory of operation
-    A filter has a key (200-250), attributes that say which messages it wants, and a function. On every node that
-    carries it, each matching message is handed to it in ascending order of key (A22). It owns the message and answers
-    PASS, REPLACE (with other attributes) or DROP; after PASS and REPLACE the next filter gets its turn.
+    A filter has a key (200-250), attributes that select messages, and a function. A node that carries filters passes
+    each matching message to them in ascending order of key (A22). A filter decides PASS, REPLACE (with other
+    attributes) or DROP; after PASS and REPLACE the next filter gets the message.
 
-    A scenario is a value and holds no code, so a filter is named: a built-in one, or a function that was registered
-    under a name. A user's filter is a plain function ``attributes -> attributes or None`` (None drops); a class with
-    ``decide(attributes, origin, now)`` may keep a state of its own per node.
+    A scenario contains no code, so it refers to a filter by name: a built-in filter or a registered function. A user's
+    filter is a plain function ``attributes -> attributes or None`` (None drops the message), or a class with
+    ``decide(attributes, origin, now)``, which may have its own state on each node.
 
-    ``value.py``       `Filter`, which a scenario holds, and how users register theirs
-    ``on_node.py``     the filters at work on one node
-    ``built_in.py``    the built-in filters (`BUILT_IN`), and the table of those that users have registered
-    ``catalogue.py``   all of them as forms need them, and what they do while somebody watches
+    ``value.py``       `Filter`, which a scenario contains, and the registration of users' filters
+    ``on_node.py``     the filters of one node
+    ``built_in.py``    the built-in filters (`BUILT_IN`), and the table of registered ones
+    ``catalogue.py``   descriptions of all filters for forms, and a hook that observes their decisions
 
 Differs from the original in
     Filters were compiled in through filters.h; here they are registered by name before the run.
-    A22 The original forwards "a copy" to the filter yet lets it drop the message: the filter owns the message.
+    A22 The original passes "a copy" to a filter, yet lets it drop the message; here a filter gets the message.
 
-The files of this folder run on a mote too, but for `value.py`, `catalogue.py` and this one.
+The files of this folder run on a mote too, except `value.py`, `catalogue.py` and this one.
 """
 
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN

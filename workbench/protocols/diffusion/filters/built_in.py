@@ -1,7 +1,7 @@
-"""The built-in filters: what each makes of the messages of one node.
+"""The built-in filters.
 
-A built-in filter is a class with a table of parameters. One object of it is at work on one node: it is made with all
-settings, and ``decide(attributes, origin, now)`` answers the attributes that go on, or None to drop the message.
+A built-in filter is a class with a table of parameters. Each node has its own instance, created with all settings.
+Its ``decide(attributes, origin, now)`` returns the attributes to forward, or None to drop the message.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -11,12 +11,12 @@ from workbench.attributes.model import IS, Attribute
 from workbench.errors import ParameterError
 from workbench.protocols.parameter import Parameter
 
-# Filters of the user's, and functions that built-in filters call: name -> function or class. Empty on a mote.
+# Users' filters, and functions that built-in filters call: name -> function or class. Empty on a mote.
 registered = {}
 
 
-def _value(attributes, key):
-    """The first IS value of ``key``, or None."""
+def _value_of(attributes, key):
+    """Return the first IS value of ``key``, or None."""
     for attribute in attributes:
         if attribute.key == key and attribute.operator == IS:
             return attribute.value
@@ -24,25 +24,28 @@ def _value(attributes, key):
 
 
 def _with_value(attributes, key, value):
-    """The same attributes with the first IS value of ``key`` replaced."""
-    answer = []
+    """Return the attributes with the first IS value of ``key`` replaced."""
+    replaced = []
     for attribute in attributes:
         if attribute.key == key and attribute.operator == IS and value is not None:
             attribute, value = Attribute(key, IS, value), None
-        answer.append(attribute)
-    return tuple(answer)
+        replaced.append(attribute)
+    return tuple(replaced)
 
 
 def _number_key(settings):
-    """The key that ``of`` names, which has to have numbers for values."""
+    """Return the key that the setting ``of`` names. Raises ParameterError if its values are not numbers."""
     key = key_of(settings["of"])
     if key.type == BLOB:
-        raise ParameterError("a filter that compares or averages is of %r; %s is a blob" % (settings["of"], key.name))
+        raise ParameterError(
+            "a filter has of=%r, but %s is a blob; a filter that compares or averages needs a key with numbers"
+            % (settings["of"], key.name)
+        )
     return key
 
 
-def _in_steps(key, amount):
-    # 1.1 * 100 is 110.00000000000001, and a reading of 1.1 must not lie below that.
+def _to_steps(key, amount):
+    # Rounded, as 1.1 * 100 is 110.00000000000001 and a reading of 1.1 must not lie below that.
     return round(amount * key.steps, 6)
 
 
@@ -50,23 +53,23 @@ _OF = Parameter("of", "TEMP", None, None, "key", "what most motes measure")
 
 
 class SuppressUnchanged:
-    """Drop a reading that differs from the last one passed for its source by no more than ``tolerance``."""
+    """A filter that drops readings within ``tolerance`` of the last reading that it passed for their source."""
 
     parameters = (
         _OF,
         Parameter("tolerance", 0.0, 0, None, "units of the key", "0 drops repetitions and nothing else"),
-        Parameter("heartbeat_s", 60.0, 0, None, "s", "once a minute tells a live source from a dead one"),
+        Parameter("heartbeat_s", 60.0, 0, None, "s", "a reading once a minute shows that a source is alive"),
     )
 
     def __init__(self, settings):
         key = _number_key(settings)
         self.key = key.number
-        self.tolerance = _in_steps(key, settings["tolerance"])
+        self.tolerance = _to_steps(key, settings["tolerance"])
         self.heartbeat_us = int(settings["heartbeat_s"] * 1000000)
         self.last = {}
 
     def decide(self, attributes, origin, now):
-        value = _value(attributes, self.key)
+        value = _value_of(attributes, self.key)
         if value is None:
             return attributes
         last, passed_at = self.last.get(origin, (None, 0))
@@ -77,7 +80,7 @@ class SuppressUnchanged:
 
 
 class RunningWindow:
-    """Replace each reading by the mean, minimum or maximum of its source's last ``window`` readings."""
+    """A filter that replaces each reading by a summary of its source's last ``window`` readings."""
 
     parameters = (
         _OF,
@@ -90,7 +93,7 @@ class RunningWindow:
         self.recent = {}
 
     def decide(self, attributes, origin, now):
-        value = _value(attributes, self.key)
+        value = _value_of(attributes, self.key)
         if value is None:
             return attributes
         recent = self.recent.setdefault(origin, [])
@@ -101,33 +104,33 @@ class RunningWindow:
 
 
 def _mean(values):
-    """The mean of integers, rounded to the nearest (half up), in integers so that every machine agrees."""
+    """Return the mean of integers, rounded to the nearest (half up), with integers only: equal on every machine."""
     return (2 * sum(values) + len(values)) // (2 * len(values))
 
 
 class RunningMean(RunningWindow):
-    """Replace each reading by the mean of its source's last ``window`` readings."""
+    """A filter that replaces each reading by the mean of its source's last ``window`` readings."""
 
     def summary(self, values):
         return _mean(values)
 
 
 class RunningMinimum(RunningWindow):
-    """Replace each reading by the smallest of its source's last ``window`` readings."""
+    """A filter that replaces each reading by the smallest of its source's last ``window`` readings."""
 
     def summary(self, values):
         return min(values)
 
 
 class RunningMaximum(RunningWindow):
-    """Replace each reading by the largest of its source's last ``window`` readings."""
+    """A filter that replaces each reading by the largest of its source's last ``window`` readings."""
 
     def summary(self, values):
         return max(values)
 
 
 class NeighborhoodAverage:
-    """Pass one reading per ``period_s``: the mean of the latest reading of each source heard since the last one."""
+    """A filter that passes one reading per ``period_s``: the mean of each source's latest reading in that period."""
 
     parameters = (
         _OF,
@@ -141,7 +144,7 @@ class NeighborhoodAverage:
         self.next_us = None
 
     def decide(self, attributes, origin, now):
-        value = _value(attributes, self.key)
+        value = _value_of(attributes, self.key)
         if value is None:
             return attributes
         if self.next_us is None:
@@ -156,7 +159,7 @@ class NeighborhoodAverage:
 
 
 class RateLimit:
-    """Pass at most one message of each source per ``interval_s``."""
+    """A filter that passes at most one message of each source per ``interval_s``."""
 
     parameters = (Parameter("interval_s", 10.0, 0.001, None, "s", "every second reading of a 5 s period"),)
 
@@ -173,12 +176,12 @@ class RateLimit:
 
 
 class ThresholdAlarm:
-    """Pass a source's reading only when it rises above ``high`` (alarm) or falls below ``low`` again (all clear)."""
+    """A filter that passes a source's reading only if it rises above ``high`` (alarm) or then falls below ``low``."""
 
     parameters = (
         _OF,
         Parameter("high", 30.0, None, None, "units of the key", "a room that is too hot"),
-        Parameter("low", 28.0, None, None, "units of the key", "two degrees of hysteresis: noise rings no alarm"),
+        Parameter("low", 28.0, None, None, "units of the key", "two degrees of hysteresis: noise causes no alarm"),
     )
 
     def __init__(self, settings):
@@ -189,12 +192,12 @@ class ThresholdAlarm:
                 % (settings["low"], settings["high"])
             )
         self.key = key.number
-        self.high = _in_steps(key, settings["high"])
-        self.low = _in_steps(key, settings["low"])
+        self.high = _to_steps(key, settings["high"])
+        self.low = _to_steps(key, settings["low"])
         self.alarmed = {}
 
     def decide(self, attributes, origin, now):
-        value = _value(attributes, self.key)
+        value = _value_of(attributes, self.key)
         if value is None:
             return attributes
         alarmed = self.alarmed.get(origin, False)
@@ -206,9 +209,9 @@ class ThresholdAlarm:
 
 
 class BlobFusion:
-    """Collect ``count`` blobs and pass one message with what the user's function makes of them: [bytes] -> bytes.
+    """A filter that collects ``count`` blobs and passes one message with the blob that a user's function returns.
 
-    A function that answers None keeps the result to itself.
+    The function is [bytes] -> bytes; if it returns None, the message is dropped.
     """
 
     parameters = (
@@ -220,19 +223,22 @@ class BlobFusion:
     def __init__(self, settings):
         key = key_of(settings["of"])
         if key.type != BLOB:
-            raise ParameterError("filter blob_fusion is of %r; %s is no blob" % (settings["of"], key.name))
+            raise ParameterError(
+                "filter blob_fusion has of=%r, but %s is not a blob; name a key of type blob"
+                % (settings["of"], key.name)
+            )
         self.key = key.number
         self.count = settings["count"]
         self.fuse = registered.get(settings["function"])
         if self.fuse is None:
             raise ParameterError(
-                "filter blob_fusion fuses with %r, which is not registered; register_filter(name, function) does"
-                % settings["function"]
+                "filter blob_fusion has function=%r, which is not registered; call register_filter(%r, function) first"
+                % (settings["function"], settings["function"])
             )
         self.blobs = []
 
     def decide(self, attributes, origin, now):
-        blob = _value(attributes, self.key)
+        blob = _value_of(attributes, self.key)
         if blob is None:
             return attributes
         self.blobs.append(blob)

@@ -1,4 +1,4 @@
-"""Which filters there are, as a form needs to know them, and what they do while somebody watches.
+"""A catalogue of all filters for forms, and a hook that observes the decisions of a node's filters.
 
 A mote never loads this file.
 """
@@ -14,70 +14,76 @@ from workbench.protocols.parameter import Parameter
 
 
 class Kind(NamedTuple):
-    """A filter that can be picked.
+    """A filter that a user can choose in a form.
 
-    says    a sentence on what it does
-    begins  settings that it always has to be given, and their values to begin with
-    lacks   settings that it has to be given, and for which there is nothing to begin with
+    summary            one sentence about what it does
+    initial_settings   required settings, with initial values
+    missing_settings   required settings without an initial value
     """
 
     name: str
     parameters: tuple[Parameter, ...]
-    says: str
-    begins: dict[str, Any]
-    lacks: tuple[str, ...]
+    summary: str
+    initial_settings: dict[str, Any]
+    missing_settings: tuple[str, ...]
 
 
 def kinds() -> tuple[Kind, ...]:
-    """The built-in filters, then those of plug-ins and those that the user has registered."""
+    """Return the built-in filters, then those of plug-ins and those that the user has registered."""
     register_plugins()
     built_in = (_built_in_kind(name, cls) for name, cls in BUILT_IN.items())
     return (*built_in, *(_own_kind(name, code) for name, code in registered.items()))
 
 
 def _built_in_kind(name: str, cls: Any) -> Kind:
-    """A parameter that names one of the user's functions is a choice among them."""
-    named = [one.name for one in cls.parameters if one.unit == "name"]
+    """Return a built-in filter's Kind; a parameter that names a user's function is a choice among these functions."""
+    function_parameters = [parameter.name for parameter in cls.parameters if parameter.unit == "name"]
     functions = tuple(registered)
-    if not named or not functions:
-        return Kind(name, cls.parameters, _says(cls), {}, tuple(named))
+    if not function_parameters or not functions:
+        return Kind(name, cls.parameters, _summary(cls), {}, tuple(function_parameters))
     choice = {"minimum": functions, "default": functions[0]}
-    table = tuple(one._replace(**choice) if one.name in named else one for one in cls.parameters)
-    return Kind(name, table, _says(cls), dict.fromkeys(named, functions[0]), ())
+    table = tuple(
+        parameter._replace(**choice) if parameter.name in function_parameters else parameter
+        for parameter in cls.parameters
+    )
+    return Kind(name, table, _summary(cls), dict.fromkeys(function_parameters, functions[0]), ())
 
 
 def _own_kind(name: str, code: Any) -> Kind:
-    says = _says(code) or "registered by you"
+    summary = _summary(code) or "registered by you"
     if not hasattr(code, "decide"):
-        return Kind(name, (), says, {}, ())
-    defaults, lacks = defaults_of(code)
-    table = tuple(Parameter(*one, None, None, "", "your default") for one in defaults.items())
-    return Kind(name, table, says, {}, tuple(lacks))
+        return Kind(name, (), summary, {}, ())
+    defaults, missing = defaults_of(code)
+    table = tuple(Parameter(*default, None, None, "", "your default") for default in defaults.items())
+    return Kind(name, table, summary, {}, tuple(missing))
 
 
-def _says(code: Any) -> str:
-    """The first line of what it says of itself; "" for a function without a docstring."""
-    said = inspect.cleandoc(code.__doc__) if isinstance(code.__doc__, str) else ""
-    return said.partition("\n")[0].replace("``", "")
+def _summary(code: Any) -> str:
+    """Return the first line of the docstring; "" without a docstring."""
+    docstring = inspect.cleandoc(code.__doc__) if isinstance(code.__doc__, str) else ""
+    return docstring.partition("\n")[0].replace("``", "")
 
 
 def make(values: dict[str, Any]) -> Filter:
-    """The filter of plain values, as its `to_dict` has them; ParameterError or AttributeFormatError for wrong ones."""
+    """Return the filter of plain values, as `Filter.to_dict` returns them.
+
+    Raises ParameterError or AttributeFormatError for invalid values.
+    """
     return Filter.from_dict(values)
 
 
-def watch(node: Any, tell: Callable[..., Any]) -> None:
-    """From now on hand each decision of the node's filters, those to pass a message too, to ``tell``.
+def watch(node: Any, observe: Callable[..., Any]) -> None:
+    """Call ``observe`` for each further decision of the node's filters, including those to pass a message.
 
-    It is called with (now, node, messages, origin, sequence, filter's key, answer, attributes before and after).
+    Its arguments are (now, node, messages, origin, sequence, filter's key, decision, attributes before and after).
     """
     filters = node.filters
     if filters is None:
         return
-    report = filters.tell
+    report = filters.report
 
-    def watched(one, answer, origin, sequence, now, before, after):
-        report(one, answer, origin, sequence, now, before, after)
-        tell(now, node.address, one.messages, origin, sequence, one.key, answer, before, after)
+    def report_and_observe(filter_, decision, origin, sequence, now, before, after):
+        report(filter_, decision, origin, sequence, now, before, after)
+        observe(now, node.address, filter_.messages, origin, sequence, filter_.key, decision, before, after)
 
-    filters.tell = watched
+    filters.report = report_and_observe

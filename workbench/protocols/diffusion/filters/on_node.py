@@ -1,4 +1,4 @@
-"""The filters at work on one node.
+"""The filters of one node.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -11,28 +11,28 @@ from workbench.protocols.diffusion.events import Filtered
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN, registered
 from workbench.protocols.parameter import check_parameter
 
-# What a filter answers.
+# A filter's decisions.
 PASS = "pass"
 REPLACE = "replace"
 DROP = "drop"
 
 
 class PlainFilter:
-    """A filter as a mote is told of it: the plain values of a `Filter`, which the host has checked."""
+    """A filter as a mote receives it: the plain values of a `Filter`, which the host has checked."""
 
     def __init__(self, values):
         self.at = values["at"]
         self._values = values
 
     def instance(self):
-        """A fresh filter for one node, with a state of its own."""
+        """Return a new filter for one node, with its own state."""
         values = self._values
         return on_node(values["name"], values["key"], values["match"], values["messages"], values["settings"])
 
 
 def on_node(name, key, match, messages, settings):
-    """A fresh filter for one node; ParameterError for an unknown name or a wrong setting."""
-    return FilterOnNode(key, parse(match), messages, _make_decider(name, settings), name)
+    """Return a new filter for one node. Raises ParameterError for an unknown name or an invalid setting."""
+    return FilterOnNode(key, parse(match), messages, _decider_of(name, settings), name)
 
 
 class FiltersOnNode:
@@ -40,42 +40,42 @@ class FiltersOnNode:
 
     def __init__(self, node, filters):
         self.node = node
-        self._filters = [one.instance() for one in filters if one.at is None or node.address in one.at]
-        self._filters.sort(key=lambda one: one.key)
+        self._filters = [filter_.instance() for filter_ in filters if filter_.at is None or node.address in filter_.at]
+        self._filters.sort(key=lambda filter_: filter_.key)
 
     def __len__(self):
         return len(self._filters)
 
-    def answer(self, messages, parts, origin, sequence, now):
-        """The attributes of a message after all filters that want it, or None if nothing is left of it.
+    def apply(self, messages, parts, origin, sequence, now):
+        """Return the attributes of a message after all matching filters, or None if they drop it.
 
-        ``parts``: an interest's attributes, or those of each reading in a data message. A filter is about readings: of
-        an aggregate it sees one at a time.
+        ``parts``: an interest's attributes, or those of each reading in a data message. Filters process the readings of
+        an aggregate one at a time.
         """
-        left = ()
+        remaining = ()
         for part in parts:
-            left += self._answer_one(messages, part, origin, sequence, now)
-        return left or None
+            remaining += self._apply_to_part(messages, part, origin, sequence, now)
+        return remaining or None
 
-    def _answer_one(self, messages, attributes, origin, sequence, now):
-        for one in self._filters:
-            if not one.wants(messages, attributes):
+    def _apply_to_part(self, messages, attributes, origin, sequence, now):
+        for filter_ in self._filters:
+            if not filter_.wants(messages, attributes):
                 continue
             before = attributes
-            answer, attributes = one.decide(before, origin, now)
-            self.tell(one, answer, origin, sequence, now, before, attributes)
-            if answer == DROP:
+            decision, attributes = filter_.decide(before, origin, now)
+            self.report(filter_, decision, origin, sequence, now, before, attributes)
+            if decision == DROP:
                 return ()
         return attributes
 
-    def tell(self, one, answer, origin, sequence, now, before, after):
-        """Report what a filter made of a message; whoever watches a node (`catalogue.watch`) stands in for this."""
-        if answer != PASS:
-            self.node.events.append(Filtered(NOBODY, one.messages, origin, sequence, one.key, answer))
+    def report(self, filter_, decision, origin, sequence, now, before, after):
+        """Report a filter's decision as an event; `catalogue.watch` replaces this method to observe all decisions."""
+        if decision != PASS:
+            self.node.events.append(Filtered(NOBODY, filter_.messages, origin, sequence, filter_.key, decision))
 
 
 class FilterOnNode:
-    """A filter at work on one node."""
+    """A filter on one node, with its state."""
 
     def __init__(self, key, attributes, messages, decide, name=""):
         self.key = key
@@ -85,38 +85,41 @@ class FilterOnNode:
         self._decide = decide
 
     def wants(self, messages, attributes):
-        """Whether it is for this kind of message, and data matches it or an interest is about all of its keys."""
+        """Return whether the filter is for this kind of message and matches it.
+
+        Data has to match the filter's attributes; an interest has to contain all of their keys.
+        """
         if messages != self.messages:
             return False
         if messages == "interest":
-            # An interest says what it wants and has no values to compare with.
-            asked = [attribute.key for attribute in attributes]
-            return all([attribute.key in asked for attribute in self.attributes])
+            # An interest contains constraints instead of values, so only its keys are compared.
+            interest_keys = [attribute.key for attribute in attributes]
+            return all([attribute.key in interest_keys for attribute in self.attributes])
         return one_way_match(self.attributes, attributes)
 
     def decide(self, attributes, origin, now):
-        """(PASS, REPLACE or DROP, attributes).
+        """Return (PASS, REPLACE or DROP, attributes).
 
-        Raises ParameterError if the user's code does, and AttributeFormatError for an answer that is none.
+        Raises ParameterError if the user's code fails, and AttributeFormatError if its result is not valid.
         """
         try:
-            answer = self._decide(attributes, origin, now)
+            result = self._decide(attributes, origin, now)
         except Exception as error:
             raise ParameterError("filter %s failed with %s: %s" % (self.name, type(error).__name__, error)) from error
-        if answer is None:
+        if result is None:
             return DROP, attributes
-        if answer != attributes:
-            answer = self._attributes_of(answer)
-        return (PASS, attributes) if answer == attributes else (REPLACE, answer)
+        if result != attributes:
+            result = self._attributes_of(result)
+        return (PASS, attributes) if result == attributes else (REPLACE, result)
 
-    def _attributes_of(self, answer):
-        """Return a filter's answer as attributes; AttributeFormatError if they are not valid."""
+    def _attributes_of(self, result):
+        """Return a filter's result as attributes. Raises AttributeFormatError if they are not valid."""
         try:
-            attributes = tuple([Attribute(*attribute) for attribute in answer])
+            attributes = tuple([Attribute(*attribute) for attribute in result])
         except TypeError:
             raise AttributeFormatError(
-                "filter %s answered %r; it must answer a sequence of attributes, or None to drop the message"
-                % (self.name, answer)
+                "filter %s returned %r; it must return a sequence of attributes, or None to drop the message"
+                % (self.name, result)
             ) from None
         try:
             if self.messages == "data":
@@ -125,15 +128,15 @@ class FilterOnNode:
                 for attribute in attributes:
                     check(attribute)
         except AttributeFormatError as error:
-            raise AttributeFormatError("filter %s answered something wrong: %s" % (self.name, error)) from None
+            raise AttributeFormatError("filter %s returned invalid attributes: %s" % (self.name, error)) from None
         return attributes
 
 
-def _make_decider(name, settings):
-    """A function (attributes, origin, now) -> attributes or None for one node."""
+def _decider_of(name, settings):
+    """Return a function (attributes, origin, now) -> attributes or None for one node."""
     kind = BUILT_IN.get(name) or registered.get(name)
     if kind is None:
-        from workbench.suggestion import meant  # Not before: a mote has no room for it.
+        from workbench.suggestion import meant  # only here: a mote has no memory for it
 
         hint = meant(name, sorted(BUILT_IN) + sorted(registered))
         raise ParameterError(
@@ -145,23 +148,26 @@ def _make_decider(name, settings):
     if hasattr(kind, "decide"):
         return kind(**settings).decide
     if settings:
-        raise ParameterError("filter %s is a plain function and takes no setting %s" % (name, sorted(settings)[0]))
+        raise ParameterError(
+            "filter %s has the setting %s, but is a plain function without settings; remove it, or register a class"
+            % (name, sorted(settings)[0])
+        )
     return lambda attributes, origin, now: kind(attributes)
 
 
 def complete_settings(name, parameters, settings):
-    """Return all settings of a built-in filter, with defaults; ParameterError for an unknown or a wrong one."""
+    """Return all settings of a built-in filter, with defaults. Raises ParameterError for an unknown or invalid one."""
     complete = {}
     for parameter in parameters:
         value = settings.get(parameter.name, parameter.default)
         complete[parameter.name] = check_parameter("filter " + name, parameter, value)
-    for given in settings:
-        if given not in complete:
-            from workbench.suggestion import meant  # Not before: a mote has no room for it.
+    for setting in settings:
+        if setting not in complete:
+            from workbench.suggestion import meant  # only here: a mote has no memory for it
 
             known = [parameter.name for parameter in parameters]
             raise ParameterError(
                 "filter %s has no setting %r%s; it has: %s"
-                % (name, given, meant(given, known + ["key", "match", "at", "messages"]), ", ".join(known))
+                % (name, setting, meant(setting, known + ["key", "match", "at", "messages"]), ", ".join(known))
             )
     return complete

@@ -2,7 +2,7 @@
 
 from workbench.views import palette
 
-# How its messages look, by their names in the trace.
+# message's name in the trace -> colour
 MESSAGE_COLOURS = {
     "interest": palette.INTEREST,
     "data": palette.DATA,

@@ -1,6 +1,6 @@
-"""What the player shows of diffusion: interests, gradients by what they carry, reinforced paths, filters.
+"""The player's layers of TinyDiffusion: interests, gradients by use, reinforced paths, black lists, filters.
 
-layers(recorded)    gradients and in reserve, reinforced path, interests; caches, black list, filters to inspect
+layers(recorded)    all layers; those of caches, black lists and filters appear in the inspector only
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ FILTERS = Section(
 
 
 def layers(recorded: Recorded) -> list[Layer]:
-    """What diffusion's nodes knew."""
+    """Return the layers of a recorded run that are not empty."""
     columns, duration_us = recorded.columns, recorded.duration_us
     shown = gradients(columns, duration_us)
     look = shown.pop("look")
     path = select(shown, look == REINFORCED)
-    weighed = by_use(shown | {"look": look}, columns)
-    is_reserve = weighed.pop("look") == RESERVE
-    heads, reserve = select(weighed, ~is_reserve), select(weighed, is_reserve)
+    weighted = by_use(shown | {"look": look}, columns)
+    is_reserve = weighted.pop("look") == RESERVE
+    heads, reserve = select(weighted, ~is_reserve), select(weighted, is_reserve)
     reserve, notes = thinned(reserve, MOST, "gradients in reserve")
     interests, attributes = cached(columns, duration_us)
-    found = [
+    all_layers = [
         Layer("interests", interests, (HEARD,), "node", section=INTERESTS, words=attributes),
         Layer("gradients", heads, (GRADIENT,), "arrow", section=Section("Gradients", _CARRIES)),
         Layer(
@@ -66,50 +66,52 @@ def layers(recorded: Recorded) -> list[Layer]:
         Layer("black list", black_lists(columns, duration_us), section=BLACK_LIST),
         filters(recorded),
     ]
-    return [one for one in found if len(one)]
+    return [layer for layer in all_layers if len(layer)]
 
 
-def by_use(some: Table, columns: Columns) -> Table:
-    """Gradients, cut where the class of use of their link changes; ``weight`` is the class.
+def by_use(gradient_table: Table, columns: Columns) -> Table:
+    """Return gradients split where the class of use of their link changes, with the class as ``weight``.
 
-    Class 0: no data frame went over the link so far; then 1, 2, 3, ... from the 1st, 4th, 16th, ... on.
+    Class 0: no data frame was sent over the link so far; classes 1, 2, 3, ... begin with the 1st, 4th, 16th, ... frame.
     """
     sent = columns.where(event="sent", message="data")
     sent = sent[columns["peer"][sent] >= 0]
-    rows = len(some["from_us"])
-    ends = [np.concatenate([some[end], columns[end][sent]]) for end in ("node", "peer")]
+    rows = len(gradient_table["from_us"])
+    ends = [np.concatenate([gradient_table[end], columns[end][sent]]) for end in ("node", "peer")]
     links, link = unique_inverse(row_keys(*ends))
     link, used = link[:rows], link[rows:]
-    # The frames with which a class begins, and before them class 0.
-    hit = np.flatnonzero(np.isin(cumcount(used), WEIGHT_BASE ** np.arange(WEIGHT_CLASSES) - 1))
+    # The frames with which a class begins; class 0 precedes them.
+    first_frames = np.flatnonzero(np.isin(cumcount(used), WEIGHT_BASE ** np.arange(WEIGHT_CLASSES) - 1))
     firsts = used[first_rows(used)]
-    keys = np.concatenate([firsts, used[hit]])
-    begins = np.concatenate([np.full(len(firsts), -FOREVER_US), columns["time_us"][sent[hit]]])
+    keys = np.concatenate([firsts, used[first_frames]])
+    begins = np.concatenate([np.full(len(firsts), -FOREVER_US), columns["time_us"][sent[first_frames]]])
     is_used = np.zeros(len(links), bool)
     is_used[firsts] = True
     weight = np.zeros(rows, np.float32)
-    mine = np.flatnonzero(is_used[link])
-    if not len(mine):
-        return some | {"weight": weight}
-    intervals = (keys, begins, until_next(keys, begins, FOREVER_US))
-    found = overlaps(link[mine], some["from_us"][mine], some["until_us"][mine], *intervals)
-    row = np.concatenate([np.flatnonzero(~is_used[link]), mine[found.row]])
-    unused = rows - len(mine)
-    cut = select(some, row)
-    cut["from_us"][unused:], cut["until_us"][unused:] = found.from_us, found.until_us
-    return table(**cut, weight=np.concatenate([weight[:unused], cumcount(keys)[found.other]]))
+    used_rows = np.flatnonzero(is_used[link])
+    if not len(used_rows):
+        return gradient_table | {"weight": weight}
+    classes = (keys, begins, until_next(keys, begins, FOREVER_US))
+    intervals = overlaps(
+        link[used_rows], gradient_table["from_us"][used_rows], gradient_table["until_us"][used_rows], *classes
+    )
+    row = np.concatenate([np.flatnonzero(~is_used[link]), used_rows[intervals.row]])
+    unused = rows - len(used_rows)
+    cut = select(gradient_table, row)
+    cut["from_us"][unused:], cut["until_us"][unused:] = intervals.from_us, intervals.until_us
+    return table(**cut, weight=np.concatenate([weight[:unused], cumcount(keys)[intervals.other]]))
 
 
 def data_gradients(columns: Columns, duration_us: int) -> Table:
-    """From whom new data of a source came first, until it came from another one."""
+    """Return a table of data gradients: the neighbor from which new data of a source came first, until it changed."""
     rows = columns.where(event="data_gradient_set")
-    found = {name: columns[name][rows] for name in ("node", "peer", "origin")}
-    until = until_next(row_keys(found["node"], found["origin"]), columns["time_us"][rows], duration_us)
-    return within(table(**found, from_us=columns["time_us"][rows], until_us=until), duration_us)
+    table_columns = {name: columns[name][rows] for name in ("node", "peer", "origin")}
+    until = until_next(row_keys(table_columns["node"], table_columns["origin"]), columns["time_us"][rows], duration_us)
+    return within(table(**table_columns, from_us=columns["time_us"][rows], until_us=until), duration_us)
 
 
 def black_lists(columns: Columns, duration_us: int) -> Table:
-    """Neighbors on black lists."""
+    """Return a table of neighbors on black lists, with their intervals."""
     rows = columns.where(event="blacklisted")
     node, peer, time_us = (columns[name][rows] for name in ("node", "peer", "time_us"))
     which, until = opened(row_keys(node, peer), time_us, columns["value"][rows] != 0)
@@ -120,21 +122,22 @@ def black_lists(columns: Columns, duration_us: int) -> Table:
 
 
 def filters(recorded: Recorded) -> Layer:
-    """What the filters of nodes did, each time with how often they had done so (``value``)."""
+    """Return the layer of filters' decisions, each with its running count on the node (``value``)."""
     columns = recorded.columns
     rows = columns.where(event="filtered")
-    names = {(one.key, one.messages): one.name for one in recorded.run.scenario.protocol.filters}
-    told = [columns.coded("message", rows), columns.coded("detail", rows)]
+    names = {(filter_.key, filter_.messages): filter_.name for filter_ in recorded.run.scenario.protocol.filters}
+    (message, messages), (decision, decision_texts) = columns.coded("message", rows), columns.coded("detail", rows)
     keys, key = unique_inverse(columns["value"][rows])
-    (message, messages), (did, words) = told
-    text = (key * len(messages) + message) * len(words) + did
+    text = (key * len(messages) + message) * len(decision_texts) + decision
     node, time_us = columns["node"][rows], columns["time_us"][rows]
-    doing = row_keys(node, text)
-    times = cumcount(doing) + 1
-    # Of many the first, and then every n-th.
-    kept = (times - 1) % max(1, -(-len(rows) // MOST)) == 0
-    until = until_next(doing[kept], time_us[kept], recorded.duration_us)
-    found = table(node=node[kept], from_us=time_us[kept], until_us=until, value=times[kept], text=text[kept])
-    called = [names.get((one, name), one) for one in keys.tolist() for name in messages]
-    said = [f"{one}: {word}" for one in called for word in words]
-    return Layer("filters", within(found, recorded.duration_us), section=FILTERS, words=said)
+    kinds = row_keys(node, text)
+    counts = cumcount(kinds) + 1
+    # If there are too many, use the first and then every n-th.
+    is_shown = (counts - 1) % max(1, -(-len(rows) // MOST)) == 0
+    until = until_next(kinds[is_shown], time_us[is_shown], recorded.duration_us)
+    decisions = table(
+        node=node[is_shown], from_us=time_us[is_shown], until_us=until, value=counts[is_shown], text=text[is_shown]
+    )
+    filter_names = [names.get((key, name), key) for key in keys.tolist() for name in messages]
+    words = [f"{name}: {decision}" for name in filter_names for decision in decision_texts]
+    return Layer("filters", within(decisions, recorded.duration_us), section=FILTERS, words=words)

@@ -1,4 +1,4 @@
-/* A node that floods. `workbench/protocols/flooding/node.py` defines it, and `wire.py` beside it the frame. */
+/* The node of the flooding protocol. `workbench/protocols/flooding/node.py` defines it, and `wire.py` the frame. */
 #include "flooding.h"
 
 #include <string.h>
@@ -87,7 +87,7 @@ static void drop_malformed(struct flooding *node, int64_t previous_hop)
                                   .detail = REASON_NAMES[FLOODING_MALFORMED]});
 }
 
-/* What a node remembers */
+/* Memory of publications */
 
 static bool is_known(const struct flooding *node, const struct flood *flood)
 {
@@ -107,7 +107,7 @@ static void remember(struct flooding *node, const struct flood *flood)
     node->known[place] = (struct flooding_id){flood->origin, flood->sequence};
 }
 
-/* Hold a publication, and hand it to the subscriptions that match. */
+/* Hold a publication, and deliver it to matching subscriptions. */
 static void hold(struct flooding *node, const struct flood *flood, int64_t previous_hop, int64_t hops, int64_t now)
 {
     if (!is_known(node, flood))
@@ -190,7 +190,7 @@ int64_t flooding_next_wake(const struct flooding *node)
     return NEVER;
 }
 
-/* Close a subscription; those behind it move up. */
+/* Close a subscription and move the later ones up. */
 static void close_subscription(struct flooding *node, size_t place)
 {
     node->subscription_count--;
@@ -198,7 +198,7 @@ static void close_subscription(struct flooding *node, size_t place)
             (size_t)(node->subscription_count - place) * sizeof node->subscriptions[0]);
 }
 
-/* A node without timers notices here what has expired. */
+/* A node without timers checks expiration here. */
 static void expire(struct flooding *node, int64_t now)
 {
     for (size_t i = node->subscription_count; i > 0; i--)

@@ -1,4 +1,4 @@
-/* Flooding: every publication is broadcast once by every node, and subscribers keep what matches.
+/* Flooding: every node broadcasts every publication once, and subscribers keep those that match.
  * `workbench/protocols/flooding/node.py` defines it. */
 #ifndef FLOODING_H
 #define FLOODING_H
@@ -39,7 +39,7 @@ struct flooding {
     uint32_t drops[FLOODING_REASONS];
     size_t subscription_count;
     struct flooding_subscription subscriptions[MAX_SUBSCRIPTIONS];
-    /* A ring: once it is full, `oldest` is the place of the next one. */
+    /* A ring: once it is full, the next one is stored at `oldest`. */
     size_t known_count;
     size_t oldest;
     struct flooding_id known[MAX_EVENTS];
@@ -49,7 +49,8 @@ void flooding_start(struct flooding *node, const struct flooding_settings *setti
                     struct random random, const struct driver *driver, int64_t now, unsigned boot);
 void flooding_receive(struct flooding *node, const uint8_t *frame, size_t size, uint32_t previous_hop, int64_t now,
                       bool broadcast);
-void flooding_sent(struct flooding *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok, int64_t now);
+void flooding_sent(struct flooding *node, uint32_t destination, const uint8_t *frame, size_t size, bool ok,
+                   int64_t now);
 void flooding_wake(struct flooding *node, int64_t now);
 int64_t flooding_next_wake(const struct flooding *node);
 int64_t flooding_subscribe(struct flooding *node, const struct attributes *attributes, int64_t now, int64_t lasts_us,
@@ -57,13 +58,13 @@ int64_t flooding_subscribe(struct flooding *node, const struct attributes *attri
 void flooding_unsubscribe(struct flooding *node, int64_t number, int64_t now);
 int64_t flooding_publish(struct flooding *node, const struct attributes *attributes, int64_t now);
 
-/* The numbers that the next subscription and the next reading get. Whether a subscription has neither ended nor expired,
- * as far as the node has noticed. */
+/* Return the numbers of the next subscription and the next reading; whether a subscription has neither ended nor
+ * expired, as far as the node has checked. */
 int64_t flooding_next_subscription(const struct flooding *node);
 int64_t flooding_next_reading(const struct flooding *node);
 bool flooding_is_open(const struct flooding *node, int64_t number);
 
-/* How often a node has dropped something for a reason, and what the reason is called. */
+/* Return how often a node has dropped a message for a reason; the reason's name. */
 uint32_t flooding_drops(const struct flooding *node, enum flooding_reason reason);
 const char *flooding_reason_name(enum flooding_reason reason);
 

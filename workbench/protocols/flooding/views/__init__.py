@@ -1,8 +1,8 @@
-"""What flooding looks like."""
+"""The colours of flooding's messages."""
 
 from workbench.views import palette
 
-# How its messages look, by their names in the trace.
+# message's name in the trace -> colour
 MESSAGE_COLOURS = {
     "flood": palette.DATA,
 }

@@ -1,9 +1,9 @@
-"""What gossip looks like."""
+"""The colours of gossip's messages."""
 
 from workbench.views import palette
 
-# How its messages look, by their names in the trace.
+# message's name in the trace -> colour
 MESSAGE_COLOURS = {
-    "flood": palette.DATA,  # a publication in one piece goes out as flooding's does
+    "flood": palette.DATA,  # a whole publication, in flooding's frame
     "piece": palette.DATA,
 }

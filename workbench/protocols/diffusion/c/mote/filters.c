@@ -1,10 +1,10 @@
-/* The filters that are compiled into the program of a mote, and how their settings are read.
+/* The filters that are compiled into the program of a mote, and the parsers of their settings.
  * `workbench/protocols/diffusion/filters/value.py` writes these. */
 #include "filters.h"
 
 #include "json.h"
 
-/* From here on a node can still add up times without an overflow. */
+/* The longest time that a node can add without overflow. */
 #define LONGEST_US (INT64_MAX / 8)
 
 static bool read_key(const char *settings, uint8_t *key)

@@ -1,12 +1,12 @@
 /* The filters that are compiled into the program of a mote. A host places them by the names that they have in Python.
  *
- * A filter of your own is a function and a row in `filters.c`, and a struct in `filter_state` if it remembers anything. */
+ * A filter of your own is a function and a row in `filters.c`, and a struct in `filter_state` if it has a memory. */
 #ifndef FILTERS_H
 #define FILTERS_H
 
 #include "built_in.h"
 
-/* What a filter on this mote has for settings and memory. */
+/* The settings and the memory of a filter on this mote. */
 union filter_state {
     struct suppress_unchanged suppress_unchanged;
     struct running_window running_window;
@@ -15,8 +15,8 @@ union filter_state {
     struct threshold_alarm threshold_alarm;
 };
 
-/* `read` puts a filter's settings into a state of zeros; false for settings that it cannot have here. `settings` is the
- * JSON object "in_c" that the host has made of them: numbers as on the wire. */
+/* `read` writes a filter's settings to a state of zeros; false for settings that are not supported here. `settings` is
+ * the JSON object "in_c" from the host, with numbers as in frames. */
 struct filter_kind {
     const char *name;
     enum filter_answer (*decide)(void *state, const struct filtered *message);

@@ -1,4 +1,4 @@
-/* What the program of a mote asks of a node of diffusion. */
+/* The node of TinyDiffusion in the program of a mote. */
 #include "json.h"
 #include "node_calls.h"
 #include "settings.h"

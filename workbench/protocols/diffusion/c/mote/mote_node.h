@@ -1,4 +1,4 @@
-/* A node of diffusion, as the program of a mote has it: with the filters that its host has placed there. */
+/* The node of TinyDiffusion in the program of a mote, with the filters that its host has placed there. */
 #ifndef MOTE_NODE_H
 #define MOTE_NODE_H
 

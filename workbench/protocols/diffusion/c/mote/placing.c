@@ -1,4 +1,4 @@
-/* Filters that a host places on a mote. `workbench/protocols/diffusion/filters/value.py` writes what is read here. */
+/* Filters that a host places on a mote. `workbench/protocols/diffusion/filters/value.py` writes their description. */
 #include "placing.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static int digit_of(char character)
     return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
 }
 
-/* Read a list of attributes, their number before them, that is written in hexadecimal digits. */
+/* Read a list of attributes in hexadecimal digits, which begins with their number. */
 static bool read_match(const char *text, struct attribute_list *match)
 {
     uint8_t bytes[1 + ATTRIBUTES_ROOM];
@@ -46,7 +46,7 @@ static bool read_match(const char *text, struct attribute_list *match)
     return true;
 }
 
-/* Read a filter, whose name is known; false if this program cannot have it. */
+/* Read a filter with a known name; false if this program does not support it. */
 static bool read_filter(const char *text, const struct filter_kind *kind, struct filter *filter,
                         struct filter_room *room)
 {
@@ -59,7 +59,7 @@ static bool read_filter(const char *text, const struct filter_kind *kind, struct
     return kind->read == NULL || kind->read(json_member(text, "in_c"), &room->state);
 }
 
-/* The name of a filter, behind its quotation mark. */
+/* Return the name of a filter, after its quotation mark. */
 static const char *name_of(const char *filter)
 {
     const char *name = json_member(filter, "name");

@@ -5,14 +5,14 @@
 #include "diffusion.h"
 #include "filters.h"
 
-/* How many filters a node may carry. */
+/* The most filters that a node may carry. */
 #ifndef MAX_FILTERS
 #define MAX_FILTERS 0
 #endif
 
 struct refusal;
 
-/* What one filter needs beside its row of the table. */
+/* The data of one filter beside its row of the table. */
 struct filter_room {
     union filter_state state;
     struct attribute_list match;
@@ -23,7 +23,7 @@ struct placed_filters {
     struct filter table[MAX_FILTERS];
     struct filter_room rooms[MAX_FILTERS];
 #else
-    bool are_none; /* a struct has to have something */
+    bool are_none; /* a struct must not be empty */
 #endif
 };
 

@@ -1,4 +1,4 @@
-/* The settings of a node, as a host says them. `workbench/protocols/diffusion/__init__.py` defines them. */
+/* The settings of a node, as a host sends them. `workbench/protocols/diffusion/__init__.py` defines them. */
 #include "settings.h"
 
 #include "json.h"
@@ -22,7 +22,7 @@ static const struct size SIZES[] = {
     {"max_seen_interests", MAX_SEEN_INTERESTS},
 };
 
-/* The first size that this program was not compiled for; NULL if there is none. */
+/* Return the first size that this program was not compiled for, or NULL. */
 static const struct size *other_size(const char *settings)
 {
     static const struct size profile = {MESSAGE_B == 29 ? "profile='strict'" : "profile='wide'", 0};
@@ -35,7 +35,7 @@ static const struct size *other_size(const char *settings)
     return is_right ? NULL : &profile;
 }
 
-/* Whole numbers, each with the most that it may be; then other numbers, with the least and the most. */
+/* Whole numbers with their maximum; then other numbers with their minimum and maximum. */
 enum { TTL, MAX_REPEATS, REINFORCE_AFTER, EXPLORATORY_GRADIENTS, INTEGERS };
 static const struct size INTEGER_NAMES[INTEGERS] = {
     [TTL] = {"ttl", UINT8_MAX},
@@ -46,15 +46,12 @@ static const struct size INTEGER_NAMES[INTEGERS] = {
 
 enum { REFRESH_S, LIFETIME_S, TICK_S, SAMPLE_LIFETIME_S, TIMES, LOSS = TIMES, HYSTERESIS, NUMBERS };
 static const char *const NUMBER_NAMES[NUMBERS] = {
-    [REFRESH_S] = "refresh_s",
-    [LIFETIME_S] = "gradient_lifetime_s",
-    [TICK_S] = "tick_s",
-    [SAMPLE_LIFETIME_S] = "sample_lifetime_s",
-    [LOSS] = "blacklist_loss",
-    [HYSTERESIS] = "blacklist_hysteresis",
+    [REFRESH_S] = "refresh_s", [LIFETIME_S] = "gradient_lifetime_s",
+    [TICK_S] = "tick_s",       [SAMPLE_LIFETIME_S] = "sample_lifetime_s",
+    [LOSS] = "blacklist_loss", [HYSTERESIS] = "blacklist_hysteresis",
 };
 
-/* Seconds as whole microseconds, cut as Python cuts them. */
+/* Convert seconds to whole microseconds, rounded towards zero as in Python. */
 static int64_t microseconds(double seconds)
 {
     return (int64_t)(seconds * SECOND_US);

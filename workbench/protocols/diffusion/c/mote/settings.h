@@ -1,4 +1,4 @@
-/* The settings of a node, as a host says them: in JSON. */
+/* The settings of a node, as a host sends them in JSON. */
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
@@ -6,8 +6,8 @@
 
 struct refusal;
 
-/* Read them; refused is the first that is missing, or a size that this program was not compiled for. Filters are left as
- * they are. */
+/* Read the settings; the first missing one, or a size that this program was not compiled for, is refused. Filters do
+ * not change. */
 struct refusal settings_read(const char *text, struct diffusion_settings *settings);
 
 #endif

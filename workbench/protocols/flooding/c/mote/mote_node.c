@@ -1,4 +1,4 @@
-/* What the program of a mote asks of a node that floods. */
+/* The node of the flooding protocol in the program of a mote. */
 #include "json.h"
 #include "node_calls.h"
 
@@ -54,7 +54,7 @@ int64_t node_publish(struct mote_node *node, const struct attributes *attributes
     return flooding_publish(&node->flooding, attributes, now);
 }
 
-/* A node that floods broadcasts, whatever its links are like. */
+/* A flooding node always broadcasts, so it ignores link quality. */
 void node_link_quality(struct mote_node *node, uint16_t neighbor, double inbound, double outbound, int64_t now)
 {
     (void)node;

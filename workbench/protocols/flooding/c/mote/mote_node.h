@@ -1,4 +1,4 @@
-/* A node that floods, as the program of a mote has it. */
+/* The node of the flooding protocol in the program of a mote. */
 #ifndef MOTE_NODE_H
 #define MOTE_NODE_H
 
