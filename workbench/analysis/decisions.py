@@ -54,7 +54,7 @@ class Decisions(NamedTuple):
     counts: Counter[tuple[str, int, str]]
 
 
-def told_by_trace(run: Any) -> Counter[tuple[str, int, str]]:
+def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
     """Count the messages that filters replaced and dropped, by the trace: {(messages, filter's key, did): count}."""
     rows = Columns(run.trace).of(*run.scenario.protocol.changes[:1])
     return Counter((row.message, row.value, row.detail) for row in rows)
@@ -78,7 +78,7 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
         for node in kernel.nodes:
             importlib.import_module(protocol.catalogue).watch(node, watch.take)
         kernel.play(engine.duration_us(run.scenario), progress)
-    if watch.changes != told_by_trace(run):
+    if watch.changes != count_changes(run):
         raise ScenarioError(
             "the scenario no longer gives this run, as the code of its filters has changed; run it again"
         )

@@ -14,7 +14,7 @@ from workbench.sim.application import Application, Outages, plan
 from workbench.sim.channel import Channel
 from workbench.sim.delays import node_keys
 from workbench.sim.kernel import Kernel
-from workbench.sim.trace import MetricsRecorder, Recorder, kept_events
+from workbench.sim.trace import MetricsRecorder, Recorder, metric_events
 
 
 def play(
@@ -60,7 +60,9 @@ def make_nodes(scenario: Any) -> list[Node]:
 
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Recorder:
     """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Return the recorder."""
-    recorder = MetricsRecorder(_sinks(scenario), kept_events(scenario.protocol)) if record == "metrics" else Recorder()
+    recorder = (
+        MetricsRecorder(_sinks(scenario), metric_events(scenario.protocol)) if record == "metrics" else Recorder()
+    )
     with without_collector():
         nodes = play(scenario, recorder, progress)
     if isinstance(recorder, MetricsRecorder):

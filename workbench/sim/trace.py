@@ -65,18 +65,18 @@ _ROWS_AT_ONCE = 1 << 15
 _WITH_REASON = frozenset(("lost", "dropped", "given_up"))
 _COUNTED_SEPARATELY = _WITH_REASON | {"held"}  # not counted by event and message alone
 # The metrics of every run read each row of these events, and the rows "held" of nodes that subscribe.
-KEPT = frozenset(("delivered", "originated", "published", "subscribed", "unsubscribed", "failed", "recovered"))
+METRIC_EVENTS = frozenset(("delivered", "originated", "published", "subscribed", "unsubscribed", "failed", "recovered"))
 
 
-def kept_events(protocol: Protocol) -> frozenset[str]:
+def metric_events(protocol: Protocol) -> frozenset[str]:
     """Return the events whose rows both engines store when a run records metrics only.
 
-    They are KEPT, the events that the metrics of the protocol and of plug-ins read, and the event that reports a
-    message changed by a filter. All other rows are only counted (frames, losses, drops, holders) or discarded. In such
-    a run, nodes need not report each message that they forward or drop (`Node.tells_all`), so metrics cannot read those
-    events.
+    They are METRIC_EVENTS, the events that the metrics of the protocol and of plug-ins read, and the event that reports
+    a message changed by a filter. All other rows are only counted (frames, losses, drops, holders) or discarded. In
+    such a run, nodes need not report each message that they forward or drop (`Node.tells_all`), so metrics cannot read
+    those events.
     """
-    return KEPT.union(*(module.LOOKS_AT for module in modules_of(protocol)), protocol.changes[:1])
+    return METRIC_EVENTS.union(*(module.LOOKS_AT for module in modules_of(protocol)), protocol.changes[:1])
 
 
 Counts = Counter[tuple[str, str, str]]  # (event, message, reason) -> number
@@ -153,7 +153,7 @@ class Recorder:
 
 
 class MetricsRecorder(Recorder):
-    """Stores the rows of the events ``kept``, and the rows "held" at ``sinks``, the nodes that subscribe.
+    """Stores the rows of the events ``stored_events``, and the rows "held" at ``sinks``, the nodes that subscribe.
 
     Frames, losses, drops and holders are counted. Other events (a message forwarded, a gradient set, an innovative
     packet) are neither stored nor counted, so no metric may be computed from their number: only `tally` of a full trace
@@ -162,10 +162,10 @@ class MetricsRecorder(Recorder):
 
     metrics_only = True
 
-    def __init__(self, sinks: frozenset[int], kept: frozenset[str] = KEPT) -> None:
+    def __init__(self, sinks: frozenset[int], stored_events: frozenset[str] = METRIC_EVENTS) -> None:
         super().__init__()
         self._sinks = sinks
-        self._kept = kept
+        self._stored_events = stored_events
         self._counts: Counts = Counter()
         self._sizes: Sizes = Counter()
         # publication -> a byte for each address: 1 if the node held it, once or several times
@@ -193,7 +193,7 @@ class MetricsRecorder(Recorder):
         reason = row[9] if event in _WITH_REASON else ""
         self._counts[event, row[4], reason] += 1
         self._sizes[event, reason] += row[7]
-        if event in self._kept:
+        if event in self._stored_events:
             self._cells.extend(row)
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
@@ -205,7 +205,7 @@ class MetricsRecorder(Recorder):
                 if node >= len(holders):
                     holders.extend(bytes(max(2 * len(holders), node + 1) - len(holders)))
                 holders[node] = 1
-            if EVENT_NAMES[kind] in self._kept or (node in self._sinks and kind is contract.Held):
+            if EVENT_NAMES[kind] in self._stored_events or (node in self._sinks and kind is contract.Held):
                 peer, message, origin, sequence, value, detail = event
                 text = detail if isinstance(detail, str) else self.text(detail)
                 row = time_us, node, EVENT_NAMES[kind], peer, message, origin, sequence, 0, value, text

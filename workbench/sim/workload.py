@@ -172,7 +172,9 @@ def subscribe(
     """
     times = _check_period("expires_s", expires_s), *_check_interval(start_s, stop_s)
     if isinstance(what, Mapping):
-        raise ScenarioError(f"what is {what!r:.60}; it must compare values, as in {_suggest_comparison(what)!r}")
+        raise ScenarioError(
+            f"what is {what!r:.60}; it must compare values, in text such as {_suggest_comparison(what)!r}"
+        )
     what, attributes = _as_text_and_attributes(what, "TEMP GE 25")
     attributes_module.check_subscription(attributes, match_all)
     return Subscribe(_check_at(at), what, *times, _check_flag("match_all", match_all))

@@ -303,7 +303,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
             twin.drop(core, now, i, peer, message, Reason.FULL)
             return
         generation = _begin(state, i, event)
-        twin.tell(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
+        twin.report(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
     _know(state, i, event, now)
     it = state.generations[generation]
     pivot = insert(state, generation, message) if it.rank < state.generation_size else NONE
@@ -316,10 +316,10 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
     it.fresh += 1
     it.requests = 0
     it.peer = sender
-    twin.tell(core, now, i, Event.INNOVATIVE, peer, message, it.rank, state.first_text + pivot)
+    twin.report(core, now, i, Event.INNOVATIVE, peer, message, it.rank, state.first_text + pivot)
     is_complete = it.rank == state.generation_size
     if is_complete:
-        twin.tell(core, now, i, Event.DECODED, peer, message, state.generation_size, twin.NO_REASON)
+        twin.report(core, now, i, Event.DECODED, peer, message, state.generation_size, twin.NO_REASON)
         twin.hold_pair(core, state.pairs, i, peer, message, event, it.hops, now)
     elif state.keep_us:
         it.due_us = now + state.request_after_us
@@ -357,7 +357,7 @@ def publish(core, state, i, content, number, now):
     it.content = content
     message = twin.make_message(core, Message.EVENT, core.addresses[i], number, content)
     state.events_of[message] = event
-    twin.tell_originated(core, now, i, message, number)
+    twin.report_originated(core, now, i, message, number)
     twin.hold_pair(core, state.pairs, i, NONE, message, event, 0, now)
     twin.send(core, now, i, twin.BROADCAST, message, 0)
     twin.let_go(core, message)

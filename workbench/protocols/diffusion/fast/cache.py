@@ -119,7 +119,7 @@ def _number(gradient):
 @compiled
 def tell_head(core, state, now, i, entry, sink, before):
     """Report a sink's first gradient if it is not what it was ``before``."""
-    if not core.kept[Event.HEAD_SET]:
+    if not core.is_recorded[Event.HEAD_SET]:
         return
     head = head_of(state, entry, sink)
     if head[0] != NONE and (head[0] != before[0] or head[1] != before[1] or head[2] != before[2]):
@@ -164,7 +164,7 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, wave):
                 gradient.wave = NONE
         it.wave = wave
         _to_front(state, entry, g)
-    if core.kept[Event.GRADIENT_SET]:
+    if core.is_recorded[Event.GRADIENT_SET]:
         name, detail = (
             (Message.INTEREST, Reason.INTEREST) if wave == NONE else (Message.REINFORCEMENT, Reason.REINFORCEMENT)
         )
@@ -281,7 +281,7 @@ def _clean(core, state, now, i):
 @compiled
 def tell_removed(core, state, now, i, gradient, reason):
     """Report that a gradient is gone."""
-    if core.kept[Event.GRADIENT_REMOVED]:
+    if core.is_recorded[Event.GRADIENT_REMOVED]:
         sequence = _number(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
         twin.add_row(core, now, i, Event.GRADIENT_REMOVED, peer, Message.INTEREST, sink, sequence, 0, 0, reason)
@@ -290,7 +290,7 @@ def tell_removed(core, state, now, i, gradient, reason):
 @compiled
 def tell_interest_removed(core, state, now, i, entry, reason):
     """An entry is gone."""
-    if core.kept[Event.INTEREST_REMOVED]:
+    if core.is_recorded[Event.INTEREST_REMOVED]:
         it = state.entries[entry]
         twin.add_row(
             core,

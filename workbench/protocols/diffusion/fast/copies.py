@@ -47,7 +47,7 @@ def send_on(core, state, i, sender, message, ttl, seen, now):
     if left:
         twin.drop(core, now, i, peer, message, Reason.FULL)
     _send_copies(core, state, i, message, ttl, paths, ways, others, now)
-    twin.tell_forwarded(core, now, i, peer, message, ways)
+    twin.report_forwarded(core, now, i, peer, message, ways)
     for path in range(paths):
         if state.data_paths[path].way != NONE:
             _note_served(state, i, seen, state.data_paths[path].sink)

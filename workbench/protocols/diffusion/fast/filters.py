@@ -119,7 +119,7 @@ def _filtered_part(core, state, now, i, message, origin, number):
     for f in range(len(state.filters)):
         if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, number):
             answer = _decide(state, f, i, origin, number, now)
-            if answer != number and core.kept[Event.FILTERED]:
+            if answer != number and core.is_recorded[Event.FILTERED]:
                 it = core.messages[message]
                 detail = Reason.DROP if answer == NONE else Reason.REPLACE
                 key = state.filters[f].key

@@ -67,7 +67,7 @@ def seen_data_index(state, i, id):
 @compiled
 def note_data(state, i, id, sender, ttl, now):
     """Remember an id that node ``i`` does not know, in place of the oldest if there is no room; return its index."""
-    index = twin.note(state.seen_data[i], state.nodes[i].seen_data, id)
+    index = twin.remember(state.seen_data[i], state.nodes[i].seen_data, id)
     it = state.seen_data_more[i, index]
     it.time_us = now
     it.sender = sender
