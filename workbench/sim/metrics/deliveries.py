@@ -26,7 +26,7 @@ NOT_A_NUMBER = float("nan")
 _NO_TIMES = np.zeros(0, np.int64)
 
 
-class _Owed(NamedTuple):
+class _Expectations(NamedTuple):
     """The input of the count of expected samples; ``publisher`` (p,): the index of each publication's node."""
 
     asked: Asked
@@ -53,23 +53,23 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     published, matching, paths = publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
     arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
     samples = samples_of(asked, published, matching)
-    owed = _Owed(asked, published, spells(asked, rows), paths.indices(published.node), samples)
+    expectations = _Expectations(asked, published, spells(asked, rows), paths.indices(published.node), samples)
     sink = paths.indices(asked.node)
     held = _held(rows, paths, asked.node)
-    is_owed = owed.spells.has(arrived.subscription, published.time_us[arrived.publication])
+    is_expected = expectations.spells.has(arrived.subscription, published.time_us[arrived.publication])
     shortest, total, sinks = np.zeros(len(held.hops), np.int64), 0, np.unique(sink)
     for position, hops in paths.hops_to(sinks):
         row_of = np.full(len(paths.addresses), -1)
         row_of[sinks[position : position + len(hops)]] = np.arange(len(hops))
-        total += _expected(owed, hops >= 0, row_of[sink])
+        total += _expected(expectations, hops >= 0, row_of[sink])
         selected, pair_hops = _select_hops(
-            hops, row_of[sink[arrived.subscription]], owed.publisher[arrived.publication]
+            hops, row_of[sink[arrived.subscription]], expectations.publisher[arrived.publication]
         )
-        is_owed[selected] &= pair_hops >= 0
+        is_expected[selected] &= pair_hops >= 0
         selected, pair_hops = _select_hops(hops, row_of[held.sink], held.origin)
         shortest[selected] = pair_hops
-    latencies_us = np.sort((arrived.time_us - published.time_us[arrived.publication])[is_owed])
-    unexpected = len(is_owed) - len(latencies_us)
+    latencies_us = np.sort((arrived.time_us - published.time_us[arrived.publication])[is_expected])
+    unexpected = len(is_expected) - len(latencies_us)
     return _values(total, arrived.wrong, arrived.duplicates, unexpected, latencies_us, _stretch(held.hops, shortest))
 
 
@@ -109,9 +109,9 @@ def samples_of(asked: Asked, published: Published, matching: Matching) -> list[n
     return counts
 
 
-def _expected(owed: _Owed, has_path: np.ndarray, row_of: np.ndarray) -> int:
+def _expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> int:
     """Count the samples that subscriptions (s,) at sinks with a row in ``has_path`` (k, n) expect; -1: no row."""
-    asked, published, lasting, publisher, samples = owed
+    asked, published, lasting, publisher, samples = expectations
     _, first, kinds = np.unique(np.packbits(has_path, axis=1), axis=0, return_index=True, return_inverse=True)
     kind = np.where(row_of >= 0, kinds.reshape(-1)[row_of], -1)[lasting.subscription]
     what = asked.what[lasting.subscription]
