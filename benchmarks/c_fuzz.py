@@ -1,4 +1,4 @@
-"""Nodes in C under a hail of frames: ``benchmarks/c_fuzz.py [--frames 10000000] [--seed 1]``.
+"""Nodes in C with mutated frames: ``benchmarks/c_fuzz.py [--frames 10000000] [--seed 1]``.
 
 Random and mutated frames, and all else that may happen to a node, under AddressSanitizer and
 UndefinedBehaviorSanitizer: what the tests do with 100,000 frames (`tests/c/fuzz.c`), at the definition file's sizes and

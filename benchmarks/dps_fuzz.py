@@ -1,4 +1,4 @@
-"""DPS's decoder under a hail of damaged messages: ``benchmarks/dps_fuzz.py [--messages 1000000] [--seed 1]``.
+"""DPS's decoder with damaged messages: ``benchmarks/dps_fuzz.py [--messages 1000000] [--seed 1]``.
 
 Messages of the C implementation, where its captures are beside the repository, else some of our own, are damaged: bytes
 changed, cut out, put in, lengths made huge, two messages spliced. Each is decoded, and what is encrypted in it opened.

@@ -1,4 +1,4 @@
-"""All protocols' nodes under a hail of frames: ``benchmarks/fuzz.py [--frames 1000000] [--protocol NAME] [--socket]``.
+"""All protocols' nodes with mutated frames: ``benchmarks/fuzz.py [--frames 1000000] [--protocol NAME] [--socket]``.
 
 `wb.fuzz` does it; here are its figures: frames that were refused or dropped, the most that one call of the node sent,
 what the node's memory came to, and whether it still grows. ``--socket`` does it to a node of DPS on UDP.
@@ -16,7 +16,7 @@ from tables import table
 
 import workbench as wb
 from workbench.fuzzing import state_B
-from workbench.fuzzing.hail import Frame, Hail
+from workbench.fuzzing.corpus import Frame, MutatedCorpus
 from workbench.protocols.protocol import Protocol
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -69,15 +69,15 @@ async def over_a_socket(frames: int, seed: int) -> str:
     senders = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(8)]
     async with wb.dps_node(protocol=wb.DPS(update_s=0.05, link_loss_s=0.5, recheck_s=1.0)) as node:
         await node.subscribe("a/+/c")
-        hails = []
+        corpora = []
         for sender in senders:
             sender.bind(("127.0.0.1", 0))
             harvest = [Frame(data, 0, False) for data in messages_from(sender.getsockname()[1])]
-            hails.append(Hail(wb.DPS(), harvest, range(9), choose))
+            corpora.append(MutatedCorpus(wb.DPS(), harvest, range(9), choose))
         sizes = []
         for number in range(frames):
             place = choose.randrange(len(senders))
-            senders[place].sendto(hails[place].draw().data, node.address)
+            senders[place].sendto(corpora[place].draw().data, node.address)
             if number % PACE == 0:
                 await asyncio.sleep(0)
             if number % (frames // 20) == 0:

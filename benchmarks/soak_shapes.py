@@ -155,4 +155,4 @@ def _forget(scenario: wb.Scenario, kernel: Any, node: int, now: int) -> None:
     i = kernel.index[node]
     kernel.nodes[i] = fresh
     fresh.start(now, boot)
-    kernel.air.report_links(i, now)
+    kernel.channel.report_links(i, now)

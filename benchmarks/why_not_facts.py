@@ -249,7 +249,7 @@ def _listen(kernel: Any, frames: list[bytes]) -> None:
     end_frame = kernel.handlers[FRAME_END]
 
     def collect(now: int, transmission: Any) -> None:
-        if transmission.outage == kernel.air.outages[transmission.sender]:
+        if transmission.outage == kernel.channel.outages[transmission.sender]:
             frames.append(bytes(transmission.frame))
         end_frame(now, transmission)
 

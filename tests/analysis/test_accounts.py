@@ -69,7 +69,7 @@ def test_the_last_holder_and_the_neighbor_that_was_down_are_named(name):
     assert (account.cause, account.node, account.neighbor) == ("down", 3, 2)
     (row,) = proof(run, account)
     assert (row["event"], row["node"], row["peer"], row["detail"]) == ("lost", 2, 3, "down")
-    assert "node 3 had it last; it sent it to node 2 at " in sentence(run.scenario, account)
+    assert "node 3 had it last; it was sent to node 2 at " in sentence(run.scenario, account)
 
 
 @pytest.mark.parametrize("name", ["Flooding", "CodedDiffusion"])
@@ -185,7 +185,7 @@ def test_a_protocol_without_a_module_is_followed_all_the_same(monkeypatch):
 
 def test_a_run_without_a_trace_has_no_accounts():
     run = wb.Scenario(LINE, wb.Flooding(), (ASKED, SAID), IDEAL, duration_s=30).run(record="metrics")
-    with pytest.raises(wb.ScenarioError, match="kept no trace"):
+    with pytest.raises(wb.ScenarioError, match="has no trace"):
         accounts(run)
 
 

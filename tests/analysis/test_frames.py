@@ -113,7 +113,7 @@ def test_a_run_in_which_nothing_is_sent_has_no_frames():
 
 def test_a_live_run_has_no_frames():
     live = Run(GRID, "motes", GRID.run(engine="reference")._recorder)
-    with pytest.raises(ScenarioError, match="a live run on motes cannot be played again"):
+    with pytest.raises(ScenarioError, match="a live run on motes cannot be replayed"):
         live.frames()
 
 
@@ -165,8 +165,8 @@ def test_a_run_that_comes_out_otherwise_is_an_error(change, said, monkeypatch):
         ({"rows": [0]}, 'row 0 of the trace is not "sent"'),
         ({"rows": [-1]}, "row -1"),
         ({"rows": [10**9]}, "row 1000000000"),
-        ({"rows": [0.5]}, "must be numbers of rows"),
-        ({"rows": ["a"]}, "must be numbers of rows"),
+        ({"rows": [0.5]}, "must be positions of trace rows"),
+        ({"rows": ["a"]}, "must be positions of trace rows"),
         ({"until_s": -1}, "until_s is -1"),
         ({"until_s": float("nan")}, "until_s is nan"),
         ({"most": 1.5}, "most is 1.5"),

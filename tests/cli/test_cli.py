@@ -49,7 +49,7 @@ def test_run_says_where_to_ask_why_little_was_delivered(tmp_path, capsys):
     path.write_text(SCENARIO.replace(**{"workload.0.start_s": 20}).to_json())
     assert cli.main(["run", str(path), "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr()
-    assert "Nothing was expected to be delivered: run.explain() says why." in printed.out.splitlines()
+    assert "Nothing was expected to be delivered: run.explain() shows why." in printed.out.splitlines()
     assert "workload item 0 never happens: item 0 starts at 20 s, and the run ends at 20 s" in printed.err
 
 

@@ -7,7 +7,7 @@ from workbench.sim.fast import code_cache, warming
 
 def test_twins_that_are_not_on_disk_are_compiled_once_each(monkeypatch, capsys):
     compiled = []
-    monkeypatch.setattr(code_cache, "is_kept", lambda twin: "flooding" in twin)
+    monkeypatch.setattr(code_cache, "is_cached", lambda twin: "flooding" in twin)
     monkeypatch.setattr(warming, "compile_here", lambda twin, protocol: compiled.append(twin))
     assert cli.main(["warm"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -20,7 +20,7 @@ def test_twins_that_are_not_on_disk_are_compiled_once_each(monkeypatch, capsys):
 
 def test_only_those_named_are_compiled(monkeypatch, capsys):
     compiled = []
-    monkeypatch.setattr(code_cache, "is_kept", lambda twin: False)
+    monkeypatch.setattr(code_cache, "is_cached", lambda twin: False)
     monkeypatch.setattr(warming, "compile_here", lambda twin, protocol: compiled.append(protocol.__name__))
     assert cli.main(["warm", "Diffusion", "Flooding"]) == 0
     assert compiled == ["Diffusion", "Flooding"]

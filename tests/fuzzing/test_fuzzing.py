@@ -85,7 +85,7 @@ def test_a_node_that_raises_is_found_with_the_frame_that_made_it():
 
 
 def test_a_node_that_never_sleeps_is_found():
-    with pytest.raises(FuzzError, match="it asks to be woken at"):
+    with pytest.raises(FuzzError, match="its next_wake is"):
         wb.fuzz(_protocol(_Sleepless), 200)
 
 

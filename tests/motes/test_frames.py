@@ -25,6 +25,6 @@ def test_frames_in_lockstep_are_the_simulators():
 def test_live_run_cannot_be_played_again():
     live = SCENARIO.run(on=motes.virtual(speed=10))
     for run in (live, live.so_far()):
-        with pytest.raises(ScenarioError, match="a live run on motes cannot be played again"):
+        with pytest.raises(ScenarioError, match="a live run on motes cannot be replayed"):
             run.frames()
     assert live.wait(120)

@@ -238,7 +238,7 @@ def test_what_cannot_be_streamed_is_refused_in_a_sentence(tmp_path, source, sett
 
 
 def test_a_run_without_a_trace_is_refused_at_once(tmp_path):
-    with pytest.raises(ScenarioError, match="this run kept no trace"):
+    with pytest.raises(ScenarioError, match="this run has no trace"):
         SCENARIO.run(record="metrics").stream(tmp_path / "out")
 
 

@@ -33,4 +33,4 @@ def test_delays_of_a_flood_are_made_together_and_old_ones_forgotten():
     alone = Delays(list(range(100)), 1000, 5000)
     for counter in range(1, 5000):
         alone.draw(7, counter)
-    assert not alone._columns and len(alone._asked) <= 1000
+    assert not alone._columns and len(alone._requests) <= 1000

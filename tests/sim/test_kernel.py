@@ -18,7 +18,7 @@ from tests.talker import Talker, both_ways, network, play, rows, say, starts_us
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import Node
 from workbench.sim.application import plan
-from workbench.sim.channel import Air
+from workbench.sim.channel import Channel
 from workbench.sim.engine import make_nodes
 from workbench.sim.kernel import ACTION, FRAME_END, Kernel
 from workbench.sim.trace import Recorder
@@ -286,7 +286,9 @@ def test_node_that_asks_to_be_woken_in_the_past_is_told_not_waited_for():
         node = Sleepless
 
     scenario = wb.Scenario(topology=wb.topology.line(2), protocol=Restless())
-    with pytest.raises(ScenarioError, match=r"node 0 was woken at 5 µs .* Sleepless.wake\(\) has to move next_wake"):
+    with pytest.raises(
+        ScenarioError, match=r"node 0 was woken at 5 µs .* Sleepless.wake\(\) must set a later next_wake"
+    ):
         scenario.run()
 
 
@@ -344,7 +346,7 @@ def test_an_application_of_its_own_kind_shares_kernel_and_air():
     scenario = wb.Scenario(LINE, Talker(), [wb.subscribe(2, "TEMP GE 25")], wb.Radio(jitter_ms=0), duration_s=1)
     recorder = Recorder()
     kernel = Kernel(make_nodes(scenario), recorder)
-    Air(scenario, kernel)
+    Channel(scenario, kernel)
 
     def act(now, action):
         kernel.nodes[0].publish(wb.parse("INSTANCE IS 50, TIME IS 0, INTENSITY IS 1"), now)

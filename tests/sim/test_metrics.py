@@ -494,7 +494,7 @@ def test_protocol_outside_of_the_package_brings_metrics_of_its_own(monkeypatch):
         "whispers",
         *metrics.COMMON[costs:-1],
     ]
-    assert trace.kept_events(Whispering()) == {*trace.kept_events(wb.Flooding()), "whispered"}
+    assert trace.metric_events(Whispering()) == {*trace.metric_events(wb.Flooding()), "whispered"}
     for taken in ("delivered", "sent_flood"):
         module.measure = lambda scenario, rows, taken=taken: {taken: 1}
         with pytest.raises(ScenarioError, match=f"whispers has a metric {taken}, which is in every run already"):

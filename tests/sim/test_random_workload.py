@@ -95,11 +95,11 @@ def test_what_is_drawn_can_be_run():
         (lambda: wb.range_queries(range(3), -1), "count is -1"),
         (lambda: wb.range_queries(range(3), 3, cells=0), "cells is 0; it must be a whole number from 1"),
         (lambda: wb.range_queries(range(3), 3, exponent=-1), "exponent is -1; it must be a number from 0"),
-        (lambda: wb.range_queries(range(3), 3, longest=0), "longest is 0; it must be a share"),
+        (lambda: wb.range_queries(range(3), 3, longest=0), "longest is 0; it must be above 0"),
         (lambda: wb.range_events(range(3), 3, ("COLOR",)), "COLOR"),
         (lambda: wb.range_events(range(3), 3, "TEMP 0 50"), "dimensions is 'TEMP 0 50'; write a tuple or a list"),
         (lambda: wb.range_events(range(3), 3, ("TEMP", "TEMP 0 50")), "it must name one key or several, each once"),
-        (lambda: wb.random_outage(range(3), 1.5, 1.0), "share is 1.5; it must be a share"),
+        (lambda: wb.random_outage(range(3), 1.5, 1.0), "share is 1.5; it must be above 0 and at most 1"),
     ],
 )
 def test_what_cannot_be_drawn_says_why(make, sentence):

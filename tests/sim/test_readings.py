@@ -105,5 +105,5 @@ def test_what_is_no_readings_in_a_file_is_refused(what):
 
 
 def test_readings_have_no_period():
-    with pytest.raises(WorkbenchError, match="readings have times of their own"):
+    with pytest.raises(WorkbenchError, match="Readings, which have their own times"):
         wb.publish(1, MEASURED, every_s=3)

@@ -390,7 +390,7 @@ def test_what_a_node_refuses_in_the_middle_of_a_run_names_the_item():
 
 @pytest.mark.parametrize("text", ["", "{", "nonsense", "[" * 100_000, "1" * 5000, None, "[]", "5", '{"format": "x"}'])
 def test_text_that_is_no_scenario_says_so(text):
-    with pytest.raises(ScenarioError, match="the scenario is|the text is no scenario"):
+    with pytest.raises(ScenarioError, match="the scenario is|the text is not a scenario"):
         wb.Scenario.from_json(text)
 
 

@@ -178,7 +178,7 @@ def test_recorder_of_metrics_keeps_what_metrics_look_at_one_by_one():
     assert [(row["event"], row["node"]) for row in recorder.table().to_pylist()] == [("published", 1), ("held", 2)]
     recorder.protocol_events(8, 3, [InterestCached(1, "interest", 3, 9, 0, "")])
     assert len(recorder.table()) == 2
-    theirs = MetricsRecorder(frozenset(), trace.kept_events(wb.Diffusion()))
+    theirs = MetricsRecorder(frozenset(), trace.metric_events(wb.Diffusion()))
     theirs.protocol_events(8, 3, [InterestCached(1, "interest", 3, 9, 0, "")])
     assert theirs.table().column("event").to_pylist() == ["interest_cached"]
     recorder.count_frame("data", 26, 3)

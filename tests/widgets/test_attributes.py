@@ -100,8 +100,8 @@ def test_what_does_not_match_is_told_by_the_attribute_that_fails():
     part = Attributes("TEMP GE 20, TEMP LE 30", against=others)
     found = {label: (is_match, why) for label, is_match, why in part.matches()}
     assert found["a"] == (True, "")
-    assert found["b"] == (False, "TEMP LE 30 fails, for what is published is TEMP IS 35")
-    assert found["c"] == (False, "nothing published has what TEMP GE 20 asks for")
+    assert found["b"] == (False, "TEMP LE 30 fails; published: TEMP IS 35")
+    assert found["c"] == (False, "no publication has the key of TEMP GE 20")
     assert "no attribute" in found["d"][1]
     assert "Matches 1 of 4 publications" in part._matches.value
     part.rows[1].number.value = "36"

@@ -83,7 +83,7 @@ def test_another_run_has_bytes_of_its_own():
 def test_what_cannot_be_played_again_says_why():
     run = run_of()
     object.__setattr__(run, "engine", "motes")
-    assert "a live run on motes cannot be played again" in pick(Compare(run), sent(run)[0])["note"]
+    assert "a live run on motes cannot be replayed" in pick(Compare(run), sent(run)[0])["note"]
 
 
 def test_a_row_of_the_run_before_is_no_message():

@@ -3,7 +3,7 @@
 import pytest
 
 import workbench as wb
-from workbench.analysis.decisions import decisions, told_by_trace
+from workbench.analysis.decisions import count_changes, decisions
 from workbench.protocols.diffusion.filters import catalogue
 from workbench.protocols.diffusion.filters.built_in import registered
 from workbench.widgets.filters import Filters, _most_telling, setting_of
@@ -172,7 +172,7 @@ def test_decisions_have_the_data_before_and_after_and_agree_with_the_trace():
     run = run_with(wb.Filter("rate_limit", interval_s=12.0), wb.Filter("plus", key=201, at=[0]))
     found = decisions(run)
     changed = {what: count for what, count in found.counts.items() if what[2] != "pass"}
-    assert changed == told_by_trace(run)
+    assert changed == count_changes(run)
     assert set(changed) == {("data", 200, "drop"), ("data", 201, "replace")}
     first = next(one for one in found.first if one.key == 201)
     assert (first.node, first.origin, first.before, first.after) == (0, 8, "TEMP IS 25", "TEMP IS 26")

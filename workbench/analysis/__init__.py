@@ -1,1 +1,1 @@
-"""Analysis: questions about a finished run, answered from its trace or by running its scenario again."""
+"""Analysis: questions about a finished run, answered from its trace or by replaying its scenario."""

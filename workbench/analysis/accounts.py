@@ -1,21 +1,22 @@
-"""One account per expected reading: whether it was delivered, or the last step that the trace proves and its cause.
+"""Accounts: for each expected reading, whether it was delivered, or the last step that the trace proves and its cause.
 
     for account in accounts(run):
         print(account.cause, account.node, account.rows)
 
 Theory of operation
-    A reading is followed by the frames that carry it (`analysis/evidence.py`). A broadcast reading ends where the
-    shortest way from its holders to the subscriber begins. Where messages have a path of their own, the protocol's
-    module (``explain`` of its class) follows them. Without a step the cause is "not_proven". The module may have
+    A reading is followed by the frames that carry it (`analysis/evidence.py`). The account of a broadcast reading names
+    the node where the shortest path from its holders to the subscriber begins. If messages have a path of their own,
+    the protocol's module (``explain`` of its class) follows them. Without a step the cause is "not_proven". The module
+    may define
 
     CARRIERS                             names of messages that carry readings; otherwise those that nodes originate
     HARMLESS                             reasons of drops that end only a redundant copy; otherwise ("duplicate",)
     last_step(evidence, pair, trail)     the `Step`, or None
 
 Limits
-    A reading may be lost in several places. Its account names one: of a broadcast the loss nearest to the subscriber,
-    otherwise the last. If rows cannot distinguish the copies for several subscribers, or a later row may show the
-    reading in transit, the cause is "not_proven".
+    A reading may be lost in several places, and its account names one: for a broadcast the loss nearest to the
+    subscriber, otherwise the last. The cause is "not_proven" if rows cannot distinguish the copies for several
+    subscribers, or if a later row may show the reading in transit.
 
 Cost
     That of `workbench.analysis.expected`, a pass over the trace, and for each missing reading a scan of its rows.
@@ -36,8 +37,8 @@ from workbench.analysis.steps import broadcast_step, routed_step
 from workbench.columns import argsort, take_rows
 from workbench.sim.rows import Columns, Row
 
-# Each cause, and which rows prove it. X is the account's node, Y its neighbor, s the subscriber. "Had the reading": X
-# is the publisher and sent it on its way (originated), or X received a message that carries it.
+# Each cause, and the rows that prove it. X is the account's node, Y its neighbor, s the subscriber. X "had the reading"
+# if X is the publisher and sent its first message (originated), or received a message that carries it.
 CAUSES: Mapping[str, str] = {
     "delivered": "the row delivered at s",
     "lost": "a row lost at Y with peer X, who had the reading; detail: link, collision or half_duplex",
@@ -47,14 +48,14 @@ CAUSES: Mapping[str, str] = {
     "chance": "a row dropped at X, detail chance",
     "ttl": "a row dropped at X, detail ttl or hops",
     "filtered": "a row dropped at X, detail filter; or rows filtered before, and the row of what X did with the rest",
-    "evicted": "a row by which X evicted what was asked for on behalf of s, or a part of the reading",
-    "expired": "a row by which what X knew of s expired or was removed, before X had the reading",
+    "evicted": "a row by which X evicted the interest or query of s, or a part of the reading",
+    "expired": "a row by which X's entry for s expired or was removed, before X had the reading",
     "dropped": "a row dropped at X; detail: its reason",
     "incomplete": "the last row innovative or received at X, who never held the whole reading",
     "too_late": "the row received at s, and the row by which the subscription had ended or from which it follows",
     "disconnected": "rows failed at the cut from X to Y: no path in time led from the publisher to s from time_us on "
     "(the row published), or from s to the node of the other rows before time_us; detail: which of the two",
-    "not_asked": "the row published or received at X, which knew of no subscription of s by then",
+    "not_asked": "the row published or received at X, which had received no subscription of s by then",
     "no_room": "the row interest_cached at X for s, before the row published or received, and no gradient set for s",
     "no_base": "a row dropped at X, detail no_base: interests from Y that X could not apply, and none since",
     "no_link": "no active links led from holders to s, and that of X to Y was not active, by its last row link_set "
@@ -65,29 +66,30 @@ CAUSES: Mapping[str, str] = {
     "no_way_on": "the row received at X from Y, and the row gradient_set: the gradients of X for s led back to Y alone",
     "not_proven": "no rows",
 }
-# Causes that say that something did not happen: an outage that made it impossible says more.
+# Causes for which the evidence is a missing event. If an outage made the event impossible, the outage is the better
+# cause.
 _ABSENCES = frozenset(("not_asked", "no_link", "no_place", "not_matched", "not_forwarded", "expired", "no_room"))
-_LOOK_EVERY = 16
+_READINGS_PER_LOOK = 16
 
 
 class Reading(NamedTuple):
-    """A reading, as rows "published" identify it: the publisher, and the number that it gave the reading."""
+    """A reading, identified as in rows "published": by the publisher and its number for the reading."""
 
     publisher: int
     number: int
 
 
 class Account(NamedTuple):
-    """What became of a reading that a subscription expected.
+    """The outcome of a reading that a subscription expected.
 
     reading, published_us           the reading, and when it was published
     subscriber, subscription        the node that subscribed, and the subscription's number there
     delivered_us                    when it was first delivered, or None
     cause                           a key of CAUSES
-    node, neighbor                  where the last proven step was, and to whom; None where there is no neighbor
+    node, neighbor                  where the last proven step was, and to which neighbor (None: to none)
     time_us                         when that was
     detail                          the reason in the row, or ""
-    rows                            indices of the rows of the trace that prove it, ascending
+    rows                            positions of the trace rows that prove it, ascending
     """
 
     reading: Reading
@@ -106,14 +108,14 @@ class Account(NamedTuple):
 def accounts(run: Any) -> list[Account]:
     """Return an account for each reading that a subscription expected, in order of subscription and time.
 
-    Raises ScenarioError if the run kept no trace.
+    Raises ScenarioError if the run has no trace.
     """
     rows = Columns(run.trace)
     found = expected(run.scenario, rows)
     pairs = take_rows(found.pairs, found.pairs.hops >= 0)
-    done = _delivered(rows, found, take_rows(pairs, pairs.delivery != NEVER))
-    done += missing(run, found)
-    return sorted(done, key=lambda account: (account.subscriber, account.subscription, account.published_us))
+    all_accounts = _delivered(rows, found, take_rows(pairs, pairs.delivery != NEVER))
+    all_accounts += missing(run, found)
+    return sorted(all_accounts, key=lambda account: (account.subscriber, account.subscription, account.published_us))
 
 
 def missing(
@@ -121,8 +123,8 @@ def missing(
 ) -> list[Account]:
     """Return the accounts of the readings that were not delivered, in the order in which they were published.
 
-    ``found``: what `expected` returned for this run. ``most``: only the last so many. ``look`` is called now and then;
-    an error that it raises ends the search.
+    ``found``: the result of `expected` for this run. ``most``: only the last so many. ``look`` is called regularly; an
+    error that it raises ends the search.
     """
     found = found or expected(run.scenario, Columns(run.trace))
     pairs = found.missing
@@ -131,14 +133,14 @@ def missing(
     if not len(pairs.publication):
         return []
     evidence, last_step = _evidence(run.scenario, run.trace)
-    in_vain = _pairs(evidence, found, pairs)
-    evidence.follow({(pair.publisher, pair.number) for pair in in_vain})
-    made = []
-    for index, pair in enumerate(in_vain):
-        if index % _LOOK_EVERY == 0:
+    undelivered = _pairs(evidence, found, pairs)
+    evidence.follow({(pair.publisher, pair.number) for pair in undelivered})
+    result = []
+    for index, pair in enumerate(undelivered):
+        if index % _READINGS_PER_LOOK == 0:
             look()
-        made.append(_account(evidence, pair, last_step))
-    return made
+        result.append(_account(evidence, pair, last_step))
+    return result
 
 
 # Delivered
@@ -157,8 +159,22 @@ def _delivered(trace: Columns, found: Expected, pairs: Any) -> list[Account]:
         rows,
     )
     return [
-        Account(Reading(publisher, number), time, node, one, at, "delivered", node, None, at, "", (row,))
-        for publisher, number, time, node, one, at, row in zip(*(column.tolist() for column in columns), strict=True)
+        Account(
+            Reading(publisher, number),
+            time,
+            node,
+            subscription_number,
+            delivered_us,
+            "delivered",
+            node,
+            None,
+            delivered_us,
+            "",
+            (row,),
+        )
+        for publisher, number, time, node, subscription_number, delivered_us, row in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
     ]
 
 
@@ -184,7 +200,7 @@ def _evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, LastStep]:
 
 def _pairs(evidence: Evidence, found: Expected, pairs: Any) -> list[Pair]:
     asked, published = found.subscriptions, found.publications
-    # A number that is used again stands for its last publication, as in the metrics.
+    # If a number was used again, its last publication counts, as in the metrics.
     rows = {(row.node, row.sequence): row for row in evidence.of("published")}
     begins = {(row.node, row.sequence): row for row in evidence.of("subscribed")}
     ends = {(row.node, row.sequence): row for row in reversed(evidence.of("unsubscribed"))}
@@ -196,8 +212,18 @@ def _pairs(evidence: Evidence, found: Expected, pairs: Any) -> list[Pair]:
         np.minimum(asked.last_us[pairs.subscription], evidence.end_us),
     )
     return [
-        Pair(publisher, number, node, rows[publisher, number], begins[node, one], ended_us, ends.get((node, one)))
-        for publisher, number, node, one, ended_us in zip(*(column.tolist() for column in columns), strict=True)
+        Pair(
+            publisher,
+            number,
+            node,
+            rows[publisher, number],
+            begins[node, subscription_number],
+            ended_us,
+            ends.get((node, subscription_number)),
+        )
+        for publisher, number, node, subscription_number, ended_us in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
     ]
 
 
@@ -213,12 +239,12 @@ def _account(evidence: Evidence, pair: Pair, last_step: LastStep) -> Account:
         proof = (pair.published, *proof)
     rows = tuple(sorted({row.position for row in proof}))
     reading = Reading(pair.publisher, pair.number)
-    here = reading, pair.published.time_us, pair.subscriber, pair.subscribed.sequence, None
-    return Account(*here, step.cause, step.node, step.neighbor, step.time_us, step.detail, rows)
+    key = reading, pair.published.time_us, pair.subscriber, pair.subscribed.sequence, None
+    return Account(*key, step.cause, step.node, step.neighbor, step.time_us, step.detail, rows)
 
 
 def _at_subscriber(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return why the subscriber held the whole reading and did not deliver it, if it did."""
+    """Return the step of a subscriber that held the whole reading and did not deliver it, or None."""
     held = trail.at("held", pair.subscriber)
     if held and pair.subscriber != pair.publisher:
         first = held[0]
@@ -229,7 +255,7 @@ def _at_subscriber(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _disconnected(evidence: Evidence, pair: Pair, step: Step | None) -> Step | None:
-    """Return the outages, or missing arcs, because of which nothing could pass between publisher and subscriber."""
+    """Return the step of outages, or missing arcs, that separated publisher and subscriber, or None."""
     end_us = min(pair.ended_us, evidence.end_us)
     reached = evidence.reached(pair.publisher, pair.published.time_us, end_us)
     if pair.subscriber not in reached:
@@ -254,7 +280,10 @@ def _cut(
     detail: str,
     proof: tuple[Row, ...],
 ) -> Step:
-    """Return the step of a cut; ``times_us``: time of the step, and end of the period in which the cut must hold."""
+    """Return the step of a cut between ``reached`` and ``goal``.
+
+    ``times_us``: time of the step, and end of the period in which the cut must hold.
+    """
     cut = list(evidence.crossings(reached, goal))
     outages = {
         row.position: row
@@ -263,6 +292,6 @@ def _cut(
         if neighbor not in reached
         for row in evidence.outages_between(node, neighbor, from_us, times_us[1])
     }
-    here = pair.publisher if detail == "to the subscriber" else pair.subscriber
-    node, neighbor = (cut[0][0], cut[0][1]) if cut else (here, None)
+    start = pair.publisher if detail == "to the subscriber" else pair.subscriber
+    node, neighbor = (cut[0][0], cut[0][1]) if cut else (start, None)
     return Step("disconnected", node, neighbor, times_us[0], detail, (*proof, *outages.values()))

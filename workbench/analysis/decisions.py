@@ -1,16 +1,16 @@
-"""What the filters of nodes did in a run, with the data before and after: the run is played once more and watched.
+"""The decisions of filters in a run, with the data before and after, recorded during a replay.
 
 Theory of operation
-    The trace tells what filters replaced and dropped, and neither what they passed nor the data. A run is a function of
-    its scenario, so the reference engine plays it again with a watch on each node that carries filters. How filters
-    are watched says the module that the protocol's class names (``catalogue``).
+    The trace shows which messages filters replaced and dropped, but neither those that they passed nor the data. A run
+    is a function of its scenario, so the reference engine replays it with a watch on each node that has filters. The
+    module that the protocol's class names (``catalogue``) attaches the watch.
 
 Cost
-    That of the run on the reference engine; memory for each decision that is kept.
+    That of the run on the reference engine; memory for each stored decision.
 
 Limits
-    A live run on motes cannot be played again. A run does not know the code of the filters that were registered when it
-    ran: with other code it comes out otherwise, which is an error.
+    A live run on motes cannot be replayed. A run does not store the code of the filters that were registered when it
+    ran: with changed code the replay differs, which is an error.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ from workbench.sim import engine
 from workbench.sim.rows import Columns
 from workbench.sim.trace import Recorder
 
-MOST = 2000  # decisions whose data are kept
+MOST = 2000  # decisions whose data are stored
 
 
 class Decision(NamedTuple):
-    """What one filter made of one message at one node. ``did``: "pass", "replace" or "drop"; ``after``: "" then."""
+    """The decision of one filter on one message at one node.
+
+    ``did``: "pass", "replace" or "drop"; ``after``: "" if dropped.
+    """
 
     time_us: int
     node: int
@@ -45,26 +48,27 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """The first decisions of a run, and how many of each there were: {(messages, filter's key, did): count}."""
+    """The first decisions of a run, and the number of each kind: {(messages, filter's key, did): count}."""
 
     first: tuple[Decision, ...]
     counts: Counter[tuple[str, int, str]]
 
 
-def told_by_trace(run: Any) -> Counter[tuple[str, int, str]]:
-    """How many messages filters replaced and dropped, {(messages, filter's key, did): count}, as the trace tells."""
+def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
+    """Count the messages that filters replaced and dropped, by the trace: {(messages, filter's key, did): count}."""
     rows = Columns(run.trace).of(*run.scenario.protocol.changes[:1])
     return Counter((row.message, row.value, row.detail) for row in rows)
 
 
 def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | None = None) -> Decisions:
-    """Play a run with a trace again, and keep what filters did. ScenarioError if it comes out otherwise or cannot be.
+    """Replay a run with a trace, and return the decisions of its filters.
 
-    ``most``: the data of so many decisions are kept, and the others counted. ``progress``: is called now and then with
-    the share of the run that is played; what it raises ends it.
+    ``most``: number of decisions whose data are stored; the others are only counted. ``progress`` is called regularly
+    with the share done, 0 to 1; an error that it raises ends the replay. Raises ScenarioError if the run cannot be
+    replayed, or the replay differs.
     """
     if run.engine == LIVE:
-        raise ScenarioError("a live run on motes cannot be played again, so what its filters were given is not known")
+        raise ScenarioError("a live run on motes cannot be replayed, so the data of its filters are not available")
     protocol = run.scenario.protocol
     if not protocol.catalogue:
         return Decisions((), Counter())
@@ -74,17 +78,19 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
         for node in kernel.nodes:
             importlib.import_module(protocol.catalogue).watch(node, watch.take)
         kernel.play(engine.duration_us(run.scenario), progress)
-    if watch.changes != told_by_trace(run):
-        raise ScenarioError("the scenario no longer gives this run, as its filters have other code; run it again")
+    if watch.changes != count_changes(run):
+        raise ScenarioError(
+            "the scenario no longer gives this run, as the code of its filters has changed; run it again"
+        )
     return Decisions(tuple(watch.first), watch.counts)
 
 
 class _Watch(Recorder):
-    """Keeps no rows, but what filters did."""
+    """Records decisions of filters, and no rows."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
-        self.append = self._forget
+        self.append = self._discard
         self.most = most
         self.first: list[Decision] = []
         self.counts: Counter[tuple[str, int, str]] = Counter()
@@ -101,22 +107,22 @@ class _Watch(Recorder):
         before: tuple[Any, ...],
         after: tuple[Any, ...],
     ) -> None:
-        """A filter has decided."""
+        """Record a decision."""
         self.counts[messages, key, did] += 1
         if len(self.first) < self.most:
-            left = "" if did == "drop" else to_text(after)
-            self.first.append(Decision(now, node, messages, origin, sequence, key, did, to_text(before), left))
+            remaining = "" if did == "drop" else to_text(after)
+            self.first.append(Decision(now, node, messages, origin, sequence, key, did, to_text(before), remaining))
 
     @property
     def changes(self) -> Counter[tuple[str, int, str]]:
-        """The counts of what the trace tells, too."""
-        return Counter({what: count for what, count in self.counts.items() if what[2] != "pass"})
+        """The counts of decisions that the trace shows, too."""
+        return Counter({key: count for key, count in self.counts.items() if key[2] != "pass"})
 
-    def _forget(self, row: tuple[Any, ...]) -> None:
-        """There are no rows."""
+    def _discard(self, row: tuple[Any, ...]) -> None:
+        """Discard a row."""
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Keep nothing of what nodes report."""
+        """Discard the events of nodes."""
 
     def flush_if_large(self) -> None:
-        """There are no rows."""
+        """Do nothing: no rows are stored."""

@@ -1,11 +1,11 @@
-"""The rows of a trace as evidence: by event, and by the reading that they carry.
+"""The rows of a trace as evidence, by event and by the reading that they carry.
 
     evidence = Evidence(scenario, table, carriers, harmless)    the whole trace
     evidence.follow({(publisher, number)})                      collect the rows of these readings, all at once
     evidence.trail(publisher, number)                           the rows of one of them
-    Step                                                        what rows prove of it
+    Step                                                        the last step of a reading that rows prove
 
-A protocol's module `explain` follows a reading with these. Rows are known by their index in the trace.
+A protocol's module `explain` follows a reading with these. Rows are identified by their position in the trace.
 
 Cost
     One pass over the trace and a sort of the rows that carry readings; for each trail a slice of them.
@@ -41,7 +41,7 @@ _FOLLOWED = [
 
 
 class Step(NamedTuple):
-    """The last proven step of a reading: a key of `accounts.CAUSES`, where, to whom, when, why, and the proof.
+    """The last proven step of a reading: a key of `accounts.CAUSES`, node, neighbor, time, reason, and the proof.
 
     ``neighbor``: None without one. ``rows``: the rows that prove it.
     """
@@ -55,7 +55,10 @@ class Step(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A reading and a subscription that expected it in vain; ``published`` and ``subscribed``: their rows."""
+    """A reading and a subscription that expected it and did not get it;
+
+    ``published`` and ``subscribed``: their rows.
+    """
 
     publisher: int
     number: int
@@ -69,7 +72,7 @@ class Pair(NamedTuple):
 class Trail:
     """The rows of the messages that carry one reading, in order of time; ``holders``: node -> the row that shows it.
 
-    A holder is the publisher, once it has sent the reading on its way, or a node that received a message with it.
+    A holder is the publisher, once it has sent the reading's first message, or a node that received a message with it.
     """
 
     def __init__(self, columns: Columns, indices: np.ndarray, harmless: Collection[str]) -> None:
@@ -94,16 +97,16 @@ class Trail:
         return [row for row in self.of(event) if row.node == node]
 
     def only(self, message: str) -> Trail:
-        """Return the rows of messages of one name."""
+        """Return a trail of the messages with one name."""
         return Trail(self._columns, self._columns.where(self._indices, message=message), self._harmless)
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All rows that are followed, in order."""
+        """All rows of the trail, in order."""
         return self._columns.listed(self._indices)
 
     def those(self, positions: Collection[int]) -> Trail:
-        """Return the rows at some positions of the trace."""
+        """Return a trail of the rows at these positions of the trace."""
         return Trail(self._columns, self._indices[np.isin(self._indices, list(positions))], self._harmless)
 
     @cached_property
@@ -147,8 +150,8 @@ class Trail:
     def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
         """Return the last proven end of the reading at a node that held it, or None.
 
-        ``neighbors``: those to which a frame counts; None for all. An end counts if none of them received the reading
-        from the node afterwards.
+        ``neighbors``: the receivers whose frames count; None for all. An end does not count if one of them received the
+        reading from the node afterwards.
         """
         arrived = [
             row.position
@@ -161,7 +164,7 @@ class Trail:
             if neighbors is None or receiver in neighbors
         ]
         steps += [dropped(row) for row in self.drops if row.node == node]
-        if not arrived:  # Else it may be a repetition of a frame that had come.
+        if not arrived:  # After an arrival it may be a retry of the frame that arrived.
             steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
         last = max(steps, key=lambda step: step.rows[-1].position, default=None)
         return None if last is None or last.rows[-1].position < max(arrived, default=-1) else last
@@ -184,8 +187,8 @@ def given_up(row: Row) -> Step:
 class Evidence:
     """The trace of a run.
 
-    ``carriers``: names of messages that carry readings; () for those that originate them. ``harmless``: reasons of
-    drops that do not end a reading, because the node has it already or needs no more of it.
+    ``carriers``: names of messages that carry readings; () for all messages that nodes originate. ``harmless``: reasons
+    of drops that do not end a reading, because the node has it already or needs no more of it.
     """
 
     def __init__(self, scenario: Any, table: pa.Table, carriers: Collection[str], harmless: Collection[str]) -> None:
@@ -210,11 +213,11 @@ class Evidence:
         return self._of[event]
 
     def by(self, event: str, key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-        """Return the rows of an event by a key, in order."""
-        found: dict[Any, list[Row]] = {}
+        """Return key -> rows of an event, in order; ``key`` computes a row's key."""
+        groups: dict[Any, list[Row]] = {}
         for row in self.of(event):
-            found.setdefault(key(row), []).append(row)
-        return found
+            groups.setdefault(key(row), []).append(row)
+        return groups
 
     def at(self, event: str, node: int, **equal: int) -> list[Row]:
         """Return the rows of an event at a node, whose other columns are equal to these numbers."""
@@ -224,13 +227,13 @@ class Evidence:
         return self._at[key]
 
     def _select(self, event: str, node: int, equal: Mapping[str, int]) -> list[Row]:
-        some = self._indices(event, node)
+        selected = self._indices(event, node)
         for name, number in equal.items():
-            some = some[self.columns[name][some] == number]
-        return self.columns.listed(some)
+            selected = selected[self.columns[name][selected] == number]
+        return self.columns.listed(selected)
 
     def _indices(self, event: str, node: int) -> np.ndarray:
-        """Return the indices of the rows of an event at a node, ascending."""
+        """Return the positions of the rows of an event at a node, ascending."""
         if event not in self._by_node:
             chosen = self.columns.where(event=event)
             nodes = self.columns["node"][chosen]
@@ -240,13 +243,13 @@ class Evidence:
         return chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
 
     def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """Return what ``make`` returned for a key when it was first asked for."""
+        """Return ``make()``, cached under a key."""
         if key not in self._once:
             self._once[key] = make()
         return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return the last frame that a node sent after a row of the trace, as a list of at most one row."""
+        """Return the last frame that a node sent after a position of the trace, as a list of at most one row."""
         last = self._indices("sent", node)[-1:]
         return self.columns.listed(last[last > index])
 
@@ -257,36 +260,36 @@ class Evidence:
         columns = self.columns
         originated = columns.where(event="originated")
         wanted = set(readings)
-        own = list(columns.tuples(originated, "node", "value"))
-        originated = originated[np.array([reading in wanted for reading in own], bool)]
-        own = [reading for reading in own if reading in wanted]
-        some = columns.where(event=_FOLLOWED, message=self._carriers or columns.coded("message", originated)[1])
+        originated_readings = list(columns.tuples(originated, "node", "value"))
+        originated = originated[np.array([reading in wanted for reading in originated_readings], bool)]
+        originated_readings = [reading for reading in originated_readings if reading in wanted]
+        selected = columns.where(event=_FOLLOWED, message=self._carriers or columns.coded("message", originated)[1])
         keys, messages = shared_keys(
-            (columns["origin"][some], columns["sequence"][some]),
+            (columns["origin"][selected], columns["sequence"][selected]),
             (columns["origin"][originated], columns["sequence"][originated]),
         )
         is_wanted = np.isin(keys, messages)
-        some, keys = some[is_wanted], keys[is_wanted]
+        selected, keys = selected[is_wanted], keys[is_wanted]
         order = argsort(keys)
-        some, keys = some[order], keys[order]
+        selected, keys = selected[order], keys[order]
         first, last = np.searchsorted(keys, messages), np.searchsorted(keys, messages, side="right")
         slices: dict[tuple[int, int], list[np.ndarray]] = {}
-        for reading, begin, end in zip(own, first.tolist(), last.tolist(), strict=True):
-            slices.setdefault(reading, []).append(some[begin:end])
+        for reading, begin, end in zip(originated_readings, first.tolist(), last.tolist(), strict=True):
+            slices.setdefault(reading, []).append(selected[begin:end])
         for reading in wanted:
             parts = slices.get(reading, [np.zeros(0, np.int64)])
             rows = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
             self._trails[reading] = Trail(columns, rows, self._harmless)
 
     def trail(self, publisher: int, number: int) -> Trail:
-        """Return the trail of a reading that was passed to `follow`; KeyError for any other."""
+        """Return the trail of a reading that was passed to `follow`. Raises KeyError for any other."""
         return self._trails[publisher, number]
 
     # Outages
 
     @cached_property
     def outages(self) -> dict[int, list[tuple[int, int, Row]]]:
-        """Node -> (failed at, recovered at, row "failed") in order; an outage without an end lasts to the end."""
+        """Node -> [(failed at, recovered at, row "failed")] in order; an unfinished outage lasts to the run's end."""
         outages: dict[int, list[tuple[int, int, Row]]] = {}
         ends = self.by("recovered", lambda row: row.node)
         for row in self.of("failed"):
@@ -297,23 +300,26 @@ class Evidence:
         return outages
 
     def outage(self, node: int, time_us: int) -> Row | None:
-        """Return the row "failed" of the outage in which a node is at a time, or None."""
+        """Return the row "failed" of the outage of a node at a time, or None."""
         for first, last, row in self.outages.get(node, ()):
             if first <= time_us < last:
                 return row
         return None
 
     def outages_between(self, node: int, neighbor: int, from_us: int, until_us: int) -> list[Row]:
-        """Return the rows "failed" of the outages of two nodes that overlap a time."""
+        """Return the rows "failed" of the outages of two nodes that overlap [from_us, until_us]."""
         return [
             row
-            for one in (node, neighbor)
-            for first, last, row in self.outages.get(one, ())
+            for either in (node, neighbor)
+            for first, last, row in self.outages.get(either, ())
             if first <= until_us and last > from_us
         ]
 
     def up_from(self, node: int, time_us: int) -> int:
-        """Return the first time from ``time_us`` on at which a node is up; after the end of the run if it never is."""
+        """Return the first time from ``time_us`` on at which a node is up.
+
+        If it never is, the time is after the end of the run.
+        """
         for first, last, _ in self.outages.get(node, ()):
             if first <= time_us < last:
                 time_us = last
@@ -325,12 +331,12 @@ class Evidence:
         return np.array(sorted(times), np.int64)
 
     def reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
-        """Return node -> the earliest time at which anything sent by a node from a time on can have come there.
+        """Return node -> the earliest time at which a message sent from ``start`` at ``from_us`` can reach it.
 
-        A frame takes no time here, and a node keeps what it has while it is down. So a node that is not in the result
-        cannot have been reached before ``until_us``.
+        The model is optimistic: a frame takes no time, and a node keeps messages while it is down. So a node that is
+        not in the result cannot be reached before ``until_us``.
         """
-        # Only outages that begin or end tell two times apart.
+        # The result changes only where an outage begins or ends.
         first, last = np.searchsorted(self._changes, (from_us, until_us), side="right").tolist()
         key = start, first, last
         if key not in self._reached:
@@ -352,10 +358,10 @@ class Evidence:
                         heapq.heappush(waiting, (meeting_us, neighbor))
         return earliest
 
-    def _both_up(self, one: int, other: int, time_us: int) -> int:
-        """Return the first time from a time on at which two nodes are up."""
+    def _both_up(self, node: int, neighbor: int, time_us: int) -> int:
+        """Return the first time from ``time_us`` on at which both nodes are up."""
         while True:
-            later_us = self.up_from(other, self.up_from(one, time_us))
+            later_us = self.up_from(neighbor, self.up_from(node, time_us))
             if later_us == time_us or later_us > self.end_us:
                 return later_us
             time_us = later_us
@@ -363,20 +369,20 @@ class Evidence:
     # Paths
 
     def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (holder, neighbor without it, hops from there to the goal) where the shortest way to the goal begins.
+        """Yield (holder, neighbor without it, hops from there to the goal) where shortest paths to the goal begin.
 
-        Breadth first from the goal, backwards, through nodes that do not hold the reading.
+        The search is breadth-first, backwards from the goal, through nodes that do not hold the reading.
         """
         edge, seen, hops = [goal], {goal}, 0
-        found: list[tuple[int, int, int]] = []
-        while edge and not found:
+        crossings: list[tuple[int, int, int]] = []
+        while edge and not crossings:
             before = []
             for node in edge:
                 for sender in sorted(self.graph.predecessors(node)):
                     if sender in holders:
-                        found.append((sender, node, hops))
+                        crossings.append((sender, node, hops))
                     elif sender not in seen:
                         seen.add(sender)
                         before.append(sender)
             edge, hops = before, hops + 1
-        yield from found
+        yield from crossings

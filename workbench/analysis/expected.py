@@ -1,6 +1,6 @@
 """Expected readings: each publication that a subscription should have received, and when it was delivered.
 
-The rule is that of the delivery ratio (`workbench.sim.metrics`), which counts where this module lists.
+The rule is that of the delivery ratio (`workbench.sim.metrics`); this module lists what the metric counts.
 
 Cost
     That of the metrics, and an entry for each publication that each subscription expects.
@@ -24,11 +24,11 @@ NEVER = -1
 
 
 class Pairs(NamedTuple):
-    """Publications made while a subscription that they match lasted and its node was up: columns (o,), by index.
+    """Publications made while a matching subscription was active and its node up: columns (o,), by index.
 
     ``subscriber``, ``publisher``: addresses. ``hops`` and ``hops_back``: of the shortest paths from publisher to
-    subscriber and back, -1 without a path. A publication without a path is not expected. ``delivery``: the first one,
-    as its place among the rows "delivered", or NEVER.
+    subscriber and back, -1 without a path. A publication without a path is not expected. ``delivery``: the first
+    delivery, as its position among the rows "delivered", or NEVER.
     """
 
     subscription: np.ndarray
@@ -43,7 +43,7 @@ class Pairs(NamedTuple):
 class Expected(NamedTuple):
     """The subscriptions and publications of a run, and the pairs of them that match.
 
-    ``samples``: for each text of a subscription, the number of samples of each text of a publication that match.
+    ``samples``: for each text of a subscription, the number of matching samples of each text of a publication.
     """
 
     subscriptions: Asked
@@ -59,17 +59,17 @@ class Expected(NamedTuple):
 
 
 def expected(scenario: Any, rows: Columns) -> Expected:
-    """Return what the rows of a run show of each publication and each subscription that it matches."""
+    """Return the subscriptions and publications in the rows of a run, with the pairs that match."""
     asked, published, matching = subscriptions(rows), publications(rows), matching_of(scenario.protocol)
     samples = samples_of(asked, published, matching)
     subscription, publication = _pairs(rows, asked, published, samples)
     nodes = asked.node[subscription], published.node[publication]
     hops = _hops(scenario, *nodes)
     arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
-    # The first delivery of each pair: `positions` returns the last of equal rows.
+    # The first delivery of each pair: `find_last` on the reversed rows.
     first = arrived.subscription[::-1], arrived.publication[::-1]
-    place = find_last((subscription, publication), first)
-    delivery = np.append(arrived.row[::-1], NEVER)[place]
+    index = find_last((subscription, publication), first)
+    delivery = np.append(arrived.row[::-1], NEVER)[index]
     return Expected(asked, published, matching, samples, Pairs(subscription, publication, *nodes, *hops, delivery))
 
 
@@ -78,11 +78,11 @@ def _pairs(
 ) -> tuple[np.ndarray, np.ndarray]:
     lasting = spells(asked, rows)
     subscription, publication = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for numbers, mine in zip(samples, split_rows(asked.what[lasting.subscription], len(samples)), strict=True):
+    for numbers, own in zip(samples, split_rows(asked.what[lasting.subscription], len(samples)), strict=True):
         matching = np.flatnonzero(numbers[published.what] > 0)
-        begins = np.searchsorted(published.time_us[matching], lasting.first_us[mine])
-        counts = np.searchsorted(published.time_us[matching], lasting.last_us[mine]) - begins
-        subscription.append(np.repeat(lasting.subscription[mine], counts))
+        begins = np.searchsorted(published.time_us[matching], lasting.first_us[own])
+        counts = np.searchsorted(published.time_us[matching], lasting.last_us[own]) - begins
+        subscription.append(np.repeat(lasting.subscription[own], counts))
         publication.append(matching[ranges(begins, counts)])
     return np.concatenate(subscription), np.concatenate(publication)
 
@@ -93,8 +93,8 @@ def _hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.nd
     sinks, row = unique_inverse(paths.indices(sink))
     column = paths.indices(publisher)
     lengths = np.full((2, len(sink)), -1)
-    for direction, some in enumerate((paths.hops_to(sinks), paths.hops_from(sinks))):
-        for first, hops in some:
-            here = np.flatnonzero((first <= row) & (row < first + len(hops)))
-            lengths[direction, here] = hops[row[here] - first, column[here]]
+    for direction, batches in enumerate((paths.hops_to(sinks), paths.hops_from(sinks))):
+        for first, hops in batches:
+            in_batch = np.flatnonzero((first <= row) & (row < first + len(hops)))
+            lengths[direction, in_batch] = hops[row[in_batch] - first, column[in_batch]]
     return lengths[0], lengths[1]

@@ -1,11 +1,11 @@
-"""Why a run delivered little or nothing, in sentences. Nothing here knows which protocol ran.
+"""Sentences on why a run delivered little or nothing. No code here depends on the protocol that ran.
 
 Theory of operation
     Each sentence is a fact that the scenario or the rows of the run prove. Some are about the workload: no
     subscription, no publication, one too late for the other, attributes that do not match, no arcs between two nodes,
-    a node that was off. The others are about readings that were expected and not delivered: one for each cause of their
-    accounts (`analysis/accounts.py`), and what the radio lost. A protocol adds what only it knows in the module that
-    its class names (``explain``), by these names, all of them optional:
+    a node that was down. The others are about expected readings that were not delivered: one sentence for each cause in
+    their accounts (`analysis/accounts.py`), and one on the radio's losses. A protocol adds its own facts in the module
+    that its class names (``explain``), under these names, all of them optional:
 
     sentences(scenario, missing)        sentences that the scenario proves; ``missing``: `analysis.expected.Pairs`
     clause(scenario, account)           the clause of a cause in the protocol's words, or None
@@ -40,14 +40,14 @@ from workbench.sim.readings import Readings
 from workbench.sim.rows import Columns
 from workbench.sim.run import Run
 
-LOW = 0.9  # A delivery ratio below it is worth a word.
-_SHOWN = 5  # subscriptions that nothing matches: each is compared with all that is published
-_WORTH_TELLING = 0.05  # of receptions, where something is missing
+LOW = 0.9  # A delivery ratio below it gets a hint.
+_SHOWN = 5  # unmatched subscriptions that are shown: each is compared with all publications
+_WORTH_TELLING = 0.05  # share of receptions (or frames) from which losses are reported
 _VERBS = {workload.SUBSCRIBE: "subscribe to", workload.PUBLISH: "publish"}
 
 
 class Explanation(str):
-    """Why a run delivered little or nothing, as text: a headline, and a line for each of the ``sentences``."""
+    """The reasons why a run delivered little or nothing, as text: a headline, and a line for each sentence."""
 
     headline: str
     sentences: tuple[str, ...]
@@ -70,11 +70,11 @@ def hint(delivery_ratio: float) -> str:
     if delivery_ratio >= LOW:
         return ""
     is_number = delivery_ratio == delivery_ratio
-    return f"{'Little was' if is_number else 'Nothing was expected to be'} delivered: run.explain() says why."
+    return f"{'Little was' if is_number else 'Nothing was expected to be'} delivered: run.explain() shows why."
 
 
 def explain(run: Run) -> Explanation:
-    """Return why little or nothing was delivered, as text; the scenario or the rows of the run prove each line."""
+    """Return the reasons why little or nothing was delivered; the scenario or the rows of the run prove each line."""
     scenario, metrics, rows = run.scenario, run.metrics, Columns(run._rows)
     found = expected(scenario, rows)
     asked, published, samples = found.subscriptions, found.publications, found.samples
@@ -114,13 +114,13 @@ def _headline(run: Any, metrics: Any, count: int) -> str:
 _LOST = {
     "link": "and the link lost it",
     "collision": "and it collided there",
-    "half_duplex": "and that node was sending itself",
+    "half_duplex": "and that node was itself sending",
     "down": "and that node was down",
 }
 
 
 def _by_cause(run: Any, found: Expected) -> Iterator[str]:
-    """Yield a sentence for each cause, with the last reading that was lost to it; the most common cause first."""
+    """Yield a sentence for each cause, with the last reading lost for that cause; the most common cause first."""
     groups: dict[tuple[str, str], list[accounts.Account]] = {}
     for account in accounts.missing(run, found):
         # A detail is a reason, or a number of parts.
@@ -131,7 +131,7 @@ def _by_cause(run: Any, found: Expected) -> Iterator[str]:
 
 
 def sentence(scenario: Any, account: accounts.Account) -> str:
-    """Return what an account proves, as a sentence."""
+    """Return the fact that an account proves, as a sentence."""
     publisher, number = account.reading
     reading = f"Reading {number} of node {publisher}, published at {seconds(account.published_us)},"
     if account.delivered_us is not None:
@@ -149,43 +149,43 @@ def _clause(account: accounts.Account) -> str:
     subscriber, when = account.subscriber, seconds(account.time_us)
     if cause in ("lost", "down") and neighbor is not None:
         lost = _LOST.get(detail, f"and it was lost ({detail})")
-        return f"node {node} had it last; it sent it to node {neighbor} at {when}, {lost}"
+        return f"node {node} had it last; it was sent to node {neighbor} at {when}, {lost}"
     if cause == "disconnected":
         return _disconnected(account)
     clauses = {
         "down": f"node {node} went down before its frame was out, and gave it up at {when}",
         "saturated": (
-            f"node {node} gave its frame up at {when}, as the channel was busy"
+            f"node {node} gave up its frame at {when}, as the channel was busy"
             if detail == "channel_busy"
             else f"node {node} had it to send from {when} on, and its radio sent other frames until the run ended"
         ),
-        "run_ended": f"node {node} had it to send from {when} on, and the run ended before",
+        "run_ended": f"node {node} had it to send from {when} on, and the run ended first",
         "chance": f"node {node} had it last and did not forward it, by chance",
-        "ttl": f"node {node} had it last and dropped it, as it had gone as many hops as it may",
+        "ttl": f"node {node} had it last and dropped it, as it had reached its limit of hops",
         "filtered": (
             f"a filter of node {node} dropped it"
             if len(account.rows) == 1
-            else f"a filter changed it on its way, and node {node} had no use for the rest"
+            else f"a filter changed it on its way, and node {node} could not use the result"
         ),
-        "evicted": f"node {node} had evicted what node {subscriber} asked for",
-        "expired": f"at {when} what node {node} knew of node {subscriber}'s subscription had ended ({detail})",
+        "evicted": f"node {node} had evicted the subscription of node {subscriber}, or a part of the reading",
+        "expired": f"node {node}'s entry for the subscription of node {subscriber} had ended at {when} ({detail})",
         "dropped": f"node {node} had it last and dropped it at {when}: {detail}",
-        "incomplete": f"parts of it came to node {node}, the last at {when}, and never all of them",
-        "too_late": f"it came at {when}, when the subscription had ended",
+        "incomplete": f"node {node} received parts of it, the last at {when}, but never all of them",
+        "too_late": f"it arrived at {when}, after the end of the subscription",
         "not_asked": (
-            f"by {when} no subscription of node {subscriber} had come to node {node}"
+            f"by {when} no subscription of node {subscriber} had reached node {node}"
             + ("" if neighbor is None else f" from node {neighbor}")
         ),
-        "no_room": f"node {node} had no room for the way to node {subscriber} by {when}",
+        "no_room": f"node {node} had no room for a path to node {subscriber} by {when}",
         "no_base": (
-            f"node {node} could not use the interests that node {neighbor} sent, as they were changes of others that "
-            "had not come"
+            f"node {node} could not apply the interests of node {neighbor}, as they were changes to earlier interests "
+            "that had not arrived"
         ),
         "no_link": f"node {node} had it last, at {when}, and no links in use led on to node {subscriber}",
-        "no_way_on": f"node {node} had it last, at {when}, and knew only the way back to node {neighbor}",
-        "no_place": f"node {node}, which had it at {when}, had no place in a tree",
-        "not_matched": f"no subscription of node {subscriber} was stored at node {node} when it came there, at {when}",
-        "not_forwarded": f"node {node} had it last, at {when}, and sent nothing of it on",
+        "no_way_on": f"node {node} had it last, at {when}, and its only path led back to node {neighbor}",
+        "no_place": f"node {node}, which had it at {when}, had no position in a tree",
+        "not_matched": f"no subscription of node {subscriber} was stored at node {node} when it arrived, at {when}",
+        "not_forwarded": f"node {node} had it last, at {when}, and did not forward it",
         "not_proven": "the rows of the trace do not prove why",
     }
     return clauses.get(cause, cause)
@@ -194,13 +194,17 @@ def _clause(account: accounts.Account) -> str:
 def _disconnected(account: accounts.Account) -> str:
     start, goal, from_us = account.reading.publisher, account.subscriber, account.published_us
     if account.detail == "from the subscriber":
-        cut = "" if account.neighbor is None else f": it was cut behind node {account.node}"
-        return f"until {seconds(account.time_us)} nothing of node {goal} could come to the nodes that had it{cut}"
-    cut = "" if account.neighbor is None else f": it was cut between node {account.node} and node {account.neighbor}"
-    return f"from {seconds(from_us)} on no path of nodes that were up led from node {start} to node {goal}{cut}"
+        cut = "" if account.neighbor is None else f": the network was cut behind node {account.node}"
+        return f"until {seconds(account.time_us)} no message of node {goal} could reach the nodes that had it{cut}"
+    cut = (
+        ""
+        if account.neighbor is None
+        else f": the network was cut between node {account.node} and node {account.neighbor}"
+    )
+    return f"from {seconds(from_us)} on there was no path of working nodes from node {start} to node {goal}{cut}"
 
 
-# Who asks, who publishes, and when
+# Subscriptions, publications, and their times
 
 
 def _without(scenario: Any, asked: Asked, published: Published) -> Iterator[str]:
@@ -210,7 +214,7 @@ def _without(scenario: Any, asked: Asked, published: Published) -> Iterator[str]
     if workload.Publish not in kinds and not len(published.node):
         yield "The workload has no publications."
     begun = [i for i in scenario.workload if isinstance(i, workload.Publish) and i.start_s < scenario.duration_s]
-    if begun and not len(published.node) and not any(one.kind == workload.PUBLISH for one in _actions(scenario)):
+    if begun and not len(published.node) and not any(action.kind == workload.PUBLISH for action in _actions(scenario)):
         shown = "its stagger comes later" if begun[0].stagger else "it stops when it starts"
         yield f"No publication begins before its end: {shown} ({_shown(begun[0])}){more(len(begun))}."
 
@@ -240,30 +244,31 @@ def _while_down(scenario: Any, rows: Columns) -> Iterator[str]:
         return
     actions = _actions(scenario)
     for kind, verb in _VERBS.items():
-        in_vain = [
-            one
-            for one in actions
-            if one.kind == kind and any(first <= one.time_us < last for first, last in down.get(one.node, ()))
+        missed = [
+            action
+            for action in actions
+            if action.kind == kind and any(first <= action.time_us < last for first, last in down.get(action.node, ()))
         ]
-        if in_vain:
-            first = in_vain[0]
+        if missed:
+            first = missed[0]
             yield (
                 f"Node {first.node} was down at {seconds(first.time_us)}, when it was to {verb} {_shown(first.item)}"
-                f"{more(len(in_vain))}."
+                f"{more(len(missed))}."
             )
 
 
 def _at_other_times(
     rows: Columns, asked: Asked, published: Published, samples: list[np.ndarray], is_any_expected: bool
 ) -> Iterator[str]:
-    """Subscriptions that publications match, but none in the time in which they last and their node is up.
+    """Yield sentences on subscriptions with matching publications, none of which was expected.
 
-    What was delivered all the same, as messages may wait for a sink, is spoken of only where nothing was expected.
+    No such publication was made while the subscription was active and its node up. If other readings were expected,
+    subscriptions with deliveries are left out, since retained messages can arrive later.
     """
     got = find_last((asked.node, asked.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
     got &= is_any_expected
     lasting = spells(asked, rows)
-    found: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
+    by_kind: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
     for numbers, mine in zip(samples, split_rows(asked.what, len(asked.texts)), strict=True):
         times = published.time_us[numbers[published.what] > 0]
         for index in mine[~got[mine]].tolist() if len(times) else ():
@@ -271,12 +276,15 @@ def _at_other_times(
             up = np.searchsorted(times, (lasting.first_us[ups], lasting.last_us[ups]))
             kind, sentence = _timing(asked, index, times, int((up[1] - up[0]).sum()))
             if kind:
-                found[kind].append(sentence)
-    yield from (f"{told[0]}{more(len(told))}." for told in found.values() if told)
+                by_kind[kind].append(sentence)
+    yield from (f"{alike[0]}{more(len(alike))}." for alike in by_kind.values() if alike)
 
 
 def _timing(asked: Asked, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
-    """(kind, sentence) of a subscription, by the times of all that matches, ``up`` of them while its node was up."""
+    """Return (kind, sentence) of a subscription, from the times of all matching publications.
+
+    ``up``: the number of these while its node was up.
+    """
     node, what = asked.node[index], asked.texts[asked.what[index]]
     first_us, last_us = int(asked.first_us[index]), int(asked.last_us[index])
     first, last = np.searchsorted(times, (first_us, last_us)).tolist()
@@ -297,7 +305,7 @@ def _timing(asked: Asked, index: int, times: np.ndarray, up: int) -> tuple[str, 
     return "", ""
 
 
-# What is asked for
+# Attributes that do not match
 
 
 def _without_a_match(scenario: Any, asked: Asked, published: Published, samples: list[np.ndarray]) -> Iterator[str]:
@@ -307,31 +315,41 @@ def _without_a_match(scenario: Any, asked: Asked, published: Published, samples:
     for what in unmet[:_SHOWN]:
         yield f"No publication matches {what}: {mismatch(scenario.protocol, what, published.texts)}."
     if len(unmet) > _SHOWN:
-        yield f"Nor does one match {len(unmet) - _SHOWN:,} other things that are asked for."
+        yield f"Nor does any publication match {len(unmet) - _SHOWN:,} other subscriptions."
 
 
 def mismatch(protocol: Protocol, what: str, texts: list[str]) -> str:
-    """Why none of these publications matches a subscription, by the protocol's rule: the first attribute that fails."""
+    """Return why none of these publications matches a subscription: the first attribute that fails by the protocol's
+    rule.
+    """
     matching = matching_of(protocol)
-    for one in parse(what):
-        if one.operator != IS and not any(matching.is_match(to_text((one,)), text) for text in texts):
-            return _failing(protocol, one, texts)
+    for attribute in parse(what):
+        if attribute.operator != IS and not any(matching.is_match(to_text((attribute,)), text) for text in texts):
+            return _describe_failing(protocol, attribute, texts)
     return "each of its attributes is met, but never all of them by one publication"
 
 
-def _failing(protocol: Protocol, one: Attribute, texts: list[str]) -> str:
-    said = to_text((one,))
-    stated = [other for text in texts for other in parse(text) if other.key == one.key and other.operator == IS]
-    if not stated:
-        return f"nothing published has what {said} asks for"
-    if one.key == TOPIC and one.operator == EQ and _is_pattern(one.value) and _compares_bytes(protocol):
+def _describe_failing(protocol: Protocol, attribute: Attribute, texts: list[str]) -> str:
+    shown_attribute = to_text((attribute,))
+    published_attributes = [
+        other for text in texts for other in parse(text) if other.key == attribute.key and other.operator == IS
+    ]
+    if not published_attributes:
+        return f"no publication has the key of {shown_attribute}"
+    if (
+        attribute.key == TOPIC
+        and attribute.operator == EQ
+        and _is_pattern(attribute.value)
+        and _compares_bytes(protocol)
+    ):
         name = type(protocol).public_class().__name__
-        return f"{said} is a pattern, and {name} has no patterns: it compares topics byte by byte"
-    if isinstance(one.value, int):
-        lowest, highest = (to_text((end(stated, key=_value),)) for end in (min, max))
+        return f"{shown_attribute} is a pattern, and {name} does not support patterns: it compares topics byte by byte"
+    if isinstance(attribute.value, int):
+        lowest, highest = (to_text((end(published_attributes, key=_value),)) for end in (min, max))
         shown = lowest if lowest == highest else f"from {lowest} to {highest}"
-        return f"{said} fails, for what is published is {shown}"
-    return f"{said} fails, for what is published is {to_text((stated[0],))}{more(len({o.value for o in stated}))}"
+        return f"{shown_attribute} fails; published: {shown}"
+    values = {published.value for published in published_attributes}
+    return f"{shown_attribute} fails; published: {to_text((published_attributes[0],))}{more(len(values))}"
 
 
 def _value(attribute: Attribute) -> Any:
@@ -346,22 +364,22 @@ def _compares_bytes(protocol: Protocol) -> bool:
     return type(protocol).matching_samples is Protocol.matching_samples
 
 
-# What is missing
+# Paths and losses
 
 
 def _without_a_path(found: Expected) -> Iterator[str]:
     asked, apart = found.subscriptions, take_rows(found.pairs, found.pairs.hops < 0)
     if len(apart.publisher):
-        ways = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
+        node_pairs = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
         yield (
             f"No path leads from node {apart.publisher[0]}, which publishes, to node {apart.subscriber[0]}, which "
-            f"subscribes to {asked.texts[asked.what[apart.subscription[0]]]}{more(len(ways))}; what is published there "
-            "is not expected here."
+            f"subscribes to {asked.texts[asked.what[apart.subscription[0]]]}{more(len(node_pairs))}; its publications "
+            "are not expected there."
         )
 
 
 def _lost(metrics: Any) -> Iterator[str]:
-    """What the radio lost."""
+    """Yield sentences on the losses of the radio."""
     if not metrics["transmissions"]:
         yield "No frame was sent."
     lost, received = metrics["lost"], metrics["receptions"]

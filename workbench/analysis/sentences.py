@@ -1,4 +1,4 @@
-"""Words and sentences that the explanations of several protocols share; `analysis/explain.py` puts them together."""
+"""Phrases and sentences that the explanations of several protocols share; `analysis/explain.py` combines them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from workbench.columns import take_rows
 
 
 def seconds(time_us: int) -> str:
-    """Return a time as people write it: "12.5 s"."""
+    """Return a time in seconds as text: "12.5 s"."""
     return f"{time_us / 1e6:.6g} s"
 
 
 def more(count: int) -> str:
-    """Return how many others there are like the first of ``count``: " (and 3 more like it)", or "" for one alone."""
+    """Return a suffix for the number of similar cases: " (and 3 more like it)" for a ``count`` of 4, "" for 1."""
     return f" (and {count - 1:,} more like it)" if count > 1 else ""
 
 
@@ -26,25 +26,28 @@ def counted(number: int, noun: str) -> str:
 
 
 def beyond(missing: Pairs, hops: np.ndarray, most: int, limit: str) -> Iterator[str]:
-    """Yield a sentence on the first pair whose path (``hops``) has more than ``most`` hops, which ``limit`` allows."""
-    far = np.flatnonzero(hops > most)
-    if len(far):
-        first = far[0]
+    """Yield a sentence if a path (``hops``) has more than ``most`` hops, about the first such pair.
+
+    ``limit``: the parameter that sets ``most``, as the sentence's subject.
+    """
+    too_far = np.flatnonzero(hops > most)
+    if len(too_far):
+        first = too_far[0]
         yield (
             f"{limit} is shorter than the path: the shortest path between node {missing.publisher[first]} and node "
-            f"{missing.subscriber[first]} has {hops[first]} hops{more(len(far))}."
+            f"{missing.subscriber[first]} has {hops[first]} hops{more(len(too_far))}."
         )
 
 
 def unheard(missing: Pairs, message: str) -> Iterator[str]:
-    """Yield a sentence on the first subscriber that hears its publisher and is not heard by it.
+    """Yield a sentence on the first subscriber that receives from its publisher and cannot reach it.
 
-    ``message``: the message of the subscriber that cannot come there, with its article.
+    ``message``: the subscriber's message that cannot reach the publisher, with its article.
     """
-    deaf = take_rows(missing, (missing.hops >= 0) & (missing.hops_back < 0))
-    if len(deaf.subscriber):
-        publisher, subscriber = deaf.publisher[0], deaf.subscriber[0]
+    one_directional = take_rows(missing, (missing.hops >= 0) & (missing.hops_back < 0))
+    if len(one_directional.subscriber):
+        publisher, subscriber = one_directional.publisher[0], one_directional.subscriber[0]
         yield (
             f"Arcs lead from node {publisher} to node {subscriber} and none back, so {message} of node {subscriber} "
-            f"cannot come to it{more(len(deaf.subscriber))}."
+            f"cannot reach it{more(len(one_directional.subscriber))}."
         )

@@ -1,4 +1,4 @@
-"""How the last proven step of a reading is looked for, for protocols' modules ``explain`` and for those without one.
+"""The search for the last proven step of a reading, for protocols' modules ``explain`` and protocols without one.
 
 Each function returns a `workbench.analysis.evidence.Step`, or None if the rows prove nothing.
 """
@@ -25,22 +25,22 @@ def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _at_subscriber(trail: Trail, node: int) -> Step | None:
-    """Return why a subscriber that received a part of the reading did not hold the whole."""
+    """Return the step of a subscriber that received a part of the reading and never held the whole."""
     step = trail.outcome(node, ())
     parts = trail.at("received", node)
     if step is not None and step.cause == "evicted" and parts and parts[-1].position < step.rows[-1].position:
-        step = None  # What it had was too little, whether it was evicted or not.
+        step = None  # It had too little with or without the evicted part.
     return step or incomplete(trail, node)
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
-    """Return why a broadcast reading did not come from a node that held it to a neighbor."""
+    """Return why a broadcast reading did not get from a node that held it to a neighbor, or None."""
     lost = trail.losses(node).get(neighbor)
     if lost is not None:
         return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
     if trail.at("sent", node):
         return None
-    # What a relay evicts, it has passed on or dropped before.
+    # A relay evicts only messages that it has forwarded or dropped before.
     drops = [step for row in trail.drops if row.node == node and (step := dropped(row)).cause != "evicted"]
     return drops[-1] if drops else trail.outcome(node, ()) or unsent(evidence, trail, node)
 
@@ -57,9 +57,9 @@ def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Ste
 
 
 def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
-    """Return whether no row after ``end`` shows the reading received, lost or dropped; otherwise it is not proven.
+    """Return whether no row after ``end`` shows the reading received, lost or dropped.
 
-    A frame does not count if its sender has already brought this copy to the same receiver. ``copy``: row -> what
+    A frame does not count if its sender has already brought this copy to the same receiver. ``copy``: row -> key that
     distinguishes copies.
     """
     if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
@@ -67,12 +67,12 @@ def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row
     passed: set[tuple[int, int, Hashable]] = set()
     for row in trail.rows:
         if row.event in ("received", "lost"):
-            way = row.peer, row.node, copy(row)
-            is_known = way in passed or (row.node, row.peer, row.time_us) in trail.repeated
+            hop = row.peer, row.node, copy(row)
+            is_known = hop in passed or (row.node, row.peer, row.time_us) in trail.repeated
             if row.position > end and not is_known:
                 return False
             if row.event == "received":
-                passed.add(way)
+                passed.add(hop)
     return True
 
 
@@ -91,7 +91,7 @@ def incomplete(trail: Trail, node: int) -> Step | None:
 
 
 def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
-    """Return why no frame of a node with the reading went out, or None if one did, or was given up."""
+    """Return why a node that had the reading sent no frame with it; None if a frame was sent or given up."""
     if trail.at("sent", node) or trail.at("given_up", node):
         return None
     ready = trail.at("originated", node) + trail.at("forwarded", node)

@@ -168,7 +168,7 @@ def warm_twins(options: argparse.Namespace) -> int:
         except fast.NoFastTwinError as reason:
             print(reason, flush=True)
             continue
-        if twin in done or code_cache.is_kept(twin):
+        if twin in done or code_cache.is_cached(twin):
             print(f"{name}: on disk", flush=True)
         else:
             print(f"{name}: compiling ...", end=" ", flush=True)

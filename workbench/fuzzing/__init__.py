@@ -1,16 +1,16 @@
-"""A node of any protocol among frames that no run would send it: ``wb.fuzz(protocol, frames=20_000)``.
+"""A test of a protocol's node with frames that no run would send to it: ``wb.fuzz(protocol, frames=20_000)``.
 
 Theory of operation
-    One node stands in the middle of a small grid, alone: the fuzzer is everybody else. It gives the node frames of all
-    kinds (`fuzzing/hail.py`) at random times, wakes it when it wants to be woken or later, and has its application
-    subscribe, unsubscribe and publish. Most steps of the clock are short, some are hours, and a few lead back. What the
-    node sends comes back to it, too, as neighbors would send it.
+    One node is in the middle of a small grid, and the fuzzer plays all other nodes. It passes frames of all kinds
+    (`fuzzing/corpus.py`) to the node at random times, wakes it when its timers are due or later, and lets its
+    application subscribe, unsubscribe and publish. Most steps of the clock are short, some are hours, and a few go
+    back. Frames that the node sends are also passed back to it, as neighbors would.
 
-    Asked of the node is little: that it raises nothing, that a wake-up leads on, and that its memory and its answers
-    have bounds. `Fuzzed` has what was measured of the last two; whoever calls decides what is too much.
+    The node must meet few conditions: it raises no error, a wake-up sets a later one, and its memory and its answers
+    are bounded. `Fuzzed` has the measurements for the last two; the caller decides on the limits.
 
 Cost
-    That of the node, and some 30 µs a frame. Memory is measured `PARTS` times, by a walk through all that the node has.
+    That of the node, and some 30 µs a frame. Memory is measured `PARTS` times, by a walk through the node's state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from workbench import draws, topology
 from workbench.analysis.frames import frames
 from workbench.attributes.text import parse
 from workbench.errors import FuzzError, ParameterError, WorkbenchError
-from workbench.fuzzing.hail import Frame, Hail
+from workbench.fuzzing.corpus import Frame, MutatedCorpus
 from workbench.keywords import checked
 from workbench.protocols.contract import Node
 from workbench.protocols.protocol import Protocol
@@ -34,23 +34,24 @@ from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Item, outage, publish, subscribe
 from workbench.topology.graphs import whole
 
-PARTS = 20  # how often the node's memory is measured
+PARTS = 20  # number of measurements of the node's memory
 SECOND = 1_000_000
-_LAST_US = 1 << 50  # some 35 years: the clock begins anew
-_MIDDLE = 4  # of a grid of nine
+_LAST_US = 1 << 50  # some 35 years; then the clock restarts at 0
+_MIDDLE = 4  # the address in the middle of a grid of nine
 _STRANGER = 60_000
 _HARVESTS = 4
 _WANTED = ("TEMP GE 20", "TEMP GE 20, TEMP LE 30", "HUMIDITY GT 40", "TEMP LE -5", 'TOPIC EQ "a/b"')
 _PUBLISHED = ("TEMP IS 25", "TEMP IS 21, HUMIDITY IS 55", "TEMP IS -9.5", 'TOPIC IS "a/b"', "TEMP IS 22, TEMP IS 23")
 _MOST_SUBSCRIPTIONS = 5
-_MAY_REFUSE = frozenset(("subscribe", "publish"))  # what its application asks of a node, in a sentence
+_MAY_REFUSE = frozenset(("subscribe", "publish"))  # calls that a node may refuse with an error
 
 
 class Fuzzed(NamedTuple):
-    """What a node went through.
+    """The results of a fuzzed node.
 
-    ``frames`` were given to it, in ``calls`` calls of all kinds. ``drops``: reason -> number. ``most_frames``,
-    ``most_sent_B``: of one call of the node. ``memory_B`` (parts,): what the node's own state took after each part.
+    ``frames`` were passed to it, in ``calls`` calls of all kinds. ``drops``: reason -> number. ``most_frames``,
+    ``most_sent_B``: the largest output of one call. ``memory_B`` (parts,): size of the node's own state after each
+    part.
     """
 
     protocol: str
@@ -64,7 +65,7 @@ class Fuzzed(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The most memory of the last quarter over that of the second quarter: about 1 if memory is bounded."""
+        """The largest memory in the last quarter over that in the second quarter: about 1 if memory is bounded."""
         quarter = len(self.memory_B) // 4
         return max(self.memory_B[-quarter:]) / max(self.memory_B[quarter : 2 * quarter])
 
@@ -73,10 +74,11 @@ class Fuzzed(NamedTuple):
 def fuzz(
     protocol: Protocol, frames: int = 20_000, seed: int = 1, progress: Callable[[float], None] | None = None
 ) -> Fuzzed:
-    """Try a node of ``protocol`` with so many frames, in random order at random times; the same for the same seed.
+    """Test a node of ``protocol`` with ``frames`` frames, in random order at random times; ``seed`` repeats a test.
 
-    ``progress`` is called now and then with the share done, 0 to 1. FuzzError, with the node's own exception as its
-    cause, if the node raises anything, or asks again and again to be woken at once. ParameterError for wrong arguments.
+    ``progress`` is called regularly with the share done, 0 to 1. Raises FuzzError, with the node's own exception as its
+    cause, if the node raises an error, or sets its next wake-up to the past repeatedly. Raises ParameterError for wrong
+    arguments.
     """
     if not isinstance(protocol, Protocol):
         raise ParameterError(f"protocol is {protocol!r:.60}; it must be a protocol with its settings")
@@ -96,31 +98,31 @@ def fuzz(
 
 
 class _Trial:
-    """A node, its clock, and everybody else."""
+    """A node, its clock, and a simulation of its neighbors and application."""
 
     def __init__(self, protocol: Protocol, seed: int) -> None:
         self.seed = seed
         self.choose = random.Random(seed)
         self.name = type(protocol).public_class().__name__
         addresses = (*range(9), _STRANGER)
-        self.hail = Hail(protocol, harvest(protocol, seed), addresses, self.choose)
+        self.corpus = MutatedCorpus(protocol, harvest(protocol, seed), addresses, self.choose)
         self.node: Node = protocol.make_node(_MIDDLE, draws.Stream(draws.make_key(seed, _MIDDLE)))
-        # Drops are counted; events are made all the same, as their making may raise, too.
+        # Drops are only counted. Other events are still created, as that may raise errors too.
         self.open: list[Any] = []
         self.now = self.frames = self.calls = self.most_frames = self.most_sent_B = 0
         self.last: Frame | None = None
-        self.unicasts: deque[tuple[int, bytes]] = deque(maxlen=8)  # of the node, whose outcome is not reported yet
+        self.unicasts: deque[tuple[int, bytes]] = deque(maxlen=8)  # whose outcome is not reported yet
         self._call("start", self.node.start, 0)
         for neighbor in (1, 3, 5, 7):
             self._call("link_quality", self.node.link_quality, neighbor, 1.0, 1.0, 0)
 
     def play(self, frames: int) -> None:
-        """Go on until so many frames have been given to the node."""
+        """Continue until this number of frames has been passed to the node."""
         while self.frames < frames:
             self._tick()
             kind = self.choose.random()
             if kind < 0.9:
-                self.last = frame = self.hail.draw()
+                self.last = frame = self.corpus.draw()
                 self.frames += 1
                 self._call("receive", self.node.receive, frame.data, frame.sender, self.now, frame.broadcast)
             else:
@@ -129,14 +131,16 @@ class _Trial:
                 self._report()
 
     def _report(self) -> None:
-        """Report the outcome of a unicast, perhaps of a frame that is not the node's or was damaged on a host link."""
+        """Report the outcome of a unicast; sometimes of a frame that the node did not send, as after damage on a host
+        link.
+        """
         destination, data = self.unicasts.popleft()
         if self.choose.random() < 0.05:
-            data = self.hail.draw().data
+            data = self.corpus.draw().data
         self._call("sent", self.node.sent, destination, data, self.choose.random() < 0.5, self.now)
 
     def _tick(self) -> None:
-        """Move the clock, and wake the node if it is due; as drivers do, not again at the same time."""
+        """Advance the clock, and wake the node if it is due; like drivers, not twice at the same time."""
         choose = self.choose
         kind = choose.random()
         if kind < 0.97:
@@ -150,12 +154,13 @@ class _Trial:
         due = self.node.next_wake
         if due is not None and due <= self.now and choose.random() < 0.9:
             self._call("wake", self.node.wake, self.now)
-            again = self.node.next_wake
-            if again is not None and again <= self.now:
-                raise FuzzError(f"{self._where('wake')}: it asks to be woken at {again} µs, and it is {self.now} µs")
+            next_us = self.node.next_wake
+            if next_us is not None and next_us <= self.now:
+                where = self._describe_failure("wake")
+                raise FuzzError(f"{where}: its next_wake is {next_us} µs, but the time is {self.now} µs")
 
     def _application(self, kind: float) -> None:
-        """What the node's own application does, and its link layer."""
+        """Perform a random action of the node's application, or report a link quality."""
         choose, node = self.choose, self.node
         if kind < 0.94:
             self._call("publish", node.publish, parse(choose.choice(_PUBLISHED)), self.now)
@@ -164,25 +169,25 @@ class _Trial:
             if len(self.open) == _MOST_SUBSCRIPTIONS:
                 self._call("unsubscribe", node.unsubscribe, self.open.pop(0), self.now)
             wanted = parse(choose.choice(_WANTED))
-            made = self._call("subscribe", node.subscribe, wanted, self.now, expires_s)
-            self.open += [] if made is None else [made]
+            subscription = self._call("subscribe", node.subscribe, wanted, self.now, expires_s)
+            self.open += [] if subscription is None else [subscription]
         elif kind < 0.98:
-            one = self.open.pop(choose.randrange(len(self.open)))
-            self._call("unsubscribe", node.unsubscribe, one, self.now)
+            subscription = self.open.pop(choose.randrange(len(self.open)))
+            self._call("unsubscribe", node.unsubscribe, subscription, self.now)
         else:
             neighbor = choose.choice((1, 3, 5, 7, _STRANGER))
             self._call("link_quality", node.link_quality, neighbor, choose.random(), choose.random(), self.now)
 
     def _call(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
-        """Call the node, and take what it sends and tells."""
+        """Call a method of the node, and collect its frames and events."""
         self.calls += 1
         try:
             result = method(*arguments)
         except Exception as error:
             if isinstance(error, WorkbenchError) and name in _MAY_REFUSE:
                 return None
-            said = f"{self._where(name)}: it raised {type(error).__name__}: {error}"
-            raise FuzzError(said) from error
+            message = f"{self._describe_failure(name)}: it raised {type(error).__name__}: {error}"
+            raise FuzzError(message) from error
         sent = self.node.take_frames()
         if sent:
             self.most_frames = max(self.most_frames, len(sent))
@@ -190,21 +195,21 @@ class _Trial:
             if type(self.node).sent is not Node.sent:
                 self.unicasts.extend((destination, data) for destination, data in sent if destination is not None)
             for destination, data in sent[:2]:
-                self.hail.add(Frame(data, self.choose.randrange(9), destination is None))
+                self.corpus.add(Frame(data, self.choose.randrange(9), destination is None))
         self.node.take_events()
-        for one in self.open:
-            one.take()
+        for subscription in self.open:
+            subscription.take()
         return result
 
-    def _where(self, name: str) -> str:
+    def _describe_failure(self, name: str) -> str:
         frame = f"; the last frame came from {self.last.sender}: {self.last.data.hex()}" if self.last else ""
-        again = f"fuzz(..., seed={self.seed}) does so again{frame}"
-        return f"a node of {self.name} failed in {name}() after {self.frames:,} frames ({again})"
+        repetition = f"fuzz(..., seed={self.seed}) repeats this{frame}"
+        return f"a node of {self.name} failed in {name}() after {self.frames:,} frames ({repetition})"
 
 
 def harvest(protocol: Protocol, seed: int) -> list[Frame]:
-    """Frames of small runs of the protocol, in their order: with subscriptions, publications and an outage."""
-    found = []
+    """Return the frames of small runs of the protocol, in order: with subscriptions, publications and an outage."""
+    harvested = []
     for turn in range(_HARVESTS):
         sinks, sources = ((0, 5), (8, 3)) if turn % 2 else ((_MIDDLE, 0), (2, 7))
         workload: tuple[Item, ...] = (
@@ -217,31 +222,31 @@ def harvest(protocol: Protocol, seed: int) -> list[Frame]:
         scenario = Scenario(topology.grid(3, 3), protocol, workload, duration_s=15, seed=seed + turn)
         sent = frames(runner.play(scenario, engine="reference"))
         columns = (sent[name].to_pylist() for name in ("frame", "node", "peer"))
-        found += [Frame(data, node, peer < 0) for data, node, peer in zip(*columns, strict=True)]
-    if not found:
-        raise ParameterError(f"{protocol!r} sends no frames in a small run, so there is nothing to try its nodes with")
-    return found
+        harvested += [Frame(data, node, peer < 0) for data, node, peer in zip(*columns, strict=True)]
+    if not harvested:
+        raise ParameterError(f"{protocol!r} sends no frames in a small run, so fuzz has no frames to change")
+    return harvested
 
 
 def state_B(node: Node) -> int:
-    """The bytes that a node's own state takes: all that it refers to, but for its settings, classes and code."""
+    """Return the size in bytes of a node's own state: all objects it refers to, except settings, classes and code."""
     seen = {id(node.settings), id(node.settings.settings) if isinstance(node.settings, Protocol) else 0}
     waiting: deque[Any] = deque([node])
     total = 0
     while waiting:
-        thing = waiting.pop()
-        if id(thing) in seen or isinstance(thing, type) or callable(thing):
+        item = waiting.pop()
+        if id(item) in seen or isinstance(item, type) or callable(item):
             continue
-        seen.add(id(thing))
-        total += sys.getsizeof(thing)
-        if isinstance(thing, dict):
-            waiting.extend(thing.keys())
-            waiting.extend(thing.values())
-        elif isinstance(thing, (list, tuple, set, frozenset, deque)):
-            waiting.extend(thing)
+        seen.add(id(item))
+        total += sys.getsizeof(item)
+        if isinstance(item, dict):
+            waiting.extend(item.keys())
+            waiting.extend(item.values())
+        elif isinstance(item, (list, tuple, set, frozenset, deque)):
+            waiting.extend(item)
         else:
-            waiting.append(getattr(thing, "__dict__", None))
-            for cls in type(thing).__mro__:
+            waiting.append(getattr(item, "__dict__", None))
+            for cls in type(item).__mro__:
                 slots = getattr(cls, "__slots__", ())
-                waiting.extend(getattr(thing, slot, None) for slot in ((slots,) if isinstance(slots, str) else slots))
+                waiting.extend(getattr(item, slot, None) for slot in ((slots,) if isinstance(slots, str) else slots))
     return total

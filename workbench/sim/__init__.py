@@ -1,9 +1,9 @@
-"""Simulation: what a run is, and what plays it.
+"""Simulation: scenarios, the engines that play them, and the traces and metrics of a run.
 
-scenario workload radio run      what a run is, and what comes of it
-file_format runner               a scenario as JSON; the engine that plays it
-kernel air application engine    the reference engine, and its parts
-trace metrics                    what happened, as a table, and as numbers
+scenario workload radio run      the values: a scenario with its workload and radio, and the run that it results in
+file_format runner               a scenario as JSON; the choice of the engine
+kernel channel application engine    the reference engine and its three layers
+trace metrics                    the rows that a run records, and numbers computed from them
 random_workload                  queries, events and failures drawn at random
 fast/                            the fast engine
 """

@@ -1,14 +1,14 @@
-"""The application of the reference engine: it does what the workload asks for.
+"""The application layer of the reference engine: it performs the workload's actions at the nodes.
 
 Contract
-    `plan` puts the workload's actions on the kernel's heap. The kernel calls ``act`` for each when its time has come;
-    the application calls the nodes, and ``kernel.collect`` for what they have done. Failures and recoveries change
-    ``kernel.down`` and are reported to the air (`Outages`).
+    `plan` puts the workload's actions on the kernel's heap. The kernel calls ``act`` for each at its time; the
+    application calls the node, then ``kernel.collect`` for the node's events and frames. Failures and recoveries
+    change ``kernel.down`` and are reported to the channel (`Outages`).
 
-    A driver of nodes that live elsewhere brings an application of its own: whatever has such an ``act``.
-    It shares `plan`, `reading` and `Outages`.
+    A driver of nodes that run elsewhere, such as motes, has its own application with an ``act`` method. It shares
+    `plan`, `reading` and `Outages`.
 
-The fast engine does the same in `workbench.sim.fast.prepare`, beforehand, and in its loop.
+In the fast engine, `workbench.sim.fast.prepare` does this beforehand, and the loop performs the actions.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from workbench.attributes.text import parse, to_text
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.contract import NOBODY
 from workbench.sim import workload
-from workbench.sim.channel import Air
+from workbench.sim.channel import Channel
 from workbench.sim.kernel import ACTION, Kernel
 
 
 def plan(scenario: Any, kernel: Kernel, duration_us: int) -> None:
-    """Put all that the workload asks for on the heap."""
+    """Put all actions of the workload on the heap."""
     for action in workload.expand(scenario.workload, kernel.addresses, duration_us, scenario.seed):
         kernel.push(action.time_us, ACTION, action)
 
 
 def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute, ...]:
-    """What a publication says: its text, or what was measured or the sensor field is, there and at this time."""
+    """Return the attributes of a publication: its text, or the reading of its data at this node and time."""
     text = action.item.what
     if not isinstance(text, str):
         x_m, y_m = scenario.topology.nodes[action.node]["pos"]
@@ -40,45 +40,48 @@ def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute
 
 
 def _record(kernel: Kernel, now: int, node: int, event: str, sequence: int, value: int, detail: str) -> None:
-    """Record what the application did at a node, or what became of the node."""
+    """Record an action of the application at a node, or a failure or recovery of the node."""
     kernel.recorder.append((now, node, event, NOBODY, "", node, sequence, 0, value, detail))
 
 
 class Outages:
-    """Failures and recoveries of nodes, by index. A node is off from its first failure to as many recoveries."""
+    """Failures and recoveries of nodes, by index. A node is down while any of its outages lasts."""
 
-    def __init__(self, kernel: Kernel, air: Air) -> None:
-        self.kernel, self.air = kernel, air
+    def __init__(self, kernel: Kernel, channel: Channel) -> None:
+        self.kernel, self.channel = kernel, channel
 
     def fail(self, i: int, now: int) -> None:
-        """There is one more reason why the node is off."""
+        """Begin an outage of the node; it goes down if it is the only one."""
         kernel = self.kernel
         kernel.down[i] += 1
         if kernel.down[i] == 1:
             _record(kernel, now, kernel.addresses[i], "failed", 0, 0, "")
-            self.air.fall_silent(i, now)
+            self.channel.stop_radio(i, now)
 
     def recover(self, i: int, now: int) -> None:
-        """One of the reasons has ended."""
+        """End an outage of the node; it goes up if it was the last one."""
         kernel = self.kernel
         kernel.down[i] -= 1
         if kernel.down[i] == 0:
-            self.air.be_free(i, now)
+            self.channel.restart_radio(i, now)
             _record(kernel, now, kernel.addresses[i], "recovered", 0, 0, "")
             kernel.wake_at[i] = None
             kernel.collect(i, now)
 
 
 class Application:
-    """The application on nodes that are objects here."""
+    """The application of nodes that run in this process."""
 
     def __init__(self, scenario: Any, kernel: Kernel, outages: Outages) -> None:
         self.scenario, self.kernel, self.outages = scenario, kernel, outages
-        self.subscriptions: dict[tuple[int, int], Any] = {}  # by the node's index and the workload item's index
+        self.subscriptions: dict[tuple[int, int], Any] = {}  # (node's index, workload item's index) -> subscription
         kernel.handlers[ACTION] = self.act
 
     def act(self, now: int, action: workload.Action) -> None:
-        """Do what the workload asks for. A node that is down is asked for nothing; what a node refuses ends the run."""
+        """Perform an action of the workload; a node that is down performs none.
+
+        Raises ScenarioError, which ends the run, if the node refuses the action.
+        """
         i = self.kernel.index[action.node]
         if action.kind == workload.FAIL:
             self.outages.fail(i, now)
@@ -86,12 +89,12 @@ class Application:
             self.outages.recover(i, now)
         elif not self.kernel.down[i]:
             try:
-                self._ask(i, now, action)
+                self._perform(i, now, action)
             except WorkbenchError as error:
                 raise ScenarioError(f"workload item {action.index} at node {action.node}: {error}") from error
             self.kernel.collect(i, now)
 
-    def _ask(self, i: int, now: int, action: workload.Action) -> None:
+    def _perform(self, i: int, now: int, action: workload.Action) -> None:
         if action.kind == workload.PUBLISH:
             self._publish(i, now, action)
         elif action.kind == workload.SUBSCRIBE:
@@ -108,7 +111,7 @@ class Application:
         _record(self.kernel, now, action.node, "subscribed", subscription.number, expires_us, to_text(attributes))
 
     def _unsubscribe(self, i: int, now: int, action: workload.Action) -> None:
-        """End a subscription of the node. Ending an unknown one does nothing."""
+        """End a subscription of the node; do nothing if it does not exist."""
         subscription = self.subscriptions.pop((i, action.index), None)
         if subscription is not None:
             _record(self.kernel, now, action.node, "unsubscribed", subscription.number, 0, "")

@@ -1,25 +1,25 @@
-"""The air of the reference engine: frames from a node's radio to the end of their airtime.
+"""The channel of the reference engine: frames from a node's radio to the end of their airtime.
 
 Theory of operation
-    A node's frame goes on the air when its radio is free. At the end of the frame's airtime its receivers hear it, in
-    neighbor order: loss is drawn, collisions are looked up, and the node's ``receive`` is called. So a transmission
-    costs one heap entry however many nodes hear it. With csma there are about three: the frame is ready, the node looks
-    at the channel, the frame ends.
+    A node's frame goes on the air when its radio is free. At the end of the frame's airtime the channel visits its
+    receivers in neighbor order: it draws the loss, looks for collisions, and calls the node's ``receive``. So a
+    transmission costs one heap entry however many nodes hear it. With csma there are about three: the frame is ready,
+    the node checks the channel, the frame ends.
 
     Every draw is a hash of (seed, purpose, node or link, counter): see `workbench/draws.py`.
 
 Contract
     The kernel calls ``send`` for each frame that a node sends, ``report_links`` when a node starts, and the handlers of
     CHANNEL_CHECK, FRAME_END and FRAME_READY with the `Transmission` they were pushed with. An application calls
-    ``fall_silent`` when a node fails and ``be_free`` when it has recovered. The air reads ``kernel.down``, calls the
-    kernel's nodes (``receive``, and ``sent`` where the protocol has it) and, after each call that left something to do,
-    ``kernel.collect``.
+    ``stop_radio`` when a node fails and ``restart_radio`` when it has recovered. The channel reads ``kernel.down``,
+    calls the kernel's nodes (``receive``, and ``draw_counts`` if the protocol has it) and, after each call that left
+    events, frames or a new wake-up, ``kernel.collect``.
 
 Cost
     One heap operation per transmission and one ``receive`` per reception; with collisions, also one entry per
-    audible neighbor and a scan of the few transmissions that a receiver has heard lately.
+    audible neighbor and a scan of the few transmissions that a receiver has heard recently.
 
-The same for the fast engine is in `workbench.sim.fast.channel`.
+The fast engine's channel is `workbench.sim.fast.channel`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ MAX_BACKOFFS = 4
 ACKNOWLEDGEMENT_B = 5
 
 
-# Receiver's index, delivery ratio, key of its draws or None if it loses nothing.
+# Receiver's index, delivery ratio, and the key of its draws, None if the arc loses no frame.
 _Arc = tuple[int, float, Any]
 
 
 class Transmission:
-    """One frame on its way from a node's radio to its receivers; ``attempt`` counts unicast retries."""
+    """One frame in transit from a node's radio to its receivers; ``attempt`` counts unicast retries."""
 
     __slots__ = ("attempt", "backoffs", "destination", "end", "frame", "label", "outage", "sender", "start")
 
@@ -59,15 +59,15 @@ class Transmission:
         self.destination = destination
         self.frame = frame
         self.label = label  # (message, origin, sequence)
-        self.outage = outage  # how often the sender had failed when the frame was made
+        self.outage = outage  # number of the sender's failures when the frame was created
         self.start = 0
         self.end = 0
         self.backoffs = 0
         self.attempt = 0
 
 
-class Channel:
-    """Who hears whom, and how well: the topology as flat lists, indexed by a node's index."""
+class Arcs:
+    """The arcs of the topology as flat lists, by the index of the sender: receivers, delivery ratios, keys of draws."""
 
     def __init__(self, topology: Any, radio: Any, seed: int, index: dict[int, int]) -> None:
         self.receivers: list[list[_Arc]] = []
@@ -82,95 +82,95 @@ class Channel:
             )
         self._by_receiver: list[dict[int, _Arc]] = [{} for _ in index]
 
-    def arc(self, sender: int, receiver: int) -> _Arc | None:
-        """The arc between two nodes, by their indices, or None."""
+    def between(self, sender: int, receiver: int) -> _Arc | None:
+        """Return the arc between two nodes, given by their indices, or None."""
         arcs = self._by_receiver[sender]
         if not arcs:
             arcs.update((arc[0], arc) for arc in self.receivers[sender])
         return arcs.get(receiver)
 
 
-class Air:
-    """The channel and the radios of all nodes of one run. A node goes by its index, as in `Kernel`."""
+class Channel:
+    """The medium and the radios of all nodes of one run. A node is referred to by its index, as in `Kernel`."""
 
     def __init__(self, scenario: Any, kernel: Kernel) -> None:
         self.scenario = scenario
         recorder = kernel.recorder
         self.record = recorder.append
-        # Rows that come by the million are not even made where they would only be counted.
+        # In runs that record metrics only, frames are counted without a row for each: there may be millions.
         self.count_frame = recorder.count_frame if isinstance(recorder, MetricsRecorder) else None
         self.radio = scenario.radio
         self.collisions, self.csma = self.radio.collisions, self.radio.csma
-        self.shares_air = self.collisions or self.csma
+        self.shares_medium = self.collisions or self.csma
         self.airtimes_us: dict[int, int] = {}  # by the frame's size
-        self.channel = Channel(scenario.topology, scenario.radio, scenario.seed, kernel.index)
+        self.arcs = Arcs(scenario.topology, scenario.radio, scenario.seed, kernel.index)
         self.addresses = kernel.addresses
         count = len(self.addresses)
-        self.free_at = [0] * count  # when a node's radio has sent all it was given so far
-        self.sent = [0] * count  # frames begun: the counter of a node's radio draws
-        self.outages = [0] * count  # how often a node has failed so far
-        self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # csma: frames that wait their turn
-        self.on_air: list[list[Transmission]] = [[] for _ in range(count)]  # what each node hears, with collisions
+        self.free_at = [0] * count  # when a node's radio will have sent all frames passed to it
+        self.draw_counts = [0] * count  # counter of the draws of a node's radio
+        self.outages = [0] * count  # number of failures of each node
+        self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # with csma: waiting frames
+        self.audible: list[list[Transmission]] = [[] for _ in range(count)]  # what each node hears now
         self.backoff_keys = self._keys(purposes.BACKOFF) if self.radio.csma else []
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
         self.jitter = Delays(self._keys(purposes.JITTER), shortest_us, longest_us) if longest_us else None
         kind_of_node = scenario.protocol.kind_of_node()
         self.describe = kind_of_node.describe
-        self.reports = kind_of_node.sent is not Node.sent  # whether nodes want the outcomes of their unicasts
+        self.reports = kind_of_node.sent is not Node.sent  # whether nodes use the outcomes of their unicasts
         self._join(kernel)
 
     def _join(self, kernel: Kernel) -> None:
-        """Enter what the kernel calls the air for, and keep at hand what is used for each frame."""
+        """Register the channel's handlers in the kernel, and store references used for each frame."""
         self.kernel, self.heap = kernel, kernel.heap
         self.nodes, self.wake_at, self.down = kernel.nodes, kernel.wake_at, kernel.down
-        kernel.air = self
+        kernel.channel = self
         kernel.handlers[CHANNEL_CHECK] = self._check_channel
         kernel.handlers[FRAME_END] = self._end_frame
         kernel.handlers[FRAME_READY] = self._contend
 
     def _keys(self, purpose: int) -> list[int]:
-        """The key of each node's draws for a purpose."""
+        """Return the key of each node's draws for a purpose."""
         return node_keys(draws.make_key(self.scenario.seed, purpose), self.addresses)
 
     def report_links(self, i: int, now: int) -> None:
-        """Report to a node what a link layer would have learnt of its links: the true delivery ratios, both ways."""
-        channel, address = self.channel, self.addresses[i]
+        """Report to a node the true delivery ratios of its links, both ways, as a link layer would estimate them."""
+        arcs, address = self.arcs, self.addresses[i]
         for neighbor in sorted(self.scenario.topology.predecessors(address)):
             index = self.kernel.index[neighbor]
-            there, back = channel.arc(index, i), channel.arc(i, index)
-            inbound, outbound = (0.0 if arc is None else arc[1] for arc in (there, back))
+            inbound_arc, outbound_arc = arcs.between(index, i), arcs.between(i, index)
+            inbound, outbound = (0.0 if arc is None else arc[1] for arc in (inbound_arc, outbound_arc))
             self.nodes[i].link_quality(neighbor, inbound, outbound, now)
 
     # Sending
 
     def send(self, i: int, destination: int | None, frame: bytes, now: int) -> None:
-        """Give a node's radio a frame to send."""
+        """Pass a frame of node ``i`` to its radio; ``destination=None`` is a broadcast."""
         ready = now
         receiver = None
         if destination is not None:
             receiver = self.kernel.index.get(destination, -1)
         elif self.jitter is not None:
-            self.sent[i] = number = self.sent[i] + 1
+            self.draw_counts[i] = number = self.draw_counts[i] + 1
             ready += self.jitter.draw(i, number)
         label = self.describe(frame, destination is None)
         transmission = Transmission(i, receiver, frame, label, self.outages[i])
         if self.csma:
-            # Frames wait their turn in the queue from the moment they are ready.
+            # A frame enters the queue when it is ready.
             self.kernel.push(ready, FRAME_READY, transmission)
         else:
             free = self.free_at[i]
             self._begin(transmission, ready if ready > free else free, now)
 
     def _begin(self, transmission: Transmission, start: int, now: int) -> None:
-        """A frame goes on the air at ``start``, now or later."""
+        """Put a frame on the air at ``start``, now or later."""
         size = len(transmission.frame)
         airtime = self.airtimes_us.get(size)
         if airtime is None:
             airtime = self.airtimes_us[size] = self.radio.airtime_us(size)
         transmission.start = start
         transmission.end = self.free_at[transmission.sender] = start + airtime
-        if self.shares_air:
-            for receiver, _, _ in self.channel.receivers[transmission.sender]:
+        if self.shares_medium:
+            for receiver, _, _ in self.arcs.receivers[transmission.sender]:
                 self._hear(receiver, transmission, now)
             self._hear(transmission.sender, transmission, now)
         kernel = self.kernel
@@ -178,18 +178,18 @@ class Air:
         heappush(self.heap, (start + airtime, kernel.counter, FRAME_END, transmission))
 
     def _hear(self, i: int, transmission: Transmission, now: int) -> None:
-        """Note a transmission that node ``i`` can hear, and forget those that can no longer disturb anything."""
-        audible = self.on_air[i]
-        if len(audible) >= 16:
-            # Whatever ends from now on began at most the longest airtime ago.
-            horizon = now - max(self.airtimes_us[len(t.frame)] for t in audible)
-            audible = self.on_air[i] = [t for t in audible if t.end > horizon]
-        audible.append(transmission)
+        """Store a transmission that node ``i`` can hear, and discard those that can no longer disturb another."""
+        transmissions = self.audible[i]
+        if len(transmissions) >= 16:
+            # A frame that ends from now on began at most the longest airtime ago.
+            horizon = now - max(self.airtimes_us[len(t.frame)] for t in transmissions)
+            transmissions = self.audible[i] = [t for t in transmissions if t.end > horizon]
+        transmissions.append(transmission)
 
     # Receiving
 
     def _end_frame(self, now: int, transmission: Transmission) -> None:
-        """The airtime is over: the receivers hear the frame, or do not."""
+        """End the airtime of a frame: deliver or lose it at its receivers."""
         i = transmission.sender
         sender = self.addresses[i]
         message, origin, sequence = transmission.label
@@ -204,10 +204,10 @@ class Air:
             airtime = transmission.end - transmission.start
             self.record((now, sender, "sent", peer, message, origin, sequence, size, airtime, ""))
         if destination is None:
-            heard = self._arrive(self.channel.receivers[i], transmission, now)
+            heard = self._deliver(self.arcs.receivers[i], transmission, now)
         else:
-            arc = self.channel.arc(i, destination)
-            heard = 0 if arc is None else self._arrive((arc,), transmission, now)
+            arc = self.arcs.between(i, destination)
+            heard = 0 if arc is None else self._deliver((arc,), transmission, now)
             if arc is None and peer != NOBODY:
                 self.record((now, peer, "lost", sender, message, origin, sequence, size, 0, "link"))
             if self.radio.retries:
@@ -222,8 +222,8 @@ class Air:
     def _address(self, index: int) -> int:
         return self.addresses[index] if index >= 0 else NOBODY
 
-    def _arrive(self, arcs: Sequence[_Arc], transmission: Transmission, now: int) -> int:
-        """The receivers at the end of these arcs hear the frame or lose it; returns how many heard it."""
+    def _deliver(self, arcs: Sequence[_Arc], transmission: Transmission, now: int) -> int:
+        """Deliver a frame over these arcs, or lose it; return the number of nodes that received it."""
         sender = self.addresses[transmission.sender]
         message, origin, sequence = transmission.label
         frame = transmission.frame
@@ -235,7 +235,7 @@ class Air:
         heard = len(arcs)
         for receiver, ratio, key in arcs:
             if key is not None or collisions or down[receiver]:
-                reason = self._why_lost(receiver, ratio, key, transmission)
+                reason = self._loss_reason(receiver, ratio, key, transmission)
                 if reason:
                     heard -= 1
                     row = now, addresses[receiver], "lost", sender, message, origin, sequence, size, 0, reason
@@ -249,20 +249,20 @@ class Air:
                 self.kernel.collect(receiver, now)
         return heard
 
-    def _why_lost(self, receiver: int, ratio: float, key: int | None, transmission: Transmission) -> str:
-        """Why a frame is lost on the way to a receiver, or an empty text."""
+    def _loss_reason(self, receiver: int, ratio: float, key: int | None, transmission: Transmission) -> str:
+        """Return the reason why a receiver loses a frame, or ""."""
         if self.down[receiver]:
             return "down"
-        # The start time tells a sender's frames apart: its radio sends one at a time.
+        # The start time identifies a sender's frame: its radio sends one at a time.
         if key is not None and draws.uniform(key, transmission.start) >= ratio:
             return "link"
-        return self._disturbance(receiver, transmission) if self.radio.collisions else ""
+        return self._interference(receiver, transmission) if self.radio.collisions else ""
 
-    def _disturbance(self, receiver: int, transmission: Transmission) -> str:
-        """Why a receiver cannot make out a frame, or an empty text."""
+    def _interference(self, receiver: int, transmission: Transmission) -> str:
+        """Return the reason why another transmission makes a receiver miss a frame, or ""."""
         start, end = transmission.start, transmission.end
         reason = ""
-        for other in self.on_air[receiver]:
+        for other in self.audible[receiver]:
             if other is transmission or other.start >= end or other.end <= start:
                 continue
             if other.sender == receiver:
@@ -273,7 +273,7 @@ class Air:
     # CSMA/CA and acknowledgements (IEEE 802.15.4)
 
     def _contend(self, now: int, transmission: Transmission) -> None:
-        """A frame is ready: it joins its node's queue, and at its head begins to contend for the channel."""
+        """Append a ready frame to its node's queue; at the head it begins to contend for the channel."""
         i = transmission.sender
         if transmission.outage != self.outages[i]:
             self._give_up(transmission, now, "down")
@@ -285,8 +285,8 @@ class Air:
     def _back_off(self, transmission: Transmission, now: int) -> None:
         i = transmission.sender
         exponent = min(MIN_BACKOFF_EXPONENT + transmission.backoffs, MAX_BACKOFF_EXPONENT)
-        self.sent[i] += 1
-        slots = draws.below(self.backoff_keys[i], self.sent[i], 1 << exponent)
+        self.draw_counts[i] += 1
+        slots = draws.below(self.backoff_keys[i], self.draw_counts[i], 1 << exponent)
         self.kernel.push(max(now, self.free_at[i]) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK, transmission)
 
     def _check_channel(self, now: int, transmission: Transmission) -> None:
@@ -294,7 +294,7 @@ class Air:
         if transmission.outage != self.outages[i]:
             self._give_up(transmission, now, "down")
             return
-        if not any(other.start <= now < other.end for other in self.on_air[i]):
+        if not any(other.start <= now < other.end for other in self.audible[i]):
             self._begin(transmission, now + TURNAROUND_US, now)
         elif transmission.backoffs < MAX_BACKOFFS:
             transmission.backoffs += 1
@@ -325,7 +325,7 @@ class Air:
         self.kernel.collect(i, now)
 
     def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> bool | None:
-        """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged.
+        """Resolve a unicast frame: repeat it, up to ``retries`` times, unless it was acknowledged.
 
         Return whether it was acknowledged; None if it is sent again.
         """
@@ -336,19 +336,19 @@ class Air:
             return True
         if transmission.attempt >= self.radio.retries:
             return False
-        again = Transmission(i, transmission.destination, transmission.frame, transmission.label, transmission.outage)
-        again.attempt = transmission.attempt + 1
+        retry = Transmission(i, transmission.destination, transmission.frame, transmission.label, transmission.outage)
+        retry.attempt = transmission.attempt + 1
         if self.radio.csma:
-            self.queues[i].insert(1, again)
+            self.queues[i].insert(1, retry)
         else:
-            self._begin(again, self.free_at[i], now)
+            self._begin(retry, self.free_at[i], now)
         return None
 
     def _acknowledgement_lost(self, transmission: Transmission) -> bool:
         receiver = transmission.destination
         if receiver is None:
             return False
-        arc = self.channel.arc(receiver, transmission.sender)
+        arc = self.arcs.between(receiver, transmission.sender)
         if arc is None:
             return True
         _, ratio, _ = arc
@@ -362,19 +362,19 @@ class Air:
 
     # Outages
 
-    def fall_silent(self, i: int, now: int) -> None:
-        """Node ``i`` has failed: its queue is given up, and its transmissions disturb nobody from now on."""
+    def stop_radio(self, i: int, now: int) -> None:
+        """Stop the radio of node ``i``, which has failed: give up its queue and end its transmissions."""
         self.outages[i] += 1
-        # The first in the queue, and what has not joined it yet, is given up when its time comes.
+        # The head of the queue, and frames that are not yet in it, are given up when their time comes.
         for transmission in self.queues[i][1:]:
             self._give_up(transmission, now, "down")
         self.queues[i] = []
-        for hearer in (i, *(arc[0] for arc in self.channel.receivers[i])):
-            self.on_air[hearer] = [t for t in self.on_air[hearer] if t.sender != i or t.start < now]
-        for transmission in self.on_air[i]:
+        for hearer in (i, *(arc[0] for arc in self.arcs.receivers[i])):
+            self.audible[hearer] = [t for t in self.audible[hearer] if t.sender != i or t.start < now]
+        for transmission in self.audible[i]:
             if transmission.sender == i:
                 transmission.end = min(transmission.end, now)
 
-    def be_free(self, i: int, now: int) -> None:
-        """Node ``i`` has recovered: its radio has nothing left to send."""
+    def restart_radio(self, i: int, now: int) -> None:
+        """Restart the radio of node ``i``, which has recovered: nothing is left to send."""
         self.free_at[i] = now

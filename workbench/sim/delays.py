@@ -1,9 +1,9 @@
-"""The random delays of broadcasts, for a whole network: the numbers of `workbench.draws`, a column at a time.
+"""Random delays of broadcasts for a whole network: the draws of `workbench.draws`, computed a column at a time.
 
 Theory of operation
-    Draw number ``counter`` is wanted at about the same time by all nodes that a flood reaches. Once an eighth of them
-    has asked for it, those of all nodes are made together, with numpy, at a tenth of the cost for each. The numbers
-    are the same, so nobody can tell; a node that sends alone is answered alone.
+    All nodes that a flood reaches need draw number ``counter`` at about the same time. Once an eighth of them have
+    requested it, numpy computes it for all nodes at once, at a tenth of the cost for each. The numbers are the same
+    either way. A draw that few nodes request is computed for each of them alone.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ import numpy as np
 from workbench import draws
 from workbench.array_draws import mix64
 
-_COLUMNS = 8  # how many are kept: nodes differ by some floods, not by hundreds
+_COLUMNS = 8  # columns stored: nodes differ by some floods, not by hundreds
 _SHARE = 8
-_MEMORY = 1000  # counters of which it is known how many nodes asked for them
+_MEMORY = 1000  # counters for which the number of requests is stored
 
 
 class Delays:
-    """Delays in µs from ``shortest`` to ``longest``, both included; ``keys`` has a key for each node."""
+    """Delays in µs in [``shortest``, ``longest``]; ``keys`` has each node's key for draws."""
 
     def __init__(self, keys: list[int], shortest: int, longest: int) -> None:
         self.shortest = shortest
         self.width = longest - shortest + 1
         self._keys = keys
         self._columns: dict[int, list[int]] = {}
-        self._asked: dict[int, int] = {}
+        self._requests: dict[int, int] = {}
 
     def draw(self, i: int, counter: int) -> int:
-        """The delay of node ``i``'s draw number ``counter``."""
+        """Return the delay of node ``i``'s draw number ``counter``, in µs."""
         column = self._columns.get(counter)
         if column is not None:
             return column[i]
-        asked = self._asked[counter] = self._asked.get(counter, 0) + 1
-        if asked * _SHARE > len(self._keys):
+        requests = self._requests[counter] = self._requests.get(counter, 0) + 1
+        if requests * _SHARE > len(self._keys):
             self._fill(counter)
-        elif len(self._asked) > _MEMORY:
-            self._asked.clear()
+        elif len(self._requests) > _MEMORY:
+            self._requests.clear()
         return self.shortest + draws.below(self._keys[i], counter, self.width)
 
     def _fill(self, counter: int) -> None:
@@ -45,12 +45,12 @@ class Delays:
         mixed = mix64(keys + np.uint64((counter + 1) * draws.GOLDEN & 0xFFFFFFFFFFFFFFFF))
         delays = ((mixed >> np.uint64(32)) * np.uint64(self.width)) >> np.uint64(32)
         self._columns[counter] = (delays + np.uint64(self.shortest)).tolist()
-        self._asked.clear()
+        self._requests.clear()
         if len(self._columns) > _COLUMNS:
             del self._columns[next(iter(self._columns))]
 
 
 def node_keys(key: int, addresses: tuple[int, ...]) -> list[int]:
-    """``draws.make_key(..., address)`` for each address, ``key`` being that of what comes before it."""
+    """Return ``draws.make_key(..., address)`` for each address; ``key`` is the key of the preceding arguments."""
     words = np.array(addresses, np.uint64) + np.uint64(draws.GOLDEN)
     return mix64(np.uint64(key) ^ mix64(words)).tolist()

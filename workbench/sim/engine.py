@@ -1,4 +1,4 @@
-"""One run on the reference engine: kernel, air and application, put together."""
+"""One run on the reference engine, which combines kernel, channel and application."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from workbench import draws
 from workbench.protocols.contract import Node
 from workbench.sim import workload
 from workbench.sim.application import Application, Outages, plan
-from workbench.sim.channel import Air
+from workbench.sim.channel import Channel
 from workbench.sim.delays import node_keys
 from workbench.sim.kernel import Kernel
-from workbench.sim.trace import MetricsRecorder, Recorder, kept_events
+from workbench.sim.trace import MetricsRecorder, Recorder, metric_events
 
 
 def play(
@@ -23,9 +23,9 @@ def play(
     progress: Callable[[float], Any] | None = None,
     nodes: Sequence[Node] | None = None,
 ) -> Sequence[Node]:
-    """Play a scenario to its end; returns the nodes as they are then, in ascending order of their addresses.
+    """Play a scenario to its end; return the nodes in their final state, in ascending order of their addresses.
 
-    ``nodes``, in that order, play in place of the protocol's own: those that live elsewhere.
+    ``nodes``, in that order, replace the protocol's own: proxies for nodes that run elsewhere.
     """
     kernel = begin(scenario, recorder, nodes)
     kernel.play(duration_us(scenario), progress)
@@ -33,21 +33,24 @@ def play(
 
 
 def begin(scenario: Any, recorder: Recorder, nodes: Sequence[Node] | None = None) -> Kernel:
-    """The kernel of a run at time 0: with its air and its application, the workload planned and the nodes started."""
+    """Return the kernel of a run at time 0, with its channel and application.
+
+    The workload is scheduled and the nodes are started.
+    """
     kernel = Kernel(make_nodes(scenario) if nodes is None else nodes, recorder)
-    Application(scenario, kernel, Outages(kernel, Air(scenario, kernel)))
+    Application(scenario, kernel, Outages(kernel, Channel(scenario, kernel)))
     plan(scenario, kernel, duration_us(scenario))
     kernel.start()
     return kernel
 
 
 def duration_us(scenario: Any) -> int:
-    """How long a scenario is played, in the kernel's time."""
+    """Return the duration of a scenario in µs."""
     return round(scenario.duration_s * 1_000_000)
 
 
 def make_nodes(scenario: Any) -> list[Node]:
-    """The protocol's own nodes, in ascending order of their addresses, each with a random stream of its own."""
+    """Return the protocol's own nodes, in ascending order of their addresses, each with its own random stream."""
     addresses = tuple(sorted(scenario.topology.nodes))
     keys = node_keys(draws.make_key(scenario.seed, draws.PROTOCOL), addresses)
     return [
@@ -56,8 +59,10 @@ def make_nodes(scenario: Any) -> list[Node]:
 
 
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Recorder:
-    """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Returns what was recorded."""
-    recorder = MetricsRecorder(_sinks(scenario), kept_events(scenario.protocol)) if record == "metrics" else Recorder()
+    """Run a scenario on the reference engine; ``record`` is "trace" or "metrics". Return the recorder."""
+    recorder = (
+        MetricsRecorder(_sinks(scenario), metric_events(scenario.protocol)) if record == "metrics" else Recorder()
+    )
     with without_collector():
         nodes = play(scenario, recorder, progress)
     if isinstance(recorder, MetricsRecorder):
@@ -68,9 +73,9 @@ def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = No
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Play a run without Python's collector of cycles.
+    """Disable Python's collector of reference cycles during a run.
 
-    Nothing here makes reference cycles by the row, and the collector would walk millions of rows again and again.
+    A run creates no reference cycles for its rows, and the collector would traverse millions of rows repeatedly.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -82,7 +87,7 @@ def without_collector() -> Iterator[None]:
 
 
 def _sinks(scenario: Any) -> frozenset[int]:
-    """The nodes that subscribe."""
+    """Return the nodes that subscribe."""
     return frozenset(
         node
         for item in scenario.workload

@@ -1,6 +1,7 @@
-"""The file format of scenarios: their JSON form both ways, which their hashes digest too.
+"""The file format of scenarios: their JSON form, in both directions. Scenario hashes are digests of this form.
 
-A file holds no code: a protocol is a name and its parameters. What a scenario names must be known where it is read.
+A file contains no code: a protocol is a name and its parameters. The names that a scenario uses must be known where
+it is read.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ FORMAT = "workbench-scenario"
 VERSION = 1
 FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 _EXTRA = ("format", "version", "keys")
-# Fields that version 0.1 did not have, with their defaults. At its default such a field is left out of JSON and hash,
-# so old scenarios keep their hashes. `Protocol.added` and `radio.ADDED` are the same for parameters and for the radio.
+# Fields that version 0.1 did not have, with their defaults. JSON and hash leave out such a field at its default, so old
+# scenarios keep their hashes. `Protocol.added` and `radio.ADDED` do the same for parameters and for the radio.
 _ADDED: dict[str, Any] = {"keys": []}
 Made = TypeVar("Made")
 
 
 def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
-    """Return a scenario as plain values; ``network`` takes the place of its topology."""
+    """Return a scenario as plain values; ``network`` stands in for its topology."""
     values = {
         "format": FORMAT,
         "version": VERSION,
@@ -46,7 +47,7 @@ def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
 
 
 def from_json(text: str, make: Callable[..., Made]) -> Made:
-    """Return what ``make`` makes of the fields in a JSON text: a `Scenario`. Raises ScenarioError for a wrong field."""
+    """Return ``make(...)``, a `Scenario`, of the fields in a JSON text. Raises ScenarioError for a wrong field."""
     try:
         values = json.loads(text)
     except (ValueError, TypeError) as error:
@@ -54,9 +55,9 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
         hint = "; from_json takes the text of a file, Path(...).read_text()" if is_path else ""
         raise ScenarioError(f"the scenario is not JSON: {error}{hint}") from None
     except RecursionError:
-        raise ScenarioError("the scenario is nested too deep to be one") from None
+        raise ScenarioError("the scenario is not valid: its JSON is nested too deep") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
-        raise ScenarioError(f'the text is no scenario; it must be an object with "format": "{FORMAT}"')
+        raise ScenarioError(f'the text is not a scenario; it must be an object with "format": "{FORMAT}"')
     if values.get("version") != VERSION:
         raise ScenarioError(f"the scenario has version {values.get('version')!r}; this workbench reads {VERSION}")
     for name in values:
@@ -64,7 +65,7 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
             raise ScenarioError(f"a scenario has no field {name!r}{meant(name, FIELDS)}; it has: {', '.join(FIELDS)}")
     for name in ("topology", "protocol"):
         if name not in values:
-            raise ScenarioError(f"the scenario has no {name}")
+            raise ScenarioError(f"the scenario has no {name}; it must have topology and protocol")
     return _from_dict(values, make)
 
 
@@ -101,10 +102,10 @@ def _register_keys(keys: Any) -> None:
 
 
 def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
-    """Return a protocol as plain values: its name and its parameters, but for added ones at their defaults."""
+    """Return a protocol as plain values: its name and its parameters, without added ones at their defaults."""
     cls = protocol.public_class()
     name = cls.__name__
-    if name not in public_names.PROTOCOLS or _public_class(name) is not cls:
+    if name not in public_names.PROTOCOLS or _load_public_class(name) is not cls:
         name = f"{cls.__module__}:{name}"
     try:
         values = {"name": name, **{key: plain(value) for key, value in protocol.settings.items()}}
@@ -119,7 +120,10 @@ def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
 
 
 def protocol_from_dict(values: Any) -> Protocol:
-    """The protocol of plain values; ScenarioError if it is not known here or has no such parameter."""
+    """Return the protocol described by plain values.
+
+    Raises ScenarioError if the protocol is unknown here or lacks such a parameter.
+    """
     if not isinstance(values, Mapping) or not isinstance(values.get("name"), str):
         raise ScenarioError(f'protocol is {values!r}; it must be an object with a "name" and parameters')
     cls = _protocol_class(values["name"])
@@ -132,9 +136,9 @@ def protocol_from_dict(values: Any) -> Protocol:
 
 def _protocol_class(name: str) -> type[Protocol]:
     if name in public_names.PROTOCOLS:
-        return _public_class(name)
+        return _load_public_class(name)
     module, _, cls = name.rpartition(":")
-    # A file must not make us import anything: a protocol from elsewhere is a plug-in, or has to be there already.
+    # A file must not cause an import: a protocol from elsewhere must be a plug-in, or be loaded already.
     loaded = getattr(sys.modules.get(module), cls, None)
     if isinstance(loaded, type) and issubclass(loaded, Protocol):
         return loaded
@@ -142,7 +146,7 @@ def _protocol_class(name: str) -> type[Protocol]:
     if plugin is not None and module in ("", plugin.__module__):
         return plugin
     known = sorted([*public_names.PROTOCOLS, *plugins.names("protocols")])
-    hint = f"import {module} first" if module else f"known are {', '.join(known)}"
+    hint = f"import {module} first" if module else f"known protocols: {', '.join(known)}"
     raise ScenarioError(f"the scenario's protocol {name!r} is not known here{meant(name, known)}; {hint}")
 
 
@@ -151,5 +155,5 @@ def known_protocols() -> list[str]:
     return sorted([*public_names.PROTOCOLS, *plugins.load_all("protocols", public_names.PROTOCOLS)])
 
 
-def _public_class(name: str) -> type[Protocol]:
+def _load_public_class(name: str) -> type[Protocol]:
     return getattr(importlib.import_module(f"workbench.{public_names.PROTOCOLS[name]}"), name)

@@ -1,13 +1,13 @@
-"""A scenario as the few lines of Python that build it: what a notebook's cell, or a paper's appendix, can hold.
+"""A scenario as the few lines of Python that build it, for a notebook's cell or a paper's appendix.
 
     print(python_lines(scenario))
 
-Only what differs from a default is written. Executed where `workbench` is imported as `wb`, the lines give a scenario
-of the same hash.
+Only values that differ from a default are written. Executed where `workbench` is imported as `wb`, the lines create a
+scenario with the same hash.
 
 Limits
-    A network that no generator makes is written node by node and link by link. A protocol or a filter of the user's own
-    is written by its name: its module has to be imported first, and its keys registered.
+    A network without a generator is written node by node and link by link. A protocol or a filter of the user's own is
+    written by its name: its module must be imported, and its keys registered, before the lines run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VERBS = {workload.Subscribe: "subscribe", workload.Publish: "publish", workload
 
 
 def python_lines(scenario: Any) -> str:
-    """The lines, without an import: ``scenario = wb.Scenario(...)``."""
+    """Return the lines, without an import: ``scenario = wb.Scenario(...)``."""
     items = "".join(f"        {_item(item)},\n" for item in scenario.workload)
     radio = _call("wb.Radio", _changed(scenario.radio))
     parts = [
@@ -56,19 +56,19 @@ def _topology(graph: Any) -> str:
     if "recipe" in form:
         recipe = dict(form["recipe"])
         kind = recipe.pop("kind")
-        given = {name: value for name, value in recipe.items() if value is not None}
-        return _call(f"wb.topology.{kind}", given)
-    shown = pprint.pformat(json.loads(json.dumps(form)), width=_WIDTH, compact=True, sort_dicts=False)
-    indented = shown.replace("\n", "\n    ")
+        arguments = {name: value for name, value in recipe.items() if value is not None}
+        return _call(f"wb.topology.{kind}", arguments)
+    literal = pprint.pformat(json.loads(json.dumps(form)), width=_WIDTH, compact=True, sort_dicts=False)
+    indented = literal.replace("\n", "\n    ")
     return f"wb.topology.from_dict(\n    {indented}\n    )"
 
 
 def _protocol(protocol: Protocol) -> str:
     cls = type(protocol).public_class()
     changed: dict[str, Any] = {
-        one.name: protocol.settings[one.name]
-        for one in protocol.parameters
-        if protocol.settings[one.name] != one.default
+        parameter.name: protocol.settings[parameter.name]
+        for parameter in protocol.parameters
+        if protocol.settings[parameter.name] != parameter.default
     }
     name = cls.__name__
     is_public = name in public_names.PROTOCOLS or plugins.load("protocols", name) is cls
@@ -79,12 +79,12 @@ def _item(item: Any) -> str:
     verb = next(verb for kind, verb in _VERBS.items() if isinstance(item, kind))
     values = _changed(item)
     at = values.pop("at", item.at)
-    shown = repr(at[0]) if isinstance(at, tuple) and len(at) == 1 else repr(at if isinstance(at, str) else list(at))
-    return _call(f"wb.{verb}", values, shown)
+    literal = repr(at[0]) if isinstance(at, tuple) and len(at) == 1 else repr(at if isinstance(at, str) else list(at))
+    return _call(f"wb.{verb}", values, literal)
 
 
 def _changed(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that differ from their defaults."""
+    """Return the fields of a dataclass that differ from their defaults."""
     return {
         field.name: getattr(value, field.name)
         for field in fields(value)
@@ -93,13 +93,13 @@ def _changed(value: Any) -> dict[str, Any]:
 
 
 def _call(name: str, values: dict[str, Any], *positional: str) -> str:
-    given = [*positional, *(f"{key}={_value(value)}" for key, value in values.items())]
-    return f"{name}({', '.join(given)})"
+    call_arguments = [*positional, *(f"{key}={_value(value)}" for key, value in values.items())]
+    return f"{name}({', '.join(call_arguments)})"
 
 
 def _value(value: Any) -> str:
     if isinstance(value, (tuple, list)):
-        return f"[{', '.join(_value(one) for one in value)}]"
+        return f"[{', '.join(_value(item) for item in value)}]"
     if isinstance(value, SensorField):
         return _call("wb.SensorField", _changed(value))
     if isinstance(value, Readings):

@@ -1,19 +1,19 @@
-"""The radio: what a transmission costs and who hears it. A value; the air does as it says.
+"""The radio: what a transmission costs and which neighbors receive it, as a value that the channel applies.
 
 Model
     airtime      (frame + overhead_B) bytes at bit_rate_bps. 802.15.4: 250 kb/s, 6 bytes of PHY header.
     loss         "links": each arc's own delivery ratio (``pdr``); "none": every arc delivers; a number: every arc loses
                  that share. Drawn anew for each frame and receiver.
     jitter_ms    (lowest, highest) delay before a broadcast, so that neighbors that heard the same frame do not answer
-                 at once. Unicast frames wait for nothing but their own radio.
+                 at once. Unicast frames wait only until their own radio is free.
     collisions   a frame is lost at a receiver that hears any other transmission during its airtime, or transmits
                  itself (half duplex). Every arc of the topology is loud enough to disturb; there is no capture.
-    csma         unslotted CSMA/CA of IEEE 802.15.4: a random back-off, a look at the channel, again up to five times
+    csma         unslotted CSMA/CA of IEEE 802.15.4: a random back-off, then a check of the channel, up to five times
                  with a doubling range; then the frame is given up. Without collisions it only costs time and frames.
     retries      times a unicast frame is sent again when no acknowledgement comes (802.15.4: 3). An acknowledgement is
-                 lost as any frame on the way back would be; it takes its time, but disturbs nobody.
-    energy       per byte sent, and per byte of the frames that a receiver is meant to hear and hears, be they received
-                 or collided; with overhead. Listening in vain and overhearing others' unicasts are not counted.
+                 lost as any frame on the reverse arc would be; it takes its time, but disturbs no other frame.
+    energy       per byte sent, and per byte of each frame that is addressed to a receiver and reaches it, received or
+                 collided; overhead included. Idle listening and overhearing other nodes' unicasts are not counted.
                  Defaults: CC2420 at 3 V, 17.4 mA sending (0 dBm) and 18.8 mA receiving (its data sheet, table 5).
 """
 
@@ -29,20 +29,25 @@ from workbench.keywords import checked, documentation
 from workbench.protocols.parameter import Parameter
 from workbench.suggestion import meant
 
-MOST_UJ_PER_B = 1_000_000  # a joule: with any number of frames, energies stay far from what a float can hold
+MOST_UJ_PER_B = 1_000_000  # a joule; with any number of frames, energies stay far below the largest float
 _ENERGY = f"a number of µJ from 0 to {MOST_UJ_PER_B:,}"
 
 
-# What a form shows of each field: its range, its unit, why its default is what it is.
+# Each field's range, its unit and the reason for its default, as forms display them.
 PARAMETERS = (
     Parameter("loss", "links", None, None, "", "each arc's own delivery ratio, as measured or modelled"),
     Parameter(
         "collisions", False, None, None, "", "a frame is lost where another is heard meanwhile; off: an ideal channel"
     ),
     Parameter(
-        "csma", False, None, None, "", "listen before sending, as 802.15.4 does; costs time alone without collisions"
+        "csma",
+        False,
+        None,
+        None,
+        "",
+        "listen before sending, as 802.15.4 does; without collisions this only costs time",
     ),
-    Parameter("retries", 0, 0, 100, "tries", "again, when no acknowledgement comes; 802.15.4: 3"),
+    Parameter("retries", 0, 0, 100, "tries", "further transmissions if no acknowledgement comes; 802.15.4: 3"),
     Parameter("jitter_ms", (1.0, 5.0), None, None, "ms", "neighbors that heard the same frame do not answer at once"),
     Parameter("bit_rate_bps", 250_000, 1, 10**10, "bit/s", "802.15.4 at 2.4 GHz"),
     Parameter("overhead_B", 6, 0, 1000, "B", "802.15.4: preamble, start of frame, length"),
@@ -60,8 +65,8 @@ ADDED: frozenset[str] = frozenset()
 class Radio:
     """How frames travel: losses, collisions, carrier sense, retries, airtime, energy.
 
-    The default is an ideal channel, but for what each link loses: ``Radio(collisions=True, csma=True, retries=3)`` is
-    IEEE 802.15.4. ``help("workbench.sim.radio")`` describes the model.
+    The default is a channel without collisions, whose only losses are those of the links. IEEE 802.15.4 is
+    ``Radio(collisions=True, csma=True, retries=3)``. ``help("workbench.sim.radio")`` describes the model.
     """
 
     loss: Literal["links", "none"] | float = "links"
@@ -77,29 +82,29 @@ class Radio:
     def __post_init__(self) -> None:
         if isinstance(self.jitter_ms, (int, float)) and not isinstance(self.jitter_ms, bool):
             object.__setattr__(self, "jitter_ms", (0.0, self.jitter_ms))
-        for name, allowed, right in (
-            ("loss", self._loss_is_right(), '"links", "none" or a share from 0 to 1'),
-            ("jitter_ms", self._jitter_is_right(), "(lowest, highest) in ms, 0 <= lowest <= highest <= 1,000,000"),
+        for name, is_valid, expected in (
+            ("loss", self._is_loss_valid(), '"links", "none" or a share from 0 to 1'),
+            ("jitter_ms", self._is_jitter_valid(), "(lowest, highest) in ms, 0 <= lowest <= highest <= 1,000,000"),
             ("collisions", isinstance(self.collisions, bool), "True or False"),
             ("csma", isinstance(self.csma, bool), "True or False"),
-            ("retries", _is_whole(self.retries, 0, 100), "a whole number from 0 to 100"),
-            ("bit_rate_bps", _is_whole(self.bit_rate_bps, 1, 10**10), "a whole number of bits per second"),
-            ("overhead_B", _is_whole(self.overhead_B, 0, 1000), "a whole number of bytes from 0 to 1000"),
+            ("retries", _is_integer(self.retries, 0, 100), "a whole number from 0 to 100"),
+            ("bit_rate_bps", _is_integer(self.bit_rate_bps, 1, 10**10), "a whole number of bits per second"),
+            ("overhead_B", _is_integer(self.overhead_B, 0, 1000), "a whole number of bytes from 0 to 1000"),
             ("tx_uJ_per_B", _is_number(self.tx_uJ_per_B, MOST_UJ_PER_B), _ENERGY),
             ("rx_uJ_per_B", _is_number(self.rx_uJ_per_B, MOST_UJ_PER_B), _ENERGY),
         ):
-            if not allowed:
-                raise ParameterError(f"Radio: {name} is {getattr(self, name)!r:.60}; it must be {right}")
+            if not is_valid:
+                raise ParameterError(f"Radio: {name} is {getattr(self, name)!r:.60}; it must be {expected}")
         object.__setattr__(self, "jitter_ms", (float(self.jitter_ms[0]), float(self.jitter_ms[1])))
         if not isinstance(self.loss, str):
             object.__setattr__(self, "loss", float(self.loss))
 
-    def _loss_is_right(self) -> bool:
+    def _is_loss_valid(self) -> bool:
         if isinstance(self.loss, str):
             return self.loss in ("links", "none")
         return _is_number(self.loss, 1)
 
-    def _jitter_is_right(self) -> bool:
+    def _is_jitter_valid(self) -> bool:
         jitter = self.jitter_ms
         return (
             isinstance(jitter, (tuple, list))
@@ -109,42 +114,42 @@ class Radio:
         )
 
     def airtime_us(self, frame_B: int) -> int:
-        """How long a frame of that many bytes is on the air."""
+        """Return the airtime in µs of a frame of ``frame_B`` bytes, overhead included."""
         bits = (frame_B + self.overhead_B) * 8
         return -(-bits * 1_000_000 // self.bit_rate_bps)
 
     def delivery_ratio(self, pdr: float) -> float:
-        """The share of frames that an arc with that ``pdr`` delivers."""
+        """Return the share of frames, 0 to 1, that an arc with this ``pdr`` delivers."""
         if self.loss == "links":
             return pdr
         return 1.0 if self.loss == "none" else 1.0 - float(self.loss)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the radio as plain values, without added fields that have their defaults."""
+        """Return the radio as plain values; a field in ADDED that has its default is left out."""
         values = {**asdict(self), "jitter_ms": list(self.jitter_ms)}
         at_default = {field.name for field in fields(self) if getattr(self, field.name) == field.default}
         return {name: value for name, value in values.items() if name not in ADDED & at_default}
 
     @staticmethod
     def from_dict(values: Any) -> Radio:
-        """The radio of plain values; ScenarioError says which field is wrong."""
+        """Return the radio described by plain values. Raises ScenarioError that names the wrong field."""
         known = [field.name for field in fields(Radio)]
         if not isinstance(values, Mapping):
             raise ScenarioError(f"radio is {values!r}; it must be an object with fields: {', '.join(known)}")
         for name in values:
             if name not in known:
                 raise ScenarioError(f"radio has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}")
-        return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _is_pair(values) else {})})
+        return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _has_jitter_list(values) else {})})
 
 
 def named_radios() -> dict[str, Radio]:
-    """Return the radios that a form offers, by name: those that most studies use, and those of plug-ins."""
+    """Return the radios that a form offers, by name: the two common ones, and those of plug-ins."""
     own = {"ideal channel": Radio(), "IEEE 802.15.4": Radio(collisions=True, csma=True, retries=3)}
     return own | plugins.load_all("radios", own)
 
 
 def is_ideal(radio: Radio, topology: Any) -> bool:
-    """Whether frames are neither lost nor collide with this radio in this network (a networkx graph)."""
+    """Return whether this radio loses no frame in this network (a networkx graph), by a link or a collision."""
     if radio.collisions or (radio.loss != "links" and radio.delivery_ratio(1.0) < 1):
         return False
     return radio.loss != "links" or all(pdr == 1 for _, _, pdr in topology.edges(data="pdr"))
@@ -160,11 +165,11 @@ Radio.__doc__ = documentation(
 )
 
 
-def _is_pair(values: Mapping[Any, Any]) -> bool:
+def _has_jitter_list(values: Mapping[Any, Any]) -> bool:
     return isinstance(values.get("jitter_ms"), list)
 
 
-def _is_whole(value: Any, lowest: int, highest: int) -> bool:
+def _is_integer(value: Any, lowest: int, highest: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
 
 

@@ -1,18 +1,18 @@
-"""Workloads drawn at random: queries over ranges, events, failures. Made of the items that one could write by hand.
+"""Workloads drawn at random: queries over ranges, events, failures. They consist of ordinary workload items.
 
-    range_queries     subscriptions at random nodes, to intervals of random place and Zipf-distributed length
+    range_queries     subscriptions at random nodes, to intervals of random position and Zipf-distributed length
     range_events      publications at random nodes, uniform in the space of the dimensions
     random_outage     a random share of nodes that fail
 
 Theory of operation
-    Dimensions are named by their keys and ranges ("TEMP 0 50", `workbench.attributes.dimensions`). An interval is L of
-    ``cells`` equal parts of its dimension long, times ``longest``; L is from 1 to ``cells`` and has a probability
-    proportional to L ** -exponent (Zipf's law):
-    many are short, few are long. ``exponent=0`` makes all lengths equally likely, ``cells=1`` all of them ``longest``.
-    Each of several dimensions has a length of its own. An interval lies anywhere within its dimension, uniformly.
+    Dimensions are named by their keys and ranges ("TEMP 0 50", `workbench.attributes.dimensions`). An interval has the
+    length L / ``cells`` * ``longest`` of its dimension. L is drawn from 1 to ``cells``, with a probability proportional
+    to L ** -exponent (Zipf's law): many intervals are short, few are long. ``exponent=0`` makes all lengths equally
+    likely; ``cells=1`` gives all intervals the length ``longest``. With several dimensions, the length is drawn for
+    each. The position of an interval within its dimension is uniform.
 
-    Draws are counter-based (`workbench.draws`), a stream for each kind of item: the first n of many queries are the n
-    queries there would be, and events do not depend on queries.
+    Draws are counter-based (`workbench.draws`), with a stream for each kind of item: the first n of many queries are
+    the same as n queries alone, and events do not depend on queries.
 
 Cost
     Some 20 µs an item.
@@ -50,10 +50,10 @@ def range_queries(
     every_s: float = 0.0,
     seed: int = 1,
 ) -> list[Subscribe]:
-    """``count`` subscriptions, each at one of ``nodes``, to one interval of each dimension.
+    """Return ``count`` subscriptions, each at one of ``nodes``, to one interval of each dimension.
 
-    The first is made at ``start_s``, and each one ``every_s`` after the one before it. ``longest`` is a share of the
-    dimension, above 0 and up to 1. Raises ScenarioError or ParameterError for what cannot be drawn.
+    The first starts at ``start_s``, each further one ``every_s`` later. ``longest`` is a share of the dimension in (0,
+    1]. Raises ScenarioError or ParameterError for arguments out of range.
     """
     if not is_whole(cells) or not 1 <= cells <= _MOST_CELLS:
         raise ScenarioError(f"cells is {cells!r:.60}; it must be a whole number from 1 to {_MOST_CELLS:,}")
@@ -84,7 +84,10 @@ def range_events(
     every_s: float = 0.01,
     seed: int = 1,
 ) -> list[Publish]:
-    """``count`` publications, each at one of ``nodes`` and with a value of each dimension; times as `range_queries`."""
+    """Return ``count`` publications, each at one of ``nodes`` with a value of each dimension.
+
+    Times are as in `range_queries`.
+    """
     spaces = _spaces(dimensions)
     items = []
     for number, node, stream in _draws(nodes, count, seed, _EVENTS):
@@ -97,7 +100,10 @@ def range_events(
 def random_outage(
     nodes: Iterable[int], share: float, start_s: float, stop_s: float | None = None, *, seed: int = 1
 ) -> Outage:
-    """That share of ``nodes``, rounded and at least one, is off from ``start_s`` to ``stop_s`` (None: to the end)."""
+    """Return an outage of a share of ``nodes``, rounded and at least one, from ``start_s`` to ``stop_s``.
+
+    ``stop_s=None``: to the end of the run.
+    """
     _check_share("share", share)
     nodes = _nodes(nodes)
     key = draws.make_key(seed, purposes.WORKLOAD, _OUTAGES)
@@ -106,7 +112,7 @@ def random_outage(
 
 
 def _draws(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[tuple[int, int, draws.Stream]]:
-    """(number, node, stream of its own) of each item."""
+    """Yield (number, node, the item's own random stream) of each item."""
     nodes = _nodes(nodes)
     if not is_whole(count) or count < 0:
         raise ScenarioError(f"count is {count!r:.60}; it must be a whole number, 0 or more")
@@ -116,21 +122,21 @@ def _draws(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[t
 
 
 def _nodes(nodes: Iterable[int]) -> list[int]:
-    found = sorted(nodes)
-    if not found:
+    ordered = sorted(nodes)
+    if not ordered:
         raise ScenarioError("nodes is empty; it must name one node or several, such as range(100) or a topology")
-    return found
+    return ordered
 
 
 def _spaces(dimensions: Sequence[str]) -> list[tuple[str, int, int, int]]:
-    """(name, steps to a unit, lowest, highest value in steps) of each dimension."""
-    found = []
+    """Return (name, steps per unit, lowest, highest value in steps) of each dimension."""
+    spaces = []
     for number, low, high in read_dimensions("random workload", dimensions):
         key = key_of(number)
-        found.append((key.name, key.steps, low, high))
-    return found
+        spaces.append((key.name, key.steps, low, high))
+    return spaces
 
 
 def _check_share(name: str, value: Any) -> None:
     if not is_number(value) or not 0 < value <= 1:
-        raise ScenarioError(f"{name} is {value!r:.60}; it must be a share, above 0 and up to 1")
+        raise ScenarioError(f"{name} is {value!r:.60}; it must be above 0 and at most 1")

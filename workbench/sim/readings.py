@@ -1,10 +1,10 @@
-"""Readings as somebody measured them: what a node publishes when, one after the other.
+"""Measured readings: values with the times at which a node publishes them.
 
-`workbench.replay` makes them of a table of readings; ``publish(at=5, what=Readings(...))`` plays them.
+`workbench.replay` makes them from a table of readings; ``publish(at=5, what=Readings(...))`` publishes them.
 
 Cost
-    Some 100 B a reading, and 300 B more while it is played: 54 motes that measured every 31 s for a week have a million
-    of them. In a scenario's file a reading takes some 20 B.
+    Some 100 B a reading, and 300 B more during a run: 54 motes that measure every 31 s for a week have a million
+    readings. In a scenario's file a reading takes some 20 B.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.topology.graphs import is_number
 
-LONGEST_S = 1e9  # of all times in a workload: thirty years, as a trace keeps microseconds in 64 bits
+LONGEST_S = 1e9  # the largest time in a workload: thirty years; a trace stores microseconds in 64 bits
 
 Column = tuple[float | None, ...]
 
@@ -31,10 +31,10 @@ Column = tuple[float | None, ...]
 @checked
 @dataclass(frozen=True)
 class Readings:
-    """Times in seconds from the start of the run, ascending, and for each key its values then, in the key's unit.
+    """Times in seconds from the start of the run, ascending, and the values of each key at these times, in its unit.
 
-    None (or NaN) is a value that is missing; each time has one at least. Values are rounded to the key's resolution:
-    that is what is published. ScenarioError for values outside of a key's range, and for times that do not ascend.
+    None (or NaN) marks a missing value; each time needs at least one value. Values are rounded to the key's resolution
+    before they are published. Raises ScenarioError for values out of a key's range, and for times that do not ascend.
 
     >>> Readings((0.0, 31.0), {"TEMP": (21.504, 21.6), "HUMIDITY": (None, 40)}).attributes(3, 0.0, 0.0, 31.0)
     'TEMP IS 21.6, HUMIDITY IS 40.0'
@@ -44,10 +44,10 @@ class Readings:
     values: tuple[tuple[str, Column], ...]
 
     def __init__(self, times_s: Iterable[float], values: Mapping[str, Iterable[float | None]]) -> None:
-        times_us = _microseconds(tuple(times_s))
+        times_us = _to_us(tuple(times_s))
         if not isinstance(values, Mapping) or not values:
             raise ScenarioError(f"values is {values!r:.60}; it must be {{key: values}}, such as {{'TEMP': [21.5, 22]}}")
-        columns = {str(key): _column(str(key), tuple(column), len(times_us)) for key, column in values.items()}
+        columns = {str(key): _check_column(str(key), tuple(column), len(times_us)) for key, column in values.items()}
         is_missing = np.all([np.isnan(column) for column in columns.values()], axis=0)
         if is_missing.any():
             raise ScenarioError(f"the reading at {times_us[is_missing.argmax()] / 1e6} s has no value; leave it out")
@@ -67,24 +67,24 @@ class Readings:
     def attributes(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (0.0, 0.0)
     ) -> str:
-        """What is published at that time, as text: the latest reading. A sensor field is asked in the same way."""
-        at = max(0, bisect_right(self.times_us, round(time_s * 1e6)) - 1)
-        return ", ".join(f"{key} IS {column[at]}" for key, column in self.values if column[at] is not None)
+        """Return the latest reading at ``time_s`` as text. The parameters are those of a sensor field."""
+        index = max(0, bisect_right(self.times_us, round(time_s * 1e6)) - 1)
+        return ", ".join(f"{key} IS {column[index]}" for key, column in self.values if column[index] is not None)
 
     def count(self, start_us: int, stop_us: int) -> int:
-        """How many readings there are from one time to before another."""
+        """Return the number of readings in [start_us, stop_us)."""
         return max(0, bisect_right(self.times_us, stop_us - 1) - bisect_right(self.times_us, start_us - 1))
 
     def to_dict(self) -> dict[str, Any]:
-        """The readings, ready for JSON."""
+        """Return the readings as plain values for JSON."""
         return {"times_s": list(self.times_s), "values": {key: list(column) for key, column in self.values}}
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Readings:
-        """The readings that ``to_dict`` wrote; ScenarioError for anything else."""
+        """Return the readings that ``to_dict`` wrote. Raises ScenarioError for anything else."""
         if set(form) != {"times_s", "values"} or not isinstance(form["times_s"], list):
             raise ScenarioError(
-                f"readings have {', '.join(map(str, form))}; they must have times_s, a list, and values"
+                f"readings have the fields {', '.join(map(str, form))}; they must have a list times_s, and values"
             )
         values = form["values"]
         if not isinstance(values, Mapping) or not all(isinstance(column, list) for column in values.values()):
@@ -96,9 +96,9 @@ class Readings:
         return f"Readings({len(self.times_s):,} of {', '.join(self.keys)}, {lasts})"
 
 
-def _microseconds(times_s: tuple[Any, ...]) -> np.ndarray:
-    """Times in microseconds; ScenarioError for those that cannot be."""
-    wrong = next((time for time in _odd(times_s) if not is_number(time)), None)
+def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
+    """Return the times in microseconds. Raises ScenarioError for invalid times."""
+    wrong = next((time for time in _suspects(times_s) if not is_number(time)), None)
     if wrong is None:
         wrong = next((time for time in times_s if not 0 <= time <= LONGEST_S), None)
     if wrong is not None or not times_s:
@@ -112,28 +112,28 @@ def _microseconds(times_s: tuple[Any, ...]) -> np.ndarray:
     return times_us
 
 
-def _odd(column: tuple[Any, ...]) -> Iterable[Any]:
-    """What may be no number: nothing of a column whose values are all of the usual types."""
+def _suspects(column: tuple[Any, ...]) -> Iterable[Any]:
+    """Return the values of a column to be checked one by one: none if all have the usual types."""
     return () if set(map(type, column)) <= {float, int} else column
 
 
-def _column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
-    """The values of a key as they are published, NaN for those that are missing."""
+def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
+    """Return the values of a key as they are published, NaN for missing ones."""
     try:
         key = attributes.key_of(name)
     except WorkbenchError as error:
         raise ScenarioError(f"values: {error}") from None
     if key.type == attributes.BLOB:
-        raise ScenarioError(f"{key.name} is a blob; readings are of keys with numbers")
+        raise ScenarioError(f"{key.name} is a blob; readings need a key with numbers")
     if len(column) != count:
         raise ScenarioError(f"{name} has {len(column)} values for {count} times; each has one, None if it is missing")
-    for value in _odd(column):
+    for value in _suspects(column):
         if value is not None and not is_number(value) and value == value:
             raise ScenarioError(f"{key.name} has {value!r:.40}; its values are numbers, or None where one is missing")
-    # Of many values few are distinct, and each is made an attribute, which checks and rounds it, once.
-    given = np.array([math.nan if value is None else value for value in column], float)
-    distinct, places = np.unique(given, return_inverse=True)
-    return np.array([_rounded(key, value) for value in distinct.tolist()], float)[places]
+    # Few of many values are distinct. Each distinct value becomes an attribute once, which checks and rounds it.
+    raw = np.array([math.nan if value is None else value for value in column], float)
+    distinct, inverse = np.unique(raw, return_inverse=True)
+    return np.array([_rounded(key, value) for value in distinct.tolist()], float)[inverse]
 
 
 def _rounded(key: Any, value: float) -> float:
@@ -148,4 +148,4 @@ def _rounded(key: Any, value: float) -> float:
 def _with_none(column: np.ndarray) -> Column:
     missing = np.isnan(column)
     values = column.tolist()
-    return tuple(None if none else value for none, value in zip(missing.tolist(), values, strict=True))
+    return tuple(None if is_missing else value for is_missing, value in zip(missing.tolist(), values, strict=True))

@@ -1,7 +1,7 @@
-"""The columns of a trace as numpy arrays, and its rows by event and word: what metrics, questions and views read.
+"""The columns of a trace as numpy arrays, and selections of its rows, for metrics, explanations and views.
 
-A column of text holds a code for each row; `Columns.words` has the words. So an event is found by comparing small
-integers, and nothing here has a Python step for each row of the trace.
+A column of text holds a code for each row; `Columns.words` has the texts. So rows of an event are found by comparing
+small integers, and no method runs a Python step for each row of the trace.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 class _OnDemand(dict[str, Any]):
-    """{name: value}, each value made when it is first needed."""
+    """Name -> value; each value is computed at first access."""
 
     def __init__(self, make: Callable[[str], Any]) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class _OnDemand(dict[str, Any]):
 
 
 class Columns:
-    """The columns of a trace (rows,), each read when it is first needed.
+    """The columns of a trace (rows,), each read at first access.
 
     ``numbers[name]``: a column of numbers. ``codes[name]``: a column of text as codes into ``words[name]``.
     Raises DataError if the table lacks a column of a trace.
@@ -59,19 +59,19 @@ class Columns:
         missing = [name for name in (*NUMBERS, *TEXTS) if name not in trace.column_names]
         if missing:
             raise DataError(
-                f"this table has no column {missing[0]!r}, so it is no trace; run a scenario with record='trace'"
+                f"this table has no column {missing[0]!r}, so it is not a trace; run a scenario with record='trace'"
             )
         texts = _OnDemand(lambda name: codes(trace.column(name)))
         self.rows = trace.num_rows
         self.numbers: Mapping[str, np.ndarray] = _OnDemand(lambda name: trace.column(name).to_numpy())
         self.codes: Mapping[str, np.ndarray] = _OnDemand(lambda name: texts[name][0])
         self.words: Mapping[str, list[str]] = _OnDemand(lambda name: texts[name][1])
-        self._at: np.ndarray | None = None  # the row of the trace that each row is, in a `part`
-        self._rows_of: dict[tuple[int, ...], np.ndarray] = {}  # by the codes of events
-        self._events: np.ndarray | None = None  # the codes of events in a type that is compared fast
+        self._at: np.ndarray | None = None  # the position in the whole trace of each row, in a `part`
+        self._rows_of: dict[tuple[int, ...], np.ndarray] = {}  # codes of events -> rows
+        self._events: np.ndarray | None = None  # the codes of events, in a narrow type for fast comparison
 
     def part(self, rows: np.ndarray) -> Columns:
-        """Return the columns of some rows, given in ascending order."""
+        """Return the columns of a selection of rows, given in ascending order."""
         part = copy(self)
         part.rows, part._at, part._rows_of, part._events = len(rows), self.in_trace(rows), {}, None
         part.numbers = _OnDemand(lambda name: self.numbers[name][rows])
@@ -79,7 +79,7 @@ class Columns:
         return part
 
     def in_trace(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows of the whole trace that some rows are."""
+        """Return the positions of these rows in the whole trace."""
         return rows if self._at is None else self._at[rows]
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -93,8 +93,8 @@ class Columns:
 
         ``rows``: search only these.
         """
-        wanted = {name: self._marked(name, _several(words)) for name, words in equal.items()}
-        if not all(marks.any() for marks in wanted.values()):  # No row has such a word.
+        wanted = {name: self._mark_codes(name, _as_set(words)) for name, words in equal.items()}
+        if not all(marks.any() for marks in wanted.values()):  # The words do not occur in the trace.
             return np.arange(0)
         if rows is None and "event" in wanted:
             rows = self._of_events(tuple(np.flatnonzero(wanted.pop("event")).tolist()))
@@ -104,53 +104,53 @@ class Columns:
         return rows
 
     def _of_events(self, wanted: tuple[int, ...]) -> np.ndarray:
-        """Return the rows of some events, found once."""
+        """Return the rows of events with these codes, from a cache."""
         if wanted not in self._rows_of:
-            events = self._short_codes()
+            events = self._event_codes()
             is_wanted = events == wanted[0]
             for code in wanted[1:]:
-                is_wanted |= events == code  # faster than looking each row's event up
+                is_wanted |= events == code  # faster than indexing with each row's code
             self._rows_of[wanted] = np.flatnonzero(is_wanted)
         return self._rows_of[wanted]
 
-    def _short_codes(self) -> np.ndarray:
+    def _event_codes(self) -> np.ndarray:
         if self._events is None:
             self._events = self.codes["event"].astype(np.uint8 if len(self.words["event"]) < 1 << 8 else np.int64)
         return self._events
 
-    def _marked(self, name: str, words: set[str]) -> np.ndarray:
-        """Mark the codes of a column of text that stand for one of some words; bool (codes,)."""
+    def _mark_codes(self, name: str, words: set[str]) -> np.ndarray:
+        """Mark the codes of a column of text whose word is in ``words``; bool (codes,)."""
         return np.array([word in words for word in self.words[name]] or [False])
 
     def code(self, name: str, word: str) -> int:
-        """Return the code of a word in a column of text, -1 if no row has it."""
+        """Return the code of a word in a column of text, -1 if the word does not occur."""
         words = self.words[name]
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
-        """Return for each row (len(rows),) the number of an event's rows from there up to the next; rows ascend."""
+        """Count an event's rows from each of ``rows`` to the next one (len(rows),); ``rows`` ascend."""
         code = self.code("event", event)
         if not len(rows) or code < 0:
             return np.zeros(len(rows), np.int64)
-        return np.add.reduceat((self._short_codes() == code).view(np.uint8), rows, dtype=np.int64)
+        return np.add.reduceat((self._event_codes() == code).view(np.uint8), rows, dtype=np.int64)
 
     # Words of rows
 
     def text(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Return the words of a column of text at some rows (len(rows),), dtype object."""
+        """Return the words of a column of text at ``rows`` (len(rows),), dtype object."""
         return np.array([*self.words[name], ""], dtype=object)[self.codes[name][rows]]
 
     def says(self, name: str, rows: np.ndarray, word: str) -> np.ndarray:
-        """Return whether a column of text has a word at some rows; bool (len(rows),)."""
-        return self._marked(name, {word})[self.codes[name][rows]]
+        """Return whether a column of text has this word at each of ``rows``; bool (len(rows),)."""
+        return self._mark_codes(name, {word})[self.codes[name][rows]]
 
     def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
-        """Return a column of text at some rows as codes (len(rows),), and the words that occur there."""
+        """Return a column of text at ``rows`` as codes (len(rows),) of the words that occur there, and these words."""
         occurring, inverse = unique_inverse(self.codes[name][rows])
         return inverse, [self.words[name][code] for code in occurring.tolist()]
 
     def numbered(self, name: str, rows: np.ndarray, numbers: Mapping[str, int]) -> np.ndarray:
-        """Return the number of each row's word in a column of text (len(rows),), -1 for words without a number."""
+        """Map each row's word in a column of text to its number (len(rows),), -1 for words without one."""
         number_of = np.array([numbers.get(word, -1) for word in self.words[name]] or [-1])
         return number_of[self.codes[name][rows]]
 
@@ -166,11 +166,11 @@ class Columns:
         return self.listed(self.where(event=events))
 
     def listed(self, rows: np.ndarray) -> list[Row]:
-        """Return some rows, one by one."""
+        """Return ``rows`` as `Row` objects."""
         return list(map(Row, rows.tolist(), *self._cells(rows, Row._fields[1:]))) if len(rows) else []
 
     def tuples(self, rows: np.ndarray, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Yield a tuple for each of some rows, of Python's numbers and texts from these columns."""
+        """Yield the cells of these columns for each of ``rows``, as a tuple of Python numbers and texts."""
         return zip(*self._cells(rows, names), strict=True)
 
     def _cells(self, rows: np.ndarray, names: Sequence[str]) -> Iterator[list[Any]]:
@@ -182,15 +182,15 @@ class Columns:
                 yield self.numbers[name][rows].tolist()
 
 
-def _several(words: str | Iterable[str]) -> set[str]:
+def _as_set(words: str | Iterable[str]) -> set[str]:
     return {words} if isinstance(words, str) else set(words)
 
 
 def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Return a column of text as codes (n,) and the words for which they stand."""
+    """Return a column of text as codes (n,), and the words that the codes index."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    # One piece has one dictionary. Copies of the codes of a long trace take as long as its layers.
+    # A single chunk has one dictionary. Copying the codes of a long trace takes as long as computing its layers.
     whole = column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
     if isinstance(whole, pa.ChunkedArray):  # what older releases of pyarrow return
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)

@@ -1,4 +1,4 @@
-"""A run: what came of a scenario. Its trace, its metrics, and ways to look at it."""
+"""A run: the result of a scenario, with its trace, its metrics, and ways to display them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @extensible
 @checked
 class Run:
-    """What came of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
+    """The result of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
 
-    ``engine`` is "reference" or "fast"; ``engine_reason`` says why it was not the fast one. ``kinds``: what each node
-    ran on, where some ran on motes.
+    ``engine`` is "reference" or "fast"; ``engine_reason`` explains why the fast engine was not used. ``kinds``: for
+    runs on motes, node -> kind of mote that it ran on.
     """
 
     kinds: Mapping[int, str] = {}
@@ -37,7 +37,7 @@ class Run:
 
     @property
     def has_trace(self) -> bool:
-        """Whether the run was recorded in full."""
+        """Whether the run has a full trace."""
         return not self._recorder.metrics_only
 
     @cached_property
@@ -46,26 +46,26 @@ class Run:
 
     @property
     def trace(self) -> pa.Table:
-        """One row per thing that happened; the columns are described in `workbench.sim.trace`."""
+        """The table with one row per event; `workbench.sim.trace` describes the columns."""
         if not self.has_trace:
-            raise ScenarioError('this run kept no trace; run the scenario with record="trace" to have one')
+            raise ScenarioError('this run has no trace; run the scenario with record="trace" to record one')
         return self._rows
 
     @cached_property
     def trace_hash(self) -> str:
-        """sha256 of the trace: equal wherever the same scenario ran."""
+        """The sha256 of the trace; it is the same for all runs of a scenario."""
         return trace_module.digest(self.trace)
 
     @cached_property
     def metrics(self) -> pd.Series:
-        """Delivery, latency, cost and losses as numbers; each is described in `workbench.sim.metrics`."""
+        """Delivery, latency, cost and losses as numbers; `workbench.sim.metrics` describes each."""
         if self._recorder.metrics_only:
             counts, sizes = self._recorder.tally()
         else:
             counts, sizes = trace_module.tally(self._rows)
         return metrics_module.compute(self.scenario, self._rows, counts, sizes)
 
-    if not TYPE_CHECKING:  # else the type checker would accept any name
+    if not TYPE_CHECKING:  # otherwise the type checker would accept any name
 
         def __getattr__(self, name: str) -> Any:
             if name in metrics_module.COMMON:

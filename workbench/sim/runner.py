@@ -24,25 +24,28 @@ def run(
     progress: Callable[[float], Any] | None = None,
     on: Any = None,
 ) -> Run:
-    """Play the scenario and return its Run; ``on`` motes (`workbench.motes`) a run that is still going on.
+    """Play the scenario and return its Run; ``on`` motes (`workbench.motes`) the returned run is still in progress.
 
-    ``engine="auto"`` takes the fast engine where it can and where that pays: a small run on its own is over
-    before that engine is loaded. ``"fast"`` insists on it, and ScenarioError says why it cannot be. The
-    engines' runs are the same, row by row. ``record="metrics"`` keeps no trace. ``progress`` is called now and then
-    with the share done, 0 to 1. If it returns True, the run ends there: `Run.scenario` has that duration. On motes
-    there is the reference engine alone, and always a trace. A warning names an item of the workload that starts
-    after the end of the run.
+    ``engine="auto"`` takes the fast engine if it can play the scenario and loading it pays: a small run ends before
+    that engine is loaded. ``"fast"`` requires it, and raises ScenarioError with the reason if it cannot play the
+    scenario. Both engines give the same run, row by row. ``record="metrics"`` stores no trace.
+
+    ``progress`` is called regularly with the share done, 0 to 1. If it returns True, the run ends there, and
+    `Run.scenario` has that duration. Motes need the reference engine and always record a trace. A warning names an item
+    of the workload that starts after the end of the run.
     """
     engine = checked_engine(engine)
     if record not in RECORDS:
         raise ScenarioError(f"record is {record!r}{meant(record, RECORDS)}; it must be one of {', '.join(RECORDS)}")
-    if late := workload.describe_late(scenario.workload, scenario.duration_s):
-        warnings.warn(late, stacklevel=3)  # one frame up is that of `checked`, beyond it the caller's
+    if late_items := workload.describe_late(scenario.workload, scenario.duration_s):
+        warnings.warn(late_items, stacklevel=3)  # past the wrapper of `checked`, to the caller
     if on is None:
         return play(scenario, engine, record, progress)
     if record != "trace" or engine == "fast":
-        asked = 'record="metrics"' if record != "trace" else 'engine="fast"'
-        raise ScenarioError(f"{asked} is not for runs on motes; they are the reference engine's, with a trace")
+        option = 'record="metrics"' if record != "trace" else 'engine="fast"'
+        raise ScenarioError(
+            f"{option} does not work on motes; leave it out: they need the reference engine and a trace"
+        )
     if not hasattr(on, "play"):
         raise ParameterError(f"on is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
     return on.play(scenario, progress)
@@ -54,12 +57,12 @@ def play(
     record: str = "trace",
     progress: Callable[[float], Any] | None = None,
 ) -> Run:
-    """Play a scenario in the simulator, as `run` does, without a warning of late items of the workload.
+    """Play a scenario in the simulator, as `run` does, but without the warning about late workload items.
 
-    A sweep would warn once a process, and the lab at every change; there `Run.explain` names such items.
+    A sweep would warn once per process, and the lab at every change; there `Run.explain` names such items.
     """
     engine = checked_engine(engine)
-    reason = 'engine="reference" was asked for'
+    reason = 'engine="reference" was requested'
     if engine != "reference":
         try:
             if engine == "fast" or fast.is_worth_it(scenario):
@@ -73,14 +76,14 @@ def play(
 
 
 def _run_of(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
-    """The run of what was recorded; if it was ended early, of this scenario with that duration."""
+    """Return the run of a recorder; if it was stopped early, its scenario has the shorter duration."""
     ended_us = recorder.ended_us
     played = scenario if ended_us is None else scenario.replace(duration_s=ended_us / 1e6)
     return Run(played, engine, recorder, reason)
 
 
 def checked_engine(engine: str) -> str:
-    """The engine of that name; ScenarioError if there is none. "compiled" is what older notebooks call the fast one."""
+    """Return the name of an engine. Raises ScenarioError if it is unknown; "compiled" is a former name of "fast"."""
     if engine == "compiled":
         return "fast"
     if engine not in ENGINES:

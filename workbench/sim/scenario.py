@@ -1,8 +1,8 @@
-"""The scenario: everything that decides what happens in a run, as one frozen value.
+"""The scenario: everything that decides the course of a run, as one frozen value.
 
-A scenario is comparable, has a JSON form both ways (`file_format`) and a stable content hash, and holds no code: a
-protocol is a name and its parameters, and what these hold besides plain values has a name and settings, too. `runner`
-plays it.
+A scenario is comparable, has a JSON form in both directions (`file_format`) and a stable content hash. It contains no
+code: a protocol is a name and its parameters, and parameters that are not plain values have a name and settings too.
+`runner` plays it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Scenario:
     """Topology, protocol, workload, radio, duration (s) and seed. ``run()`` plays it.
 
     ``topology`` is a networkx graph as `workbench.topology` makes them: ``pos`` in metres at nodes, ``pdr`` at arcs.
-    Raises ScenarioError or ParameterError, in a sentence, for anything that could not be run.
+    Raises ScenarioError or ParameterError, with an explanation, for values that cannot be run.
     """
 
     topology: nx.DiGraph
@@ -50,7 +50,7 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if not isinstance(self.protocol, Protocol):
-            raise ScenarioError(_not_a_protocol(self.protocol))
+            raise ScenarioError(_describe_wrong_protocol(self.protocol))
         if not isinstance(self.radio, Radio):
             raise ScenarioError(f"radio is {self.radio!r}; it must be a Radio(...)")
         if isinstance(self.workload, (str, Mapping)) or not isinstance(self.workload, Iterable):
@@ -77,7 +77,7 @@ class Scenario:
         if largest > limit:
             name = self.protocol.public_class().__name__
             raise ScenarioError(
-                f"node {largest} is beyond {name}'s largest address {limit}: its frames have no room for more; "
+                f"node {largest} is beyond {name}'s largest address {limit}, the most that its frames can hold; "
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
@@ -90,22 +90,24 @@ class Scenario:
                         f"{name}: {setting} has node {node}, which the topology does not have; "
                         f"its {len(nodes)} nodes are numbered {min(nodes)} to {largest}"
                     )
-        for part in self.protocol.parts():
-            for node in part.at or ():
+        for component in self.protocol.parts():
+            for node in component.at or ():
                 if not is_whole(node) or node not in nodes:
-                    called = f"{part.kind} {part.name}"
-                    raise ScenarioError(f"{called} is at node {node!r:.60}, which the topology does not have")
+                    label = f"{component.kind} {component.name}"
+                    raise ScenarioError(
+                        f"{label} is at node {node!r:.60}, which the topology does not have; use one of its nodes"
+                    )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # A graph that was pickled is another one: checked here once, not for each scenario that it is handed on to.
+        # Unpickling creates a new graph. It is checked here once, and not for each scenario derived from this one.
         self.__dict__.update(state)
         object.__setattr__(self, "topology", normal_form(self.topology))
 
-    # What it is
+    # Identity and derived values
 
     @cached_property
     def hash(self) -> str:
-        """16 hex digits that are the same wherever the scenario is, and differ for any other."""
+        """16 hex digits that identify the scenario: the same on any machine, and different for other scenarios."""
         content = file_format.to_dict(self, _digests[self.topology])
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -130,9 +132,10 @@ class Scenario:
         )
 
     def replace(self, **changes: Any) -> Scenario:
-        """The same scenario with some things different: ``replace(seed=3, **{"protocol.ttl": 9, "radio.loss": 0.1})``.
+        """Return a copy with changed values: ``replace(seed=3, **{"protocol.ttl": 9, "radio.loss": 0.1})``.
 
-        A path is a field, ``protocol.`` or ``radio.`` and a parameter, or ``workload.`` an item's number and a field.
+        A path is a field, ``protocol.`` or ``radio.`` and a parameter, or ``workload.``, an item's number, a dot and a
+        field.
         """
         values = {name: getattr(self, name) for name in FIELDS}
         for path, value in changes.items():
@@ -146,27 +149,27 @@ class Scenario:
         return Scenario(**values)
 
     def _paths(self) -> list[str]:
-        """The paths that `replace` takes, but for those into the workload."""
+        """Return the paths that `replace` accepts, except those into the workload."""
         own = [f"protocol.{name}" for name in self.protocol.settings]
         return [*FIELDS, *own, *(f"radio.{field.name}" for field in fields(Radio))]
 
     def user_keys(self) -> list[list[Any]]:
-        """The user's own keys that workload and protocol speak of: a file that uses them has to say what they mean."""
+        """Return the registrations of the user's own keys in workload and protocol, for the scenario's file."""
         used = set()
         for item in self.workload:
             used |= workload.keys_of(item)
-        for part in self.protocol.parts():
-            used.update(part.keys())
+        for component in self.protocol.parts():
+            used.update(component.keys())
         mine = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
         return [list(attributes.key_of(number)) for number in sorted(used) if number in mine]
 
     def to_json(self, indent: int | None = 2) -> str:
-        """The scenario as JSON text that `from_json` reads back."""
+        """Return the scenario as JSON text, which `from_json` reads."""
         return json.dumps(file_format.to_dict(self, topology.to_dict(self.topology)), indent=indent)
 
     @staticmethod
     def from_json(text: str) -> Scenario:
-        """The scenario of a JSON text; ScenarioError says which field is wrong and what would be right."""
+        """Return the scenario of a JSON text. Raises ScenarioError that names the wrong field and what is allowed."""
         return file_format.from_json(text, Scenario)
 
 
@@ -174,45 +177,45 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun if number == 1 else noun + 's'}"
 
 
-def _not_a_protocol(given: Any) -> str:
-    """Return a sentence on what was given in place of a protocol."""
-    if isinstance(given, type) and issubclass(given, Protocol):
-        return f"protocol is the class {given.__name__}; it must be a protocol such as {given.__name__}()"
+def _describe_wrong_protocol(value: Any) -> str:
+    """Return the error message for a value that is not a protocol."""
+    if isinstance(value, type) and issubclass(value, Protocol):
+        return f"protocol is the class {value.__name__}; it must be a protocol such as {value.__name__}()"
     first = next(iter(public_names.PROTOCOLS))
     names = {name.lower(): name for name in public_names.PROTOCOLS}
-    if isinstance(given, str) and given.lower() in names:
-        return f"protocol is the text {given!r}; it must be a protocol such as {names[given.lower()]}()"
-    hint = meant(given, public_names.PROTOCOLS) if isinstance(given, str) else ""
-    return f"protocol is {given!r:.60}{hint}; it must be a protocol such as {first}()"
+    if isinstance(value, str) and value.lower() in names:
+        return f"protocol is the text {value!r}; it must be a protocol such as {names[value.lower()]}()"
+    hint = meant(value, public_names.PROTOCOLS) if isinstance(value, str) else ""
+    return f"protocol is {value!r:.60}{hint}; it must be a protocol such as {first}()"
 
 
-# The topologies that scenarios hold, in normal form and frozen, with their digests: what `replace` hands on to hundreds
-# of scenarios is checked and digested once.
+# The topologies of scenarios, in normal form and frozen, with their digests: a topology that `replace` passes on to
+# hundreds of scenarios is checked and digested once.
 _digests: WeakKeyDictionary[nx.DiGraph, str] = WeakKeyDictionary()
-# The normal form of frozen graphs, which do not change: a sweep's topologies are frozen, and come again for each point.
+# The normal form of frozen graphs, which cannot change: a sweep uses the same frozen topologies at each point.
 _normal_forms: WeakKeyDictionary[nx.Graph, nx.DiGraph] = WeakKeyDictionary()
 
 
 def normal_form(graph: Any) -> nx.DiGraph:
-    """Return a topology as scenarios hold it: in normal form, frozen, and with a known digest."""
+    """Return a topology as scenarios store it: in normal form, frozen, and with a known digest."""
     if isinstance(graph, nx.DiGraph) and graph in _digests:
         return graph
     if isinstance(graph, nx.Graph) and graph in _normal_forms:
         return _normal_forms[graph]
     normal = nx.freeze(topology.check(graph))
-    _digests[normal] = normal.graph["digest"]  # of the arrays that it has just been made of
+    _digests[normal] = normal.graph["digest"]  # `check` computed it from the arrays
     if nx.is_frozen(graph):
         _normal_forms[graph] = normal
     return normal
 
 
 def digest_of_network(graph: nx.Graph) -> str:
-    """The digest of a topology as scenarios hold it: equal for graphs that make the same scenario."""
+    """Return the digest of a topology in normal form; graphs with equal digests make the same scenario."""
     return _digests[normal_form(graph)]
 
 
 def _names_keys(values: Mapping[Any, Any]) -> bool:
-    """Whether a mapping is of attributes' keys, which are in capitals, and not the plain form of a sensor field."""
+    """Return whether a mapping has attribute keys (in capitals), and is not the plain form of a sensor field."""
     return all(not isinstance(name, str) or name.isupper() for name in values)
 
 

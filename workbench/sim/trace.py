@@ -1,13 +1,13 @@
-"""The trace: one append-only table, a row per thing that happened. Metrics and views read only it.
+"""The trace: one append-only table with a row for each event of a run. Metrics and views read only this table.
 
 Columns
     time_us    int64   when, in microseconds from the start
-    node       int32   where
-    event      text    what: see below
-    peer       int32   the other node it concerns, -1 for nobody or everybody
+    node       int32   the address of the node where it happened
+    event      text    the kind of event, see below
+    peer       int32   the other node involved, -1 for none or for all
     message    text    the protocol's name of the message ("interest", "data", "flood", ...)
-    origin     int32   where the message came from in the first place, -1 if there is none
-    sequence   int64   its number there
+    origin     int32   the node that created the message, -1 if the row has no message
+    sequence   int64   the message's number at its origin
     size_B     int32   bytes of the frame, without the radio's overhead; 0 where there is no frame
     value      int64   depends on the event
     detail     text    depends on the event
@@ -15,16 +15,16 @@ Columns
 Events of the radio (time is the end of the airtime)
     sent       peer: destination, -1 for a broadcast; value: airtime in µs
     received   peer: transmitter
-    lost       node: who should have heard it; peer: transmitter; detail: link (also of a unicast frame to a node that
-               no link leads to), collision, half_duplex or down
-    given_up   the channel was busy too often (csma) or the node went down before the frame was out; detail says which
+    lost       node: the receiver that missed the frame; peer: transmitter; detail: link (also of a unicast frame to
+               a node that no arc leads to), collision, half_duplex or down
+    given_up   the channel was busy too often (csma) or the node went down before the frame was sent; detail: which
 Events of the application
     subscribed     sequence: the subscription's number at this node; value: when it expires in µs, -1 never
     unsubscribed   sequence: the subscription's number
     published      sequence: the reading's number at this node
     failed, recovered
-Events of the protocols: those of `protocols/contract.py`, in small letters (Delivered -> delivered), and those that a
-protocol's nodes have besides (GradientSet -> gradient_set).
+Events of the protocols: those of `protocols/contract.py` in snake case (Delivered -> delivered), and further ones
+that a protocol's nodes define (GradientSet -> gradient_set).
 """
 
 from __future__ import annotations
@@ -63,35 +63,34 @@ SCHEMA = pa.schema(
 _ROWS_PER_BATCH = 200_000
 _ROWS_AT_ONCE = 1 << 15
 _WITH_REASON = frozenset(("lost", "dropped", "given_up"))
-_SET_APART = _WITH_REASON | {"held"}  # counted in another way than by event and message
-# The events whose rows the metrics of every run look at one by one, besides "held" of the nodes that subscribe.
-KEPT = frozenset(("delivered", "originated", "published", "subscribed", "unsubscribed", "failed", "recovered"))
+_COUNTED_SEPARATELY = _WITH_REASON | {"held"}  # not counted by event and message alone
+# The metrics of every run read each row of these events, and the rows "held" of nodes that subscribe.
+METRIC_EVENTS = frozenset(("delivered", "originated", "published", "subscribed", "unsubscribed", "failed", "recovered"))
 
 
-def kept_events(protocol: Protocol) -> frozenset[str]:
-    """The events whose rows both engines keep where only metrics are wanted.
+def metric_events(protocol: Protocol) -> frozenset[str]:
+    """Return the events whose rows both engines store when a run records metrics only.
 
-    They are KEPT, what the metrics of the protocol and of plug-ins look at, and that by which the protocol says that
-    it changed a message.
-
-    Frames, losses, drops and who holds what are counted; all else is forgotten. Nodes do not tell every message that
-    they forward or drop then (`Node.tells_all`), so no metric can look at these.
+    They are METRIC_EVENTS, the events that the metrics of the protocol and of plug-ins read, and the event that reports
+    a message changed by a filter. All other rows are only counted (frames, losses, drops, holders) or discarded. In
+    such a run, nodes need not report each message that they forward or drop (`Node.tells_all`), so metrics cannot read
+    those events.
     """
-    return KEPT.union(*(module.LOOKS_AT for module in modules_of(protocol)), protocol.changes[:1])
+    return METRIC_EVENTS.union(*(module.LOOKS_AT for module in modules_of(protocol)), protocol.changes[:1])
 
 
-Counts = Counter[tuple[str, str, str]]  # by event, message and reason
-Sizes = Counter[tuple[str, str]]  # bytes, by event and reason
+Counts = Counter[tuple[str, str, str]]  # (event, message, reason) -> number
+Sizes = Counter[tuple[str, str]]  # (event, reason) -> bytes
 
 
 def event_name(event_type: type) -> str:
-    """The trace's name of an event type: GradientSet -> gradient_set."""
+    """Return the name of an event type in the trace: GradientSet -> gradient_set."""
     name = event_type.__name__
     return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 
 class _EventNames(dict[type, str]):
-    """{event type: its name}: the contract's to begin with, a protocol's own when they are met first."""
+    """Event type -> its name in the trace: the contract's from the start, a protocol's own added at first use."""
 
     def __missing__(self, event_type: type) -> str:
         name = self[event_type] = event_name(event_type)
@@ -108,12 +107,12 @@ EVENT_NAMES = _EventNames(
 class Recorder:
     """Collects the rows of a run. ``append`` takes a row as a tuple in the order of the columns.
 
-    Rows are kept as one flat list of cells, which costs half of what a tuple for each does, and whose every tenth
-    cell is a column.
+    Rows are stored as one flat list of cells, in which every tenth cell belongs to the same column. That takes half the
+    memory of a tuple for each row.
     """
 
     metrics_only = False
-    ended_us: int | None = None  # the end of a run that was ended early
+    ended_us: int | None = None  # when a run that was stopped early ended
 
     def __init__(self) -> None:
         self._cells: list[Any] = []
@@ -131,51 +130,51 @@ class Recorder:
             append((time_us, node, EVENT_NAMES[type(event)], peer, message, origin, sequence, 0, value, detail))
 
     def text(self, attributes: tuple[Any, ...]) -> str:
-        """`to_text`, remembered: the same attributes come again and again."""
+        """Return `to_text` of attributes from a cache: the same attributes occur again and again."""
         text = self._texts.get(attributes)
         if text is None:
             text = self._texts[attributes] = to_text(attributes)
         return text
 
     def flush_if_large(self) -> None:
-        """Turn rows into columns when there are many: a row of Python objects takes ten times the memory."""
+        """Convert the rows to columns if there are many: a row of Python objects takes ten times the memory."""
         if len(self._cells) >= _ROWS_PER_BATCH * len(SCHEMA):
             self._flush()
 
     def _flush(self) -> None:
         self._batches.append(to_batch(self._cells))
-        self._cells.clear()  # The same list goes on: `append` is bound to it.
+        self._cells.clear()  # `append` is bound to this list, so it is cleared and not replaced.
 
     def table(self) -> pa.Table:
-        """All rows kept, in order."""
+        """Return all stored rows, in order."""
         if self._cells or not self._batches:
             self._flush()
         return pa.Table.from_batches(self._batches, schema=SCHEMA).unify_dictionaries()
 
 
 class MetricsRecorder(Recorder):
-    """Keeps the rows of the events ``kept``, and those of "held" at ``sinks``, the nodes that subscribe.
+    """Stores the rows of the events ``stored_events``, and the rows "held" at ``sinks``, the nodes that subscribe.
 
-    Frames, losses, drops and who holds what are counted. What no metric asks for (a message forwarded, a gradient set,
-    a packet that was innovative) is neither kept nor counted, so a metric must not be made of its number: `tally` of a
-    full trace has it, this has not.
+    Frames, losses, drops and holders are counted. Other events (a message forwarded, a gradient set, an innovative
+    packet) are neither stored nor counted, so no metric may be computed from their number: only `tally` of a full trace
+    has it.
     """
 
     metrics_only = True
 
-    def __init__(self, sinks: frozenset[int], kept: frozenset[str] = KEPT) -> None:
+    def __init__(self, sinks: frozenset[int], stored_events: frozenset[str] = METRIC_EVENTS) -> None:
         super().__init__()
         self._sinks = sinks
-        self._kept = kept
+        self._stored_events = stored_events
         self._counts: Counts = Counter()
         self._sizes: Sizes = Counter()
-        # publication -> a byte for each address: 1 if it holds it. It may forget it and hold it again.
+        # publication -> a byte for each address: 1 if the node held it, once or several times
         self._holders: defaultdict[tuple[int, int], bytearray] = defaultdict(bytearray)
         self._traffic: dict[str, list[int]] = {}  # message -> frames sent, bytes sent, frames heard, bytes heard
         self.append = self._count_or_keep
 
     def count_frame(self, message: str, size_B: int, heard: int) -> None:
-        """Count a frame that was sent, and those who heard it."""
+        """Count a sent frame of ``size_B`` bytes, and its ``heard`` receivers."""
         traffic = self._traffic.get(message)
         if traffic is None:
             traffic = self._traffic[message] = [0, 0, 0, 0]
@@ -185,7 +184,7 @@ class MetricsRecorder(Recorder):
         traffic[3] += heard * size_B
 
     def count_drops(self, drops: dict[str, int]) -> None:
-        """Count what a node dropped without telling it drop by drop."""
+        """Add a node's drops, by reason, that it counted without a row for each."""
         for reason, number in drops.items():
             self._counts["dropped", "", reason] += number
 
@@ -194,11 +193,11 @@ class MetricsRecorder(Recorder):
         reason = row[9] if event in _WITH_REASON else ""
         self._counts[event, row[4], reason] += 1
         self._sizes[event, reason] += row[7]
-        if event in self._kept:
+        if event in self._stored_events:
             self._cells.extend(row)
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Count who holds what; make rows of the events that metrics look at."""
+        """Count the holders of each publication, and store the rows of events that metrics read."""
         for event in events:
             kind = type(event)
             if kind is contract.Held:
@@ -206,14 +205,14 @@ class MetricsRecorder(Recorder):
                 if node >= len(holders):
                     holders.extend(bytes(max(2 * len(holders), node + 1) - len(holders)))
                 holders[node] = 1
-            if EVENT_NAMES[kind] in self._kept or (node in self._sinks and kind is contract.Held):
+            if EVENT_NAMES[kind] in self._stored_events or (node in self._sinks and kind is contract.Held):
                 peer, message, origin, sequence, value, detail = event
                 text = detail if isinstance(detail, str) else self.text(detail)
                 row = time_us, node, EVENT_NAMES[kind], peer, message, origin, sequence, 0, value, text
                 self._cells.extend(row)
 
     def tally(self) -> tuple[Counts, Sizes]:
-        """(counts by (event, message, reason), bytes by (event, reason)), as `tally` gives them for a whole trace."""
+        """Return (counts by (event, message, reason), bytes by (event, reason)), like `tally` of a trace."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
         counts["held", "", ""] += sum(holders.count(1) for holders in self._holders.values())
         for message, (sent, sent_B, heard, heard_B) in self._traffic.items():
@@ -225,7 +224,7 @@ class MetricsRecorder(Recorder):
 
 
 def to_batch(cells: list[Any]) -> pa.RecordBatch:
-    """The rows in a flat list of cells as columns."""
+    """Return the rows in a flat list of cells as columns."""
     arrays = []
     for index, field in enumerate(SCHEMA):
         column = cells[index :: len(SCHEMA)]
@@ -237,25 +236,25 @@ def to_batch(cells: list[Any]) -> pa.RecordBatch:
 
 
 def digest(table: pa.Table) -> str:
-    """sha256 over all rows in order: two runs with the same digest had the same trace, on any machine.
+    """Return the sha256 of all rows in order: on any machine, equal digests mean equal traces.
 
-    A column of numbers is hashed as 64-bit integers, one of text as its lines.
+    A column of numbers is hashed as 64-bit integers, a column of text as lines.
     """
     hasher = hashlib.sha256()
     for field in SCHEMA:
         column = table.column(field.name)
         hasher.update(field.name.encode())
         for first in range(0, len(column), _ROWS_PER_BATCH):
-            some = column.slice(first, _ROWS_PER_BATCH)
+            batch = column.slice(first, _ROWS_PER_BATCH)
             if field.type == _TEXT:
-                hasher.update(_lines(some, is_last=first + len(some) == len(column)))
+                hasher.update(_text_bytes(batch, is_last=first + len(batch) == len(column)))
             else:
-                hasher.update(np.ascontiguousarray(some.to_numpy().astype("<i8", copy=False)).data)
+                hasher.update(np.ascontiguousarray(batch.to_numpy().astype("<i8", copy=False)).data)
     return hasher.hexdigest()
 
 
-def _lines(column: pa.ChunkedArray, is_last: bool) -> memoryview:
-    """A column of text as bytes, a line break behind each text but the last."""
+def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
+    """Return a column of text as bytes, with a line break after each text except the last."""
     whole = column.combine_chunks()
     with_breaks = pa.array([text + "\n" for text in whole.dictionary.to_pylist()], pa.large_string())
     _, offsets, data = with_breaks.take(whole.indices).buffers()
@@ -264,25 +263,27 @@ def _lines(column: pa.ChunkedArray, is_last: bool) -> memoryview:
 
 
 def tally(table: pa.Table) -> tuple[Counts, Sizes]:
-    """(counts by (event, message, reason), bytes by (event, reason)) of a full trace; see MetricsRecorder."""
+    """Return (counts by (event, message, reason), bytes by (event, reason)) of a full trace; see MetricsRecorder."""
     events, event_names = codes(table.column("event"))
     messages, message_names = codes(table.column("message"))
     kinds = list(product(event_names, message_names))
     size_B = table.column("size_B").to_numpy()
     number, total_B = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
-    # In pieces that stay in the processor's cache.
+    # Chunks of this size fit in the processor's cache.
     for first in range(0, len(table), _ROWS_AT_ONCE):
-        some = slice(first, first + _ROWS_AT_ONCE)
-        kind = np.multiply(events[some], len(message_names), dtype=np.int64) + messages[some]
+        chunk = slice(first, first + _ROWS_AT_ONCE)
+        kind = np.multiply(events[chunk], len(message_names), dtype=np.int64) + messages[chunk]
         number += np.bincount(kind, minlength=len(kinds))
-        total_B += np.bincount(kind, size_B[some], len(kinds)).astype(np.int64)
+        total_B += np.bincount(kind, size_B[chunk], len(kinds)).astype(np.int64)
     counts: Counts = Counter()
     sizes: Sizes = Counter()
     for (event, message), count, count_B in zip(kinds, number.tolist(), total_B.tolist(), strict=True):
-        if event not in _SET_APART:
+        if event not in _COUNTED_SEPARATELY:
             counts[event, message, ""] += count
             sizes[event, ""] += count_B
-    rows = {name: np.flatnonzero(events == code) for code, name in enumerate(event_names) if name in _SET_APART}
+    rows = {
+        name: np.flatnonzero(events == code) for code, name in enumerate(event_names) if name in _COUNTED_SEPARATELY
+    }
     for event in sorted(_WITH_REASON.intersection(rows)):
         _count_reasons(table, event, rows[event], messages[rows[event]], message_names, (counts, sizes))
     held = rows.get("held", np.zeros(0, np.int64))
@@ -298,16 +299,16 @@ def _count_reasons(
     rows: np.ndarray,
     messages: np.ndarray,
     names: list[str],
-    numbers: tuple[Counts, Sizes],
+    totals: tuple[Counts, Sizes],
 ) -> None:
-    """Count the rows (n,) of an event that has a reason; ``messages`` (n,) are codes of ``names``."""
-    counts, sizes = numbers
+    """Add the rows (n,) of an event with reasons to ``totals``; ``messages`` (n,) are codes of ``names``."""
+    counts, sizes = totals
     details, texts = codes(table.column("detail"))
     details = details[rows]
     used = np.flatnonzero(np.bincount(details, minlength=len(texts)))
-    place = np.zeros(len(texts), np.int64)
-    place[used] = np.arange(len(used))
-    kind = np.multiply(messages, len(used), dtype=np.int64) + place[details]
+    new_code = np.zeros(len(texts), np.int64)
+    new_code[used] = np.arange(len(used))
+    kind = np.multiply(messages, len(used), dtype=np.int64) + new_code[details]
     kinds = product(names, [texts[code] for code in used.tolist()])
     number = np.bincount(kind, minlength=len(names) * len(used)).tolist()
     total_B = np.bincount(kind, table.column("size_B").to_numpy()[rows], len(number)).tolist()

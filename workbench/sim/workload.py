@@ -1,6 +1,6 @@
-"""What the application does in a scenario: who subscribes to what, who publishes what and when, who fails.
+"""The workload of a scenario: subscriptions, publications and outages, with their nodes and times.
 
-Every item is a frozen value with a plain form for JSON. Times are in seconds from the start of the run.
+Each item is a frozen value with a plain form for JSON. Times are in seconds from the start of the run.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from workbench.sim.readings import LONGEST_S, Readings
 from workbench.suggestion import meant
 from workbench.topology.graphs import is_number, is_whole
 
-# Actions in a run, some 120 B each before it begins; a publication has rows of the trace after that. The largest log of
-# readings that we know has 2.3 million.
+# The limit of actions in a run. Each takes some 120 B before the run begins, and a publication has rows of the trace
+# after that. The largest known log of readings has 2.3 million.
 MOST_ACTIONS = 3_000_000
-SHORTEST_S = 1e-6  # time goes in microseconds: what comes again after less would never let it pass
+SHORTEST_S = 1e-6  # a microsecond, the resolution of time: a shorter period would never advance it
 
 ALL = "all"
 At = tuple[int, ...] | str
 
-# At the same instant the earlier kind happens first: a subscription made at t sees what is published at t.
+# At the same instant the earlier kind happens first: a subscription made at t matches a reading published at t.
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE, PUBLISH = range(5)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that happens at one node: (time_us, kind, node), the item it comes from and that item's number."""
+    """One action at one node: (time_us, kind, node), the workload item that causes it and that item's number."""
 
     time_us: int
     kind: int
@@ -44,7 +44,10 @@ class Action:
 
 @dataclass(frozen=True)
 class Subscribe:
-    """Node(s) ``at`` subscribe to ``what`` at ``start_s``; it expires after ``expires_s`` or is ended at ``stop_s``."""
+    """Node(s) ``at`` subscribe to ``what`` at ``start_s``.
+
+    The subscription expires after ``expires_s``, or is ended at ``stop_s``.
+    """
 
     at: At
     what: str
@@ -54,11 +57,11 @@ class Subscribe:
     match_all: bool = False
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """The subscriptions, and the ends of those that are ended before they expire."""
+        """Yield the subscriptions, and their ends at ``stop_s``."""
         for node in _nodes(self.at, nodes):
-            yield Action(_microseconds(self.start_s), SUBSCRIBE, node, self, index)
+            yield Action(_to_us(self.start_s), SUBSCRIBE, node, self, index)
             if self.stop_s is not None:
-                yield Action(_microseconds(self.stop_s), UNSUBSCRIBE, node, self, index)
+                yield Action(_to_us(self.stop_s), UNSUBSCRIBE, node, self, index)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
         """Return the largest number of actions in a network of that many nodes."""
@@ -67,11 +70,11 @@ class Subscribe:
 
 @dataclass(frozen=True)
 class Publish:
-    """Node(s) ``at`` publish ``what`` at ``start_s`` and, if ``every_s`` is given, again and again until ``stop_s``.
+    """Node(s) ``at`` publish ``what`` at ``start_s`` and, if ``every_s`` is given, repeatedly until ``stop_s``.
 
-    ``what`` is text ("TEMP IS 26.5"), a SensorField, which says what each node reads at its place and time, or
-    Readings that were measured, which have times of their own: those from ``start_s`` to before ``stop_s`` count.
-    ``stagger`` gives each node its own phase within ``every_s``, so that many sources do not speak at once.
+    ``what`` is text ("TEMP IS 26.5"), a SensorField, which computes the reading of a node at its position and time, or
+    Readings, which have their own times: those in [``start_s``, ``stop_s``) are published. ``stagger`` gives each node
+    its own phase within ``every_s``, so that many sources do not publish at once.
     """
 
     at: At
@@ -83,17 +86,17 @@ class Publish:
     stagger: bool = False
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """One action per reading and node."""
-        stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s))
-        period_us = None if self.every_s is None else _microseconds(self.every_s)
+        """Yield one action per reading and node."""
+        stop_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
+        period_us = None if self.every_s is None else _to_us(self.every_s)
         for node in _nodes(self.at, nodes):
             if isinstance(self.what, Readings):
-                start_us = _microseconds(self.start_s)
+                start_us = _to_us(self.start_s)
                 for at_us in self.what.times_us:
                     if start_us <= at_us < stop_us:
                         yield Action(at_us, PUBLISH, node, self, index)
                 continue
-            time_us = _microseconds(self.start_s)
+            time_us = _to_us(self.start_s)
             if self.stagger and period_us:
                 time_us += draws.below(draws.make_key(seed, purposes.JITTER, index, node), 0, period_us)
             while time_us < stop_us:
@@ -103,15 +106,18 @@ class Publish:
                 time_us += period_us
 
     def most_readings(self, nodes: int, duration_us: int) -> int:
-        """How many actions there are in a network of that many nodes; ``stagger`` may leave out each node's last."""
-        stop_us = duration_us if self.stop_s is None else min(duration_us, _microseconds(self.stop_s))
-        start_us = _microseconds(self.start_s)
+        """Return the number of actions in a network of that many nodes.
+
+        It is an upper bound with ``stagger``, which may omit each node's last reading.
+        """
+        stop_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
+        start_us = _to_us(self.start_s)
         if stop_us <= start_us:
             return 0
         if isinstance(self.what, Readings):
             each = self.what.count(start_us, stop_us)
         else:
-            each = 1 if self.every_s is None else -(-(stop_us - start_us) // _microseconds(self.every_s))
+            each = 1 if self.every_s is None else -(-(stop_us - start_us) // _to_us(self.every_s))
         return each * _count(self.at, nodes)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
@@ -121,10 +127,10 @@ class Publish:
 
 @dataclass(frozen=True)
 class Outage:
-    """Node(s) ``at`` are off from ``start_s`` to ``stop_s`` (None: to the end).
+    """Node(s) ``at`` are down in [``start_s``, ``stop_s``) (None: to the end).
 
-    A node that is off sends and hears nothing, its timers do not fire, and what its application would do meanwhile
-    (subscribe, unsubscribe, publish) does not happen; it keeps its memory and goes on with it.
+    A node that is down sends and receives nothing, its timers do not fire, and actions of its application in this time
+    (subscribe, unsubscribe, publish) do not happen. It keeps its memory and continues with it.
     """
 
     at: At
@@ -132,11 +138,11 @@ class Outage:
     stop_s: float | None = None
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """The failure and, if there is one, the recovery of each node."""
-        start_us = _microseconds(self.start_s)
-        stop_us = None if self.stop_s is None else _microseconds(self.stop_s)
+        """Yield the failure and, if ``stop_s`` is given, the recovery of each node."""
+        start_us = _to_us(self.start_s)
+        stop_us = None if self.stop_s is None else _to_us(self.stop_s)
         if start_us == stop_us:
-            return  # Recoveries come before failures: the node would stay down.
+            return  # At one instant, recoveries come before failures: the node would stay down.
         for node in _nodes(self.at, nodes):
             yield Action(start_us, FAIL, node, self, index)
             if stop_us is not None:
@@ -160,16 +166,18 @@ def subscribe(
     stop_s: float | None = None,
     match_all: bool = False,
 ) -> Subscribe:
-    """Node ``at`` (a number, several, or "all") subscribes to ``what``: ``subscribe(at=1, what="TEMP GE 25")``.
+    """Return an item: node ``at`` (a number, several, or "all") subscribes to ``what``.
 
-    ``what``: text, or what ``wb.parse`` makes of it.
+    Example: ``subscribe(at=1, what="TEMP GE 25")``. ``what``: text, or the result of ``wb.parse``.
     """
-    times = _period("expires_s", expires_s), *_span(start_s, stop_s)
+    times = _check_period("expires_s", expires_s), *_check_interval(start_s, stop_s)
     if isinstance(what, Mapping):
-        raise ScenarioError(f"what is {what!r:.60}, which does not compare; write text such as {_comparison(what)!r}")
-    what, attributes = _text_and_attributes(what, "TEMP GE 25")
+        raise ScenarioError(
+            f"what is {what!r:.60}; it must compare values, in text such as {_suggest_comparison(what)!r}"
+        )
+    what, attributes = _as_text_and_attributes(what, "TEMP GE 25")
     attributes_module.check_subscription(attributes, match_all)
-    return Subscribe(_at(at), what, *times, _flag("match_all", match_all))
+    return Subscribe(_check_at(at), what, *times, _check_flag("match_all", match_all))
 
 
 @checked
@@ -182,37 +190,38 @@ def publish(
     payload: bytes = b"",
     stagger: bool = False,
 ) -> Publish:
-    """Node ``at`` publishes ``what``, once or every ``every_s`` seconds: ``publish(at=17, what="TEMP IS 26.5")``.
+    """Return an item: node ``at`` publishes ``what``, once or every ``every_s`` seconds.
 
-    ``what``: text; a mapping such as {"TEMP": 26.5}, or ``wb.attributes(TEMP=26.5)``; a SensorField; or Readings.
+    Example: ``publish(at=17, what="TEMP IS 26.5")``. ``what``: text; a mapping such as {"TEMP": 26.5}, or
+    ``wb.attributes(TEMP=26.5)``; a SensorField; or Readings.
     """
-    times = _period("every_s", every_s), *_span(start_s, stop_s)
-    if _flag("stagger", stagger) and every_s is None:
+    times = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
+    if _check_flag("stagger", stagger) and every_s is None:
         raise ScenarioError("stagger is True, but every_s is missing; stagger spreads the nodes over that period")
     if isinstance(what, Readings):
         if every_s is not None:
-            raise ScenarioError("every_s is for what is published again; readings have times of their own")
+            raise ScenarioError(f"every_s is {every_s}; it must be left out with Readings, which have their own times")
     elif isinstance(what, SensorField):
         key = attributes_module.key_of(what.key)
         if key.type == attributes_module.BLOB:
             raise ScenarioError(f"what is a SensorField of {key.name}, which is a blob; it must be a key with numbers")
     else:
-        what, attributes = _text_and_attributes(what, "TEMP IS 25")
+        what, attributes = _as_text_and_attributes(what, "TEMP IS 25")
         attributes_module.check_publication(attributes)
-    return Publish(_at(at), what, *times, _payload(payload), stagger)
+    return Publish(_check_at(at), what, *times, _check_payload(payload), stagger)
 
 
 @checked
 def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None = None) -> Outage:
-    """Node ``at`` is off from ``start_s`` until ``stop_s``, or to the end of the run."""
-    return Outage(_at(at), *_span(start_s, stop_s))
+    """Return an item: node ``at`` is down from ``start_s`` to ``stop_s``, or to the end of the run."""
+    return Outage(_check_at(at), *_check_interval(start_s, stop_s))
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {"subscribe": subscribe, "publish": publish, "outage": outage}
 
 
 def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed: int) -> list[Action]:
-    """All actions of a workload in the order in which they happen; those after its end are left out."""
+    """Return all actions of a workload before its end, in the order in which they happen."""
     actions = [
         action
         for index, item in enumerate(items)
@@ -226,7 +235,7 @@ def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed
 
 
 def to_dict(item: Item) -> dict[str, Any]:
-    """An item as plain values: {"subscribe": {...}}; fields that have their default are left out."""
+    """Return an item as plain values: {"subscribe": {...}}; fields that have their default are left out."""
     kind = next(name for name, cls in _KINDS.items() if isinstance(item, cls))
     values: dict[str, Any] = {}
     for field in fields(item):
@@ -244,7 +253,7 @@ def to_dict(item: Item) -> dict[str, Any]:
 
 
 def from_dict(values: Any, where: str = "workload item") -> Item:
-    """The item of plain values; ScenarioError says which field of which item is wrong."""
+    """Return the item of plain values. Raises ScenarioError that names the wrong field, after ``where``."""
     if not isinstance(values, Mapping) or len(values) != 1 or next(iter(values)) not in _KINDS:
         raise ScenarioError(f'{where} is {values!r}; it must be {{"subscribe"|"publish"|"outage": {{...}}}}')
     ((kind, given),) = values.items()
@@ -276,7 +285,7 @@ def _check_fields(where: str, kind: str, given: Mapping[str, Any]) -> None:
 
 
 def keys_of(item: Item) -> set[int]:
-    """The numbers of the keys that an item speaks of."""
+    """Return the numbers of the keys in an item."""
     what = getattr(item, "what", None)
     if isinstance(what, str):
         return {attribute.key for attribute in attributes_module.parse(what)}
@@ -297,7 +306,7 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
 
 
 def describe_late(items: Iterable[Item], duration_s: float) -> str:
-    """Return a sentence on items that start when the run is over, so that they never happen; "" if there are none."""
+    """Return a sentence on items that never happen because they start after the run's end; "" without such."""
     late = [(index, item.start_s) for index, item in enumerate(items) if item.start_s >= duration_s]
     if not late:
         return ""
@@ -310,7 +319,7 @@ def describe_late(items: Iterable[Item], duration_s: float) -> str:
 
 
 def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
-    """Raise ScenarioError for more actions than a run can hold, in a network of that many nodes."""
+    """Raise ScenarioError if the workload makes more actions in such a network than a run can hold."""
     items = list(items)
     count = sum(item.most_actions(nodes, duration_us) for item in items)
     if count > MOST_ACTIONS:
@@ -321,34 +330,34 @@ def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
         )
 
 
-# What is wrong with an item is told when it is made, not in the middle of a run.
+# Items are checked at construction, so that errors do not come in the middle of a run.
 
 
-def _span(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
-    start = _seconds("start_s", start_s, 0.0)
-    stop = None if stop_s is None else _seconds("stop_s", stop_s, 0.0)
+def _check_interval(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
+    start = _check_seconds("start_s", start_s, 0.0)
+    stop = None if stop_s is None else _check_seconds("stop_s", stop_s, 0.0)
     if stop is not None and stop < start:
         raise ScenarioError(f"stop_s is {stop}, before start_s {start}; it must not come before it")
     return start, stop
 
 
-def _period(name: str, value: Any) -> float | None:
-    return None if value is None else _seconds(name, value, SHORTEST_S)
+def _check_period(name: str, value: Any) -> float | None:
+    return None if value is None else _check_seconds(name, value, SHORTEST_S)
 
 
-def _seconds(name: str, value: Any, shortest: float) -> float:
+def _check_seconds(name: str, value: Any, shortest: float) -> float:
     if not is_number(value) or not shortest <= value <= LONGEST_S:
         raise ScenarioError(f"{name} is {value!r:.60}; it must be a number of seconds, {shortest:g} to {LONGEST_S:g}")
     return float(value)
 
 
-def _flag(name: str, value: Any) -> bool:
+def _check_flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ScenarioError(f"{name} is {value!r:.60}; it must be True or False")
     return value
 
 
-def _payload(value: Any) -> bytes:
+def _check_payload(value: Any) -> bytes:
     if not isinstance(value, (bytes, bytearray)):
         example = f" such as b{value!r:.60}" if isinstance(value, str) and value.isascii() else ""
         raise ScenarioError(f"payload is {value!r:.60}; it must be bytes{example}")
@@ -364,13 +373,13 @@ def _from_hex(value: Any) -> bytes:
         raise ScenarioError(f"payload is {value!r:.60}; it must be text of hex digits, two for each byte") from None
 
 
-def _text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ...]]:
-    """What is published or asked for as text, which an item keeps, and as attributes."""
+def _as_text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ...]]:
+    """Return a subscription or publication as text, which an item stores, and as attributes."""
     if isinstance(what, str):
         return what, attributes_module.parse(what)
     if isinstance(what, Mapping):
         attributes = attributes_module.describe(what)
-    elif isinstance(what, (tuple, list)) and all(isinstance(one, attributes_module.Attribute) for one in what):
+    elif isinstance(what, (tuple, list)) and all(isinstance(item, attributes_module.Attribute) for item in what):
         attributes = tuple(attributes_module.check(attribute) for attribute in what)
     elif isinstance(what, (tuple, list)) and what and all(isinstance(part, str) for part in what):
         raise ScenarioError(f"what is {what!r:.60}; it must be one text, with commas: {', '.join(what)!r:.60}")
@@ -379,8 +388,8 @@ def _text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ...]]
     return attributes_module.to_text(attributes), attributes
 
 
-def _comparison(what: Mapping[Any, Any]) -> str:
-    """The text of a subscription to the values that a mapping has, as far as these are valid."""
+def _suggest_comparison(what: Mapping[Any, Any]) -> str:
+    """Return a subscription, as text, to the values of a mapping; an example if they are invalid."""
     try:
         equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(what))
         return attributes_module.to_text(tuple(equal)) or "TEMP GE 25"
@@ -388,20 +397,20 @@ def _comparison(what: Mapping[Any, Any]) -> str:
         return "TEMP GE 25"
 
 
-def _at(at: Any) -> At:
+def _check_at(at: Any) -> At:
     if isinstance(at, str) and at == ALL:
         return ALL
     if is_whole(at):
         return (int(at),)
     nodes = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, bytes, Mapping)) else ()
     if not nodes or not all(is_whole(node) for node in nodes):
-        raise ScenarioError(f'at is {at!r:.60}; it must be a node number, several, or "all"')
+        raise ScenarioError(f'at is {at!r:.60}; it must be a node number, a list of them, or "all"')
     if len(set(nodes)) < len(nodes):
         raise ScenarioError(f"at is {at!r:.60}; it must name each node once")
     return tuple(int(node) for node in nodes)
 
 
-def _microseconds(seconds: float) -> int:
+def _to_us(seconds: float) -> int:
     return round(seconds * 1_000_000)
 
 

@@ -16,7 +16,7 @@ import ipywidgets as widgets
 import traitlets
 
 from workbench import public_names
-from workbench.analysis.decisions import Decision, decisions, told_by_trace
+from workbench.analysis.decisions import Decision, count_changes, decisions
 from workbench.attributes import FIRST_FILTER_KEY, LAST_FILTER_KEY
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.protocol import Protocol
@@ -379,7 +379,7 @@ class _Did(widgets.VBox):
         elif not run.has_trace:
             self._table.value = "This run kept no trace, so what its filters did is not known."
         else:
-            self._table.value = _counts_html(protocol, told_by_trace(run), is_whole=False)
+            self._table.value = _counts_html(protocol, count_changes(run), is_whole=False)
 
     def drop(self) -> None:
         """A newer run is under way: the last one is not played once more."""

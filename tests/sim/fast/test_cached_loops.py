@@ -45,7 +45,7 @@ def hear(core, state, i, peer, message, hops, now):
 def publish(core, state, i, content, number, now):
     message = twin.make_message(core, Message.FLOOD, core.addresses[i], number, content)
     state.known[message, :] = 0
-    twin.tell_originated(core, now, i, message, number)
+    twin.report_originated(core, now, i, message, number)
     hear(core, state, i, NONE, message, 0, now)
     twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
     twin.let_go(core, message)
@@ -59,7 +59,7 @@ def receive(core, state, i, sender, message, word, broadcast, now):
         return
     hear(core, state, i, peer, message, rules.hops_taken(state.ttl, word), now)
     if twin.stream_uniform(core, i) < pieces.CHANCE:
-        twin.tell_forwarded(core, now, i, peer, message, 0)
+        twin.report_forwarded(core, now, i, peer, message, 0)
         twin.send(core, now, i, twin.BROADCAST, message, word - 1)
     else:
         twin.drop(core, now, i, peer, message, Reason.CHANCE)

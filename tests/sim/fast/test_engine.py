@@ -116,7 +116,7 @@ def test_network_without_a_graph_plays_as_the_scenario_does():
     ],
 )
 def test_rows_of_an_event_that_metrics_ask_for_are_kept_by_both_engines(monkeypatch, protocol, event):
-    monkeypatch.setattr(trace, "KEPT", trace.KEPT | {event})
+    monkeypatch.setattr(trace, "METRIC_EVENTS", trace.METRIC_EVENTS | {event})
     workload = [wb.subscribe(0, "TEMP GE 20", expires_s=8), wb.publish(15, "TEMP IS 26", start_s=2, every_s=4)]
     scenario = wb.Scenario(wb.topology.grid(4, 4), protocol, workload, duration_s=15)
     assert_same_numbers(scenario)
@@ -150,7 +150,7 @@ def test_fault_of_a_twin_is_no_reason_to_take_the_other_engine(monkeypatch):
 
     monkeypatch.setattr(engine, "loop_of", lambda twin: Loop())
     for asked in ("compiled", "auto"):  # the first one loads the twin, so that the second finds it worth while
-        with pytest.raises(RuntimeError, match=r"the twin's wake\(\) has to move next_wake on"):
+        with pytest.raises(RuntimeError, match=r"the twin's wake\(\) must set a later next_wake"):
             SMALL.run(engine=asked)
 
 

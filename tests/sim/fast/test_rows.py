@@ -57,7 +57,7 @@ def find(ids, owners, i, id):
 
 @njit
 def note(ids, owners, i, id):
-    return twin.note(ids[i], owners[i].ring, id)
+    return twin.remember(ids[i], owners[i].ring, id)
 
 
 def walk(first, array):

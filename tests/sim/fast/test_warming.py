@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def note_as_another_process_does(folder):
-    code_cache.note(TWIN, str(folder), "flood")
+    code_cache.record_loaded(TWIN, str(folder), "flood")
     code_cache._loaded.clear()
 
 
@@ -42,7 +42,7 @@ def test_twin_is_warm_once_it_is_noted(folder):
 
 
 def test_what_this_process_has_loaded_is_warm_without_a_file(folder):
-    code_cache.note(TWIN, None, "flood")
+    code_cache.record_loaded(TWIN, None, "flood")
     assert fast.is_warm(wb.Flooding())
     assert not list(folder.glob("*.json"))
 
@@ -51,7 +51,7 @@ def test_what_this_process_has_loaded_is_warm_without_a_file(folder):
 def test_note_that_no_longer_holds(folder, change, tmp_path_factory, monkeypatch):
     source = tmp_path_factory.mktemp("package") / "rules.py"
     source.write_text("TTL = 1\n")
-    monkeypatch.setattr(code_cache, "_numba", lambda: [str(source)])
+    monkeypatch.setattr(code_cache, "_numba_source", lambda: [str(source)])
     note_as_another_process_does(folder)
     assert fast.is_warm(wb.Flooding())
     if change == "the machine code is gone":
@@ -173,14 +173,14 @@ def test_second_compiler_waits_for_the_first(folder):
     order = []
 
     def second():
-        with code_cache.alone(TWIN, lambda: order.append("waits")):
+        with code_cache.lock(TWIN, lambda: order.append("waits")):
             order.append("second")
 
-    with code_cache.alone(TWIN, lambda: order.append("never")):
+    with code_cache.lock(TWIN, lambda: order.append("never")):
         thread = threading.Thread(target=second)
         thread.start()
         wait_until(lambda: order == ["waits"])
-        with code_cache.alone("another.twin", lambda: order.append("never")):
+        with code_cache.lock("another.twin", lambda: order.append("never")):
             order.append("first")
     thread.join(PATIENCE_S)
     assert order == ["waits", "first", "second"]

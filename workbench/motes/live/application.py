@@ -141,7 +141,7 @@ class MoteOutages:
     """
 
     def __init__(self, outages: Outages, commands: Commands, subscriptions: Subscriptions) -> None:
-        self.kernel, self.air = outages.kernel, outages.air
+        self.kernel, self.channel = outages.kernel, outages.channel
         self.lost: set[int] = set()
         self._outages, self._commands, self._subscriptions = outages, commands, subscriptions
         self._found: Counter[int] = Counter()  # how often a node's mote was lost and has answered again
@@ -195,7 +195,7 @@ class MoteOutages:
         boot = crew.first_boots[node] + self._found[node]
         rest = configuration(**crew.configuration(node, boot))
         self._commands.post(node, messages.CONFIGURE, rest=rest, then=self._commands.refusals(node))
-        self.air.report_links(self.kernel.index[node], now)
+        self.channel.report_links(self.kernel.index[node], now)
         self._subscriptions.begin_again(node, now)
 
 

@@ -19,7 +19,7 @@ from workbench.motes.mote import Mote
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import engine
 from workbench.sim.application import Application, Outages, plan
-from workbench.sim.channel import Air
+from workbench.sim.channel import Channel
 from workbench.sim.kernel import Kernel
 from workbench.sim.trace import Recorder
 
@@ -77,8 +77,8 @@ class Conductor:
         self.commands = Commands(crew, self.notes, inbox)
         self.subscriptions = Subscriptions(self.commands.post, self.commands.answered)
         self.kernel = Kernel([self._live(node) for node in engine.make_nodes(scenario)], recorder)
-        self.air = Air(scenario, self.kernel)
-        outages = Outages(self.kernel, self.air)
+        self.channel = Channel(scenario, self.kernel)
+        outages = Outages(self.kernel, self.channel)
         self.outages = MoteOutages(outages, self.commands, self.subscriptions)
         simulated = Application(scenario, self.kernel, outages)
         MoteApplication(scenario, self.kernel, self.outages, self.commands, self.subscriptions, simulated)
@@ -207,6 +207,6 @@ class Conductor:
         if self.kernel.down[index]:
             return  # Its radio is away.
         try:
-            self.air.send(index, destination, frame, now)
+            self.channel.send(index, destination, frame, now)
         except Exception as error:  # What is no frame cannot be described: whatever a mote makes of it.
             self.notes.add(node, "refused", f"the mote sent what is no frame of this protocol: {error!r}", now)

@@ -86,7 +86,7 @@ def publish(core, state, i, content, number, now):
     """Flood a publication."""
     message = twin.make_message(core, Message.FLOOD, core.addresses[i], number, content)
     state.known[message, :] = 0
-    twin.tell_originated(core, now, i, message, number)
+    twin.report_originated(core, now, i, message, number)
     _hold(core, state, i, NONE, message, 0, now)
     twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
     twin.let_go(core, message)
@@ -105,5 +105,5 @@ def receive(core, state, i, sender, message, ttl, broadcast, now):
     elif state.forwarding_probability < 1.0 and twin.stream_uniform(core, i) >= state.forwarding_probability:
         twin.drop(core, now, i, peer, message, Reason.CHANCE)
     else:
-        twin.tell_forwarded(core, now, i, peer, message, 0)
+        twin.report_forwarded(core, now, i, peer, message, 0)
         twin.send(core, now, i, twin.BROADCAST, message, ttl - 1)

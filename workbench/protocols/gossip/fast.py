@@ -260,7 +260,7 @@ def publish(core, state, i, content, number, now):
         state.message_pieces[message].number = piece
         _set_bit(state.received, event, i, piece)
         if piece == 0:
-            twin.tell_originated(core, now, i, message, number)
+            twin.report_originated(core, now, i, message, number)
             twin.hold_pair(core, state.pairs, i, NONE, message, event, 0, now)
         twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
         twin.let_go(core, message)
@@ -280,5 +280,5 @@ def receive(core, state, i, sender, message, ttl, broadcast, now):
     elif twin.stream_uniform(core, i) >= state.forwarding_probability:
         twin.drop(core, now, i, peer, message, Reason.CHANCE)
     else:
-        twin.tell_forwarded(core, now, i, peer, message, 0)
+        twin.report_forwarded(core, now, i, peer, message, 0)
         twin.send(core, now, i, twin.BROADCAST, message, ttl - 1)

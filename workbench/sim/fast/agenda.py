@@ -1,16 +1,16 @@
-"""What happens next: events by (time, counter), as the reference engine's heap orders them.
+"""The queue of future events by (time, counter), in the order of the reference engine's heap.
 
 Theory of operation
-    Nearly all events lie a few milliseconds ahead: a jitter, a back-off, an airtime. They go into a ring with a bucket
-    for each microsecond. Counters only grow, so a bucket that is filled at its tail and emptied at its head is in
-    the order of the counters, and no event of the ring needs to have one. Two levels of bits say which buckets have
-    something.
-    What lies further ahead than the ring is long goes into a binary heap, with a counter. It is not moved when its time
-    comes near: the earlier of both heads is next. Of two at the same microsecond the heap's is the older one, as
-    whatever came later found that microsecond within the ring's length.
+    Nearly all events are a few milliseconds ahead: a jitter, a back-off, an airtime. They go into a ring with a bucket
+    for each microsecond. A bucket is filled at its tail and emptied at its head, and counters only grow. So its events
+    are in the order of their counters without storing these. Two levels of bits mark the buckets that are not
+    empty.
+    Events further ahead than the length of the ring go into a binary heap, with a counter. They stay there when their
+    time comes near: the earlier of both heads is next. Of two events at the same microsecond, the heap's is the older,
+    as any later event found that microsecond within the ring.
 
 Cost
-    Constant per event in the ring, the logarithm of their number for those in the heap.
+    Constant per event in the ring; logarithmic in their number for events in the heap.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ NEVER = np.int64(2**63 - 1)
 
 @compiled
 def push(core, frame, time, kind):
-    """The next event of a frame is ``kind``, at ``time``."""
+    """Schedule the next event of a frame, of a ``kind``, at ``time``."""
     entry = core.frames[frame]
     entry.time = time
     entry.kind = kind
@@ -51,13 +51,16 @@ def _push_near(core, frame, time):
 
 @compiled
 def next_bucket(core, now):
-    """The bucket of the ring's earliest event; the ring is not empty and holds nothing before ``now``."""
+    """Return the bucket of the ring's earliest event.
+
+    The ring must not be empty, nor hold an event before ``now``.
+    """
     start = now & (len(core.tails) - 1)
     word = start >> 6
     ahead = core.bits[word] >> np.uint64(start & 63)
     if ahead:
         return start + trailing_zeros(ahead)
-    # Behind this word, then from the ring's beginning; the word itself may be left for last.
+    # Search after this word, then from the ring's beginning up to and including this word.
     block = (word + 1) >> 6
     if block < len(core.summary):
         ahead = core.summary[block] >> np.uint64((word + 1) & 63)
@@ -79,15 +82,15 @@ def next_bucket(core, now):
 
 @compiled
 def pop_near(core, bucket):
-    """Take the first event out of a bucket."""
+    """Remove the first event from a bucket and return its frame."""
     tail = core.tails[bucket]
     frame = core.frames[tail].next
     if frame == tail:
         core.tails[bucket] = NONE
         word = bucket >> 6
-        left = core.bits[word] & ~(np.uint64(1) << np.uint64(bucket & 63))
-        core.bits[word] = left
-        if not left:
+        remaining = core.bits[word] & ~(np.uint64(1) << np.uint64(bucket & 63))
+        core.bits[word] = remaining
+        if not remaining:
             core.summary[word >> 6] &= ~(np.uint64(1) << np.uint64(word & 63))
     else:
         core.frames[tail].next = core.frames[frame].next
@@ -118,27 +121,27 @@ def _move(core, source, target):
 
 
 @compiled
-def _far_before(core, one, other):
-    if core.far_time[one] != core.far_time[other]:
-        return core.far_time[one] < core.far_time[other]
-    return core.far_counter[one] < core.far_counter[other]
+def _is_far_before(core, left, right):
+    if core.far_time[left] != core.far_time[right]:
+        return core.far_time[left] < core.far_time[right]
+    return core.far_counter[left] < core.far_counter[right]
 
 
 @compiled
 def pop_far(core):
-    """Take the first event out of the heap."""
+    """Remove the first event from the heap and return its frame."""
     frame = core.far_frame[0]
     core.numbers[Number.FAR] -= 1
     last = core.numbers[Number.FAR]
-    # The last entry sinks from the top to where it belongs.
+    # The last entry moves down from the top to its position.
     index = 0
     while True:
         child = 2 * index + 1
         if child >= last:
             break
-        if child + 1 < last and _far_before(core, child + 1, child):
+        if child + 1 < last and _is_far_before(core, child + 1, child):
             child += 1
-        if not _far_before(core, child, last):
+        if not _is_far_before(core, child, last):
             break
         _move(core, child, index)
         index = child

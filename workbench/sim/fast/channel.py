@@ -29,9 +29,9 @@ from workbench.sim.fast.layout import (
 )
 from workbench.sim.fast.record import add_loss
 
-FORGET_AT = 16  # a node's audible transmissions, before those that are over are looked for
+FORGET_AT = 16  # number of a node's audible transmissions at which finished ones are removed
 
-# Outcomes of a unicast transmission. UNDECIDED: the frame is sent again, or its radio asks for no acknowledgement.
+# Outcomes of a unicast transmission. UNDECIDED: the frame is sent again, or the radio does not use acknowledgements.
 UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED = range(3)
 
 # Frames and messages
@@ -39,7 +39,7 @@ UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED = range(3)
 
 @compiled
 def take_frame(core):
-    """A free entry for a frame or a wake-up."""
+    """Return a free entry for a frame or a wake-up."""
     frame = np.uint32(core.numbers[Number.FREE_FRAME])
     core.numbers[Number.FREE_FRAME] = core.frames[frame].next
     core.numbers[Number.FREE_FRAMES] -= 1
@@ -48,7 +48,7 @@ def take_frame(core):
 
 @compiled
 def free_frame(core, frame):
-    """The entry of a frame that is over, or of a wake-up that has been."""
+    """Free the entry of a finished frame, or of a wake-up."""
     core.frames[frame].next = core.numbers[Number.FREE_FRAME]
     core.numbers[Number.FREE_FRAME] = frame
     core.numbers[Number.FREE_FRAMES] += 1
@@ -56,48 +56,48 @@ def free_frame(core, frame):
 
 @compiled
 def make_message(core, name, origin, sequence, content):
-    """A message with the attributes and the size of a content; whoever makes it holds it until `let_go`."""
-    it = core.contents[content]
-    return take_message(core, name, origin, sequence, content, it.size_B, it.airtime_us)
+    """Return a new message with the attributes and the size of a content; the caller holds it until `let_go`."""
+    entry = core.contents[content]
+    return take_message(core, name, origin, sequence, content, entry.size_B, entry.airtime_us)
 
 
 @compiled
 def take_message(core, name, origin, sequence, content, size_B, airtime_us):
-    """A message of any size; what its content is, is the protocol's own affair."""
+    """Return a new message of any size; the protocol defines the meaning of ``content``."""
     message = core.numbers[Number.FREE_MESSAGE]
-    it = core.messages[message]
-    core.numbers[Number.FREE_MESSAGE] = it.next
+    entry = core.messages[message]
+    core.numbers[Number.FREE_MESSAGE] = entry.next
     core.numbers[Number.FREE_MESSAGES] -= 1
-    it.name = name
-    it.origin = origin
-    it.sequence = sequence
-    it.content = content
-    it.size_B = size_B
-    it.airtime_us = airtime_us
-    it.holders = 1
+    entry.name = name
+    entry.origin = origin
+    entry.sequence = sequence
+    entry.content = content
+    entry.size_B = size_B
+    entry.airtime_us = airtime_us
+    entry.holders = 1
     return message
 
 
 @compiled
 def hold_message(core, message):
-    """One more who needs the message."""
+    """Count one more holder of the message."""
     core.messages[message].holders += 1
 
 
 @compiled
 def let_go(core, message):
-    """One less; without any its row is free."""
-    it = core.messages[message]
-    it.holders -= 1
-    if it.holders == 0:
-        it.next = core.numbers[Number.FREE_MESSAGE]
+    """Count one holder less; a message without holders is freed."""
+    entry = core.messages[message]
+    entry.holders -= 1
+    if entry.holders == 0:
+        entry.next = core.numbers[Number.FREE_MESSAGE]
         core.numbers[Number.FREE_MESSAGE] = message
         core.numbers[Number.FREE_MESSAGES] += 1
 
 
 @compiled
 def end(core, frame):
-    """Nothing more comes of a frame."""
+    """Free a frame, and let go of its message."""
     let_go(core, core.frames[frame].message)
     free_frame(core, frame)
 
@@ -106,17 +106,17 @@ def end(core, frame):
 
 
 @compiled
-def send(core, now, i, receiver, message, word):
-    """Give node ``i``'s radio a frame: to the node of index ``receiver``, BROADCAST or UNREACHABLE."""
+def send(core, now, i, receiver, message, header):
+    """Pass a frame to node ``i``'s radio; ``receiver`` is a node's index, BROADCAST or UNREACHABLE."""
     frame = take_frame(core)
-    it = core.frames[frame]
-    it.sender = i
-    it.receiver = receiver
-    it.message = message
-    it.word = word
-    it.outage = core.nodes[i].outages
-    it.backoffs = 0
-    it.attempt = 0
+    entry = core.frames[frame]
+    entry.sender = i
+    entry.receiver = receiver
+    entry.message = message
+    entry.header = header
+    entry.outage = core.nodes[i].outages
+    entry.backoffs = 0
+    entry.attempt = 0
     core.messages[message].holders += 1
     ready = now
     if receiver == BROADCAST and core.jitter_width_us:
@@ -130,62 +130,62 @@ def send(core, now, i, receiver, message, word):
 
 @compiled
 def begin(core, frame, start, now):
-    """A frame goes on the air at ``start``, now or later."""
-    it = core.frames[frame]
-    finish = start + core.messages[it.message].airtime_us
-    it.start = start
-    core.nodes[it.sender].free_at = finish
+    """Put a frame on the air at ``start``, now or later."""
+    entry = core.frames[frame]
+    finish = start + core.messages[entry.message].airtime_us
+    entry.start = start
+    core.nodes[entry.sender].free_at = finish
     if core.collisions or core.csma:
-        _be_heard(core, it.sender, start, finish, now)
+        _add_to_hearers(core, entry.sender, start, finish, now)
     push(core, frame, finish, FRAME_END)
 
 
-# What a node can hear
+# Audible transmissions
 
 
 @compiled
-def _be_heard(core, sender, start, finish, now):
+def _add_to_hearers(core, sender, start, finish, now):
     for arc in range(core.first[sender], core.first[sender + 1]):
-        _hear(core, core.receivers[arc], sender, start, finish, now)
-    _hear(core, sender, sender, start, finish, now)
+        _add_audible(core, core.receivers[arc], sender, start, finish, now)
+    _add_audible(core, sender, sender, start, finish, now)
 
 
 @compiled
-def _hear(core, i, sender, start, finish, now):
-    if core.audible[i] >= core.forget_at[i]:
-        # Whatever ends from now on began at most the longest airtime ago.
-        _forget(core, i, now - core.longest_airtime_us)
-        core.forget_at[i] = max(FORGET_AT, 2 * core.audible[i])
+def _add_audible(core, i, sender, start, finish, now):
+    if core.audible_count[i] >= core.forget_at[i]:
+        # A frame that ends from now on began at most the longest airtime ago.
+        _remove_finished(core, i, now - core.longest_airtime_us)
+        core.forget_at[i] = max(FORGET_AT, 2 * core.audible_count[i])
     index = core.numbers[Number.FREE_AUDIBLE]
-    it = core.audibles[index]
-    core.numbers[Number.FREE_AUDIBLE] = it.next
+    entry = core.audibles[index]
+    core.numbers[Number.FREE_AUDIBLE] = entry.next
     core.numbers[Number.FREE_AUDIBLES] -= 1
-    it.sender = sender
-    it.start = start
-    it.end = finish
-    it.next = core.on_air[i]
-    core.on_air[i] = index
-    core.audible[i] += 1
+    entry.sender = sender
+    entry.start = start
+    entry.end = finish
+    entry.next = core.first_audible[i]
+    core.first_audible[i] = index
+    core.audible_count[i] += 1
 
 
 @compiled
 def _unlink(core, i, before, index):
-    """Take an entry out of node ``i``'s list; returns the one behind it."""
+    """Remove an entry from node ``i``'s list; return the entry behind it."""
     behind = core.audibles[index].next
     if before == NONE:
-        core.on_air[i] = behind
+        core.first_audible[i] = behind
     else:
         core.audibles[before].next = behind
     core.audibles[index].next = core.numbers[Number.FREE_AUDIBLE]
     core.numbers[Number.FREE_AUDIBLE] = index
     core.numbers[Number.FREE_AUDIBLES] += 1
-    core.audible[i] -= 1
+    core.audible_count[i] -= 1
     return behind
 
 
 @compiled
-def _forget(core, i, horizon):
-    before, index = NONE, core.on_air[i]
+def _remove_finished(core, i, horizon):
+    before, index = NONE, core.first_audible[i]
     while index != NONE:
         if core.audibles[index].end <= horizon:
             index = _unlink(core, i, before, index)
@@ -194,36 +194,36 @@ def _forget(core, i, horizon):
 
 
 @compiled
-def _forget_sender(core, i, sender, now):
-    """At node ``i``, what ``sender`` has not begun is not heard, and what it has begun ends now."""
-    before, index = NONE, core.on_air[i]
+def _remove_sender(core, i, sender, now):
+    """Remove the transmissions of ``sender`` that have not begun from node ``i``'s list, and end the others now."""
+    before, index = NONE, core.first_audible[i]
     while index != NONE:
-        it = core.audibles[index]
-        if it.sender == sender and it.start >= now:
+        entry = core.audibles[index]
+        if entry.sender == sender and entry.start >= now:
             index = _unlink(core, i, before, index)
             continue
-        if it.sender == sender:
-            it.end = min(it.end, now)
-        before, index = index, it.next
+        if entry.sender == sender:
+            entry.end = min(entry.end, now)
+        before, index = index, entry.next
 
 
 @compiled
 def is_busy(core, i, now):
-    """Whether node ``i`` hears anything now."""
-    index = core.on_air[i]
+    """Return whether node ``i`` hears a transmission now."""
+    index = core.first_audible[i]
     while index != NONE:
-        it = core.audibles[index]
-        if it.start <= now < it.end:
+        entry = core.audibles[index]
+        if entry.start <= now < entry.end:
             return True
-        index = it.next
+        index = entry.next
     return False
 
 
 @compiled
-def disturbance(core, i, sender, start, finish):
-    """Why node ``i`` cannot make out a frame on the air from start to finish, or NO_REASON."""
+def interference(core, i, sender, start, finish):
+    """Return why node ``i`` misses a frame because of another transmission in [start, finish), or NO_REASON."""
     reason = NO_REASON
-    index = core.on_air[i]
+    index = core.first_audible[i]
     while index != NONE:
         other = core.audibles[index]
         index = other.next
@@ -237,22 +237,22 @@ def disturbance(core, i, sender, start, finish):
 
 
 @compiled
-def why_lost(core, arc, frame, finish):
-    """Why a frame is lost on an arc, or NO_REASON."""
+def loss_reason(core, arc, frame, finish):
+    """Return why a frame is lost on an arc, or NO_REASON."""
     i = core.receivers[arc]
     if core.down[i]:
         return Reason.DOWN
-    it = core.frames[frame]
-    if core.loses and core.ratios[arc] < 1.0 and uniform(core.arc_keys[arc], it.start) >= core.ratios[arc]:
+    entry = core.frames[frame]
+    if core.loses and core.ratios[arc] < 1.0 and uniform(core.arc_keys[arc], entry.start) >= core.ratios[arc]:
         return Reason.LINK
     if core.collisions:
-        return disturbance(core, i, it.sender, it.start, finish)
+        return interference(core, i, entry.sender, entry.start, finish)
     return NO_REASON
 
 
 @compiled
 def arc_between(core, sender, receiver):
-    """The arc from one node to another, by their indices, or NONE."""
+    """Return the arc from one node to another, given by their indices, or NONE."""
     low, high = core.first[sender], core.first[sender + 1]
     last = high
     while low < high:
@@ -269,13 +269,13 @@ def arc_between(core, sender, receiver):
 
 @compiled
 def contend(core, frame, now):
-    """A frame is ready: it joins its node's queue, and at its head begins to contend for the channel."""
-    it = core.frames[frame]
-    i = it.sender
-    if it.outage != core.nodes[i].outages:
+    """Append a ready frame to its node's queue; at the head it begins to contend for the channel."""
+    entry = core.frames[frame]
+    i = entry.sender
+    if entry.outage != core.nodes[i].outages:
         give_up(core, frame, now, Reason.DOWN)
         return
-    it.behind = NONE
+    entry.behind = NONE
     if core.queue_head[i] == NONE:
         core.queue_head[i] = frame
         core.queue_tail[i] = frame
@@ -287,9 +287,9 @@ def contend(core, frame, now):
 
 @compiled
 def _back_off(core, frame, now):
-    it = core.frames[frame]
-    i = it.sender
-    exponent = min(MIN_BACKOFF_EXPONENT + it.backoffs, MAX_BACKOFF_EXPONENT)
+    entry = core.frames[frame]
+    i = entry.sender
+    exponent = min(MIN_BACKOFF_EXPONENT + entry.backoffs, MAX_BACKOFF_EXPONENT)
     core.nodes[i].sent += 1
     slots = below(core.backoff_keys[i], core.nodes[i].sent, 1 << exponent)
     push(core, frame, max(now, core.nodes[i].free_at) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK)
@@ -297,37 +297,37 @@ def _back_off(core, frame, now):
 
 @compiled
 def check_channel(core, frame, now):
-    """Send the frame whose back-off is over, have it wait again, or give it up.
+    """Send the frame whose back-off has ended, back off again, or give it up.
 
-    Return whether the channel was never free: then the caller reports that, and ends the frame.
+    Return whether the channel was never free: then the caller reports the outcome and ends the frame.
     """
-    it = core.frames[frame]
-    i = it.sender
-    if it.outage != core.nodes[i].outages:
+    entry = core.frames[frame]
+    i = entry.sender
+    if entry.outage != core.nodes[i].outages:
         give_up(core, frame, now, Reason.DOWN)
     elif not is_busy(core, i, now):
         begin(core, frame, now + TURNAROUND_US, now)
-    elif it.backoffs < MAX_BACKOFFS:
-        it.backoffs += 1
+    elif entry.backoffs < MAX_BACKOFFS:
+        entry.backoffs += 1
         _back_off(core, frame, now)
     else:
         next_in_queue(core, i, now)
-        add_loss(core, now, it.sender, Event.GIVEN_UP, core.given_up, NONE, it.message, Reason.CHANNEL_BUSY)
+        add_loss(core, now, entry.sender, Event.GIVEN_UP, core.given_up, NONE, entry.message, Reason.CHANNEL_BUSY)
         return True
     return False
 
 
 @compiled
 def give_up(core, frame, now, reason):
-    """A frame is not sent, or not to its end."""
-    it = core.frames[frame]
-    add_loss(core, now, it.sender, Event.GIVEN_UP, core.given_up, NONE, it.message, reason)
+    """Record a frame that is not sent, or not to its end, and free it."""
+    entry = core.frames[frame]
+    add_loss(core, now, entry.sender, Event.GIVEN_UP, core.given_up, NONE, entry.message, reason)
     end(core, frame)
 
 
 @compiled
 def next_in_queue(core, i, now):
-    """The first frame leaves a node's queue, and the next one begins to contend."""
+    """Remove the head of a node's queue; the next frame begins to contend."""
     head = core.queue_head[i]
     if head != NONE:
         head = core.frames[head].behind
@@ -338,32 +338,32 @@ def next_in_queue(core, i, now):
 
 @compiled
 def acknowledge(core, frame, arrived, now):
-    """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged; return which of these."""
-    it = core.frames[frame]
-    i = it.sender
+    """Resolve a unicast frame: repeat it, up to ``retries`` times, unless it was acknowledged; return the outcome."""
+    entry = core.frames[frame]
+    i = entry.sender
     core.nodes[i].free_at = max(core.nodes[i].free_at, now + core.acknowledgement_us)
-    if arrived and not _acknowledgement_lost(core, it.sender, it.receiver, it.start):
+    if arrived and not _acknowledgement_lost(core, entry.sender, entry.receiver, entry.start):
         return ACKNOWLEDGED
-    if it.attempt >= core.retries:
+    if entry.attempt >= core.retries:
         return UNACKNOWLEDGED
-    again = take_frame(core)
-    core.frames[again] = it
-    it = core.frames[again]
-    it.attempt += 1
-    it.backoffs = 0
-    hold_message(core, it.message)
+    retry = take_frame(core)
+    core.frames[retry] = entry
+    entry = core.frames[retry]
+    entry.attempt += 1
+    entry.backoffs = 0
+    hold_message(core, entry.message)
     if core.csma:
         head = core.queue_head[i]
         if head == NONE:
-            core.queue_head[i] = again
-            it.behind = NONE
+            core.queue_head[i] = retry
+            entry.behind = NONE
         else:
-            it.behind = core.frames[head].behind
-            core.frames[head].behind = again
-        if it.behind == NONE:
-            core.queue_tail[i] = again
+            entry.behind = core.frames[head].behind
+            core.frames[head].behind = retry
+        if entry.behind == NONE:
+            core.queue_tail[i] = retry
     else:
-        begin(core, again, core.nodes[i].free_at, now)
+        begin(core, retry, core.nodes[i].free_at, now)
     return UNDECIDED
 
 
@@ -382,10 +382,10 @@ def _acknowledgement_lost(core, sender, receiver, start):
 
 
 @compiled
-def fall_silent(core, i, now):
-    """Node ``i`` has failed: its queue is given up, and nothing of its transmissions disturbs anybody."""
+def stop_radio(core, i, now):
+    """Stop the radio of node ``i``, which has failed: give up its queue and end its transmissions."""
     if core.csma:
-        # The first in the queue, and what has not joined it yet, is given up when its time comes.
+        # The head of the queue, and frames that are not yet in it, are given up when their time comes.
         head = core.queue_head[i]
         waiting = NONE if head == NONE else core.frames[head].behind
         while waiting != NONE:
@@ -395,5 +395,5 @@ def fall_silent(core, i, now):
         core.queue_head[i] = NONE
     if core.collisions or core.csma:
         for arc in range(core.first[i], core.first[i + 1]):
-            _forget_sender(core, core.receivers[arc], i, now)
-        _forget_sender(core, i, i, now)
+            _remove_sender(core, core.receivers[arc], i, now)
+        _remove_sender(core, i, i, now)

@@ -1,17 +1,17 @@
-"""How functions become parts of a loop, and how a loop hands them its arrays. All of it is numba's public interface.
+"""Compilation of functions into a loop, and passing of arrays to them, with numba's public interface.
 
 Theory of operation
-    A named tuple of sixty arrays passed by value is some four hundred arguments, copied with each call that is not
-    inlined, and compiled as often. `by_reference` keeps the tuple on the stack of the function that calls it and makes
-    a pointer of it; ``core.frames`` then reads that field where it lies. The pointer is good as long as that function
-    runs.
+    A named tuple of sixty arrays passed by value is some four hundred arguments. They are copied with each call that is
+    not inlined, and compiled as often. `by_reference` stores the tuple on the stack of the calling function and returns
+    a pointer to it; ``core.frames`` then reads that field through the pointer. The pointer is valid as long as that
+    function runs.
 
-    Arrays are borrowed from the tuple and never counted: functions that take such a pointer are compiled without the
-    counting of references, and must not allocate. That makes calls cheap too: two atomic additions per array and call
-    are most of what a run would cost otherwise.
+    Arrays are borrowed from the tuple and not reference-counted: functions that take such a pointer are compiled
+    without reference counting, and must not allocate. This makes calls cheap too: two atomic additions per array and
+    call would be most of the cost of a run.
 
-    `private_numba.py` makes compilation much faster. Where numba is not a version for which that module was written,
-    plain `numba.njit` takes its place (`IS_PLAIN`), with the same traces.
+    `private_numba.py` makes compilation much faster. If the version of numba is newer than those supported by that
+    module, plain `numba.njit` replaces it (`IS_PLAIN`), with the same traces.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from workbench.sim.fast.layout import CodesMeta
 
 _INDEX = ir.IntType(32)
 
-# The first version of numba that `private_numba.py` was not written for.
+# The first version of numba that `private_numba.py` does not support.
 _UNTESTED = (0, 70)
 IS_PLAIN = bool(os.environ.get("WORKBENCH_PLAIN_NUMBA")) or numba.version_info.short >= _UNTESTED
 
-# What parts borrow is never counted.
+# Loop functions borrow arrays, so nothing is reference-counted.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
-COMPILED_MODULES: set[str] = set()  # modules that have parts of a loop
+COMPILED_MODULES: set[str] = set()  # modules that define functions of a loop
 _known: set[Any] = set()
 
 if not IS_PLAIN:
@@ -54,29 +54,29 @@ if not IS_PLAIN:
 
 
 def compiled(function: Any) -> Any:
-    """Make a function a part of loops. Python can call it as before, so it may be a rule of a node."""
-    return _part(function, False)
+    """Make a function callable from loops. Python can still call it, so it may be a rule of a node."""
+    return _add_to_loop(function, False)
 
 
 def hot(function: Any) -> Any:
-    """As `compiled`, and copied into its callers: for a short function that runs at each reception."""
-    return _part(function, True)
+    """Make a function callable from loops and inline it there: for a short function that runs at each reception."""
+    return _add_to_loop(function, True)
 
 
 def compiled_rules(module: ModuleType) -> None:
-    """Make all functions that a module defines parts of loops: a twin calls the rules of its definition."""
+    """Make all functions that a module defines callable from loops: a twin calls the rules of its node class."""
     for function in vars(module).values():
         if isinstance(function, FunctionType) and function.__module__ == module.__name__:
             compiled(function)
 
 
 def compiled_loop(function: Any) -> Any:
-    """Return a function that Python calls, whose machine code the next process finds on disk."""
+    """Return a function for Python to call, whose machine code is cached on disk for other processes."""
     options = _OPTIONS if IS_PLAIN else _OPTIONS | {"pipeline_class": private_numba.WholeCompiler}
     return njit(**options, cache=True)(function)
 
 
-def _part(function: Any, is_hot: bool) -> Any:
+def _add_to_loop(function: Any, is_hot: bool) -> Any:
     if function not in _known:
         _known.add(function)
         COMPILED_MODULES.add(function.__module__)
@@ -93,7 +93,7 @@ def _part(function: Any, is_hot: bool) -> Any:
 class _CodesClass(types.EnumClass):
     @property
     def member_type(self) -> Any:
-        # A type for the members of each class would compile each function once for each.
+        # A type of its own for each class's members would compile each function once per class.
         return self.dtype
 
 
@@ -113,7 +113,7 @@ class Reference(types.Type):
 
     def __init__(self, target: Any) -> None:
         self.target = target
-        # The name is in the name of each function that takes one; in full it has some 5,000 letters.
+        # The name becomes part of the name of each function with such an argument; in full it has some 5,000 letters.
         digest = hashlib.sha256(f"{target} {target.fields}".encode()).hexdigest()[:16]
         super().__init__(name=f"Reference({target.instance_class.__name__} {digest})")
 
@@ -160,7 +160,7 @@ by_reference: Any = _by_reference
 
 @intrinsic
 def _trailing_zeros(typing_context: Any, word: Any) -> Any:
-    """Return the number of zeros below the lowest one of a uint64 that is not 0."""
+    """Return the number of zero bits below the lowest one bit of a uint64 that is not 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -169,8 +169,8 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 
 @intrinsic
-def _ones(typing_context: Any, word: Any) -> Any:
-    """Return the number of ones in a uint64."""
+def _count_ones(typing_context: Any, word: Any) -> Any:
+    """Return the number of one bits in a uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -179,4 +179,4 @@ def _ones(typing_context: Any, word: Any) -> Any:
 
 
 trailing_zeros: Any = _trailing_zeros
-ones: Any = _ones
+count_ones: Any = _count_ones

@@ -12,7 +12,7 @@ _TO_UNIT = 1.0 / (1 << 53)
 
 @compiled
 def mix64(z):
-    """SplitMix64's output function of a uint64."""
+    """Return SplitMix64's output function of a uint64."""
     z = (z ^ (z >> np.uint64(30))) * _FACTOR_1
     z = (z ^ (z >> np.uint64(27))) * _FACTOR_2
     return z ^ (z >> np.uint64(31))
@@ -20,37 +20,37 @@ def mix64(z):
 
 @compiled
 def bits(key, counter):
-    """Draw number ``counter`` of ``key``: 64 random bits."""
+    """Return draw number ``counter`` of ``key``: 64 random bits."""
     return mix64(key + np.uint64(counter + 1) * _GOLDEN)
 
 
 @compiled
 def uniform(key, counter):
-    """Draw number ``counter`` of ``key``: a float in [0, 1)."""
+    """Return draw number ``counter`` of ``key``: a float in [0, 1)."""
     return np.float64(bits(key, counter) >> np.uint64(11)) * _TO_UNIT
 
 
 @compiled
 def below(key, counter, bound):
-    """Draw number ``counter`` of ``key``: an integer in [0, bound), bound at most 2**32."""
+    """Return draw number ``counter`` of ``key``: an integer in [0, bound), bound at most 2**32."""
     return np.int64(((bits(key, counter) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
 @compiled
 def key_of(prefix, word):
-    """`draws.make_key(..., word)`, ``prefix`` being the key of what comes before it."""
+    """Return `draws.make_key(..., word)`; ``prefix`` is the key of the preceding arguments."""
     return mix64(prefix ^ mix64(np.uint64(word) + _GOLDEN))
 
 
 @compiled
 def stream_uniform(core, i):
-    """The next float in [0, 1) of node ``i``'s own stream."""
+    """Return the next float in [0, 1) of node ``i``'s own stream."""
     core.drawn[i] += 1
     return uniform(core.protocol_keys[i], core.drawn[i] - 1)
 
 
 @compiled
 def stream_below(core, i, bound):
-    """The next integer in [0, bound) of node ``i``'s own stream."""
+    """Return the next integer in [0, bound) of node ``i``'s own stream."""
     core.drawn[i] += 1
     return below(core.protocol_keys[i], core.drawn[i] - 1, bound)

@@ -1,8 +1,8 @@
-"""The flat memory of the fast engine: what a run's arrays are called, and what their rows hold.
+"""The arrays of the fast engine: their names, and the fields of their records.
 
-`Core` is what the kernels of all protocols share. Its arrays are made in Python (`engine.py`); kernels never allocate.
-Where one of them runs full, the main loop returns to Python between two events and goes on with a larger one.
-An array that a run has no use for (queues without csma, say) has no rows.
+`Core` holds the arrays that the loops of all protocols share. They are created in Python (`engine.py`); the loop
+does not allocate. When one of them is full, the main loop returns to Python between two events and continues with a
+larger one. An array that a run does not use (queues without csma, say) has one row.
 """
 
 from collections import namedtuple
@@ -13,11 +13,14 @@ import numpy as np
 
 
 class CodesMeta(EnumMeta):
-    """The type by which numba knows a class of codes (`compiled.py`)."""
+    """The metaclass by which numba recognizes a class of codes (`compiled.py`)."""
 
 
 class Codes(IntEnum, metaclass=CodesMeta):
-    """Integers with names, from 0 on. A member's text is its name in lower case; in a loop, members are integers."""
+    """Integers with names, counting from 0.
+
+    A member's text is its name in lower case; in a loop, members are integers.
+    """
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -29,16 +32,16 @@ class Codes(IntEnum, metaclass=CodesMeta):
         return tuple(member.name.lower() for member in cls)
 
 
-BROADCAST = -1  # a frame to everybody
+BROADCAST = -1  # a frame to all neighbors
 UNREACHABLE = -2  # a unicast frame to an address that the topology does not have
-NONE = -1  # no frame, no subscription, no wake-up: the end of a list
+NONE = -1  # no frame, no subscription, no wake-up; also the end of a list
 
-# What a frame's next event is. A wake-up takes an entry of its own.
+# The kinds of a frame's next event. A wake-up has an entry of its own.
 FRAME_END, FRAME_READY, CHANNEL_CHECK, WAKE = range(4)
 
-# One frame on its way from a radio, or one wake-up. ``time`` says when its next event is; ``next`` links frames of one
-# instant, and those that are free; ``behind`` those that wait in a node's queue. What is unsigned is an index that is
-# always there: of a signed one numba has to ask whether it counts from an array's end.
+# One frame in transit from a radio, or one wake-up. ``time`` is that of its next event. ``next`` links frames of one
+# microsecond, and free entries; ``behind`` links frames in a node's queue. Fields that are always a valid index are
+# unsigned: for signed ones numba checks whether they count from an array's end.
 FRAME = np.dtype(
     [
         ("time", np.int64),
@@ -46,7 +49,7 @@ FRAME = np.dtype(
         ("sender", np.uint32),
         ("receiver", np.int32),
         ("message", np.uint32),
-        ("word", np.int32),
+        ("header", np.int32),
         ("outage", np.int32),
         ("next", np.int32),
         ("behind", np.int32),
@@ -57,8 +60,8 @@ FRAME = np.dtype(
     align=True,
 )
 
-# What travels: frames of the same message differ in their sender and in one ``word`` that changes from hop to hop.
-# ``holders``: frames on their way, and whoever else called `hold_message`; at 0 the row is free for another message.
+# Messages in transit. Frames of the same message differ in their sender and in one ``header`` value that changes from
+# hop to hop. ``holders``: number of frames and of calls of `hold_message`; at 0 the record is free for another message.
 MESSAGE = np.dtype(
     [
         ("sequence", np.int64),
@@ -73,9 +76,9 @@ MESSAGE = np.dtype(
     align=True,
 )
 
-# What the radio and a reception need to know of a node, side by side: large networks are as fast as memory is.
-# ``free_at``: when its radio has sent all it was given so far; ``sent``: the counter of its radio's draws;
-# ``outages``: how often it has failed so far.
+# The data of a node that the radio and a reception use, side by side: in large networks memory access limits the speed.
+# ``free_at``: when its radio will have sent all frames passed to it; ``sent``: the counter of its radio's draws;
+# ``outages``: number of its failures.
 NODE = np.dtype(
     [
         ("free_at", np.int64),
@@ -88,7 +91,7 @@ NODE = np.dtype(
     align=True,
 )
 
-# What a node hears, or will: an entry per transmission and audible neighbor, linked per node.
+# A transmission that a node hears or will hear, linked per node.
 AUDIBLE = np.dtype(
     [("start", np.int64), ("end", np.int64), ("sender", np.int32), ("next", np.int32)],
     align=True,
@@ -110,7 +113,7 @@ ROW = np.dtype(
     align=True,
 )
 
-ACTION = np.dtype([("time_us", np.int64), ("kind", np.int32), ("index", np.int32), ("what", np.int32)], align=True)
+ACTION = np.dtype([("time_us", np.int64), ("kind", np.int32), ("index", np.int32), ("subject", np.int32)], align=True)
 
 SUBSCRIPTION = np.dtype(
     [
@@ -141,10 +144,10 @@ SAMPLE = np.dtype([("first", np.int32), ("last", np.int32), ("detail", np.int32)
 
 
 class Number(Codes):
-    """Places in ``numbers``: what of a run changes and is one number."""
+    """Indices into ``numbers``: the scalar state of a run."""
 
-    NOW = auto()  # time of the event being played
-    COUNTER = auto()  # orders what the heap has at the same microsecond
+    NOW = auto()  # time of the current event
+    COUNTER = auto()  # orders the heap's events at the same microsecond
     NEXT_ACTION = auto()
     NEXT_START = auto()  # the next node to be started
     NEAR = auto()  # events in the ring
@@ -156,10 +159,10 @@ class Number(Codes):
     FREE_AUDIBLE = auto()
     FREE_AUDIBLES = auto()
     ROWS = auto()
-    HELD = auto()  # pairs of a node and a publication that it came to hold
-    STUCK = auto()  # the node that asked to be woken in the past
+    HELD = auto()  # pairs of a node and a publication that it has held
+    STUCK = auto()  # the node that requested a wake-up in the past
     DOWN_NODES = auto()
-    MORE = auto()  # frames and messages, and a third of the rows, that an event may take beyond what the twin needs
+    MORE = auto()  # frames and messages that an event may take beyond the twin's needs; three rows for each
 
 
 class Status(Codes):
@@ -176,7 +179,7 @@ class Status(Codes):
 
 
 class Event(Codes):
-    """What happened in a run of any protocol: codes of the trace's column "event"."""
+    """Events of any protocol: codes of the trace's column "event"."""
 
     SENT = auto()
     RECEIVED = auto()
@@ -198,7 +201,7 @@ NO_REASON = 0
 
 
 class Reason(Codes):
-    """The first texts of the column "detail", behind "": reasons, which are counted. A run's own texts come behind."""
+    """The first texts of the column "detail", after "": reasons, which are counted. A run's own texts follow."""
 
     LINK = 1
     COLLISION = 2
@@ -225,7 +228,7 @@ Core = namedtuple(
         # The radio.
         "duration_us",
         "traces",
-        "kept",
+        "is_recorded",
         "collisions",
         "csma",
         "loses",
@@ -247,10 +250,10 @@ Core = namedtuple(
         "drawn",
         "queue_head",
         "queue_tail",
-        "on_air",
-        "audible",
+        "first_audible",
+        "audible_count",
         "forget_at",
-        # The workload, and what is known of it so far.
+        # The workload, and its progress.
         "actions",
         "contents",
         "samples",
@@ -258,7 +261,7 @@ Core = namedtuple(
         "subscriptions",
         "readings",
         "subscribed",
-        # Events to come.
+        # Future events.
         "tails",
         "bits",
         "summary",
@@ -268,7 +271,7 @@ Core = namedtuple(
         "frames",
         "messages",
         "audibles",
-        # What happened.
+        # Recorded events.
         "rows",
         "traffic",
         "lost",
@@ -280,7 +283,7 @@ Core = namedtuple(
 
 
 class Needs(NamedTuple):
-    """The most that one call of a twin's function takes: trace rows, frames, messages."""
+    """The most trace rows, frames and messages that one call of a twin's function takes."""
 
     rows: int
     frames: int
@@ -288,15 +291,15 @@ class Needs(NamedTuple):
 
 
 def free_list(kind: np.dtype, count: int) -> np.ndarray:
-    """``count`` free rows, each linked to the one behind it."""
+    """Return ``count`` free records, each linked to the next."""
     rows = np.zeros(count, kind)
     rows["next"] = np.arange(1, count + 1)
     rows["next"][-1:] = NONE
     return rows
 
 
-def longer(rows: np.ndarray, count: int) -> np.ndarray:
-    """The same rows, and zeros behind them, ``count`` in all."""
-    made = np.zeros((count, *rows.shape[1:]), rows.dtype)
-    made[: len(rows)] = rows
-    return made
+def lengthen(rows: np.ndarray, count: int) -> np.ndarray:
+    """Return a copy of ``rows`` with zeros appended, ``count`` in all."""
+    copy = np.zeros((count, *rows.shape[1:]), rows.dtype)
+    copy[: len(rows)] = rows
+    return copy

@@ -1,8 +1,8 @@
-"""The main loop: it plays actions, frames and wake-ups in order, and calls a protocol's functions for what they mean.
+"""The main loop: it plays actions, frames and wake-ups in order, and calls the protocol's functions for each.
 
-`make_loop` makes it for one protocol. The functions it is given are numba's (``compiled.compiled``), so all of it
-becomes one piece of machine code, kept on disk under the digest of all its sources (`name_of`): numba itself would look
-at the file of the loop alone, and go on with what has changed since.
+`make_loop` creates the loop of one protocol. Its functions are numba's (``compiled.compiled``), so the whole becomes
+one piece of machine code. It is stored on disk under the digest of all its sources (`name_of`): numba itself would
+check only the file of the loop, and reuse machine code after a change of another source.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from workbench.sim.fast.channel import (
     check_channel,
     contend,
     end,
-    fall_silent,
     free_frame,
     give_up,
+    loss_reason,
     next_in_queue,
+    stop_radio,
     take_frame,
-    why_lost,
 )
 from workbench.sim.fast.compiled import COMPILED_MODULES, by_reference, compiled, compiled_loop, hot
 from workbench.sim.fast.layout import (
@@ -51,13 +51,13 @@ from workbench.sim.fast.layout import (
 from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
 
 _NUMBERS = (int, float, np.number)
-ENOUGH = NONE  # no array is too small
+ENOUGH = NONE  # all arrays are large enough
 
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
 
 
 def name_of(twin: ModuleType) -> str:
-    """The name of a twin's loop: another one for each change of a source, or of an imported number, in its parts."""
+    """Return the name of a twin's loop, which changes with each source, and each imported number, of its modules."""
     digest = hashlib.sha256()
     for name, module in sorted(_parts(twin).items()):
         digest.update(f"{name} {_numbers(module)} {inspect.getsource(module)}".encode())
@@ -71,38 +71,38 @@ def _numbers(module: ModuleType) -> list[tuple[str, str]]:
 
 
 def _parts(twin: ModuleType) -> dict[str, ModuleType]:
-    """The modules that a twin's loop may have functions of, and those that say how its arrays are laid out."""
-    found: dict[str, ModuleType] = {}
+    """Return the modules whose functions a twin's loop may contain, and those that define the layout of its arrays."""
+    parts: dict[str, ModuleType] = {}
     waiting = [sys.modules[__name__], interface, twin]
     while waiting:
         module = waiting.pop()
-        if module.__name__ in found:
+        if module.__name__ in parts:
             continue
-        found[module.__name__] = module
+        parts[module.__name__] = module
         names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
         names |= {other.__name__ for other in _modules(module, twin).values()}
         waiting += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
-    return found
+    return parts
 
 
 def _modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
-    """The modules that a module knows by a name, of the workbench's and of the twin's package."""
+    """Return the modules in a module's namespace, by name, that belong to the workbench or the twin's package."""
     packages = _package(__name__), _package(twin.__name__)
     values = {key: value for key, value in vars(module).items() if isinstance(value, ModuleType)}
     return {key: value for key, value in values.items() if _package(value.__name__) in packages}
 
 
 def _is_part(module: str, twin: ModuleType) -> bool:
-    """Whether a module that a part names is one too: a twin's, one with a function for numba, one of its package.
+    """Return whether a module that a part refers to is a part: of a twin, with numba functions, or of its package.
 
-    A protocol of the workbench's has nodes in its package, with which its machine code has nothing to do. The door of
-    the fast engine has no function for numba, and knows what a process happens to have loaded.
+    Other modules of a workbench protocol's package, such as its node, are not. `workbench.sim.fast` itself has no
+    function for numba, and its variables depend on the process.
     """
     if module == __package__:
         return False
     package = _package(twin.__name__)
-    is_at_home = package != _package(__name__) and _package(module) == package
-    return is_at_home or "fast" in module.split(".") or module in COMPILED_MODULES
+    is_in_own_package = package != _package(__name__) and _package(module) == package
+    return is_in_own_package or "fast" in module.split(".") or module in COMPILED_MODULES
 
 
 def _package(module: str) -> str:
@@ -111,13 +111,13 @@ def _package(module: str) -> str:
 
 @compiled
 def plan_wake(core, i, now):
-    """Note when node ``i`` wants to be woken; what lies in the past is due now."""
+    """Schedule the next wake-up of node ``i``; a wake-up in the past is due now."""
     wake = core.next_wake[i]
     if wake != core.wake_at[i]:
         core.wake_at[i] = wake
         if wake != NONE:
             core.wake_at[i] = max(wake, now)
-            # A timer that is put off for a moment and back again has its entry still, and the first one counts.
+            # If a timer is postponed and set back again, its entry is still scheduled; the first entry counts.
             if core.furthest_wake[i] == wake and wake > now:
                 return
             if wake > core.furthest_wake[i] or core.furthest_wake[i] <= now:
@@ -134,7 +134,7 @@ def _fail(core, i, now):
         add_action(core, now, i, Event.FAILED, 0, 0, NO_REASON)
         core.nodes[i].outages += 1
         core.numbers[Number.DOWN_NODES] += 1
-        fall_silent(core, i, now)
+        stop_radio(core, i, now)
 
 
 @compiled
@@ -147,13 +147,13 @@ def _recover(core, i, now):
 
 
 @compiled
-def _subscribe(core, i, now, what):
-    it = core.subscriptions[what]
-    it.is_open = 1
-    it.number = core.subscribed[i]
+def _subscribe(core, i, now, index):
+    record = core.subscriptions[index]
+    record.is_open = 1
+    record.number = core.subscribed[i]
     core.subscribed[i] += 1
-    it.expires_us = NONE if it.expires_after_us < 0 else now + it.expires_after_us
-    add_action(core, now, i, Event.SUBSCRIBED, it.number, it.expires_us, it.detail)
+    record.expires_us = NONE if record.expires_after_us < 0 else now + record.expires_after_us
+    add_action(core, now, i, Event.SUBSCRIBED, record.number, record.expires_us, record.detail)
 
 
 @compiled
@@ -165,44 +165,44 @@ def _take_reading_number(core, i, now, content):
 
 
 @compiled
-def _tell_sent(core, frame, now):
-    it = core.frames[frame]
-    peer = NONE if it.receiver < 0 else core.addresses[it.receiver]
-    add_frame_row(core, now, it.sender, Event.SENT, peer, it.message, now - it.start, NO_REASON)
+def _record_sent(core, frame, now):
+    record = core.frames[frame]
+    peer = NONE if record.receiver < 0 else core.addresses[record.receiver]
+    add_frame_row(core, now, record.sender, Event.SENT, peer, record.message, now - record.start, NO_REASON)
 
 
-# What is next, and is there room for it?
+# The next event, and the room for it
 
 
 @hot
 def _next_frame(core):
-    """When the next frame or wake-up is due (NEVER if there is none), its bucket, and whether it is in the heap."""
+    """Return when the next frame or wake-up is due (NEVER if none), its bucket, and whether it is in the heap."""
     bucket, now, is_far = 0, NEVER, False
     if core.numbers[Number.NEAR]:
         bucket = next_bucket(core, core.numbers[Number.NOW])
         now = core.frames[core.tails[bucket]].time
-    # At the same microsecond what is in the heap was there first.
+    # At the same microsecond the heap's event is the older one.
     if core.numbers[Number.FAR] and core.far_time[0] <= now:
         now, is_far = core.far_time[0], True
     return now, bucket, is_far
 
 
 @hot
-def _starts(core):
-    """Whether there are nodes that have not begun."""
+def _has_nodes_to_start(core):
+    """Return whether there are nodes that have not started."""
     return core.numbers[Number.NEXT_START] < len(core.addresses)
 
 
 @hot
-def _acts(core, now):
-    """Whether an action comes before what is due now."""
+def _is_action_due(core, now):
+    """Return whether an action is due before or at ``now``."""
     action = core.numbers[Number.NEXT_ACTION]
     return action < len(core.actions) and core.actions[action].time_us <= now
 
 
 @hot
-def _what_is_short(core, begins, acts, receive_needs, act_needs):
-    """Which array is too small for all that may come of the next event; ENOUGH if none is."""
+def _find_short_array(core, begins, acts, receive_needs, act_needs):
+    """Return the status of an array that may be too small for the next event; ENOUGH without one."""
     numbers = core.numbers
     if begins or acts:
         rows, frames, messages = act_needs
@@ -230,49 +230,51 @@ def _what_is_short(core, begins, acts, receive_needs, act_needs):
 
 @hot
 def _arcs_of(core, frame, now):
-    """The arcs (first, behind the last) that a frame goes over; a unicast frame without one is lost."""
-    it = core.frames[frame]
-    i = it.sender
-    if it.receiver == BROADCAST:
+    """Return the arcs (first, behind the last) of a frame; a unicast frame without an arc is lost."""
+    record = core.frames[frame]
+    i = record.sender
+    if record.receiver == BROADCAST:
         return core.first[i], core.first[i + 1]
-    arc = NONE if it.receiver < 0 else arc_between(core, i, it.receiver)
+    arc = NONE if record.receiver < 0 else arc_between(core, i, record.receiver)
     if arc != NONE:
         return arc, arc + 1
-    if it.receiver >= 0:
-        add_loss(core, now, it.receiver, Event.LOST, core.lost, core.addresses[i], it.message, Reason.LINK)
+    if record.receiver >= 0:
+        add_loss(core, now, record.receiver, Event.LOST, core.lost, core.addresses[i], record.message, Reason.LINK)
     return arc, arc
 
 
 @hot
-def _arrives(core, arc, frame, now):
-    """Whether a frame is heard over an arc; a row says why it is not."""
-    reason = why_lost(core, arc, frame, now)
+def _is_received(core, arc, frame, now):
+    """Return whether a frame is received over an arc; a loss is recorded with its reason."""
+    reason = loss_reason(core, arc, frame, now)
     if reason:
-        it = core.frames[frame]
-        add_loss(core, now, core.receivers[arc], Event.LOST, core.lost, core.addresses[it.sender], it.message, reason)
+        record = core.frames[frame]
+        add_loss(
+            core, now, core.receivers[arc], Event.LOST, core.lost, core.addresses[record.sender], record.message, reason
+        )
     return reason == NO_REASON
 
 
 @hot
 def _after_frame(core, frame, heard, now):
-    """Do what the radio does when a frame has been heard over so many arcs; return the outcome of a unicast."""
-    it = core.frames[frame]
+    """Update the sender's radio after a frame that ``heard`` nodes received; return the outcome of a unicast."""
+    record = core.frames[frame]
     outcome = UNDECIDED
-    if it.receiver != BROADCAST and core.retries:
+    if record.receiver != BROADCAST and core.retries:
         outcome = acknowledge(core, frame, heard == 1, now)
     if not core.traces:
-        count_sent(core, it.message, heard)
+        count_sent(core, record.message, heard)
     if core.csma:
-        next_in_queue(core, it.sender, now)
+        next_in_queue(core, record.sender, now)
     return outcome
 
 
-# The protocol's part: numba compiles its functions once for each type of their arguments, so a node's index is an int64
-# wherever they are called, but for the receiver of a frame.
+# Calls of the protocol. numba compiles its functions once for each type of their arguments, so a node's index is an
+# int64 in all calls, except for the receiver of a frame.
 
 
 def _make_begin(start: Callable, wakes: bool) -> Any:
-    """A function for the next node that is to begin."""
+    """Return a function that starts the next node."""
 
     @hot
     def begin(core, state):
@@ -286,59 +288,59 @@ def _make_begin(start: Callable, wakes: bool) -> Any:
 
 
 def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wakes: bool) -> Any:
-    """A function for the next action of the workload."""
+    """Return a function that performs the next action of the workload."""
 
     @hot
-    def ask(core, state, i, now, it):
-        if it.kind == SUBSCRIBE:
-            _subscribe(core, i, now, it.what)
-            subscribe(core, state, i, it.what, now)
-        elif it.kind == UNSUBSCRIBE:
-            subscription = core.subscriptions[it.what]
+    def perform(core, state, i, now, action):
+        if action.kind == SUBSCRIBE:
+            _subscribe(core, i, now, action.subject)
+            subscribe(core, state, i, action.subject, now)
+        elif action.kind == UNSUBSCRIBE:
+            subscription = core.subscriptions[action.subject]
             if subscription.is_open:
                 subscription.is_open = 0
                 add_action(core, now, i, Event.UNSUBSCRIBED, subscription.number, 0, NO_REASON)
-                unsubscribe(core, state, i, it.what, now)
+                unsubscribe(core, state, i, action.subject, now)
         else:
-            number = _take_reading_number(core, i, now, it.what)
-            publish(core, state, i, it.what, number, now)
+            number = _take_reading_number(core, i, now, action.subject)
+            publish(core, state, i, action.subject, number, now)
         if wakes:
             plan_wake(core, i, now)
 
     @hot
     def act(core, state):
-        it = core.actions[core.numbers[Number.NEXT_ACTION]]
-        now, i = it.time_us, np.int64(it.index)
+        record = core.actions[core.numbers[Number.NEXT_ACTION]]
+        now, i = record.time_us, np.int64(record.index)
         core.numbers[Number.NEXT_ACTION] += 1
         core.numbers[Number.NOW] = now
-        if it.kind == FAIL:
+        if record.kind == FAIL:
             _fail(core, i, now)
-        elif it.kind == RECOVER:
+        elif record.kind == RECOVER:
             _recover(core, i, now)
             if core.down[i] == 0 and wakes:
                 core.wake_at[i] = NONE
                 plan_wake(core, i, now)
         elif not core.down[i]:
-            ask(core, state, i, now, it)
+            perform(core, state, i, now, record)
 
     return act
 
 
 def _make_report(sent: Callable | None, wakes: bool) -> Any:
-    """Return a function that reports the outcome of a unicast frame to its sender, if the twin wants to know."""
+    """Return a function that reports the outcome of a unicast to its sender; it does nothing without ``sent``."""
     if sent is None:
 
         @hot
         def no_report(core, state, frame, ok, now):
-            """The twin ignores outcomes."""
+            """Ignore the outcome."""
 
         return no_report
 
     @hot
     def report(core, state, frame, ok, now):
-        it = core.frames[frame]
-        i = np.int64(it.sender)
-        sent(core, state, i, it.receiver, it.message, it.word, ok, now)
+        record = core.frames[frame]
+        i = np.int64(record.sender)
+        sent(core, state, i, record.receiver, record.message, record.header, ok, now)
         if wakes:
             plan_wake(core, i, now)
 
@@ -346,29 +348,29 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
 
 def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
-    """A function for the end of a frame: it is heard, or lost, by all that it goes to."""
+    """Return a function for the end of a frame, which its receivers receive or lose."""
 
     @hot
     def end_frame(core, state, frame, now):
-        it = core.frames[frame]
-        i = it.sender
-        if it.outage != core.nodes[i].outages:
+        record = core.frames[frame]
+        i = record.sender
+        if record.outage != core.nodes[i].outages:
             give_up(core, frame, now, Reason.DOWN)
             return
         if core.traces:
-            _tell_sent(core, frame, now)
+            _record_sent(core, frame, now)
         first, last = _arcs_of(core, frame, now)
         heard = last - first
-        message, is_broadcast = it.message, it.receiver == BROADCAST
+        message, is_broadcast = record.message, record.receiver == BROADCAST
         is_perfect = not core.collisions and not core.loses and not core.numbers[Number.DOWN_NODES]
         for arc in range(first, last):
-            if not is_perfect and not _arrives(core, arc, frame, now):
+            if not is_perfect and not _is_received(core, arc, frame, now):
                 heard -= 1
                 continue
             r = core.receivers[arc]
             if core.traces:
                 add_frame_row(core, now, r, Event.RECEIVED, core.addresses[i], message, 0, NO_REASON)
-            receive(core, state, r, i, message, it.word, is_broadcast, now)
+            receive(core, state, r, i, message, record.header, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
         outcome = _after_frame(core, frame, heard, now)
@@ -393,11 +395,11 @@ def _make_check(report: Callable) -> Any:
 
 
 def _make_wake_up(wake: Callable) -> Any:
-    """A function for a wake-up: the node's timers, if it is still to be woken now."""
+    """Return a function that wakes a node, if its wake-up is still due."""
 
     @hot
     def wake_up(core, state, entry, now):
-        """False if the node asks to be woken in the past, which would never end."""
+        """Wake a node; return False if it requests a wake-up in the past, which would never end."""
         i = np.int64(core.frames[entry].sender)
         free_frame(core, entry)
         if now < core.duration_us and core.wake_at[i] == now and not core.down[i]:
@@ -413,20 +415,20 @@ def _make_wake_up(wake: Callable) -> Any:
     return wake_up
 
 
-# What the loop calls of a twin: None here, and its own in the globals of each twin's loop.
+# The loop's calls of a twin: None in this module, and set in the globals of each twin's loop.
 begin = act = end_frame = check = wake_up = has_room = None
 
 
 def loop(arrays, memory, receive_needs, act_needs, events):
-    """Play ``events`` events at most; returns why it stopped."""
+    """Play up to ``events`` events; return the status that ended it."""
     core, state = by_reference(arrays), by_reference(memory)
     while events > 0:
         events -= 1
         now, bucket, is_far = _next_frame(core)
-        begins, acts = _starts(core), _acts(core, now)
+        begins, acts = _has_nodes_to_start(core), _is_action_due(core, now)
         if not begins and not acts and now == NEVER:
             return Status.DONE if has_room(core, state) else Status.STATE_FULL
-        short = _what_is_short(core, begins, acts, receive_needs, act_needs)
+        short = _find_short_array(core, begins, acts, receive_needs, act_needs)
         if short != ENOUGH:
             return short
         if not has_room(core, state):
@@ -463,12 +465,12 @@ def make_loop(
     wakes: bool,
     name: str,
 ) -> Any:
-    """The compiled main loop of a protocol; the package's page says what its functions are.
+    """Return the compiled main loop of a protocol; the docstring of `workbench.sim.fast` defines its functions.
 
-    The machine code is kept on disk under the name, for other processes.
+    The machine code is stored on disk under ``name``, for other processes.
     """
     report = _make_report(sent, wakes)
-    pieces = {
+    functions = {
         "begin": _make_begin(start, wakes),
         "act": _make_act(publish, subscribe, unsubscribe, wakes),
         "end_frame": _make_end_frame(receive, report, wakes),
@@ -476,9 +478,9 @@ def make_loop(
         "wake_up": _make_wake_up(wake),
         "has_room": has_room,
     }
-    # Not a closure: numba would look for it on disk by the pieces, and takes those of each process for others.
-    made = FunctionType(loop.__code__, globals() | pieces)
-    # numba's index of what is on disk is a file for each name. One file for all twins could not be read where a twin's
-    # own package is not at hand, nor after a twin's state has moved to another module.
-    made.__qualname__ = name
-    return compiled_loop(made)
+    # Not a closure: numba would look it up on disk by the functions in it, which differ between processes.
+    own_loop = FunctionType(loop.__code__, globals() | functions)
+    # numba keeps an index file for each name. A single file for all twins would be unreadable where one twin's package
+    # is missing, or after its state has moved to another module.
+    own_loop.__qualname__ = name
+    return compiled_loop(own_loop)

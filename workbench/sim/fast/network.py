@@ -1,6 +1,6 @@
-"""Who hears whom, as arrays: a network in the form in which the fast engine reads it.
+"""A network as arrays, in the form that the fast engine reads.
 
-`Network` costs 12 bytes an arc where networkx takes about 300, so it is also the way to networks of millions of nodes
+`Network` takes 12 bytes per arc instead of networkx's 300, so it also serves for networks of millions of nodes
 (`workbench.sim.fast.play`).
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 class Network(NamedTuple):
     """Addresses (n,) ascending, positions_m (n, 2), and arcs by index: node i's are first[i]:first[i + 1].
 
-    ``receivers`` (m,) are ascending for each node; ``pdr`` (m,) are delivery ratios, or one for all arcs (1,).
+    ``receivers`` (m,) are ascending for each node; ``pdr``: delivery ratios (m,), or one for all arcs (1,).
     """
 
     addresses: np.ndarray
@@ -27,7 +27,7 @@ class Network(NamedTuple):
 
 
 def from_arrays(addresses: np.ndarray, positions_m: np.ndarray, arcs: np.ndarray, pdr: np.ndarray) -> Network:
-    """The network of arcs (m, 2) between addresses, in any order; ``pdr`` (m,) or (1,)."""
+    """Return the network with arcs (m, 2) between addresses, in any order; ``pdr`` (m,) or (1,)."""
     addresses = np.asarray(addresses, np.int32)
     by_address = np.argsort(addresses, kind="stable")
     addresses = addresses[by_address]
@@ -42,12 +42,12 @@ def from_arrays(addresses: np.ndarray, positions_m: np.ndarray, arcs: np.ndarray
     )
 
 
-# A topology is frozen: a sweep's scenarios share it, and its arrays.
+# Topologies are frozen, and the scenarios of a sweep share them, so their arrays are cached.
 _networks: WeakKeyDictionary[nx.DiGraph, Network] = WeakKeyDictionary()
 
 
 def from_graph(graph: Any) -> Network:
-    """The network of a scenario's topology."""
+    """Return the network of a scenario's topology, from a cache."""
     network = _networks.get(graph)
     if network is None:
         nodes = np.fromiter(graph.nodes, np.int64, len(graph))

@@ -1,4 +1,7 @@
-"""What a fast run leaves: the trace as Arrow columns, or its numbers; what `workbench.sim.run.Run` asks for."""
+"""The result of a run of the fast engine: the trace as Arrow columns, or its counts.
+
+`workbench.sim.run.Run` reads it like a `Recorder`.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,21 @@ from workbench.sim.fast.layout import ROW, Core, Event, Number
 from workbench.sim.fast.twin import Names
 from workbench.sim.trace import SCHEMA, tally
 
-# Room for so many times as many rows, until there are many; then for twice as many.
+# Growth factor of columns with few rows, and the number of rows from which the factor is 2.
 _MORE, _MANY_ROWS = 8, 1 << 20
-_LITTLE_ROOM = 1 << 12  # rows; that much room, or a quarter of the rows, may stay behind them
+_LITTLE_ROOM = 1 << 12  # rows; up to that much unused room, or a quarter of the rows, is not freed
 _ROWS_AT_ONCE = 1 << 15
 
 
 class Outcome:
-    """Rows as they come, in columns; ``names``: what codes stand for; ``texts``: the details.
+    """Rows in columns, added in batches; ``names``: the texts of codes; ``texts``: the details.
 
-    ``ended_us``: the end of a run that was ended early, else None.
-    ``holders``: the kernel has counted who holds what; otherwise all rows that tell of it are here.
+    ``ended_us``: the end of a run that was stopped early, else None. ``holders``: the loop has counted the holders of
+    publications; otherwise all rows "held" are stored.
     """
 
-    # Of the run before. Whoever moves a slider runs much the same again, and columns of that length find the memory of
-    # the last ones: fresh memory costs more than the rows that are written into it.
+    # Rows of the previous run. A user who moves a slider repeats similar runs, and columns of that length reuse the
+    # memory of the previous ones: fresh memory costs more than writing the rows into it.
     _usual_rows = 0
 
     def __init__(self, metrics_only: bool, names: Names, texts: Sequence[str], holders: bool) -> None:
@@ -37,15 +40,15 @@ class Outcome:
         self._counts_holders = holders
         self._texts = {"event": names.events, "message": names.messages, "detail": tuple(texts)}
         self._reasons = names.reasons
-        # With room for more rows: `_column` has those that are there. Codes are of the type that the table wants.
+        # Longer than the rows stored so far: `_column` returns these. Codes have the type of the table's dictionaries.
         self._columns = {
-            one.name: np.zeros(0, np.int32 if one.name in self._texts else ROW[one.name]) for one in SCHEMA
+            field.name: np.zeros(0, np.int32 if field.name in self._texts else ROW[field.name]) for field in SCHEMA
         }
         self._rows = 0
         self._numbers: tuple[Counter, Counter] | None = None
 
     def take_rows(self, rows: np.ndarray) -> None:
-        """Keep a copy of these rows, in columns: now, while they are in the processor's cache."""
+        """Copy these rows into the columns, while they are in the processor's cache."""
         first, self._rows = self._rows, self._rows + len(rows)
         if self._rows > len(self._columns["event"]):
             self._make_room()
@@ -53,42 +56,42 @@ class Outcome:
             column[first : self._rows] = rows[name]
 
     def _make_room(self) -> None:
-        """Longer columns. Room that is never used costs no memory, while each copy of the rows costs it anew."""
+        """Lengthen the columns. Unused room costs no memory, but each copy of the rows does."""
         rows = len(self._columns["event"])
         more = rows * (_MORE if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows
         self._copy(max(self._rows, more), rows)
 
     def _copy(self, room: int, rows: int) -> None:
-        """Columns of another length, with the first ``rows`` of these."""
+        """Replace the columns by others of length ``room``, with the first ``rows`` rows."""
         for name, column in self._columns.items():
             copy = self._columns[name] = np.empty(room, column.dtype)
             copy[:rows] = column[:rows]
 
     def _column(self, name: str) -> np.ndarray:
-        """A column of all rows."""
+        """Return a column of all rows."""
         return self._columns[name][: self._rows]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
-        """Give the details that were made during the run their texts; ``text_of`` knows them by number."""
+        """Replace the details created during the run by texts; ``text_of`` maps their numbers to texts."""
         known = self._texts["detail"]
         codes = {text: code for code, text in enumerate(known)}
         details = self._column("detail")
-        made = np.flatnonzero(details >= len(known))
-        numbers, index = unique_inverse(details[made])
+        new_rows = np.flatnonzero(details >= len(known))
+        numbers, index = unique_inverse(details[new_rows])
         texts = [text_of(number - len(known)) for number in numbers.tolist()]
-        details[made] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[index]
+        details[new_rows] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[index]
         self._texts["detail"] = tuple(codes)
 
     def take_numbers(self, core: Core) -> None:
-        """Keep the counters of a run without a trace."""
+        """Store the counters of a run without a trace."""
         counts: Counter = Counter()
         sizes: Counter = Counter()
         messages = self._texts["message"]
         kind = self._column("event") * np.int64(len(messages)) + self._column("message")
         kinds = product(self._texts["event"], messages)
-        for (what, name), count in zip(kinds, np.bincount(kind).tolist(), strict=False):
-            if what in _COUNTED:
-                counts[what, name, ""] += count
+        for (event, name), count in zip(kinds, np.bincount(kind).tolist(), strict=False):
+            if event in _COUNTED:
+                counts[event, name, ""] += count
         counts["held", "", ""] += int(core.numbers[Number.HELD]) if self._counts_holders else self._holders()
         for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
             counts["sent", name, ""] += sent
@@ -105,43 +108,43 @@ class Outcome:
         self._numbers = +counts, +sizes
 
     def _holders(self) -> int:
-        """Pairs of a node and a message that it came to hold: of a protocol that keeps all of these rows."""
+        """Return the number of pairs of a node and a message that it held, from the rows "held"."""
         held = np.flatnonzero(self._column("event") == Event.HELD)
         return count_distinct(*(self._column(name)[held] for name in ("node", "origin", "sequence")))
 
     def table(self) -> pa.Table:
-        """All rows kept, in order."""
+        """Return all stored rows, in order."""
         Outcome._usual_rows = self._rows + self._rows // 16
         if len(self._columns["event"]) > self._rows + self._rows // 4 + _LITTLE_ROOM:
-            self._copy(self._rows, self._rows)  # whoever keeps many runs keeps no room with them
+            self._copy(self._rows, self._rows)  # so that stored runs have no unused room
         columns = []
         for field in SCHEMA:
-            texts = self._leave_out_unused(field.name) if field.name in self._texts else None
+            texts = self._drop_unused_texts(field.name) if field.name in self._texts else None
             values = pa.array(self._column(field.name))
             if texts is not None:
                 values = pa.DictionaryArray.from_arrays(values, pa.array(texts, pa.string()))
             columns.append(values)
         return pa.Table.from_arrays(columns, schema=SCHEMA)
 
-    def _leave_out_unused(self, name: str) -> Sequence[str]:
-        """The texts that occur in a column, whose codes are of these from now on."""
+    def _drop_unused_texts(self, name: str) -> Sequence[str]:
+        """Return the texts that occur in a column, and renumber its codes for these texts."""
         column, texts = self._column(name), self._texts[name]
         is_used = np.zeros(len(texts), bool)
-        # In pieces that stay in the processor's cache.
-        pieces = [column[first : first + _ROWS_AT_ONCE] for first in range(0, self._rows, _ROWS_AT_ONCE)]
-        for some in pieces:
-            is_used |= np.bincount(some, minlength=len(texts)) > 0
+        # Chunks of this size fit in the processor's cache.
+        chunks = [column[first : first + _ROWS_AT_ONCE] for first in range(0, self._rows, _ROWS_AT_ONCE)]
+        for chunk in chunks:
+            is_used |= np.bincount(chunk, minlength=len(texts)) > 0
         if not is_used.all():
             code_of = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
-            for some in pieces:
-                np.take(code_of, some, out=some, mode="clip")  # Another mode would make a copy first.
+            for chunk in chunks:
+                np.take(code_of, chunk, out=chunk, mode="clip")  # Another mode would make a copy first.
             self._texts[name] = tuple(text for text, used in zip(texts, is_used.tolist(), strict=True) if used)
         return self._texts[name]
 
     def tally(self) -> tuple[Counter, Counter]:
-        """(counts by (event, message, reason), bytes by (event, reason)): as `workbench.sim.trace.tally`."""
+        """Return (counts by (event, message, reason), bytes by (event, reason)), like `workbench.sim.trace.tally`."""
         return tally(self.table()) if self._numbers is None else self._numbers
 
 
-# What the application does; what protocols tell is not counted, but for what is held.
+# Events of the application. Of the protocols' events only "held" is counted.
 _COUNTED = frozenset(("subscribed", "unsubscribed", "published", "failed", "recovered"))

@@ -1,4 +1,4 @@
-"""A workload as arrays: everything that the application will do, parsed once, texts as codes, addresses as indices.
+"""A workload as arrays: all actions of the application, parsed once, texts as codes, addresses as indices.
 
 Cost
     One parse per distinct text, however often it is published; a sensor field's readings are mostly distinct.
@@ -26,7 +26,7 @@ from workbench.sim.radio import Radio
 
 
 class Work(NamedTuple):
-    """A workload in arrays (see `layout`), the texts of the column "detail", and the most samples in a publication."""
+    """A workload as arrays (see `layout`), the texts of the column "detail", and the limits for a run's arrays."""
 
     actions: np.ndarray
     contents: np.ndarray
@@ -42,7 +42,7 @@ class Work(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What a run is about, as a twin is told of it."""
+    """The input of a run, as passed to a twin."""
 
     protocol: Protocol
     network: Network
@@ -61,7 +61,7 @@ class Numbering:
 
 
 class Preparation:
-    """Collects the tables of a workload; ``positions_m`` (n, 2), and `extent_m` of them, are for sensor fields."""
+    """Builder of a workload's arrays; ``positions_m`` (n, 2) and their `extent_m` are for sensor fields."""
 
     def __init__(
         self,
@@ -84,19 +84,21 @@ class Preparation:
         self._content_of: dict[tuple[str, bytes], int] = {}
         self._constraints: dict[tuple[str, bool], tuple[int, int, int]] = {}
         self._subscriptions: list[tuple] = []
-        self._made: dict[tuple[int, int], int] = {}
+        self._subscription_of: dict[tuple[int, int], int] = {}
 
     def work(self, items: Sequence[workload.Item], duration_us: int, seed: int) -> Work:
-        """The arrays; WorkbenchError if something in the workload cannot be said."""
-        everybody = any(isinstance(item.at, str) for item in items)
-        nodes = tuple(self._addresses.tolist()) if everybody else ()
+        """Return the arrays. Raises WorkbenchError if the protocol cannot encode an item."""
+        names_all_nodes = any(isinstance(item.at, str) for item in items)
+        nodes = tuple(self._addresses.tolist()) if names_all_nodes else ()
         expanded = workload.expand(items, nodes, duration_us, seed)
         actions = np.zeros(len(expanded), ACTION)
         actions["time_us"] = [action.time_us for action in expanded]
         actions["kind"] = [action.kind for action in expanded]
         indices = np.searchsorted(self._addresses, np.array([action.node for action in expanded], np.int64))
         actions["index"] = indices
-        actions["what"] = [self._what(action, index) for action, index in zip(expanded, indices.tolist(), strict=True)]
+        actions["subject"] = [
+            self._subject_of(action, index) for action, index in zip(expanded, indices.tolist(), strict=True)
+        ]
         subscriptions, first = self._linked_subscriptions(indices, expanded)
         samples_of = np.array([last - start for start, last, *_ in self._contents] or [0])
         return Work(
@@ -113,7 +115,7 @@ class Preparation:
             int(samples_of.max()),
         )
 
-    def _what(self, action: workload.Action, index: int) -> int:
+    def _subject_of(self, action: workload.Action, index: int) -> int:
         item = action.item
         if action.kind == workload.PUBLISH:
             text = item.what
@@ -121,41 +123,44 @@ class Preparation:
                 x_m, y_m = self._positions_m[index].tolist()
                 text = text.attributes(action.node, x_m, y_m, action.time_us / 1e6, self.extent_m)
             content = self._content_of.get((text, item.payload))
-            return self._content(text, item.payload) if content is None else content
+            return self._add_content(text, item.payload) if content is None else content
         if action.kind == workload.SUBSCRIBE:
             key = item.what, item.match_all
             constraints = self._constraints.get(key)
             if constraints is None:
                 attributes = check_subscription(parse(item.what), item.match_all)
-                constraints = self._constraints[key] = (*self._rows(attributes), self._texts[to_text(attributes)])
+                constraints = self._constraints[key] = (
+                    *self._add_attributes(attributes),
+                    self._texts[to_text(attributes)],
+                )
             lasts_us = NONE if item.expires_s is None else int(item.expires_s * 1_000_000)
-            self._made[index, action.index] = len(self._subscriptions)
+            self._subscription_of[index, action.index] = len(self._subscriptions)
             self._subscriptions.append((lasts_us, NONE, *constraints, 0, NONE, 0))
             return len(self._subscriptions) - 1
         if action.kind == workload.UNSUBSCRIBE:
-            return self._made.get((index, action.index), NONE)
+            return self._subscription_of.get((index, action.index), NONE)
         return NONE
 
     @property
     def extent_m(self) -> tuple[float, float]:
-        """Width and height of the network's bounding box, from the origin."""
+        """Width and height of the network's bounding box, in metres from the origin."""
         if self._extent_m is None:
             width_m, height_m = self._positions_m.max(axis=0).tolist()
             self._extent_m = width_m, height_m
         return self._extent_m
 
-    def _content(self, text: str, payload: bytes) -> int:
+    def _add_content(self, text: str, payload: bytes) -> int:
         attributes = with_payload(parse(text), payload)
         check_publication(attributes)
         first = len(self._samples)
         detail = self._texts[to_text(attributes)]
-        self._samples.append((*self._rows(attributes), detail))
+        self._samples.append((*self._add_attributes(attributes), detail))
         size_B = self._size_B(attributes)
         self._contents.append((first, len(self._samples), detail, size_B, self._radio.airtime_us(size_B)))
         self._content_of[text, payload] = len(self._contents) - 1
         return len(self._contents) - 1
 
-    def _rows(self, attributes: Sequence[Attribute]) -> tuple[int, int]:
+    def _add_attributes(self, attributes: Sequence[Attribute]) -> tuple[int, int]:
         first = len(self._attributes)
         for key, operator, value in attributes:
             number = value if isinstance(value, int) else self._blobs[bytes(value)]
@@ -163,14 +168,14 @@ class Preparation:
         return first, len(self._attributes)
 
     def _linked_subscriptions(self, indices: np.ndarray, expanded: list) -> tuple[np.ndarray, np.ndarray]:
-        """The subscriptions, those of a node linked in the order in which they are made, and each node's first."""
+        """Return the subscriptions, linked by node in the order of their start, and each node's first."""
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
         first = np.full(len(self._addresses), NONE, np.int32)
         last: dict[int, int] = {}
-        made = (
+        subscriber_indices = (
             index for index, action in zip(indices.tolist(), expanded, strict=True) if action.kind == workload.SUBSCRIBE
         )
-        for number, index in enumerate(made):
+        for number, index in enumerate(subscriber_indices):
             if index in last:
                 subscriptions["next"][last[index]] = number
             else:

@@ -1,19 +1,19 @@
-"""How numba compiles the parts of a loop: each part's LLVM code once, and machine code of the whole alone.
+"""A faster compiler of loops: each function becomes LLVM code once, and only the whole loop machine code.
 
 Theory of operation
-    numba takes each function for a program of its own. It links the function with all that it calls, optimizes the
-    whole, makes machine code of it, and does so again for the caller, and for the caller's. Of a loop only the
-    outermost function is called from Python. So a part is typed and lowered to LLVM code, and no more (`Part`). The
-    loop is linked with all its parts at once, optimized once, and becomes machine code once (`Whole`).
+    numba treats each function as a program of its own. It links the function with all functions that it calls,
+    optimizes the result and generates machine code, and does all of it again for each caller. In a loop, Python calls
+    only the outermost function. So an inner function is only typed and lowered to LLVM code (`Part`). The loop is
+    linked with all its parts at once, optimized once, and becomes machine code once (`Whole`).
 
-    Parts are linked before they get the linkage that lets LLVM drop what nobody calls: it would also leave out what
-    nobody calls yet. What a function's environment is has to be told to machine code at its end, for all parts.
+    Parts are linked before they get internal linkage. With it, LLVM drops functions without a caller, also those
+    whose callers have not been linked yet. At the end, machine code gets the environments of all parts.
 
     numba compiles a function once for each combination of its arguments' types. Arguments of parts are widened first
-    (`_widened`): whether an index comes from a column of 32 bits or from a counter makes no difference.
+    (`_widen`): an index from a column of 32 bits and one from a counter have the same type.
 
 Limits
-    All of this is numba's private interface, and this is the only module that relies on it. `compiled.py` does without.
+    All of this is numba's private interface, and no other module depends on it. `compiled.py` works without.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
 from numba.core.typing.templates import infer_global
 
-# Passes for closures, array expressions and lists, which parts do not have.
+# Passes for closures, array expressions and lists, which parts do not use.
 _LEFT_OUT = (
     untyped_passes.WithLifting,
     untyped_passes.InlineClosureLikes,
@@ -42,17 +42,17 @@ _LEFT_OUT = (
     typed_passes.NopythonRewrites,
 )
 
-_ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of globals begin in which numba keeps a function's environment
+_ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the globals that store functions' environments
 
 
 class Part(JITCodeLibrary):
-    """The LLVM code of one function, to be linked into a `Whole`; it is never optimized or called by itself."""
+    """The LLVM code of one function, to be linked into a `Whole`; it is not optimized or called by itself."""
 
     def _ensure_finalized(self) -> None:
-        """Nothing: the whole is finalized."""
+        """Do nothing: the whole is finalized."""
 
-    def with_what_it_calls(self) -> tuple[dict[Any, None], dict[Any, None]]:
-        """(the parts that are reached from here, numba's own libraries that these call), each in a fixed order."""
+    def reached_libraries(self) -> tuple[dict[Any, None], dict[Any, None]]:
+        """Return (the parts reached from here, numba's own libraries that they call), in fixed orders."""
         parts: dict[Any, None] = {}
         others: dict[Any, None] = {}
         waiting: list[Any] = [self]
@@ -67,20 +67,20 @@ class Part(JITCodeLibrary):
 
 
 class Whole(Part):
-    """The LLVM code of a function with all its parts, and the machine code of it."""
+    """The LLVM code of a function with all its parts, and its machine code."""
 
     def _ensure_finalized(self) -> None:
         if not self._finalized:
             self.finalize()
 
     def finalize(self) -> None:
-        """Link, optimize and make machine code."""
+        """Link and optimize the code, and generate machine code."""
         entries = {function.name for function in self._final_module.functions}
-        (_, *parts), others = self.with_what_it_calls()
+        (_, *parts), others = self.reached_libraries()
         for part in parts:
             self._final_module.link_in(part._final_module, preserve=True)
         for function in self._final_module.functions:
-            # LLVM inlines what has one caller, and drops what has none any more.
+            # LLVM inlines functions with one caller, and drops those without a caller.
             if not function.is_declaration and function.name not in entries:
                 function.linkage = "internal"
         self._linking_libraries = list(others)
@@ -91,7 +91,7 @@ class Whole(Part):
                 self.codegen.set_env(variable.name, environment)
 
     def _optimize_final_module(self) -> None:
-        # numba optimizes twice, to move counted references next to each other. There are none here.
+        # numba optimizes twice, to combine reference counts. There are none here.
         passes, builder = self.codegen._module_pass_manager()
         passes.run(self._final_module, builder)
 
@@ -102,12 +102,12 @@ class _LowerPart(NativeLowering):
         state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
-        made = state["cr"]
-        name = made.fndesc.qualname
-        # numba knows a compiled function by an object that Python could call. This one is never called.
-        function = _dynfunc.make_function(made.fndesc.lookup_module(), name, "", 0, made.env, (state.library,))
-        state.targetctx.insert_user_function(function, made.fndesc, [state.library])
-        state["cr"] = made._replace(cfunc=function)
+        result = state["cr"]
+        name = result.fndesc.qualname
+        # numba identifies a compiled function by an object that Python could call. This one is never called.
+        function = _dynfunc.make_function(result.fndesc.lookup_module(), name, "", 0, result.env, (state.library,))
+        state.targetctx.insert_user_function(function, result.fndesc, [state.library])
+        state["cr"] = result._replace(cfunc=function)
         return True
 
 
@@ -136,13 +136,13 @@ class _Compiler(Compiler):
 
 
 class PartCompiler(_Compiler):
-    """For a function that others of a loop call."""
+    """The compiler of functions that other functions of a loop call."""
 
     lowering = _LowerPart
 
 
 class WholeCompiler(_Compiler):
-    """For the loop."""
+    """The compiler of the loop."""
 
     lowering = _LowerWhole
 
@@ -152,21 +152,21 @@ _dispatchers: list[Any] = []  # numba's types refer to them weakly
 
 
 def add_part(function: Any, options: dict[str, Any]) -> None:
-    """Make a function known to numba: the parts that call it call what it is compiled to.
+    """Register a function with numba, so that other parts can call its compiled code.
 
-    A function whose options leave `forceinline` out inherits it from its caller: all that a function calls which is
-    inlined would be compiled a second time.
+    A function without the option `forceinline` would inherit it from its caller. Then all functions called by an
+    inlined function would be compiled a second time.
     """
-    # Neither Python nor C needs a way into a part.
+    # Neither Python nor C calls a part.
     wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     dispatcher = njit(**options, **wrappers, pipeline_class=PartCompiler)(function)
     find_template = dispatcher.get_call_template
-    dispatcher.get_call_template = lambda args, kws: find_template(tuple(map(_widened, args)), kws)
+    dispatcher.get_call_template = lambda args, kws: find_template(tuple(map(_widen, args)), kws)
     _dispatchers.append(dispatcher)
     infer_global(function, types.Dispatcher(dispatcher))
 
 
-def _widened(kind: Any) -> Any:
-    """Return the type as which an argument is passed on: int64 for all integers that it can hold."""
+def _widen(kind: Any) -> Any:
+    """Return the type to which an argument is converted: int64 for all integers that it can hold."""
     kind = types.unliteral(kind)
     return types.int64 if kind in _NARROW else kind

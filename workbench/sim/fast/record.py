@@ -1,4 +1,4 @@
-"""What happened, as a kernel writes it: rows of the trace, or counters of what nobody looks at row by row."""
+"""Recording of events in the loop: rows of the trace, or counters of events that no metric reads row by row."""
 
 from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.layout import BYTES_HEARD, BYTES_SENT, FRAMES_HEARD, FRAMES_SENT, NO_REASON, NONE, Event, Number
@@ -6,7 +6,7 @@ from workbench.sim.fast.layout import BYTES_HEARD, BYTES_SENT, FRAMES_HEARD, FRA
 
 @compiled
 def add_row(core, time, i, event, peer, name, origin, sequence, size, value, detail):
-    """A row of the trace at node ``i``; what happened, the message's name and the detail are codes."""
+    """Add a row to the trace at node ``i``; event, message name and detail are codes."""
     index = core.numbers[Number.ROWS]
     core.numbers[Number.ROWS] = index + 1
     row = core.rows[index]
@@ -24,30 +24,30 @@ def add_row(core, time, i, event, peer, name, origin, sequence, size, value, det
 
 @compiled
 def add_action(core, now, i, event, sequence, value, detail):
-    """A row of what the application did, or what became of the node: always kept."""
+    """Add a row for an action of the application, or a failure or recovery; it is always stored."""
     add_row(core, now, i, event, NONE, 0, core.addresses[i], sequence, 0, value, detail)
 
 
 @compiled
 def add_frame_row(core, now, i, event, peer, message, value, reason):
-    """A row of what became of a frame of ``message`` at node ``i``."""
-    it = core.messages[message]
-    add_row(core, now, i, event, peer, it.name, it.origin, it.sequence, it.size_B, value, reason)
+    """Add a row for a frame of ``message`` at node ``i``."""
+    entry = core.messages[message]
+    add_row(core, now, i, event, peer, entry.name, entry.origin, entry.sequence, entry.size_B, value, reason)
 
 
 @compiled
 def count_sent(core, message, heard):
-    """A frame was sent, and ``heard`` nodes heard it: counted where no trace is kept."""
-    it = core.messages[message]
-    core.traffic[it.name, FRAMES_SENT] += 1
-    core.traffic[it.name, BYTES_SENT] += it.size_B
-    core.traffic[it.name, FRAMES_HEARD] += heard
-    core.traffic[it.name, BYTES_HEARD] += heard * it.size_B
+    """Count a sent frame and its ``heard`` receivers, in a run without a trace."""
+    entry = core.messages[message]
+    core.traffic[entry.name, FRAMES_SENT] += 1
+    core.traffic[entry.name, BYTES_SENT] += entry.size_B
+    core.traffic[entry.name, FRAMES_HEARD] += heard
+    core.traffic[entry.name, BYTES_HEARD] += heard * entry.size_B
 
 
 @compiled
 def add_loss(core, now, i, event, table, peer, message, reason):
-    """A frame was lost or given up: a row, or counted in ``table`` under its reason."""
+    """Add a row for a lost or given up frame, or count it in ``table`` under its reason."""
     if core.traces:
         add_frame_row(core, now, i, event, peer, message, 0, reason)
     else:
@@ -56,52 +56,52 @@ def add_loss(core, now, i, event, table, peer, message, reason):
         table[name, reason, 1] += core.messages[message].size_B
 
 
-# What protocols tell
+# Events of protocols
 
 
 @compiled
-def tell(core, now, i, event, peer, message, value, detail):
-    """A protocol's event about a message, if its rows are wanted: for a trace, or for metrics that look at them."""
-    if core.kept[event]:
-        it = core.messages[message]
-        add_row(core, now, i, event, peer, it.name, it.origin, it.sequence, 0, value, detail)
+def report(core, now, i, event, peer, message, value, detail):
+    """Report a protocol's event about a message, if its rows are wanted: for a trace, or for metrics that read them."""
+    if core.is_recorded[event]:
+        entry = core.messages[message]
+        add_row(core, now, i, event, peer, entry.name, entry.origin, entry.sequence, 0, value, detail)
 
 
 @compiled
-def tell_originated(core, now, i, message, number):
-    """A message starts its travel here; it carries the reading with that number."""
-    it = core.messages[message]
-    add_row(core, now, i, Event.ORIGINATED, NONE, it.name, it.origin, it.sequence, 0, number, NO_REASON)
+def report_originated(core, now, i, message, number):
+    """Report that a message starts here; it carries the reading with this ``number``."""
+    entry = core.messages[message]
+    add_row(core, now, i, Event.ORIGINATED, NONE, entry.name, entry.origin, entry.sequence, 0, number, NO_REASON)
 
 
 @compiled
-def tell_held(core, now, i, peer, message, hops, is_first):
-    """A node holds a publication; ``is_first``: it never held it before."""
+def report_held(core, now, i, peer, message, hops, is_first):
+    """Report that a node holds a publication; ``is_first``: it did not hold it before."""
     if is_first:
         core.numbers[Number.HELD] += 1
-    if core.kept[Event.HELD] or core.nodes[i].is_sink:
-        it = core.messages[message]
-        add_row(core, now, i, Event.HELD, peer, it.name, it.origin, it.sequence, 0, hops, NO_REASON)
+    if core.is_recorded[Event.HELD] or core.nodes[i].is_sink:
+        entry = core.messages[message]
+        add_row(core, now, i, Event.HELD, peer, entry.name, entry.origin, entry.sequence, 0, hops, NO_REASON)
 
 
 @compiled
-def tell_delivered(core, now, i, peer, message, number, detail):
-    """A subscription was handed a sample."""
-    it = core.messages[message]
-    add_row(core, now, i, Event.DELIVERED, peer, it.name, it.origin, it.sequence, 0, number, detail)
+def report_delivered(core, now, i, peer, message, number, detail):
+    """Report that a subscription received a sample."""
+    entry = core.messages[message]
+    add_row(core, now, i, Event.DELIVERED, peer, entry.name, entry.origin, entry.sequence, 0, number, detail)
 
 
 @compiled
-def tell_forwarded(core, now, i, peer, message, neighbors):
-    """A message was sent on: for a trace alone, as nodes do not tell it where only metrics are wanted."""
+def report_forwarded(core, now, i, peer, message, neighbors):
+    """Report that a message was forwarded. Runs without a trace do not record it, as with `Node.tells_all`."""
     if core.traces:
-        tell(core, now, i, Event.FORWARDED, peer, message, neighbors, NO_REASON)
+        report(core, now, i, Event.FORWARDED, peer, message, neighbors, NO_REASON)
 
 
 @compiled
 def drop(core, now, i, peer, message, reason):
-    """A message ended here."""
+    """Report that a node dropped a message."""
     if core.traces:
-        tell(core, now, i, Event.DROPPED, peer, message, 0, reason)
+        report(core, now, i, Event.DROPPED, peer, message, 0, reason)
     else:
         core.dropped[reason] += 1

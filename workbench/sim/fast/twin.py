@@ -1,25 +1,25 @@
-"""The interface for twins: ``from workbench.sim.fast import twin`` is all that a protocol's twin needs of the engine.
+"""The interface for twins: a protocol's twin needs only ``from workbench.sim.fast import twin``.
 
 Contents
-    functions     `compiled`, `hot`, `compiled_rules`: what numba makes a part of the loop
+    functions     `compiled`, `hot`, `compiled_rules`: register functions of the loop with numba
     codes         `Events`, `Reasons`, `Messages`: bases of the twin's own codes; `Event`, `Reason`: those of all runs
-    the core      messages and frames (air), rows of the trace (record), draws
-    state         `Array`, `Pool` and `GIVEN` declare the fields of a twin's state; `make` and `grown` make its arrays
-    pools, lists  rows that come and go
+    the core      messages and frames (channel), rows of the trace (record), draws
+    state         `Array`, `Pool` and `GIVEN` declare the fields of a twin's state; `make` and `grown` create its arrays
+    pools, lists  records that are allocated and freed
     memory        rings and ordinals of the ids that a node remembers
-    delivery      which samples a subscription is handed
-    defaults      what a twin need not write
+    delivery      the samples that a subscription receives
+    defaults      functions and constants that a twin need not write
 
 State
     A table has the fields in the order of the named tuple::
 
         FIELDS: twin.Fields = {
             "probability": float,                                           # the protocol's parameter of that name
-            "ttl": GIVEN,                                                   # a number that make_state works out
+            "ttl": GIVEN,                                                   # a number that make_state computes
             "nodes": Array(NODE, "nodes", {"tick_us": NONE}),               # a record for each node
             "vectors": Array(np.uint16, ("messages", "chunks")),            # (messages, chunks) zeros
             "ordinals": Array(np.int32, "nodes", only_if="forgets"),        # one zero, unless ``forgets`` is true
-            "marks": Pool(MARK, "marks", FREE_MARK),                        # rows that are linked as free
+            "marks": Pool(MARK, "marks", FREE_MARK),                        # records that are linked as free
             "numbers": Array(np.int64, NUMBERS),
         }
         State: Any = namedtuple("State", FIELDS)                            # Any: mypy cannot look into the table
@@ -27,14 +27,15 @@ State
         def make_state(setup, messages):
             return twin.make(State, FIELDS, setup, messages, {"chunks": 8, "marks": 64}, ttl=...)
 
-    The names in a shape are *sizes*; "nodes" and "messages" are known. ``grown(FIELDS, state, "marks", 128)`` lengthens
-    all arrays whose first size is that one; the engine does so for "messages". No other axis may have such a size.
+    The names in a shape are *sizes*; "nodes" and "messages" are predefined. ``grown(FIELDS, state, "marks", 128)``
+    lengthens all arrays whose first axis has that size; the engine does so for "messages". A size that grows must not
+    be used for another axis.
 
 Pools and lists
-    A *pool* is an array of records with a column ``next`` that links those that are free. ``numbers[free]`` is the
-    first of them, ``numbers[free + 1]`` their number; whoever takes a row has made sure that there is one.
+    A *pool* is an array of records with a column ``next`` that links the free ones. ``numbers[free]`` is the first free
+    record, ``numbers[free + 1]`` their number. A caller that takes a record must know that one is free.
 
-    A *list* is a record `LIST`, as a rule a column of a node's record, over an array of records that it links. A list
+    A *list* is a record `LIST`, usually a column of a node's record, over an array of records that it links. A list
     is linked one way (by ``next``) or both ways (by ``next`` and ``previous``)::
 
         row = node.waiting.first
@@ -46,11 +47,11 @@ Pools and lists
     Each function takes the record of a list, and the array of its rows; of a matrix of rows, ``state.pairs[:, i]``.
 
 Remembered ids
-    *Rings*: an array (nodes, ids) has a node's ids, and its record a `RING` with their number and the oldest. An id's
-    index in the ring stays the same until it is forgotten, so other arrays of that shape can be about the same ids.
+    *Rings*: an array (nodes, ids) has a node's ids, and its record a `RING` with their number and the oldest. The index
+    of an id in the ring stays the same until it is forgotten, so other arrays of that shape can store data per id.
 
-    *Ordinals*: where each id has a cell of its own anyway (a node and a publication, say), no id has to be removed. An
-    id's *ordinal* is the number of ids that the node had taken in by then, itself included; 0 if it never did.
+    *Ordinals*: if each id has a cell of its own anyway (a node and a publication, say), no id has to be removed. The
+    *ordinal* of an id is the number of ids that the node had stored by then, itself included; 0 if it never did.
 """
 
 # ruff: noqa: F401 (twins import from here)
@@ -66,18 +67,18 @@ import numpy as np
 from workbench.attributes.model import EQ, EQ_ANY, GE, GT, IS, LE, LT, NE
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.channel import hold_message, let_go, make_message, send, take_message
-from workbench.sim.fast.compiled import compiled, compiled_loop, compiled_rules, hot, ones, trailing_zeros
+from workbench.sim.fast.compiled import compiled, compiled_loop, compiled_rules, count_ones, hot, trailing_zeros
 from workbench.sim.fast.draws import bits, mix64, stream_below, stream_uniform
 from workbench.sim.fast.layout import BROADCAST, NO_REASON, NONE, Codes, Event, Needs, Number, Reason
 from workbench.sim.fast.prepare import Numbering, Setup, Work
 from workbench.sim.fast.record import (
     add_row,
     drop,
-    tell,
-    tell_delivered,
-    tell_forwarded,
-    tell_held,
-    tell_originated,
+    report,
+    report_delivered,
+    report_forwarded,
+    report_held,
+    report_originated,
 )
 
 # Codes
@@ -92,7 +93,7 @@ class Events(Codes):
 
 
 class Reasons(Codes):
-    """The base of a twin's own reasons why messages end."""
+    """The base of a twin's own reasons of drops."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -117,7 +118,7 @@ class Names(NamedTuple):
 
 def names_of(twin: Any) -> Names:
     """Return the texts of the codes in the runs of a twin."""
-    events, messages, reasons = (of(twin, name).texts() for name in ("Event", "Message", "Reason"))
+    events, messages, reasons = (lookup(twin, name).texts() for name in ("Event", "Message", "Reason"))
     return Names(Event.texts() + events, ("", *messages), ("", *Reason.texts(), *reasons))
 
 
@@ -125,9 +126,9 @@ def names_of(twin: Any) -> Names:
 
 
 class Array(NamedTuple):
-    """An array of the state: ``shape`` in numbers and names of sizes, ``fill`` a number or the columns that are not 0.
+    """An array of the state: ``shape`` in numbers and names of sizes, ``fill`` a number or {column: value}.
 
-    ``only_if`` names a field. Where that is false, the array has a length of 1 along each axis and never grows.
+    ``only_if`` names a field. If that is false, the array has a length of 1 along each axis and never grows.
     """
 
     dtype: Any
@@ -137,9 +138,9 @@ class Array(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Records of which some are in use; the rest are linked as free by ``next``, from ``numbers[free]`` on.
+    """Records that are allocated and freed; free ones are linked by ``next``, starting at ``numbers[free]``.
 
-    ``numbers[free + 1]`` counts those that are free. Rows below ``first`` are never free.
+    ``numbers[free + 1]`` is the number of free records. Records below ``first`` are never free.
     """
 
     dtype: Any
@@ -148,14 +149,14 @@ class Pool(NamedTuple):
     first: int = 0
 
 
-GIVEN = None  # a number, or an array that never grows: `make` is given it by name
+GIVEN = None  # a number, or an array that never grows; `make` takes it as a keyword
 Fields = Mapping[str, Array | Pool | type | None]
 
 
 def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[str, int] = {}, **given: Any) -> Any:
-    """Make a state of a named tuple's kind, for so many messages on their way at once.
+    """Return a state of the named tuple ``kind``, for up to ``messages`` messages at once.
 
-    ``given`` has the fields that are GIVEN. Rows that it has for another field are that array's first ones.
+    ``given`` has the fields that are GIVEN. For other fields, it has the first rows of the array.
     """
     sizes = {"nodes": len(setup.network.addresses), "messages": messages} | dict(sizes)
     parameters = {
@@ -165,22 +166,22 @@ def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[
 
 
 def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -> Any:
-    """Make a state whose sizes and parameters are all given."""
-    made = dict(given)
+    """Return a state from sizes and parameters."""
+    values = dict(given)
     arrays = {name: field for name, field in fields.items() if isinstance(field, Array | Pool)}
     for name, field in arrays.items():
         rows = _filled(field, _shape(field, sizes, given))
         if name in given:
             rows[: len(given[name])] = given[name]
-        made[name] = rows
+        values[name] = rows
     for name, field in arrays.items():
         if isinstance(field, Pool):
-            _free_from(made[name], made["numbers"], field, field.first)
-    return kind(**made)
+            _free_from(values[name], values["numbers"], field, field.first)
+    return kind(**values)
 
 
 def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
-    """The same state, with ``count`` rows in place of fewer in all arrays whose first size is the one named."""
+    """Return the state with ``count`` rows in each array whose first axis has the named size."""
     longer = {}
     for name, field in fields.items():
         if not isinstance(field, Array | Pool) or _axes(field)[0] != size or not _is_wanted(field, state._asdict()):
@@ -194,7 +195,7 @@ def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
 
 
 def grow_free_list(rows: np.ndarray, numbers: np.ndarray, free: int, count: int) -> np.ndarray:
-    """The same rows, ``count`` in all; the new ones are free, and the first to be taken."""
+    """Return the records of a pool, lengthened to ``count``; the new ones are free, and taken first."""
     longer = np.zeros(count, rows.dtype)
     longer[: len(rows)] = rows
     _free_from(longer, numbers, Pool(rows.dtype, "", free), len(rows))
@@ -217,7 +218,7 @@ def _shape(field: Array | Pool, sizes: Mapping[str, int], given: Mapping[str, An
 
 
 def _filled(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
-    """Zeros are not written: pages that no node touches are never taken."""
+    """Return an array with its initial values. Zeros are not written, so unused pages take no memory."""
     rows = np.zeros(shape, field.dtype)
     fill = field.fill if isinstance(field, Array) else 0
     if isinstance(fill, dict):
@@ -229,7 +230,7 @@ def _filled(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _free_from(rows: np.ndarray, numbers: np.ndarray, pool: Pool, first: int) -> None:
-    """Rows from ``first`` on are free, before those that are already."""
+    """Free the rows from ``first`` on, ahead of those already free."""
     before = numbers[pool.free] if numbers[pool.free + 1] else NONE
     _link(rows, first, before)
     numbers[pool.free] = first
@@ -244,14 +245,14 @@ def _link(rows: np.ndarray, first: int, end: int) -> None:
 # Pools and lists
 
 LIST = np.dtype([("first", np.int32), ("last", np.int32), ("count", np.int32)], align=True)
-NO_ROWS = (NONE, NONE, 0)  # a list's fill, see `Array`
+NO_ROWS = (NONE, NONE, 0)  # the ``fill`` of an empty list, see `Array`
 
 # Pools
 
 
 @compiled
 def take_free(rows, numbers, free):
-    """Take a row from a pool."""
+    """Take a record from a pool and return its index."""
     row = numbers[free]
     numbers[free] = rows[row].next
     numbers[free + 1] -= 1
@@ -260,7 +261,7 @@ def take_free(rows, numbers, free):
 
 @compiled
 def give_back(rows, numbers, free, row):
-    """A row of a pool is free again, and the next to be taken."""
+    """Free a record of a pool; it is the next to be taken."""
     rows[row].next = numbers[free]
     numbers[free] = row
     numbers[free + 1] += 1
@@ -270,69 +271,69 @@ def give_back(rows, numbers, free, row):
 
 
 @compiled
-def append(of, rows, row):
+def append(chain, rows, row):
     """Add a row at the end of a list."""
     rows[row].next = NONE
-    rows[row].previous = of.last
-    if of.last == NONE:
-        of.first = row
+    rows[row].previous = chain.last
+    if chain.last == NONE:
+        chain.first = row
     else:
-        rows[of.last].next = row
-    of.last = row
-    of.count += 1
+        rows[chain.last].next = row
+    chain.last = row
+    chain.count += 1
 
 
 @compiled
-def remove(of, rows, row):
-    """Take a row out of a list; it keeps its own links, from which one may go on."""
-    it = rows[row]
-    if it.previous == NONE:
-        of.first = it.next
+def remove(chain, rows, row):
+    """Remove a row from a list; it keeps its own links, so a caller may continue from it."""
+    record = rows[row]
+    if record.previous == NONE:
+        chain.first = record.next
     else:
-        rows[it.previous].next = it.next
-    if it.next == NONE:
-        of.last = it.previous
+        rows[record.previous].next = record.next
+    if record.next == NONE:
+        chain.last = record.previous
     else:
-        rows[it.next].previous = it.previous
-    of.count -= 1
+        rows[record.next].previous = record.previous
+    chain.count -= 1
 
 
 # Lists that are linked one way
 
 
 @compiled
-def clear(of):
-    """Make a list empty, whatever becomes of its rows."""
-    of.first = NONE
-    of.last = NONE
-    of.count = 0
+def clear(chain):
+    """Empty a list; its rows are left unchanged."""
+    chain.first = NONE
+    chain.last = NONE
+    chain.count = 0
 
 
 @compiled
-def append_behind(of, rows, before, row):
-    """Add a row to a list, behind the row ``before`` (NONE: as the first; ``of.last``: as the last)."""
+def append_behind(chain, rows, before, row):
+    """Add a row to a list, behind the row ``before`` (NONE: as the first; ``chain.last``: as the last)."""
     if before == NONE:
-        rows[row].next = of.first
-        of.first = row
+        rows[row].next = chain.first
+        chain.first = row
     else:
         rows[row].next = rows[before].next
         rows[before].next = row
-    if of.last == before:
-        of.last = row
-    of.count += 1
+    if chain.last == before:
+        chain.last = row
+    chain.count += 1
 
 
 @compiled
-def remove_behind(of, rows, before, row):
-    """Take a row out of a list, where it stands behind ``before`` (NONE: first); returns the row behind it."""
+def remove_behind(chain, rows, before, row):
+    """Remove a row that follows ``before`` (NONE: is first) from a list; return the row behind it."""
     behind = rows[row].next
     if before == NONE:
-        of.first = behind
+        chain.first = behind
     else:
         rows[before].next = behind
-    if of.last == row:
-        of.last = before
-    of.count -= 1
+    if chain.last == row:
+        chain.last = before
+    chain.count -= 1
     return behind
 
 
@@ -343,7 +344,7 @@ RING = np.dtype([("count", np.int32), ("oldest", np.int32)], align=True)
 
 @hot
 def find_newest_first(ids, ring, id):
-    """The index of an id among a node's, or NONE."""
+    """Return the index of an id among a node's ids, or NONE."""
     for index in range(ring.oldest - 1, -1, -1):
         if ids[index] == id:
             return index
@@ -354,8 +355,8 @@ def find_newest_first(ids, ring, id):
 
 
 @compiled
-def note(ids, ring, id):
-    """Remember an id that is not there, in place of the oldest if there is no more room; returns its index."""
+def remember(ids, ring, id):
+    """Store a new id, in place of the oldest if the ring is full; return its index."""
     if ring.count < len(ids):
         index = np.int64(ring.count)
         ring.count += 1
@@ -368,19 +369,17 @@ def note(ids, ring, id):
 
 @compiled
 def is_recent(ordinal, taken, most):
-    """Whether an id is among the last ``most`` of the ``taken`` ids."""
+    """Return whether an id is among the last ``most`` of the ``taken`` ids."""
     return ordinal > 0 and taken - ordinal < most
 
 
-# Delivery: `attributes.matching_samples` over integers
-#
-# A key's values are integers, or blobs, which are numbered as they come: what may be asked of a blob is only whether
-# it is the same.
+# Delivery: `attributes.matching_samples` over integers. The values of a key are integers, or blobs that are numbered in
+# order of first use: blobs are only compared for equality.
 
 
 @compiled
 def satisfies(value, operator, bound):
-    """`attributes.satisfies` of integers."""
+    """Return `attributes.satisfies` of integers."""
     return (
         operator == EQ_ANY
         or (operator == EQ and value == bound)
@@ -394,7 +393,10 @@ def satisfies(value, operator, bound):
 
 @compiled
 def one_way_match(attributes, first, last, sample_first, sample_last):
-    """`attributes.one_way_match` of rows first:last (a subscription) and sample_first:sample_last of ``attributes``."""
+    """Return `attributes.one_way_match` of rows [first, last) and [sample_first, sample_last).
+
+    The former are a subscription in ``attributes``, the latter a sample.
+    """
     for a in range(first, last):
         if attributes[a, 1] == IS:
             continue
@@ -409,7 +411,7 @@ def one_way_match(attributes, first, last, sample_first, sample_last):
 
 @compiled
 def deliver(core, now, i, peer, message):
-    """Hand each sample of a publication to the open subscriptions of node ``i`` that it matches."""
+    """Deliver each sample of a publication to the open subscriptions of node ``i`` that it matches."""
     content = core.contents[core.messages[message].content]
     index = core.nodes[i].first_subscription
     while index != NONE:
@@ -418,21 +420,21 @@ def deliver(core, now, i, peer, message):
             for s in range(content.first_sample, content.last_sample):
                 sample = core.samples[s]
                 if one_way_match(core.attributes, subscription.first, subscription.last, sample.first, sample.last):
-                    tell_delivered(core, now, i, peer, message, subscription.number, sample.detail)
+                    report_delivered(core, now, i, peer, message, subscription.number, sample.detail)
         index = subscription.next
 
 
 @hot
 def hold(core, now, i, peer, message, hops, is_first):
-    """Node ``i`` has a publication: record that, and deliver it; ``is_first``: it never held it before."""
-    tell_held(core, now, i, peer, message, hops, is_first)
+    """Record that node ``i`` holds a publication, and deliver it; ``is_first``: it did not hold it before."""
+    report_held(core, now, i, peer, message, hops, is_first)
     if core.nodes[i].first_subscription != NONE:
         deliver(core, now, i, peer, message)
 
 
 @compiled
 def hold_pair(core, pairs, i, peer, message, event, hops, now):
-    """`hold` where ``pairs[event, i].held`` says whether node ``i`` ever held the publication."""
+    """Call `hold`; ``pairs[event, i].held`` stores whether node ``i`` has held the publication before."""
     pair = pairs[event, i]
     is_first = not pair.held
     pair.held = 1
@@ -444,13 +446,13 @@ def hold_pair(core, pairs, i, peer, message, event, hops, now):
 PARTS: tuple[ModuleType, ...] = ()
 WAKES = False
 COUNTS_HOLDERS = True
-sent = None  # outcomes of unicasts are ignored, at no cost
-make_state = None  # the state has parameters and arrays of nodes and messages alone
+sent = None  # the twin ignores outcomes of unicasts, at no cost
+make_state = None  # the state has only parameters and arrays of nodes and messages
 _OWN_CODES = {"Event": Events, "Reason": Reasons, "Message": Messages}  # a base has no members
 
 
-def of(twin: Any, name: str) -> Any:
-    """Return what a twin, or one of its PARTS, has under a name; else the default."""
+def lookup(twin: Any, name: str) -> Any:
+    """Return the value that a twin, or one of its PARTS, has under a name; otherwise the default."""
     for module in (twin, *getattr(twin, "PARTS", ())):
         if name in vars(module):
             return vars(module)[name]
@@ -458,48 +460,48 @@ def of(twin: Any, name: str) -> Any:
 
 
 def state_of(twin: Any, setup: Setup, messages: int) -> Any:
-    """Return the state of a twin for so many messages on their way at once."""
-    if (own := of(twin, "make_state")) is not None:
+    """Return the state of a twin for up to ``messages`` messages at once."""
+    if (own := lookup(twin, "make_state")) is not None:
         return own(setup, messages)
-    return make(of(twin, "State"), of(twin, "FIELDS"), setup, messages)
+    return make(lookup(twin, "State"), lookup(twin, "FIELDS"), setup, messages)
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Return the bytes of the longest publication: no other message is longer."""
+    """Return the bytes of the longest publication's frame: no other message is longer."""
     return int(setup.work.contents["size_B"].max(initial=1))
 
 
 @compiled
 def has_room(core, state):
-    """What nodes remember is made beforehand: an event cannot run out of it."""
+    """Return True: all memory of nodes is allocated at the start."""
     return True
 
 
 def with_more_room(state: Any) -> Any:
-    """Never asked for where there is room always."""
+    """Return the state unchanged; the loop does not call it, as there is always room."""
     return state
 
 
 def text(setup: Any, state: Any, number: int) -> str:
-    """All texts are those of the workload."""
+    """Raise IndexError: all texts are those of the workload."""
     raise IndexError(number)
 
 
 @compiled
 def start(core, state, i, now):
-    """Nothing to begin with."""
+    """Do nothing when a node starts."""
 
 
 @compiled
-def subscribe(core, state, i, what, now):
-    """Subscriptions are never sent."""
+def subscribe(core, state, i, index, now):
+    """Do nothing: subscriptions are not sent."""
 
 
 @compiled
-def unsubscribe(core, state, i, what, now):
-    """Nobody else knows of it."""
+def unsubscribe(core, state, i, index, now):
+    """Do nothing: other nodes do not know the subscription."""
 
 
 @compiled
 def wake(core, state, i, now):
-    """No timers."""
+    """Do nothing: there are no timers."""

@@ -1,4 +1,4 @@
-"""Compiling a twin beforehand: here, or in a process of its own while this one goes on."""
+"""Compiling a twin before it is needed: in this process, or in a background process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from workbench.protocols.protocol import Protocol
 from workbench.sim.fast import code_cache
 
 _NICENESS = 5
-_started: dict[str, Warming] = {}  # twin -> the process that compiles it, of this one's
+_started: dict[str, Warming] = {}  # twin -> this process's background compilation of it
 
 
 class Warming:
-    """A twin that is compiled in a process of its own, which ends with this one."""
+    """A twin's compilation in a background process, which ends with this process."""
 
     def __init__(self, process: Any = None, errors: Any = None) -> None:
         self._process, self._errors = process, errors
@@ -31,7 +31,7 @@ class Warming:
 
     @property
     def error(self) -> str:
-        """Why there is no machine code; "" if there is, or while it is compiled."""
+        """The reason why the compilation failed; "" if it succeeded or still runs."""
         if self._process is None or not self._process.poll():
             return ""
         self._errors.seek(0)
@@ -39,7 +39,7 @@ class Warming:
         return lines[-1] if lines else f"the process ended with {self._process.returncode}"
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end, at most so many seconds; returns `is_done`."""
+        """Wait for the end, up to ``timeout_s`` seconds; return whether the process has ended."""
         if self._process is not None:
             try:
                 self._process.wait(timeout_s)
@@ -48,7 +48,7 @@ class Warming:
         return True
 
     def stop(self) -> None:
-        """End the process. What it had compiled so far is lost."""
+        """Stop the process. Its work so far is lost."""
         if self._process is not None:
             self.is_stopped = True
             self._process.terminate()
@@ -56,12 +56,12 @@ class Warming:
 
 
 def start(twin: str, protocol: type[Protocol]) -> Warming:
-    """Compile a protocol's twin in a process of its own, unless it is on disk or one of this process's is at it."""
-    if code_cache.is_kept(twin):
+    """Compile a protocol's twin in a background process, unless its machine code is on disk or being compiled."""
+    if code_cache.is_cached(twin):
         return Warming()
     running = _started.get(twin)
     if running is not None and (not running.is_done or (running.error and not running.is_stopped)):
-        return running  # One that failed would fail again.
+        return running  # A failed compilation would fail again.
     errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (kept by the handle)
     process = subprocess.Popen(
         [
@@ -72,7 +72,7 @@ def start(twin: str, protocol: type[Protocol]) -> Warming:
             protocol.__module__,
             protocol.__qualname__,
         ],
-        stdin=subprocess.PIPE,  # it ends with this process, and the other one with it
+        stdin=subprocess.PIPE,  # closes with this process, which ends the other one
         stdout=subprocess.DEVNULL,
         stderr=errors,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
@@ -82,7 +82,7 @@ def start(twin: str, protocol: type[Protocol]) -> Warming:
 
 
 def compile_here(twin: str, protocol: type[Protocol]) -> None:
-    """Have a twin's machine code in this process and on disk. A minute the first time, else a second."""
+    """Load a twin's machine code in this process and store it on disk: a minute the first time, else a second."""
     from workbench import topology
     from workbench.sim.fast import engine, network
     from workbench.sim.radio import Radio
@@ -93,12 +93,15 @@ def compile_here(twin: str, protocol: type[Protocol]) -> None:
 
 
 def _end_with_parent() -> None:
-    os.read(0, 1)  # not of sys.stdin, whose lock the interpreter wants at its end
+    os.read(0, 1)  # not `sys.stdin`: the interpreter needs its lock at exit
     os._exit(1)
 
 
 def main() -> None:
-    """What the process does: its arguments are the twin, and the module and the name of the protocol's class."""
+    """Compile a twin: the main function of the background process.
+
+    Its arguments are the twin, and the module and the name of the protocol's class.
+    """
     twin, module, name = sys.argv[1:]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "nice"):

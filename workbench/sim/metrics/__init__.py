@@ -1,34 +1,36 @@
-"""Metrics: numbers out of a trace. Nothing here knows which protocol ran.
+"""Metrics: numbers computed from a trace. No code here depends on the protocol that ran.
 
 Every run has
 
-    delivery_ratio           of the samples that a subscription asked for and a sink could get, the share it got
-    expected, delivered      how many samples that is, and how many of them arrived
-    wrong_deliveries         samples handed to a subscription that they do not match, that their message does not carry
-                             (altered, or another's), that nobody published, or that came when it had ended
-    duplicate_deliveries     samples handed to the same subscription again
-    unexpected_deliveries    samples that match and were delivered all the same: published before the subscription was
-                             made, or while its node was down, and kept for it on the way
+    delivery_ratio           delivered / expected
+    expected, delivered      number of samples that a subscription matched and its sink could receive, and the number of
+                             those that arrived
+    wrong_deliveries         samples delivered to a subscription that they do not match, that their message does not
+                             carry (altered, or another message's), that no node published, or after its end
+    duplicate_deliveries     samples delivered to the same subscription again
+    unexpected_deliveries    samples that match and were delivered although they were not expected: published before the
+                             subscription was made, or while its node was down, and retained on the way
     latency_ms_p50, _p95     from publish to delivery, over the samples delivered
     stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
-    coverage                 share of all nodes that came to hold a publication, mean; only for protocols that mean to
-                             reach all
-    transmissions, receptions, lost, bytes_sent                 what it cost (bytes without the radio's overhead)
-    energy_mJ                of sending, and of hearing what was received or collided; see `workbench.sim.radio`
-    sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same in detail
+    coverage                 share of all nodes that came to hold a publication, mean; only for protocols that are to
+                             reach all nodes
+    transmissions, receptions, lost, bytes_sent                 the cost (bytes without the radio's overhead)
+    energy_mJ                for sending, and for receiving frames, also collided ones; see `workbench.sim.radio`
+    sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same by message or reason
 
-A protocol has metrics of its own in the module that its class names (``metrics``), and plug-ins may bring metrics for
-the runs of all protocols; they stand between the coverage and
-what the run cost. A few of them are public names (`public_names.METRICS`) and stand there in every run, so that runs of
-several protocols fit into one table: NaN if the protocol has no such metric.
+A protocol has metrics of its own in the module that its class names (``metrics``), and plug-ins may add metrics to the
+runs of all protocols. Both stand between the coverage and the cost. A few of them are public names
+(`public_names.METRICS`) and are in every run, so that runs of several protocols fit into one table: NaN if the
+protocol does not measure that metric.
 
-A sample counts as expected if its publication matches the subscription (the protocol's `matching_samples`), was made
-while the subscription lasted, publisher and sink were up, and arcs lead from the publisher to the sink. A delivered
-sample is known by its text among those its message carries. A protocol with filters may change samples on purpose: it
-tells in which messages its nodes did so (``changes`` of its class), and there a sample with another text stands for the
-first that has not arrived. Which sample was changed, and to what, is not told, so it is not checked.
+A sample is expected if its publication matches the subscription (the protocol's `matching_samples`), was made while
+the subscription was active, publisher and sink were up, and arcs lead from the publisher to the sink. A delivered
+sample is identified by its text among those that its message carries. A protocol with filters may change samples on
+purpose: the trace shows the messages that its nodes changed (``changes`` of its class). In these, a sample with
+another text is credited to the first that has not arrived. The trace does not show which sample was changed, or how,
+so that is not checked.
 
-Why a delivery ratio is low, or not a number, ``run.explain()`` says (`workbench.analysis.explain`).
+``run.explain()`` gives the reasons for a low delivery ratio (`workbench.analysis.explain`).
 """
 
 from __future__ import annotations
@@ -71,19 +73,19 @@ COMMON = (
     "bytes_sent",
     "energy_mJ",
 )
-# Counts of what happened, by kind: a run that has no such count has none of it, which is 0 and not unknown.
+# Counts by message or reason: a run without such a count has 0 of it, not an unknown number.
 COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 
 
 def compute(scenario: Any, rows: pa.Table, counts: Counts, sizes: Sizes) -> pd.Series:
-    """All metrics, from the rows that matter and the numbers of all rows (see trace.tally)."""
+    """Return all metrics, from the rows of the recorded events and the counts of all rows (see trace.tally)."""
     from workbench.sim.metrics.series import Metrics  # Not before: it loads pandas.
 
-    looked_at = Columns(rows)
-    values = deliveries(scenario, looked_at)
-    values["coverage"] = _coverage(scenario, looked_at, counts)
+    columns = Columns(rows)
+    values = deliveries(scenario, columns)
+    values["coverage"] = _coverage(scenario, columns, counts)
     values.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
-    values.update(_own(scenario, looked_at))
+    values.update(_protocol_and_plugin_metrics(scenario, columns))
     values.update(_costs(scenario, counts, sizes))
     return Metrics([float(value) for value in values.values()], list(values), name="metrics")
 
@@ -95,24 +97,27 @@ def _coverage(scenario: Any, rows: Columns, counts: Counts) -> float:
     return counts["held", "", ""] / (len(scenario.topology) * originated) if originated else NOT_A_NUMBER
 
 
-def _own(scenario: Any, rows: Columns) -> dict[str, float]:
-    """The metrics of the protocol and of plug-ins; ScenarioError if the protocol's have the name of another metric."""
+def _protocol_and_plugin_metrics(scenario: Any, rows: Columns) -> dict[str, float]:
+    """Return the metrics of the protocol and of plug-ins.
+
+    Raises ScenarioError if a metric of the protocol has the name of another metric.
+    """
     module = scenario.protocol.metrics
-    found = _new(module, importlib.import_module(module).measure(scenario, rows)) if module else {}
+    measured = _check_names(module, importlib.import_module(module).measure(scenario, rows)) if module else {}
     for name, plugin in plugins.load_all("metrics").items():
         try:
-            found |= _new(name, plugin.measure(scenario, rows), (*found, *public_names.METRICS))
+            measured |= _check_names(name, plugin.measure(scenario, rows), (*measured, *public_names.METRICS))
         except Exception as error:
             plugins.leave_out("metrics", name, error)
-    return found
+    return measured
 
 
-def _new(module: str, found: dict[str, float], taken: Collection[str] = ()) -> dict[str, float]:
-    """Return metrics that are in no run yet; ScenarioError for one that is."""
-    for name in found:
+def _check_names(module: str, measured: dict[str, float], taken: Collection[str] = ()) -> dict[str, float]:
+    """Return ``measured``. Raises ScenarioError for a name that every run has, or that is in ``taken``."""
+    for name in measured:
         if name.startswith(COUNTS) or name in taken or (name in COMMON and name not in public_names.METRICS):
             raise ScenarioError(f"{module} has a metric {name}, which is in every run already; give it another name")
-    return found
+    return measured
 
 
 def _costs(scenario: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
@@ -126,7 +131,7 @@ def _costs(scenario: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
         elif event in ("lost", "dropped", "given_up"):
             detailed[f"{event}_{reason}"] += count
     sent_B = sizes["sent", ""] + totals["sent"] * radio.overhead_B
-    # A frame that collides costs its receiver as much as one that it can make out.
+    # A frame that collides costs its receiver as much as one that it decodes.
     heard = totals["received"] + detailed["lost_collision"]
     heard_B = sizes["received", ""] + sizes["lost", "collision"] + heard * radio.overhead_B
     return {

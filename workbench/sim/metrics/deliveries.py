@@ -1,12 +1,12 @@
-"""What subscriptions were owed, and what of it they got: delivery, latency, stretch.
+"""Metrics of delivery: the samples that subscriptions expected, those that arrived, latency and stretch.
 
 Theory of operation
-    For each text that is asked for, the samples of matching publications are summed up in order of time. A subscription
-    is owed the difference of two such sums for each *spell*: a time in which it lasts and its node is up. Sinks to
-    which the same nodes have a path share the sums.
+    For each text of a subscription, the numbers of matching samples are summed up in order of publication time. In each
+    *active interval* (the subscription exists and its node is up) a subscription expects the difference of two
+    such sums. Sinks that the same nodes have a path to share the sums.
 
 Cost
-    Arcs times sinks for the paths; publications times different texts that are asked for; a sort of the deliveries.
+    Arcs times sinks for the paths; publications times different texts of subscriptions; a sort of the deliveries.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ NOT_A_NUMBER = float("nan")
 _NO_TIMES = np.zeros(0, np.int64)
 
 
-class _Owed(NamedTuple):
-    """What it takes to know what is owed; ``publisher`` (p,): the index of each publication's node."""
+class _Expectations(NamedTuple):
+    """The input of the count of expected samples; ``publisher`` (p,): the index of each publication's node."""
 
     asked: Asked
     published: Published
     spells: Spells
     publisher: np.ndarray
-    samples: list[np.ndarray]  # for each text that is asked for, of each text that is published
+    samples: list[np.ndarray]  # for each subscription's text: number of matching samples of each publication's text
 
 
 class _Held(NamedTuple):
-    """Messages in columns (h,) that a sink holds and was handed something of: indices of nodes, and hops."""
+    """Messages in columns (h,) that a sink holds and delivered: indices of nodes, and hops."""
 
     sink: np.ndarray
     origin: np.ndarray
@@ -45,29 +45,31 @@ class _Held(NamedTuple):
 
 
 def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
-    """The metrics of what was delivered."""
+    """Return the metrics of delivery, by name."""
     asked = subscriptions(rows)
     if not len(asked.node):
-        # Readings are most of the rows that are kept: they are looked at if anybody subscribed.
+        # Readings are most of the stored rows, and are read only if there are subscriptions.
         return _values(0, len(rows.columns("delivered", "node")[0]), 0, 0, _NO_TIMES, NOT_A_NUMBER)
     published, matching, paths = publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
     arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
     samples = samples_of(asked, published, matching)
-    owed = _Owed(asked, published, spells(asked, rows), paths.indices(published.node), samples)
+    expectations = _Expectations(asked, published, spells(asked, rows), paths.indices(published.node), samples)
     sink = paths.indices(asked.node)
     held = _held(rows, paths, asked.node)
-    is_owed = owed.spells.has(arrived.subscription, published.time_us[arrived.publication])
+    is_expected = expectations.spells.has(arrived.subscription, published.time_us[arrived.publication])
     shortest, total, sinks = np.zeros(len(held.hops), np.int64), 0, np.unique(sink)
-    for place, hops in paths.hops_to(sinks):
+    for position, hops in paths.hops_to(sinks):
         row_of = np.full(len(paths.addresses), -1)
-        row_of[sinks[place : place + len(hops)]] = np.arange(len(hops))
-        total += _expected(owed, hops >= 0, row_of[sink])
-        where, found = _looked_up(hops, row_of[sink[arrived.subscription]], owed.publisher[arrived.publication])
-        is_owed[where] &= found >= 0
-        where, found = _looked_up(hops, row_of[held.sink], held.origin)
-        shortest[where] = found
-    latencies_us = np.sort((arrived.time_us - published.time_us[arrived.publication])[is_owed])
-    unexpected = len(is_owed) - len(latencies_us)
+        row_of[sinks[position : position + len(hops)]] = np.arange(len(hops))
+        total += _expected(expectations, hops >= 0, row_of[sink])
+        selected, pair_hops = _select_hops(
+            hops, row_of[sink[arrived.subscription]], expectations.publisher[arrived.publication]
+        )
+        is_expected[selected] &= pair_hops >= 0
+        selected, pair_hops = _select_hops(hops, row_of[held.sink], held.origin)
+        shortest[selected] = pair_hops
+    latencies_us = np.sort((arrived.time_us - published.time_us[arrived.publication])[is_expected])
+    unexpected = len(is_expected) - len(latencies_us)
     return _values(total, arrived.wrong, arrived.duplicates, unexpected, latencies_us, _stretch(held.hops, shortest))
 
 
@@ -88,37 +90,37 @@ def _values(
 
 
 def percentile(ordered: np.ndarray, share: float) -> float:
-    """The smallest of ascending numbers (n,) that at least that share does not exceed; NaN if there are none."""
+    """Return the smallest of the ascending numbers (n,) that at least ``share`` of them do not exceed; NaN if empty."""
     if not len(ordered):
         return NOT_A_NUMBER
     return float(ordered[min(len(ordered) - 1, max(0, -(-round(share * 100) * len(ordered) // 100) - 1))])
 
 
-# Owed
+# Expected samples
 
 
 def samples_of(asked: Asked, published: Published, matching: Matching) -> list[np.ndarray]:
-    """For each text that is asked for, how many samples of each text that is published match."""
-    found = []
+    """Return for each subscription's text the number of matching samples of each publication's text."""
+    counts = []
     for what, indices in zip(asked.texts, matching.candidates(asked.texts, published.texts), strict=True):
         numbers = np.zeros(len(published.texts), np.int64)
         numbers[indices] = [len(matching.samples(what, published.texts[index])) for index in indices.tolist()]
-        found.append(numbers)
-    return found
+        counts.append(numbers)
+    return counts
 
 
-def _expected(owed: _Owed, has_path: np.ndarray, row_of: np.ndarray) -> int:
-    """Samples owed to the subscriptions (s,) at sinks that have a row in ``has_path`` (k, n), -1 for none."""
-    asked, published, lasting, publisher, samples = owed
+def _expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> int:
+    """Count the samples that subscriptions (s,) at sinks with a row in ``has_path`` (k, n) expect; -1: no row."""
+    asked, published, lasting, publisher, samples = expectations
     _, first, kinds = np.unique(np.packbits(has_path, axis=1), axis=0, return_index=True, return_inverse=True)
     kind = np.where(row_of >= 0, kinds.reshape(-1)[row_of], -1)[lasting.subscription]
     what = asked.what[lasting.subscription]
-    here = np.flatnonzero(kind >= 0)
-    values, group = unique_inverse(row_keys(kind[here], what[here]))
+    with_row = np.flatnonzero(kind >= 0)
+    values, group = unique_inverse(row_keys(kind[with_row], what[with_row]))
     begins = np.searchsorted(published.time_us, lasting.first_us)
     ends = np.searchsorted(published.time_us, lasting.last_us)
     total = 0
-    for alike in (here[rows] for rows in split_rows(group, len(values))):
+    for alike in (with_row[rows] for rows in split_rows(group, len(values))):
         reaches = has_path[first[kind[alike[0]]]]
         counted = np.where((publisher >= 0) & reaches[publisher], samples[what[alike[0]]][published.what], 0)
         sums = np.concatenate(([0], np.cumsum(counted)))
@@ -126,10 +128,10 @@ def _expected(owed: _Owed, has_path: np.ndarray, row_of: np.ndarray) -> int:
     return total
 
 
-def _looked_up(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(which of the pairs (n,) are of a row of ``hops`` (k, n), and the hops of these); -1 for nodes unknown."""
-    where = np.flatnonzero(row >= 0)
-    return where, np.where(node[where] >= 0, hops[row[where], node[where]], -1)
+def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (which of the pairs (n,) have a row in ``hops`` (k, n), and the hops of these, -1 if unknown)."""
+    selected = np.flatnonzero(row >= 0)
+    return selected, np.where(node[selected] >= 0, hops[row[selected], node[selected]], -1)
 
 
 # Paths

@@ -1,9 +1,9 @@
-"""Shortest paths of a topology in hops, from or to many nodes at once, over arrays.
+"""Shortest paths of a topology in hops, from or to many nodes at once, computed over arrays.
 
-Nodes are known by their index in ascending order of addresses.
+Nodes are referred to by their index in ascending order of addresses.
 
 Cost
-    Arcs times the nodes that are asked for, and a dozen calls of numpy for each hop of the longest path.
+    Arcs times the number of start nodes, and a dozen calls of numpy for each hop of the longest path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workbench.columns import argsort, find_sorted, ranges
 from workbench.sim.fast.network import from_graph
 
 NO_PATH = -1
-_CELLS = 4_000_000  # of hops that are worked out at once
+_CELLS = 4_000_000  # hop counts computed in one batch
 
 
 class Paths:
@@ -36,30 +36,31 @@ class Paths:
         self._backwards = first, senders[order]
 
     def indices(self, nodes: np.ndarray) -> np.ndarray:
-        """The indices (k,) of nodes (k,) by address; -1 for one that the network does not have."""
+        """Return the indices (k,) of nodes (k,) by address; -1 for a node that the network does not have."""
         return find_sorted(nodes, self.addresses)
 
     def hops_to(self, sinks: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """As `hops_from`, of the paths from each node of the network to ``sinks`` (k,)."""
-        return self._some(sinks, *self._backwards)
+        """Yield like `hops_from`, for the paths from each node of the network to ``sinks`` (k,)."""
+        return self._batches(sinks, *self._backwards)
 
     def hops_from(self, sources: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """(place of the first of them, hops (m, n)) for some of ``sources`` (k,) after the other: to each node.
+        """Yield (position of the batch in ``sources``, hops (m, n)) for batches of m of the ``sources`` (k,).
 
-        0 for a node itself, NO_PATH where there is none.
+        ``hops`` has a row for each source of the batch and a column for each node: 0 for the source, NO_PATH without a
+        path.
         """
-        return self._some(sources, *self._forwards)
+        return self._batches(sources, *self._forwards)
 
-    def _some(self, starts: np.ndarray, first: np.ndarray, others: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    def _batches(self, starts: np.ndarray, first: np.ndarray, others: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         count = len(self.addresses)
         step = max(1, _CELLS // count)
-        for place in range(0, len(starts), step):
-            hops = _hops(np.asarray(starts[place : place + step], np.int64), first, others, count)
-            yield place, hops.reshape(-1, count)
+        for position in range(0, len(starts), step):
+            hops = _hops(np.asarray(starts[position : position + step], np.int64), first, others, count)
+            yield position, hops.reshape(-1, count)
 
 
 def _hops(starts: np.ndarray, first: np.ndarray, others: np.ndarray, count: int) -> np.ndarray:
-    """Breadth first from all starts at once; a cell is a start and a node."""
+    """Return hops (starts * count,) from each start to each node, by one breadth-first search over all starts."""
     hops = np.full(len(starts) * count, NO_PATH, np.int32)
     finder = np.empty(len(hops), np.int64)
     degrees = np.diff(first)
@@ -71,23 +72,23 @@ def _hops(starts: np.ndarray, first: np.ndarray, others: np.ndarray, count: int)
         degree = degrees[nodes]
         base, nodes = np.repeat(base, degree), others[ranges(first[nodes], degree)]
         cells = base + nodes
-        found = np.flatnonzero(hops[cells] < 0)
-        cells = cells[found]
+        fresh = np.flatnonzero(hops[cells] < 0)
+        cells = cells[fresh]
         hops[cells] = distance
-        # A node that several have found goes on once.
-        finder[cells] = found
-        found = found[finder[cells] == found]
-        base, nodes = base[found], nodes[found]
+        # If several paths reach a cell in the same step, the search continues from it once.
+        finder[cells] = fresh
+        fresh = fresh[finder[cells] == fresh]
+        base, nodes = base[fresh], nodes[fresh]
     return hops
 
 
-# A topology is frozen: a sweep's scenarios share it, and its arcs turned round.
+# Topologies are frozen, and the scenarios of a sweep share them, so their paths are cached.
 _paths: WeakKeyDictionary[nx.DiGraph, Paths] = WeakKeyDictionary()
 
 
 def paths_of(graph: Any) -> Paths:
-    """The paths of a scenario's topology."""
-    found = _paths.get(graph)
-    if found is None:
-        found = _paths[graph] = Paths(graph)
-    return found
+    """Return the paths of a scenario's topology, from a cache."""
+    paths = _paths.get(graph)
+    if paths is None:
+        paths = _paths[graph] = Paths(graph)
+    return paths

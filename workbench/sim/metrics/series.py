@@ -1,4 +1,4 @@
-"""The metrics of a run as a series of pandas that answers a wrong name with the one that was meant."""
+"""The metrics of a run as a pandas series that suggests the right name if a name is unknown."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from workbench.suggestion import meant
 
 
 class UnknownMetric(ParameterError, KeyError):
-    """A metric that a run does not have; the KeyError that look-ups by name raise."""
+    """An unknown metric; also the KeyError that look-ups by name raise."""
 
-    __str__ = Exception.__str__  # A KeyError's is in quotes.
+    __str__ = Exception.__str__  # KeyError would show the message in quotes.
 
 
 class Metrics(pd.Series):
-    """Numbers by the names of metrics. What is computed of it, or cut out of it, is a plain series.
+    """Numbers by the names of metrics. Slices and results of arithmetic are plain pandas series.
 
-    Its text leaves out a coverage that the protocol does not have; ``metrics["coverage"]`` is NaN then.
+    The text form omits metrics that do not apply to the protocol, such as the coverage; ``metrics["coverage"]`` is NaN
+    then.
     """
 
     @property
@@ -32,7 +33,7 @@ class Metrics(pd.Series):
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str) and key not in self.index:
-            raise UnknownMetric(_no_metric(key, list(self.index)))
+            raise UnknownMetric(_describe_unknown(key, list(self.index)))
         return super().__getitem__(key)
 
     def __getattr__(self, name: str) -> Any:
@@ -42,9 +43,9 @@ class Metrics(pd.Series):
         except AttributeError:
             if name.startswith("_"):
                 raise
-            raise AttributeError(_no_metric(name, list(self.index))) from None
+            raise AttributeError(_describe_unknown(name, list(self.index))) from None
 
 
-def _no_metric(name: str, known: list[str]) -> str:
+def _describe_unknown(name: str, known: list[str]) -> str:
     hint = meant(name, known)
     return f"there is no metric {name!r} in this run{hint}" + ("" if hint else f"; it has {', '.join(known)}")

@@ -1,7 +1,7 @@
-"""How metrics are shown: their names for readers, their units, which way is better, and what they mean.
+"""How metrics are displayed: title, unit, whether more is better, and meaning.
 
-The metrics of a single protocol are described where they are measured: its module of metrics may have a table
-``SHOWN``, {name: `Shown`}.
+The metrics of a single protocol are described beside their code: its module of metrics may have a table ``SHOWN``,
+{name: `Shown`}.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from workbench import plugins, public_names
 
 
 class Shown(NamedTuple):
-    """A metric as it is shown: its title, its unit, whether more is better (None: neither), what it means."""
+    """How a metric is displayed. ``is_more_better``: True, False or None (neither); ``meaning``: for tooltips."""
 
     title: str
     unit: str
@@ -22,29 +22,29 @@ class Shown(NamedTuple):
 
 
 SHOWN = {
-    "delivery_ratio": Shown(
-        "delivery", "%", True, "of the samples that were asked for and could arrive, the share that did"
-    ),
-    "expected": Shown("expected", "", None, "samples that were asked for and could arrive"),
-    "delivered": Shown("delivered", "", True, "samples that arrived of those that were expected"),
-    "latency_ms_p50": Shown("latency, median", "ms", False, "from publish to delivery, over what was delivered"),
-    "latency_ms_p95": Shown("latency, 95 %", "ms", False, "from publish to delivery, over what was delivered"),
+    "delivery_ratio": Shown("delivery", "%", True, "share of the expected samples that arrived"),
+    "expected": Shown("expected", "", None, "samples that a subscription matched and that could reach it"),
+    "delivered": Shown("delivered", "", True, "expected samples that arrived"),
+    "latency_ms_p50": Shown("latency, median", "ms", False, "from publish to delivery, over the delivered samples"),
+    "latency_ms_p95": Shown("latency, 95 %", "ms", False, "from publish to delivery, over the delivered samples"),
     "stretch": Shown("stretch", "×", False, "hops that messages travelled over those of the shortest path, mean"),
     "coverage": Shown("coverage", "%", True, "share of all nodes that came to hold a publication, mean"),
-    "transmissions": Shown("frames sent", "", False, "frames, with those sent again"),
+    "transmissions": Shown("frames sent", "", False, "frames, including retries"),
     "receptions": Shown("frames received", "", None, "frames that nodes received"),
     "bytes_sent": Shown("bytes sent", "B", False, "without the radio's overhead"),
     "energy_mJ": Shown(
         "energy",
         "mJ",
         False,
-        "of sending, and of hearing what was received or collided; neither overhearing nor idle listening",
+        "for sending, and for receiving frames, also collided ones; without overhearing and idle listening",
     ),
     "lost": Shown("frames lost", "", False, "receptions that failed"),
-    "wrong_deliveries": Shown("wrong", "", False, "samples handed to who did not ask, altered, or never published"),
-    "duplicate_deliveries": Shown("repeated", "", False, "samples handed to the same subscription again"),
+    "wrong_deliveries": Shown(
+        "wrong", "", False, "delivered samples that do not match, were altered, or were never published"
+    ),
+    "duplicate_deliveries": Shown("repeated", "", False, "samples delivered to the same subscription again"),
     "unexpected_deliveries": Shown(
-        "from before",
+        "retained",
         "",
         True,
         "samples delivered although published before the subscription, or while its node was down",
@@ -53,19 +53,22 @@ SHOWN = {
 
 
 def modules_of(protocol: Any) -> list[Any]:
-    """Return the modules of the metrics that a protocol's runs have besides those of every run: its own, plug-ins'."""
+    """Return the modules that measure further metrics of a protocol's runs: the protocol's own, and plug-ins'."""
     own = [importlib.import_module(protocol.metrics)] if protocol is not None and protocol.metrics else []
     return [*own, *plugins.load_all("metrics").values()]
 
 
 def shown_metrics(metrics: Any) -> Any:
-    """Return a series of metrics without those that its protocol does not have: a coverage that is not a number."""
+    """Return the metrics without those that do not apply to the protocol and are NaN, such as the coverage."""
     absent = [name for name in ("coverage", *public_names.METRICS) if name in metrics.index and metrics.isna()[name]]
     return metrics.drop(absent)
 
 
 def shown_as(name: str, protocol: Any = None) -> Shown:
-    """How a metric is shown; one that nobody wrote of is shown by its name. ``protocol``: whose run it is of."""
+    """Return how a metric is displayed; without a description, its name is the title.
+
+    ``protocol``: the protocol of the run.
+    """
     home = public_names.METRICS.get(name)
     public = [importlib.import_module(f"workbench.{home}")] if home else []
     for module in (*public, *modules_of(protocol)):

@@ -1,4 +1,4 @@
-"""What a run's application did, in columns: subscriptions, publications, and when subscriptions could be served."""
+"""A run's subscriptions and publications as columns, and the intervals in which subscriptions are active."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEVER_US = int(np.iinfo(np.int64).max)
 
 
 class Asked(NamedTuple):
-    """Subscriptions in columns (s,): ``what`` is the index of a text in ``texts``; it lasts first_us <= t < last_us."""
+    """Subscriptions in columns (s,): ``what`` is the index of a text in ``texts``; active in [first_us, last_us)."""
 
     node: np.ndarray
     number: np.ndarray
@@ -35,14 +35,17 @@ class Published(NamedTuple):
 
 
 class Spells(NamedTuple):
-    """Times in which a subscription lasts and its node is up: disjoint, in order of (subscription, first_us)."""
+    """Intervals [first_us, last_us) in which a subscription exists and its node is up.
+
+    They are disjoint, and in order of (subscription, first_us).
+    """
 
     subscription: np.ndarray
     first_us: np.ndarray
     last_us: np.ndarray
 
     def has(self, subscription: np.ndarray, time_us: np.ndarray) -> np.ndarray:
-        """Whether each time (n,) is in a spell of the subscription (n,)."""
+        """Return whether each time (n,) is in an active interval of the subscription (n,)."""
         if not len(self.subscription):
             return np.zeros(len(subscription), np.bool_)
         began, asked = shared_keys((self.subscription, self.first_us), (subscription, time_us))
@@ -51,22 +54,22 @@ class Spells(NamedTuple):
 
 
 def subscriptions(rows: Columns) -> Asked:
-    """All subscriptions that were made."""
-    found: dict[tuple[int, int], list[int]] = {}
+    """Return all subscriptions."""
+    rows_by_key: dict[tuple[int, int], list[int]] = {}
     texts: dict[str, int] = {}
     for row in rows.of("subscribed", "unsubscribed"):
         key = row.node, row.sequence
         if row.event == "subscribed":
-            place = texts.setdefault(row.detail, len(texts))
-            found[key] = [*key, place, row.time_us, _NEVER_US if row.value < 0 else row.value]
-        elif key in found:
-            found[key][4] = min(found[key][4], row.time_us)
-    node, number, what, first_us, last_us = np.array(list(found.values()), np.int64).reshape(-1, 5).T
+            text_index = texts.setdefault(row.detail, len(texts))
+            rows_by_key[key] = [*key, text_index, row.time_us, _NEVER_US if row.value < 0 else row.value]
+        elif key in rows_by_key:
+            rows_by_key[key][4] = min(rows_by_key[key][4], row.time_us)
+    node, number, what, first_us, last_us = np.array(list(rows_by_key.values()), np.int64).reshape(-1, 5).T
     return Asked(node, number, what, first_us, last_us, list(texts))
 
 
 def publications(rows: Columns) -> Published:
-    """All publications; of those of a node with the same number, the last."""
+    """Return all publications; if a node used a number twice, the last publication with that number."""
     columns = rows.columns("published", "node", "sequence", "time_us", "detail")
     is_last = find_last(tuple(columns[:2]), tuple(columns[:2])) == np.arange(len(columns[0]))
     node, number, time_us, detail = (column[is_last] for column in columns)
@@ -77,19 +80,23 @@ def publications(rows: Columns) -> Published:
 
 
 def spells(asked: Asked, rows: Columns) -> Spells:
-    """The spells of all subscriptions."""
+    """Return the active intervals of all subscriptions."""
     down = down_times(rows)
     lasting = Spells(np.arange(len(asked.node)), asked.first_us, asked.last_us)
     if down:
         columns = (column.tolist() for column in (asked.node, *lasting))
-        cut = [spell for node, *one in zip(*columns, strict=True) for spell in _cut(one, down.get(node, []))]
-        lasting = Spells(*np.array(cut, np.int64).reshape(-1, 3).T)
-    is_any = lasting.first_us < lasting.last_us
-    return take_rows(lasting, is_any)
+        intervals = [
+            spell
+            for node, *interval in zip(*columns, strict=True)
+            for spell in _without_outages(interval, down.get(node, []))
+        ]
+        lasting = Spells(*np.array(intervals, np.int64).reshape(-1, 3).T)
+    is_nonempty = lasting.first_us < lasting.last_us
+    return take_rows(lasting, is_nonempty)
 
 
-def _cut(lasting: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-    """What is left of (subscription, first_us, last_us) without the times that the node is off."""
+def _without_outages(lasting: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Yield the parts of (subscription, first_us, last_us) outside of the outages in ``down``."""
     subscription, first_us, last_us = lasting
     for failed_us, recovered_us in down:
         yield subscription, first_us, min(last_us, failed_us)
@@ -98,7 +105,7 @@ def _cut(lasting: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int,
 
 
 def down_times(rows: Columns) -> dict[int, list[tuple[int, int]]]:
-    """node -> [(failed at, recovered at)] in order of time."""
+    """Return node -> [(failed at, recovered at)] in order of time, in µs."""
     times: dict[int, list[tuple[int, int]]] = {}
     for row in rows.of("failed", "recovered"):
         of_node = times.setdefault(row.node, [])

@@ -306,7 +306,7 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
             twin.drop(core, now, i, peer, message, Reason.FULL)
             return
         generation = _begin_generation(state, i, event)
-        twin.tell(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
+        twin.report(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
     _note_heard(state, i, event, now)
     record = state.generations[generation]
     pivot = insert(state, generation, message) if record.rank < state.generation_size else NONE
@@ -319,10 +319,10 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
     record.fresh += 1
     record.requests = 0
     record.peer = sender
-    twin.tell(core, now, i, Event.INNOVATIVE, peer, message, record.rank, state.first_text + pivot)
+    twin.report(core, now, i, Event.INNOVATIVE, peer, message, record.rank, state.first_text + pivot)
     is_complete = record.rank == state.generation_size
     if is_complete:
-        twin.tell(core, now, i, Event.DECODED, peer, message, state.generation_size, twin.NO_REASON)
+        twin.report(core, now, i, Event.DECODED, peer, message, state.generation_size, twin.NO_REASON)
         twin.hold_pair(core, state.pairs, i, peer, message, event, record.hops, now)
     elif state.keep_us:
         record.due_us = now + state.request_after_us
@@ -360,7 +360,7 @@ def publish(core, state, i, content, number, now):
     record.content = content
     message = twin.make_message(core, Message.EVENT, core.addresses[i], number, content)
     state.events_of[message] = event
-    twin.tell_originated(core, now, i, message, number)
+    twin.report_originated(core, now, i, message, number)
     twin.hold_pair(core, state.pairs, i, NONE, message, event, 0, now)
     twin.send(core, now, i, twin.BROADCAST, message, 0)
     twin.let_go(core, message)

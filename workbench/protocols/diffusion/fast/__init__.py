@@ -49,7 +49,7 @@ def has_room(core, state):
 @compiled
 def start(core, state, i, now):
     """Report the black list of node ``i``, which is known from the start."""
-    if core.kept[Event.BLACKLISTED]:
+    if core.is_recorded[Event.BLACKLISTED]:
         for index in range(state.black_first[i], state.black_first[i + 1]):
             peer = core.addresses[state.black[index]]
             twin.add_row(core, now, i, Event.BLACKLISTED, peer, 0, NONE, 0, 0, 1, twin.NO_REASON)

@@ -121,7 +121,7 @@ def _interest_number(gradient):
 @compiled
 def report_head(core, state, now, i, entry, sink, old_head):
     """Report a sink's first gradient if it differs from ``old_head``."""
-    if not core.kept[Event.HEAD_SET]:
+    if not core.is_recorded[Event.HEAD_SET]:
         return
     head = head_of(state, entry, sink)
     if head[0] != NONE and (head[0] != old_head[0] or head[1] != old_head[1] or head[2] != old_head[2]):
@@ -166,7 +166,7 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_
                 other_gradient.reinforced_by = NONE
         gradient.reinforced_by = reinforced_by
         _move_to_front(state, entry, g)
-    if core.kept[Event.GRADIENT_SET]:
+    if core.is_recorded[Event.GRADIENT_SET]:
         name, detail = (
             (Message.INTEREST, Reason.INTEREST)
             if reinforced_by == NONE
@@ -292,7 +292,7 @@ def _clean(core, state, now, i):
 @compiled
 def report_removed(core, state, now, i, gradient, reason):
     """Report that a gradient was removed."""
-    if core.kept[Event.GRADIENT_REMOVED]:
+    if core.is_recorded[Event.GRADIENT_REMOVED]:
         sequence = _interest_number(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
         twin.add_row(core, now, i, Event.GRADIENT_REMOVED, peer, Message.INTEREST, sink, sequence, 0, 0, reason)
@@ -301,7 +301,7 @@ def report_removed(core, state, now, i, gradient, reason):
 @compiled
 def report_interest_removed(core, state, now, i, entry, reason):
     """Report that an entry was removed."""
-    if core.kept[Event.INTEREST_REMOVED]:
+    if core.is_recorded[Event.INTEREST_REMOVED]:
         record = state.entries[entry]
         twin.add_row(
             core,

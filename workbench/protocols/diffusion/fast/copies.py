@@ -47,7 +47,7 @@ def forward_data(core, state, i, sender, message, ttl, seen, now):
     if unserved:
         twin.drop(core, now, i, peer, message, Reason.FULL)
     _send_copies(core, state, i, message, ttl, paths, copies, listed, now)
-    twin.tell_forwarded(core, now, i, peer, message, copies)
+    twin.report_forwarded(core, now, i, peer, message, copies)
     for path in range(paths):
         if state.data_paths[path].copy_number != NONE:
             _note_served(state, i, seen, state.data_paths[path].sink)

@@ -86,7 +86,7 @@ def send_samples(core, state, i, now):
         message = make_message(core, state, Message.DATA, i, sequence, number, 0, 0)
         state.message_fields[message].is_aggregate = last > first + 1
         for k in range(first, last):
-            twin.tell_originated(core, now, i, message, state.wanted[k].number)
+            twin.report_originated(core, now, i, message, state.wanted[k].number)
         seen = note_data(state, i, id_of(i, sequence), NONE, state.ttl + 1, now)
         # `forward_data` lowers the ttl by one hop.
         _route(core, state, i, NONE, message, state.ttl + 1, seen, now)
@@ -189,7 +189,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
         own = state.own_order[index]
         if matches(state, state.own_interests[own].list, number):
             if not is_held:
-                twin.tell_held(core, now, i, peer, message, hops_taken(state.ttl, ttl), False)
+                twin.report_held(core, now, i, peer, message, hops_taken(state.ttl, ttl), False)
             is_held = True
             _deliver(core, state, i, own, sender, message, now)
     is_wanted = False
@@ -244,5 +244,5 @@ def _deliver_samples(core, state, i, subscription, peer, message, number, now):
         end = sample_end(state, number, first, is_aggregate)
         if twin.one_way_match(state.attributes, constraints.first, constraints.last, first, end):
             detail = detail_of(state, slice_list(state, number, first, end))
-            twin.tell_delivered(core, now, i, peer, message, core.subscriptions[subscription].number, detail)
+            twin.report_delivered(core, now, i, peer, message, core.subscriptions[subscription].number, detail)
         first = end

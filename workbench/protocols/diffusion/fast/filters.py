@@ -119,7 +119,7 @@ def _apply_to_part(core, state, now, i, message, origin, number):
     for f in range(len(state.filters)):
         if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, number):
             result = _decide(state, f, i, origin, number, now)
-            if result != number and core.kept[Event.FILTERED]:
+            if result != number and core.is_recorded[Event.FILTERED]:
                 record = core.messages[message]
                 detail = Reason.DROP if result == NONE else Reason.REPLACE
                 key = state.filters[f].key

@@ -298,7 +298,7 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     if ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
     else:
-        twin.tell_forwarded(core, now, i, peer, message, 0)
+        twin.report_forwarded(core, now, i, peer, message, 0)
         twin.send(core, now, i, twin.BROADCAST, message, ttl - 1)
     if is_changed:
         twin.let_go(core, message)

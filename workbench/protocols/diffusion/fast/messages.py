@@ -69,7 +69,7 @@ def seen_data_index(state, i, id):
 @compiled
 def note_data(state, i, id, sender, ttl, now):
     """Remember an id unknown to node ``i``, which replaces the oldest in a full list; return its index."""
-    index = twin.note(state.seen_data[i], state.nodes[i].seen_data, id)
+    index = twin.remember(state.seen_data[i], state.nodes[i].seen_data, id)
     memory = state.seen_data_more[i, index]
     memory.time_us = now
     memory.sender = sender

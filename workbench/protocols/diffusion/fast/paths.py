@@ -41,7 +41,7 @@ def update_data_gradient(core, state, now, i, block, message, source, neighbor, 
     gradient.list = number
     gradient.messages += 1
     if is_changed:
-        twin.tell(core, now, i, Event.DATA_GRADIENT_SET, core.addresses[neighbor], message, 0, 0)
+        twin.report(core, now, i, Event.DATA_GRADIENT_SET, core.addresses[neighbor], message, 0, 0)
     return index
 
 

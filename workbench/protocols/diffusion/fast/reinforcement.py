@@ -35,7 +35,7 @@ def reinforce(core, state, i, own, index, now):
     block = block_of(state, own)
     gradient = state.data_gradients[block, index]
     mark_reinforced(state, block, index, i)
-    twin.tell(
+    twin.report(
         core,
         now,
         i,
@@ -91,7 +91,7 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
         paths = 0
     for k in range(paths):
         neighbor, source = state.paths[k, 0], state.paths[k, 1]
-        twin.tell(
+        twin.report(
             core, now, i, Event.REINFORCED, core.addresses[neighbor], message, core.addresses[source], twin.NO_REASON
         )
         twin.send(core, now, i, neighbor, message, ttl - 1)

@@ -45,7 +45,7 @@ def take_answer(core, state, i, link, message, now):
         twin.drop(core, now, i, peer, message, Reason.NO_WAY_BACK)
         return
     twin.send(core, now, i, state.neighbors[onward], message, 0)
-    twin.tell_forwarded(core, now, i, peer, message, 1)
+    twin.report_forwarded(core, now, i, peer, message, 1)
 
 
 @compiled
@@ -58,4 +58,4 @@ def _is_expected(core, state, i, publication):
 @compiled
 def _hand_over(core, state, i, peer, message, publication, now):
     if _is_expected(core, state, i, publication):
-        twin.tell(core, now, i, Event.ACKNOWLEDGED, peer, message, 0, twin.NO_REASON)
+        twin.report(core, now, i, Event.ACKNOWLEDGED, peer, message, 0, twin.NO_REASON)

@@ -126,7 +126,7 @@ def ones_of(rows, row):
     """How many bits of a row are set."""
     count = np.int64(0)
     for k in range(rows.shape[1]):
-        count += twin.ones(rows[row, k])
+        count += twin.count_ones(rows[row, k])
     return count
 
 
@@ -252,7 +252,7 @@ def routes(state, topics, interests, needs):
     for place in range(state.topic_first[topics], state.topic_first[topics + 1]):
         common = state.topic_words[place] & state.filters[interests, state.topic_places[place]]
         folded |= common
-        count += twin.ones(common)
+        count += twin.count_ones(common)
     if count == 0:
         return False
     unary = _ALL if count >= WORD - 1 else (_ONE << np.uint64(count)) - _ONE

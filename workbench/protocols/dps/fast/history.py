@@ -55,7 +55,7 @@ def _noted(state, i, publication):
     """How many neighbors it came from."""
     count = np.int64(0)
     for k in range(state.came_from.shape[2]):
-        count += twin.ones(state.came_from[publication, i, k])
+        count += twin.count_ones(state.came_from[publication, i, k])
     return count
 
 

@@ -38,7 +38,7 @@ def publish_content(core, state, i, content, number, now):
     it.content = content
     message = twin.make_message(core, Message.PUBLICATION, core.addresses[i], sequence, content)
     state.letters[message].publication = publication
-    twin.tell_originated(core, now, i, message, number)
+    twin.report_originated(core, now, i, message, number)
     note(state, i, publication, now)
     _hold(core, state, i, NONE, message, publication, 0, now)
     _keep(core, state, i, NONE, publication, 0, state.ttl_s, now)
@@ -113,7 +113,7 @@ def _hold(core, state, i, peer, message, publication, hops, now):
     pair = state.pairs[publication, i]
     is_first = pair.held == 0
     pair.held = 1
-    twin.tell_held(core, now, i, peer, message, hops, is_first)
+    twin.report_held(core, now, i, peer, message, hops, is_first)
 
 
 @compiled
@@ -196,7 +196,7 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
         link = np.int64(state.links[link].next)
     if count:
         if sender != NONE:
-            twin.tell_forwarded(core, now, i, address_of(core, state, sender), carried, count)
+            twin.report_forwarded(core, now, i, address_of(core, state, sender), carried, count)
         twin.let_go(core, carried)
     return count
 
@@ -230,7 +230,7 @@ def send_retained(core, state, i, link, now):
             message = message_of(core, state, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], message, (ttl_s << HOPS_BITS) | hops)
             if sender != NONE:
-                twin.tell_forwarded(core, now, i, address_of(core, state, sender), message, 1)
+                twin.report_forwarded(core, now, i, address_of(core, state, sender), message, 1)
             twin.let_go(core, message)
         publication = np.int64(it.next)
 
@@ -306,7 +306,7 @@ def _deliver_samples(core, state, i, peer, message, what, now):
     for sample in range(content.first_sample, content.last_sample):
         if _matches(core, state, what, sample):
             subscription = core.subscriptions[what]
-            twin.tell_delivered(core, now, i, peer, message, subscription.number, core.samples[sample].detail)
+            twin.report_delivered(core, now, i, peer, message, subscription.number, core.samples[sample].detail)
             matched += 1
     if matched == 0:
         twin.drop(core, now, i, peer, message, Reason.OUT_OF_RANGE)

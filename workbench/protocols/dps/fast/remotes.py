@@ -50,7 +50,7 @@ def set_state(core, state, i, link, now, to):
     if it.state == to:
         return
     it.state = to
-    if core.kept[Event.LINK_SET]:
+    if core.is_recorded[Event.LINK_SET]:
         peer, detail = address_of(core, state, link), state.first_state + to
         twin.add_row(core, now, i, Event.LINK_SET, peer, 0, NONE, it.revision, 0, to, detail)
 

@@ -153,7 +153,7 @@ def _publish(core, state, i, content, number, now):
     begin(core, state, i, now)
     event = make_event(core, state, i, content, number, publication)
     write_hull(state, state.fields[event].box, event)
-    twin.tell_originated(core, now, i, event, number)
+    twin.report_originated(core, now, i, event, number)
     hold_event(core, state, i, NONE, event, now)
     send_to_trees(core, state, i, event, now)
     twin.let_go(core, event)

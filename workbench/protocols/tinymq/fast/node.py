@@ -103,7 +103,7 @@ def hold_event(core, state, i, peer, message, now):
     is_first = state.recents[row].id == 0
     node.events += 1
     put(state, state.recents, Number.RECENTS, row, id, node.events, 0)
-    twin.tell_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
+    twin.report_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
 
 
 @compiled
@@ -135,7 +135,7 @@ def _match(core, state, i, event, previous_hop, now):
     """An event is in this node's zone: match it with the stored queries of its tree."""
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
-    twin.tell(core, now, i, Event.EVENT_MATCHED, address_of(core, previous_hop), event, tree, twin.NO_REASON)
+    twin.report(core, now, i, Event.EVENT_MATCHED, address_of(core, previous_hop), event, tree, twin.NO_REASON)
     told = NONE
     row = state.nodes[i].stored.first
     while row != NONE:
@@ -162,7 +162,7 @@ def _send_on(core, state, i, neighbor, message, way, previous_hop, now):
     if neighbor == NONE:
         _wait(core, state, i, message, previous_hop, now)
         return
-    twin.tell_forwarded(core, now, i, address_of(core, previous_hop), message, 1)
+    twin.report_forwarded(core, now, i, address_of(core, previous_hop), message, 1)
     send_to(core, state, i, neighbor, message, way, now)
 
 
@@ -272,7 +272,7 @@ def _send_parts(core, state, i, place, message, previous_hop, count, now):
     for k in range(count):
         neighbors += state.part_hops[k] != NONE
     if neighbors:
-        twin.tell_forwarded(core, now, i, address_of(core, previous_hop), message, neighbors)
+        twin.report_forwarded(core, now, i, address_of(core, previous_hop), message, neighbors)
     for k in range(count):
         if state.part_hops[k] != NONE:
             part = copy_without_region(core, state, message)

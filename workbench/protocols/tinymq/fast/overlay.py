@@ -489,7 +489,7 @@ def _set_key(core, state, i, place, key, now):
 
 @compiled
 def _tell_key(core, state, i, place, now):
-    if core.kept[Event.KEY_SET]:
+    if core.is_recorded[Event.KEY_SET]:
         it = state.places[place]
         length, text = state.keys[it.key].length, state.first_text + it.key
         twin.add_row(
@@ -501,7 +501,7 @@ def _tell_key(core, state, i, place, now):
 def log_zones(core, state, i, now):
     """Log the zones that have changed since the last call."""
     state.nodes[i].is_changed = 0
-    if not core.traces or not core.kept[Event.ZONE_SET]:
+    if not core.traces or not core.is_recorded[Event.ZONE_SET]:
         return
     for seat in range(state.seats):
         it = state.places[i * state.seats + seat]
@@ -583,7 +583,7 @@ def lose(core, state, i, neighbor, now):
 @compiled
 def _lose_place(core, state, i, place, now):
     it = state.places[place]
-    if core.kept[Event.KEY_SET]:
+    if core.is_recorded[Event.KEY_SET]:
         twin.add_row(
             core, now, i, Event.KEY_SET, address_of(core, it.parent), 0, it.tree, it.epoch, 0, NONE, twin.NO_REASON
         )

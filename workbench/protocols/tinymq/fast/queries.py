@@ -95,7 +95,7 @@ def store(core, state, i, query, previous_hop, now):
     else:
         save(state, INSIDE, copy)
         detail = core.subscriptions[it.what].detail
-        twin.tell(core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, it.tree + 1, detail)
+        twin.report(core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, it.tree + 1, detail)
         row = twin.take_free(state.storeds, state.numbers, Number.FREE_STORED)
         twin.append_behind(node.stored, state.storeds, before, row)
     state.storeds[row].message = copy
@@ -118,7 +118,7 @@ def forget(core, state, i, before, row, now):
     """Remove a stored query; ``before``: the one in front of it, or NONE."""
     it = state.storeds[row]
     detail = core.subscriptions[state.fields[it.message].what].detail
-    twin.tell(core, now, i, Event.QUERY_STORED, NONE, it.message, -1 - state.fields[it.message].tree, detail)
+    twin.report(core, now, i, Event.QUERY_STORED, NONE, it.message, -1 - state.fields[it.message].tree, detail)
     twin.let_go(core, it.message)
     twin.remove_behind(state.nodes[i].stored, state.storeds, before, row)
     twin.give_back(state.storeds, state.numbers, Number.FREE_STORED, row)

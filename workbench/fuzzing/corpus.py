@@ -1,11 +1,11 @@
-"""Frames to try a node with: those of real runs, and what becomes of them under damage. Nothing here knows a protocol.
+"""A corpus of frames to test a node with: harvested frames of real runs, and mutations of them, for any protocol.
 
 Theory of operation
-    Frames are *harvested* from small runs of the protocol. Each one that is drawn goes out as it is, *renumbered*, or
-    *damaged*. To renumber is to put other numbers into fields, which the protocol's own taking apart finds (`frame` of
-    its class); so what comes out is well-formed, but says something that no run says. To damage is to change, cut,
-    insert, repeat or splice bytes. Where a frame ends with its checksum (CRC-32), that of the new bytes is put in its
-    place every second time, for a node would look no further at a wrong one.
+    Frames are *harvested* from small runs of the protocol. Each frame that is drawn is left unchanged, *renumbered* or
+    *damaged*. Renumbering puts other numbers into fields, which the protocol's own dissector locates (`frame` of its
+    class): the result is well-formed, but has contents that no run has. Damaging changes, cuts, inserts, repeats or
+    splices bytes. If a frame ends with its checksum (CRC-32), every second damaged frame gets the new checksum, as a
+    node would not examine a frame with a wrong one.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import Any, NamedTuple
 from workbench.attributes.event_bytes import CHECKSUM_B
 from workbench.protocols.dissection import dissect
 
-WIDEST_FIELD_B = 8  # that is renumbered
+WIDEST_FIELD_B = 8  # the widest field that is renumbered
 MOST_FIELDS = 3
 LONGEST_B = 4096
-MOST_KEPT = 4000  # frames of the node's own, which come back to it
+MOST_FRAMES = 4000  # limit of the stored frames, including the node's own
 
 
 class Frame(NamedTuple):
-    """A frame as it went through the air: its bytes, who sent it, and whether all neighbors were meant."""
+    """A frame as transmitted: its bytes, its sender, and whether it is a broadcast."""
 
     data: bytes
     sender: int
     broadcast: bool
 
 
-class Hail:
-    """Frames drawn at random, by a seed: ``draw()`` gives the next."""
+class MutatedCorpus:
+    """A source of frames drawn at random, by a seed: ``draw()`` returns the next."""
 
     def __init__(
         self, protocol: Any, harvest: Sequence[Frame], addresses: Iterable[int], choose: random.Random
@@ -46,40 +46,40 @@ class Hail:
         self._numbers: dict[tuple[bytes, bool], list[tuple[int, int]]] = {}
 
     def add(self, frame: Frame) -> None:
-        """Keep a frame of the node's own: neighbors send back what they hear."""
-        if len(self._frames) < MOST_KEPT:
+        """Store a frame that the node sent: neighbors echo the frames that they hear."""
+        if len(self._frames) < MOST_FRAMES:
             self._frames.append(frame)
         else:
-            self._frames[self._choose.randrange(MOST_KEPT)] = frame
+            self._frames[self._choose.randrange(MOST_FRAMES)] = frame
 
     def draw(self) -> Frame:
-        """A frame, as it was or changed."""
+        """Return a frame, unchanged or mutated."""
         choose = self._choose
         frame = choose.choice(self._frames)
         data = frame.data
         kind = choose.random()
         if kind < 0.4:
-            data = self._renumbered(frame)
+            data = self._renumber(frame)
         elif kind < 0.7:
-            data = self._damaged(data)
+            data = self._damage(data)
         sender = frame.sender if choose.random() < 0.7 else choose.choice(self._addresses)
         return Frame(data[:LONGEST_B], sender, frame.broadcast if choose.random() < 0.9 else not frame.broadcast)
 
-    def _renumbered(self, frame: Frame) -> bytes:
-        places = self._places(frame)
-        if not places:
+    def _renumber(self, frame: Frame) -> bytes:
+        field_ranges = self._number_fields(frame)
+        if not field_ranges:
             return frame.data
         data = bytearray(frame.data)
         for _ in range(self._choose.randint(1, MOST_FIELDS)):
-            first, last = self._choose.choice(places)
-            data[first:last] = self._number(bytes(data[first:last]))
-        return self._sealed(frame.data, data, always=True)
+            first, last = self._choose.choice(field_ranges)
+            data[first:last] = self._other_number(bytes(data[first:last]))
+        return self._update_checksum(frame.data, data, always=True)
 
-    def _places(self, frame: Frame) -> list[tuple[int, int]]:
-        """(first byte, byte behind the last) of the frame's fields that may be numbers."""
+    def _number_fields(self, frame: Frame) -> list[tuple[int, int]]:
+        """Return [first, end) of each field of the frame that may be a number."""
         key = frame.data, frame.broadcast
         if key not in self._numbers:
-            if len(self._numbers) > 2 * MOST_KEPT:
+            if len(self._numbers) > 2 * MOST_FRAMES:
                 self._numbers.clear()
             fields = dissect(self._protocol, *key).leaves()
             self._numbers[key] = [
@@ -87,29 +87,29 @@ class Hail:
             ]
         return self._numbers[key]
 
-    def _number(self, old: bytes) -> bytes:
-        """As many bytes that stand for another number, little-endian as all frames here, or anything."""
+    def _other_number(self, old: bytes) -> bytes:
+        """Return the bytes of another number of the same width (little-endian, like all frames here)."""
         choose, width = self._choose, len(old)
         value, end = int.from_bytes(old, "little"), 1 << (8 * width)
-        near = (value + choose.choice((-2, -1, 1, 2, 16, end >> 1))) % end
+        close_value = (value + choose.choice((-2, -1, 1, 2, 16, end >> 1))) % end
         special = choose.choice((0, 1, end - 1, end >> 1, choose.choice(self._addresses) % end))
-        return choose.choice((near, near, special, choose.randrange(end))).to_bytes(width, "little")
+        return choose.choice((close_value, close_value, special, choose.randrange(end))).to_bytes(width, "little")
 
-    def _damaged(self, old: bytes) -> bytes:
+    def _damage(self, old: bytes) -> bytes:
         data = bytearray(old)
         for _ in range(1 + int(self._choose.expovariate(0.7))):
-            self._choose.choice(_DAMAGES)(data, self._choose, self._frames)
-        return self._sealed(old, data, always=False)
+            self._choose.choice(_MUTATIONS)(data, self._choose, self._frames)
+        return self._update_checksum(old, data, always=False)
 
-    def _sealed(self, old: bytes, new: bytearray, always: bool) -> bytes:
-        """The new bytes with a checksum that is right, if the old bytes had one."""
-        had_one = len(old) > CHECKSUM_B and old[-CHECKSUM_B:] == struct.pack("<I", crc32(old[:-CHECKSUM_B]))
-        if had_one and len(new) > CHECKSUM_B and (always or self._choose.random() < 0.5):
+    def _update_checksum(self, old: bytes, new: bytearray, always: bool) -> bytes:
+        """Return the new bytes with a correct checksum, if the old bytes had one."""
+        had_checksum = len(old) > CHECKSUM_B and old[-CHECKSUM_B:] == struct.pack("<I", crc32(old[:-CHECKSUM_B]))
+        if had_checksum and len(new) > CHECKSUM_B and (always or self._choose.random() < 0.5):
             new[-CHECKSUM_B:] = struct.pack("<I", crc32(new[:-CHECKSUM_B]))
         return bytes(new)
 
 
-# Damages: each changes the bytes in place.
+# Mutations: each changes the bytes in place.
 
 
 def _flip(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
@@ -127,7 +127,7 @@ def _cut(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
     del data[at : at + 1 + int(choose.expovariate(0.2))]
 
 
-def _end(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
+def _truncate(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
     del data[choose.randrange(len(data) + 1) :]
 
 
@@ -146,4 +146,4 @@ def _splice(data: bytearray, choose: random.Random, frames: Sequence[Frame]) -> 
     data[choose.randrange(len(data) + 1) :] = other[choose.randrange(len(other) + 1) :]
 
 
-_DAMAGES = (_flip, _flip, _change, _cut, _end, _insert, _repeat, _splice)
+_MUTATIONS = (_flip, _flip, _change, _cut, _truncate, _insert, _repeat, _splice)
