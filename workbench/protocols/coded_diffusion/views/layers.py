@@ -56,9 +56,9 @@ def layers(recorded: Recorded) -> list[Layer]:
         notes = () if words else ("The pivots of decoding matrices are left out: there are too many of them.",)
         section = Section("Decoding", (*_COLUMNS, *(_PIVOTS if words else ()), _FROM))
         written = {**shown, "text": text[number].astype(np.int32)}
-        return replace(drawn, table=written, section=section, words=words, notes=notes, told=None)
+        return replace(drawn, table=written, section=section, words=words, notes=notes, add_texts=None)
 
-    drawn = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, told=told)
+    drawn = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, add_texts=told)
     return [drawn]
 
 
