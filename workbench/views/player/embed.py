@@ -23,7 +23,7 @@ from importlib.resources import files
 
 # In this order; they have no imports and exports, so that one script suffices for a page.
 SCRIPTS = ("payload", "paint", "theme", "record", "map", "timeline", "words", "player")
-FALLBACK = "A run of the workbench. The player needs scripts: trust this notebook, or run the cell again."
+FALLBACK = "A run of the workbench: it plays where scripts may run. Trust this notebook, or run the cell again."
 FAST, SMALL = 1, 9  # levels of gzip
 
 _numbers = itertools.count()
