@@ -573,8 +573,8 @@ class Player {
     if (this.picture.is_preview) return
     const { node, frame } = this.selection
     const path = this.pathNow >= 0 ? this.picture.paths[this.pathNow] : null
-    const text = path ? `${path.label}${path.description ? `: ${path.description}` : ""}` : ""
-    if (this.followed.textContent != text) this.followed.textContent = text
+    const sentence = path ? `${path.label}${path.description ? `: ${path.description}` : ""}` : ""
+    if (this.followed.textContent != sentence) this.followed.textContent = sentence
     if (this.openedPage == "messages") {
       this.messages.update()
       if (frame !== this.messages.shownFrame) {
