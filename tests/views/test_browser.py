@@ -250,7 +250,7 @@ def test_play_begins_at_the_beginning_moves_time_and_pauses(player):
     player.press("Pause")
     time_s = player.ask("p.time")
     assert player.ask("new Promise((done) => setTimeout(() => done(p.time), 120))") == time_s
-    share = player.ask("p.momentOf(p.time) / p.filmLength")
+    share = player.ask("p.momentOf(p.time) / p.playbackLength")
     assert float(player.ask("p.slider.value")) == pytest.approx(2000 * share, abs=1)
 
 
