@@ -112,7 +112,9 @@ EXTENSIONS = {
 # the present name. They work for one more version, with a warning.
 RENAMED: dict[str, dict[str, str]] = {
     "workbench": {"take_apart": "dissect"},
-    "Compare": {"glimpse": "preview"},
+    "Compare": {"drop": "cancel", "glimpse": "preview"},
+    "Filters": {"drop": "cancel", "told": "show_results"},
+    "RunPanel": {"said": "message", "say": "show_message"},
     "PlayerView": {"glimpse": "preview"},
     "PlayerView.dissect": {"look": "check_cancelled"},
     "load_map": {"what": "metric"},
