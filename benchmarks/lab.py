@@ -9,13 +9,13 @@
 Times are medians in milliseconds, in JupyterLab, with the fast twin's machine code loaded
     all       from the key that moves the slider to the first picture on the screen that shows the new run
     best      the shortest of these: what it takes while nobody else wants the processors
-    whole     until the whole run is on the screen: of a large one a glimpse is shown first, and counters, tables and
+    whole     until the whole run is on the screen: of a large one a preview is shown first, and counters, tables and
               other moments after it
     kernel    of it from the slider's message to the parcel handed to the wire
     worked    of that the time that the kernel's process had a processor
     wire      of it from the key to the kernel, and from the kernel to the player
     browser   of it from the parcel to the screen
-    run, glance, glimpse      the kernel's own parts, of the same scenario in a cell: the processor's time
+    run, glance, preview      the kernel's own parts, of the same scenario in a cell: the processor's time
     metrics, see, pack        what comes after the picture
     parcel, rest              MB of columns, of the picture and of the whole run
     late      moves that were not on the screen after ten seconds
@@ -62,8 +62,8 @@ SETUP = """
 import gc, json, os, statistics, threading, time
 import ipywidgets
 import workbench as wb
-from workbench.views.player.parcel import glimpse, pack
-from workbench.views.seeing import Sight
+from workbench.views.player.payload import preview, pack
+from workbench.views.seeing import LayerBuilder
 from workbench.widgets.laboratory import protocol_named
 
 def scenario(name, nodes):
@@ -89,11 +89,11 @@ def hear(message):
 
 def note(_):
     player = lab._players.players[0]
-    sent.append([player.run.scenario.seed, time.time(), time.process_time(), len(player.wire.parcel)])
+    sent.append([player.run.scenario.seed, time.time(), time.process_time(), len(player.wire.payload)])
 
 slider.comm.on_msg(hear)
 lab.wait()
-lab._players.players[0].wire.observe(note, "parcel")
+lab._players.players[0].wire.observe(note, "payload")
 lab
 """
 PARTS = """
@@ -101,10 +101,10 @@ def parts(seed):
     times = [time.process_time()]
     run = made.replace(seed=seed).run()
     times.append(time.process_time())
-    sight = Sight(run)
-    glance = sight.glance()
+    sight = LayerBuilder(run)
+    glance = sight.preview()
     times.append(time.process_time())
-    glimpse(glance, lab.selection["time_s"])
+    preview(glance, lab.selection["time_s"])
     times.append(time.process_time())
     run.metrics
     times.append(time.process_time())
@@ -128,7 +128,7 @@ HEAR = """
     feed.call(player, data)
     const seed = player.heading.textContent.match(/seed (\\d+)/)[1]
     const { shown, whole } = window.labMarks
-    const isWhole = !player.picture.is_glimpse
+    const isWhole = !player.picture.is_preview
     requestAnimationFrame(() => setTimeout(() => {
       shown[seed] ??= [came, now()]
       if (isWhole) whole[seed] = now()
@@ -228,7 +228,7 @@ def seed_slider(hand: Any) -> Any:
 def table_of_times(chromium: Any, asked: argparse.Namespace) -> None:
     """A line for each protocol and size."""
     names = ["all", "best", "whole", "kernel", "worked", "wire", "browser"]
-    names += ["run", "glance", "glimpse", "metrics", "see", "pack", "parcel", "rest", "late"]
+    names += ["run", "glance", "preview", "metrics", "see", "pack", "payload", "rest", "late"]
     print(f"| protocol | nodes | {' | '.join(names)} |\n|---|--:|{'--:|' * len(names)}")
     with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter:
         for protocol in asked.protocols:

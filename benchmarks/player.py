@@ -69,7 +69,7 @@ t0 = time.time()
 run = one.run(engine="fast")
 t1 = time.time()
 view.feed(run)
-print(f"@{{t0!r}} {{t1 - t0!r}} {{len(view.wire.parcel)!r}}@")
+print(f"@{{t0!r}} {{t1 - t0!r}} {{len(view.wire.payload)!r}}@")
 """
 # The time of the first picture after everything that is asked for has been painted, in seconds since 1970.
 PAINTED = """

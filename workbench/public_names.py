@@ -112,6 +112,13 @@ EXTENSIONS = {
 # the present name. They work for one more version, with a warning.
 RENAMED: dict[str, dict[str, str]] = {
     "workbench": {"take_apart": "dissect"},
+    "Compare": {"drop": "cancel", "glimpse": "preview"},
+    "Filters": {"drop": "cancel", "told": "show_results"},
+    "RunPanel": {"said": "message", "say": "show_message"},
+    "PlayerView": {"glimpse": "preview"},
+    "PlayerView.dissect": {"look": "check_cancelled"},
+    "load_map": {"what": "metric"},
+    "network_drawing": {"way": "message"},
 }
 
 # Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for

@@ -63,7 +63,7 @@ def test_results_go_below_out_unless_told_otherwise(scenario_file, tmp_path, mon
     ("content", "sentence"),
     [
         (b'{"format":', "is not JSON"),
-        (b"\xff\xfe\x00", "no text in UTF-8"),
+        (b"\xff\xfe\x00", "not UTF-8 text"),
         (b"[]", "is no scenario"),
         (SCENARIO.to_json().replace('"duration_s"', '"duration"').encode(), "no field 'duration'"),
     ],
@@ -135,10 +135,10 @@ def test_import_that_fails_ends_in_one_sentence(scenario_file, tmp_path, monkeyp
 def test_doctor_begins_with_its_verdict_and_has_a_row_for_each_library_if_asked(capsys):
     assert cli.main(["doctor"]) == 0
     short = capsys.readouterr().out
-    assert short.startswith("everything required is here\n") and "pandas" not in short
+    assert short.startswith("everything required is installed\n") and "pandas" not in short
     assert cli.main(["doctor", "--all"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("everything required is here\n")
+    assert printed.startswith("everything required is installed\n")
     assert "pyspark" in printed and "data: iotlab/strasbourg" in printed
 
 

@@ -8,7 +8,7 @@ from workbench.cli.doctor import Finding
 
 def test_everything_required_is_found_where_the_tests_run():
     required = [finding for finding in doctor.examine() if finding.is_required]
-    assert {"Python", "bokeh", "numpy", "pyspark"} <= {finding.what for finding in required}
+    assert {"Python", "bokeh", "numpy", "pyspark"} <= {finding.subject for finding in required}
     assert [finding for finding in required if not finding.is_ok] == []
 
 
@@ -30,7 +30,7 @@ def test_versions_are_compared_number_by_number(version, bounds, is_within):
 
 def test_tools_for_motes_that_are_missing_each_name_their_package(monkeypatch):
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
-    lines = {finding.what: finding.remedy for finding in doctor.examine() if not finding.is_ok}
+    lines = {finding.subject: finding.remedy for finding in doctor.examine() if not finding.is_ok}
     for what, package in [
         ("gcc", "gcc"),
         ("arm-none-eabi-gcc", "gcc-arm-none-eabi"),
@@ -47,7 +47,7 @@ def test_library_that_is_not_installed_names_its_remedy():
 
 def test_library_that_is_too_old_is_unfit():
     finding = doctor.library("pytest>=999")
-    assert finding.found and not finding.is_ok and finding.is_required
+    assert finding.version and not finding.is_ok and finding.is_required
     assert "UNFIT" in doctor.report([finding])
 
 
@@ -55,7 +55,7 @@ def test_java_home_without_java_is_said_so(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     finding = doctor.java()
     assert not finding.is_ok and not finding.is_required
-    assert "JAVA_HOME" in finding.found and "openjdk" in finding.remedy
+    assert "JAVA_HOME" in finding.version and "openjdk" in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_report_is_the_verdict_first_and_only_what_is_missing():
         "needs attention: numpy",
         "numpy    MISSING  pip install 'numpy>=1.26'",
         "optional and missing: Chromium, data: intel-lab",
-        "workbench doctor --all lists what was looked at, and how to get what is missing",
+        "workbench doctor --all lists everything that was checked, and how to install what is missing",
     ]
-    assert doctor.report(FINDINGS[:1]).splitlines()[0] == "everything required is here"
+    assert doctor.report(FINDINGS[:1]).splitlines()[0] == "everything required is installed"
     assert len(doctor.report(doctor.examine()).splitlines()) <= 6
 
 

@@ -228,7 +228,7 @@ def test_a_player_that_cannot_be_fed_says_so_and_the_others_go_on(followed, caps
     notebook._views[run] = [first, second]
     notebook._follow(run)
     assert len(second.fed) == 2 and notebook._views[run] == [second]
-    assert "cannot be drawn any more: ValueError('no picture')" in capsys.readouterr().err
+    assert "is no longer updated: drawing the run raised ValueError('no picture')" in capsys.readouterr().err
 
 
 @needs_node

@@ -29,4 +29,4 @@ def test_only_those_named_are_compiled(monkeypatch, capsys):
 def test_unknown_name_is_answered_with_those_there_are(capsys):
     assert cli.main(["warm", "Floding"]) == 2
     told = capsys.readouterr().err
-    assert "there is no protocol Floding (did you mean Flooding?); there are CodedDiffusion, DPS" in told
+    assert "unknown protocol Floding (did you mean Flooding?); the protocols are CodedDiffusion, DPS" in told

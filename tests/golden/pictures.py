@@ -161,20 +161,23 @@ def seen_of(run, event=None):
     """What the player shows: of each layer its rows in words, and curves and ways."""
     seen = views.see(run, event)
     for layer in seen.layers:
-        said = [layer.name, layer.mark, len(layer), [look.said for look in layer.looks], layer.is_on]
+        said = [layer.name, layer.mark, len(layer), [look.label for look in layer.looks], layer.is_on]
         yield f"see, {layer.name} {layer.mark}".strip(), {"layer": said, "notes": layer.notes, **_rows(layer)}
     for curves in seen.curves:
         yield (
             f"see, {curves.name}",
-            {line.said: [line.times_us.tolist(), line.values.tolist()] for line in curves.lines},
+            {line.label: [line.times_us.tolist(), line.values.tolist()] for line in curves.lines},
         )
-    yield "see, ways", [[way.said, way.from_us, way.told] for way in seen.ways.ways]
+    yield "see, ways", [[way.label, way.from_us, way.description] for way in seen.paths.paths]
     yield "see, notes", list(seen.notes)
 
 
 def _rows(layer):
+    # The recorded digests have the column ``path`` under its former name.
     columns = {
-        name: np.round(column.astype(float), 6).tolist() for name, column in layer.table.items() if name != "text"
+        "way" if name == "path" else name: np.round(column.astype(float), 6).tolist()
+        for name, column in layer.table.items()
+        if name != "text"
     }
     texts = layer.column("text").tolist()
     return columns | {"words": [layer.words[text] if 0 <= text < len(layer.words) else "" for text in texts]}

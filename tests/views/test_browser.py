@@ -11,8 +11,8 @@ from tests.until import PATIENCE_S
 from workbench.protocols.dissection import byte_range
 from workbench.records import found, record_of
 from workbench.views.player.embed import player_html
-from workbench.views.player.parcel import glimpse, pack, poster_us
-from workbench.views.seeing import Sight, see
+from workbench.views.player.payload import pack, poster_us, preview
+from workbench.views.seeing import LayerBuilder, see
 
 pytestmark = pytest.mark.browser
 SECOND = 1_000_000
@@ -228,9 +228,9 @@ def test_every_layer_of_every_protocol_leaves_ink_when_it_is_alive(chromium, run
         marks = {look.mark or layer.mark for look in layer.looks} - {""}
         if not len(layer) or not marks or marks == {"node"} or layer.name in checked:
             continue
-        if layer.of_way:
-            opened.ask(f"(p.selection.way = {int(layer.column('way').max())})")
-            row = int(layer.column("way").argmax())
+        if layer.of_path:
+            opened.ask(f"(p.selection.path = {int(layer.column('path').max())})")
+            row = int(layer.column("path").argmax())
         else:
             row = len(layer) // 2
         middle_us = (int(layer.table["from_us"][row]) + int(layer.table["until_us"][row])) // 2
@@ -250,7 +250,7 @@ def test_play_begins_at_the_beginning_moves_time_and_pauses(player):
     player.press("Pause")
     time_s = player.ask("p.time")
     assert player.ask("new Promise((done) => setTimeout(() => done(p.time), 120))") == time_s
-    share = player.ask("p.momentOf(p.time) / p.filmLength")
+    share = player.ask("p.momentOf(p.time) / p.playbackLength")
     assert float(player.ask("p.slider.value")) == pytest.approx(2000 * share, abs=1)
 
 
@@ -272,7 +272,7 @@ def test_the_slider_scrubs(player):
     assert not [name for (name, _, _), nodes in player.alive().items() if name == "gradients" and nodes]
     slider.press("End")
     player.wait("p.time == 25")
-    assert player.ask("p.map.nodeLooks.map((look) => look.said)").count("failed node") == 1
+    assert player.ask("p.map.nodeLooks.map((look) => look.label)").count("failed node") == 1
 
 
 def test_one_steps_from_frame_to_frame_and_back(player, run):
@@ -374,12 +374,12 @@ def test_messages_of_one_kind_are_listed(player, run):
 def test_a_followed_message_shows_its_way_as_far_as_it_has_come(player, run):
     seen = see(run)
     delivered = seen.layer("deliveries").table
-    way = next(i for i, one in enumerate(seen.ways.ways) if (60, int(delivered["sequence"][0])) == one.frames[0][:2])
+    way = next(i for i, one in enumerate(seen.paths.paths) if (60, int(delivered["sequence"][0])) == one.frames[0][:2])
     player.page.get_by_label("The message that is followed").select_option(str(way))
     player.jump(25)
     drawn = [nodes for (name, _, _), nodes in player.alive().items() if name == "way"]
     layer = seen.layer("way")
-    assert drawn == [sorted(layer.column("node")[layer.column("way") == way].tolist())]
+    assert drawn == [sorted(layer.column("node")[layer.column("path") == way].tolist())]
     assert player.text(".wb-followed").startswith("publication")
 
 
@@ -512,7 +512,7 @@ CANVASES = "[...p.root.querySelectorAll('canvas')].map((one) => one.toDataURL())
 def test_a_glimpse_is_painted_as_the_whole_run_and_leaves_the_words_as_they_were(chromium, runs, tmp_path, name):
     run = runs[name]
     other = run.scenario.replace(seed=run.scenario.seed + 1).run(engine="reference")
-    path = tmp_path / "glimpse.html"
+    path = tmp_path / "preview.html"
     path.write_text(f"<!doctype html><body>{player_html(pack(see(run)))}</body>", encoding="utf-8")
     opened = Player(chromium, path)
 
@@ -524,7 +524,7 @@ def test_a_glimpse_is_painted_as_the_whole_run_and_leaves_the_words_as_they_were
     # Of any moment at which something is in the air, as at the poster's of the first run.
     before, shown_s = opened.ask(CANVASES), opened.ask("p.time")
     words = opened.text(".wb-side"), opened.text(".wb-totals")
-    of_moment = glimpse(Sight(other).glance(), shown_s)
+    of_moment = preview(LayerBuilder(other).preview(), shown_s)
     painted, *said = feed(of_moment)
     assert painted != before and tuple(said) == words
     assert f"seed {other.scenario.seed}" in opened.text(".wb-heading")
@@ -532,7 +532,7 @@ def test_a_glimpse_is_painted_as_the_whole_run_and_leaves_the_words_as_they_were
     # One of another moment than is looked at is none of this player's.
     opened.jump(0.5)
     standing = opened.ask(CANVASES)
-    assert feed(of_moment)[0] == standing and not opened.ask("!!p.picture.is_glimpse")
+    assert feed(of_moment)[0] == standing and not opened.ask("!!p.picture.is_preview")
     assert opened.complaints == []
     opened.page.close()
 

@@ -6,9 +6,9 @@ import pytest
 import workbench as wb
 from tests.views.traces import trace_of
 from workbench.views.inspector import NodeState, inspect_node, matrix_html, node_state, write
-from workbench.views.layers import Layer, Look, Section, Seen, table
+from workbench.views.layers import Layer, Look, RunView, Section, table
 from workbench.views.layout import Layout
-from workbench.views.player.film import Film
+from workbench.views.player.playback import PlaybackClock
 
 EVERY_HOW = Section(
     "Everything",
@@ -27,7 +27,7 @@ PLAN = Layout(np.array([3, 5]), np.zeros(2), np.zeros(2), {}, np.zeros((0, 4)))
 
 
 def seen_of(*layers):
-    return Seen(None, PLAN, Film(np.array([0.0, 1.0]), np.array([0.0, 1.0])), 100_000_000, layers)
+    return RunView(None, PLAN, PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, 1.0])), 100_000_000, layers)
 
 
 def test_a_section_is_a_table_of_the_nodes_rows_that_are_alive():
@@ -127,7 +127,7 @@ def test_a_node_of_a_run_is_inspected_at_a_time_of_it():
     assert relay.tables["Gradients"][1][0][:2] == ("0", "0")
     assert relay.counters["sent data"] < inspect_node(run, 1).counters["sent data"]
     assert "Gradients" not in inspect_node(run, 1, 0).tables
-    with pytest.raises(wb.DataError, match="no node 99"):
+    with pytest.raises(wb.DataError, match="node is 99; the nodes of this network are"):
         inspect_node(run, 99)
     with pytest.raises(wb.ParameterError, match="from 0 to 10 s"):
         inspect_node(run, 0, 11)

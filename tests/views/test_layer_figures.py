@@ -16,12 +16,24 @@ from workbench.views import figure, palette
 from workbench.views.chart import steps_chart
 from workbench.views.drawing import Circle, Drawing, Text
 from workbench.views.figure import draw
-from workbench.views.layers import LEVELS, Curves, Layer, Line, Look, Panel, Scale, Seen, Way, Ways, table
+from workbench.views.layers import (
+    LEVELS,
+    Curves,
+    Layer,
+    Line,
+    Look,
+    MessagePath,
+    MessagePaths,
+    Panel,
+    RunView,
+    Scale,
+    table,
+)
 from workbench.views.layout import lay_out
 from workbench.views.marks import LayerScene, chips
 from workbench.views.panels import strips_drawing
-from workbench.views.player.embed import part
-from workbench.views.player.film import Film
+from workbench.views.player.embed import browser_file
+from workbench.views.player.playback import PlaybackClock
 from workbench.views.seeing import see
 
 SECOND = 1_000_000
@@ -65,14 +77,14 @@ def test_every_layer_of_every_protocol_leaves_its_mark_light_and_dark(seen):
         if not names or not len(layer):
             continue
         time_us = busy_time_us(layer)
-        way = int(layer.column("way")[layer.alive(time_us)].max()) if layer.of_way else None
+        way = int(layer.column("path")[layer.alive(time_us)].max()) if layer.of_path else None
         scene = LayerScene(seen, time_us, 700, names, way)
         bare = LayerScene(seen, time_us, 700, (), way).draw()
         marked = set(elements(scene.draw())) - set(elements(bare))
         marked |= set(elements(strips_drawing(scene, 700)))
         assert marked, (layer.name, time_us)
-        light = draw(seen, time_us, layers=names, way=way).to_svg()
-        dark = draw(seen, time_us, layers=names, way=way, dark=True).to_svg()
+        light = draw(seen, time_us, layers=names, message=way).to_svg()
+        dark = draw(seen, time_us, layers=names, message=way, dark=True).to_svg()
         assert len(list(ElementTree.fromstring(light).iter())) == len(list(ElementTree.fromstring(dark).iter()))
         assert f'fill="{palette.DARK_BACKGROUND}"' in dark and palette.BACKGROUND not in dark
         checked += 1
@@ -102,9 +114,9 @@ def run():
     return scenario.run(engine="reference")
 
 
-def made(run, *layers, curves=(), ways=None):
-    film = Film(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    return Seen(run, lay_out(run.scenario.topology), film, END, layers, curves, ways or Ways(()))
+def made(run, *layers, curves=(), paths=None):
+    film = PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    return RunView(run, lay_out(run.scenario.topology), film, END, layers, curves, paths or MessagePaths(()))
 
 
 def layer(name, mark, looks, **columns):
@@ -112,7 +124,7 @@ def layer(name, mark, looks, **columns):
     columns = {"from_us": [0] * rows, "until_us": [END] * rows, **columns}
     more = {
         key: columns.pop(key)
-        for key in ("words", "scale", "panel", "of_way", "is_on", "is_detail", "level")
+        for key in ("words", "scale", "panel", "of_path", "is_on", "is_detail", "level")
         if key in columns
     }
     return Layer(name, table(**columns), looks, mark, **more)
@@ -148,7 +160,9 @@ def test_layers_are_those_that_are_on_or_those_that_are_named(run):
     assert colours(None) == {"#111111"}
     assert colours(["off"]) == {"#222222"}
     assert colours(["on", "chip"]) == {"#111111", "#333333"}
-    with pytest.raises(wb.ParameterError, match="no layer 'of' in this run .did you mean off.*; it has on, off, chip"):
+    with pytest.raises(
+        wb.ParameterError, match="layer 'of' is not in this run .did you mean off.*; its layers are on, off, chip"
+    ):
         draw(seen, 0, layers=["of"])
 
 
@@ -171,21 +185,21 @@ def test_a_scale_is_a_bar_with_words_at_its_ends_and_there_once(run):
 
 
 def test_of_the_ways_the_one_that_is_asked_for_is_drawn_and_told(run):
-    ways = Ways((Way("first", 0, ()), Way("second", 5, (), "two hops")))
-    hops = layer("way", "arrow", (Look("hop", "#123456"),), node=[0, 2], peer=[1, 3], way=[0, 1], of_way=True)
-    seen = made(run, hops, ways=ways)
+    ways = MessagePaths((MessagePath("first", 0, ()), MessagePath("second", 5, (), "two hops")))
+    hops = layer("way", "arrow", (Look("hop", "#123456"),), node=[0, 2], peer=[1, 3], path=[0, 1], of_path=True)
+    seen = made(run, hops, paths=ways)
 
     def arrows(*arguments):
         return len([one for one in draw(seen, *arguments).elements() if "#123456" in one and "Z" in one])
 
     assert "followed: second: two hops" in texts(draw(seen, 9))
     assert "followed: first" in texts(draw(seen, 4))
-    assert "followed: first" in texts(draw(seen, 9, way=0))
-    assert "followed: second: two hops" in texts(draw(seen, 9, way=-1))
-    quiet = made(run, hops, ways=ways._replace(is_newest=False))
+    assert "followed: first" in texts(draw(seen, 9, message=0))
+    assert "followed: second: two hops" in texts(draw(seen, 9, message=-1))
+    quiet = made(run, hops, paths=ways._replace(is_newest=False))
     assert not any(text.startswith("followed") for text in texts(draw(quiet, 9)))
-    with pytest.raises(wb.ParameterError, match="way is 2; this run has 2 messages"):
-        draw(seen, 9, way=2)
+    with pytest.raises(wb.ParameterError, match="message is 2; this run has paths of 2 messages"):
+        draw(seen, 9, message=2)
 
 
 def test_what_happens_between_nodes_is_not_drawn_if_one_of_them_is_nowhere(run):
@@ -423,6 +437,6 @@ def test_of_many_nodes_labels_are_written_if_they_are_asked_for(run):
 
 
 def test_the_browser_paints_the_marks_that_figures_draw():
-    painted = set(re.findall(r"^  (\w+)\(brush, view, layer", part("paint.js"), re.MULTILINE))
+    painted = set(re.findall(r"^  (\w+)\(brush, view, layer", browser_file("paint.js"), re.MULTILINE))
     # Nodes are painted together, strips in a panel of their own.
     assert painted == set(LEVELS) - {"node", "strip"}

@@ -21,7 +21,9 @@ def loads():
 def radii(drawing):
     """{what is said of a node: (radius of its disc, of the ring around it)}."""
     circles = [item for item in drawing.items if isinstance(item, Circle)]
-    return {disc.said.partition(":")[0]: (disc.radius, ring.radius) for disc, ring in pairwise(circles) if disc.said}
+    return {
+        disc.tooltip.partition(":")[0]: (disc.radius, ring.radius) for disc, ring in pairwise(circles) if disc.tooltip
+    }
 
 
 def words(drawing):
@@ -55,9 +57,13 @@ def test_frames_over_runs_give_the_same_picture_and_dark_is_another_one():
 @pytest.mark.parametrize(
     ("frame", "what", "sentence"),
     [
-        (loads().rename(columns={"node": "place"}), "sent", "load_map: the frame has no column 'node'; it has"),
+        (
+            loads().rename(columns={"node": "place"}),
+            "sent",
+            "load_map: the frame has no column 'node'; its columns are",
+        ),
         (loads(), "snet", "no column 'snet' \\(did you mean sent"),
-        (loads().assign(node=7), "sent", "there is a load of node 7, which the topology does not have"),
+        (loads().assign(node=7), "sent", "the loads include node 7, which is not in the topology"),
     ],
 )
 def test_what_cannot_be_drawn_is_told_in_a_sentence(frame, what, sentence):

@@ -111,7 +111,7 @@ def test_a_graph_that_is_no_network_any_more_is_words(change):
     graph = wb.topology.line(3)
     change(graph)
     (words,) = graph._repr_mimebundle_().values()
-    assert words.startswith("Network with ") and "topology.check says why" in words
+    assert words.startswith("Network with ") and "topology.check(graph) raises the reason" in words
 
 
 def test_a_network_is_a_graph_of_networkx_and_stays_one():

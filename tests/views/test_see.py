@@ -17,7 +17,7 @@ from workbench.protocols.coded_diffusion.views import layers as of_coded_diffusi
 from workbench.protocols.diffusion.views import layers as of_diffusion
 from workbench.protocols.diffusion.views.known import cached, gradients
 from workbench.sim.rows import Columns
-from workbench.views import frames, nodes, ways
+from workbench.views import frames, nodes, paths
 from workbench.views.layers import COLUMNS
 from workbench.views.seeing import see
 
@@ -250,7 +250,7 @@ def test_each_row_of_each_layer_is_one_of_its_columns_and_lasts_within_the_run(r
         assert (np.diff(start) >= 0).all(), layer.name
         assert layer.column("look").max(initial=0) < max(len(layer.looks), 1), layer.name
         assert layer.column("text").max(initial=-1) < max(len(layer.words), 1), layer.name
-        assert layer.column("way").max(initial=-1) < max(len(seen.ways.ways), 1), layer.name
+        assert layer.column("path").max(initial=-1) < max(len(seen.paths.paths), 1), layer.name
 
 
 # Frames, losses, deliveries
@@ -276,7 +276,7 @@ def seen_of(*rows, protocol=None, event=None, nodes=4):
 
 def shown(layer, *names):
     """The rows of a layer, each with what its look says."""
-    said = [layer.looks[look].said for look in layer.column("look").tolist()]
+    said = [layer.looks[look].label for look in layer.column("look").tolist()]
     return list(zip(said, *[layer.column(name).tolist() for name in names], strict=True))
 
 
@@ -335,7 +335,7 @@ def test_a_delivery_is_seen_for_a_moment_of_film_at_the_node_that_got_it():
     )
     deliveries = seen.layer("deliveries")
     assert shown(deliveries, "node", "origin", "sequence", "value", "from_us") == [("delivered", 1, 2, 3, 9, 5000)]
-    moment = seen.film.at(deliveries.table["until_us"]) - seen.film.at(deliveries.table["from_us"])
+    moment = seen.clock.at(deliveries.table["until_us"]) - seen.clock.at(deliveries.table["from_us"])
     assert 0 < moment[0] < 1
 
 
@@ -362,14 +362,14 @@ def test_one_event_of_a_run_has_frames_of_its_own_and_those_of_none():
     seen = seen_of(*rows, event=(0, 1))
     assert shown(seen.layer("frames"), "sequence", "row") == [("flood", 1, 4)]
     assert [row[0] for row in shown(seen.layer("nodes"))] == ["source", "failed node"]
-    with pytest.raises(wb.ParameterError, match="no event"):
+    with pytest.raises(wb.ParameterError, match="event is .*, which this run does not have"):
         seen_of(*rows, event=(0, 2))
 
 
 def test_a_run_in_which_nothing_happens_has_layers_without_rows():
     seen = seen_of()
     assert not any(len(layer) for layer in seen.layers)
-    assert (seen.ways.ways, seen.notes) == ((), ())
+    assert (seen.paths.paths, seen.notes) == ((), ())
 
 
 def test_a_table_that_is_no_trace_is_refused():
@@ -378,7 +378,7 @@ def test_a_table_that_is_no_trace_is_refused():
         see(SimpleNamespace(scenario=scenario, kinds={}, trace=trace_of().drop_columns(["event"])))
 
 
-# Ways
+# MessagePaths
 
 
 def test_a_publication_goes_from_node_to_node_is_delivered_and_ends_where_it_was_not_known():
@@ -397,11 +397,11 @@ def test_a_publication_goes_from_node_to_node_is_delivered_and_ends_where_it_was
         (6000, 3, "dropped", {**flood, "peer": 2, "detail": "ttl"}),
         (7000, 1, "sent", sent("hello", origin=0, sequence=5)),
     )
-    (way,) = seen.ways.ways
-    assert (way.from_us, way.frames, seen.ways.is_newest) == (1000, ((0, 5, "flood"),), False)
+    (way,) = seen.paths.paths
+    assert (way.from_us, way.frames, seen.paths.is_newest) == (1000, ((0, 5, "flood"),), False)
     layer = seen.layer("way")
-    assert layer.of_way
-    assert shown(layer, "node", "peer", "from_us", "way") == [
+    assert layer.of_path
+    assert shown(layer, "node", "peer", "from_us", "path") == [
         ("its way", 0, 1, 2000, 0),
         ("its way", 1, 2, 3000, 0),
         ("delivered", 2, 1, 3000, 0),
@@ -409,18 +409,18 @@ def test_a_publication_goes_from_node_to_node_is_delivered_and_ends_where_it_was
     ]
     assert set(layer.table["until_us"].tolist()) == {seen.duration_us}
     assert fates(layer)[3] == "ttl"
-    assert seen.layer("frames").column("way").tolist() == [0, 0, -1]
+    assert seen.layer("frames").column("path").tolist() == [0, 0, -1]
 
 
 def test_of_too_many_publications_the_first_can_be_followed_and_a_sentence_says_so(monkeypatch):
-    monkeypatch.setattr(ways, "MOST_ROWS", 25)
+    monkeypatch.setattr(paths, "MOST_ROWS", 25)
     rows = []
     for number in range(10):
         flood = {"message": "flood", "origin": 0, "sequence": number}
         rows.append((10 * number, 0, "originated", flood))
         rows += [(10 * number + hop, hop, "held", {**flood, "peer": hop - 1}) for hop in range(1, 10)]
     seen = seen_of(*rows, nodes=10)
-    assert [way.frames[0][1] for way in seen.ways.ways] == [0, 1]
+    assert [way.frames[0][1] for way in seen.paths.paths] == [0, 1]
     assert len(seen.layer("way")) == 18
     assert "Of 10 publications the first 2 can be followed." in seen.notes
 

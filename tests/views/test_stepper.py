@@ -47,7 +47,7 @@ def test_a_long_row_of_like_drawings_costs_little_more_than_one():
 def test_drawings_get_the_size_of_the_largest_and_names_are_as_many():
     stepper = Stepper([Drawing(100, 50), Drawing(80, 70)], ["a", "b"], "step")
     assert {(one.width, one.height) for one in stepper.drawings} == {(100, 70)}
-    with pytest.raises(wb.ParameterError, match="as many, from 1 on"):
+    with pytest.raises(wb.ParameterError, match="at least one drawing, and a name for each"):
         Stepper([Drawing(1, 1)], [], "step")
 
 

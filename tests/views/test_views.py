@@ -25,7 +25,7 @@ from workbench.views.drawing import Drawing, Text
 from workbench.views.figure import network_drawing
 from workbench.views.inspector import count
 from workbench.views.layout import lay_out
-from workbench.views.player import film
+from workbench.views.player import playback
 from workbench.views.player.counters import counted, running
 from workbench.views.rich import bundle
 
@@ -72,25 +72,25 @@ def flood():
     ).run()
 
 
-# Film
+# PlaybackClock
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**8), st.integers(1, 5000)), max_size=60), st.integers(1, 10**8))
 def test_film_time_runs_from_the_start_to_the_end_and_never_back(frames, duration_us):
     start = np.array([s for s, _ in frames], dtype=float)
     end = start + np.array([length for _, length in frames], dtype=float)
-    shot = film.shoot(start, end, duration_us)
+    shot = playback.make_clock(start, end, duration_us)
     assert (np.diff(shot.knots_us) >= 0).all()
     assert (np.diff(shot.knots_s) >= -1e-9).all()
     assert shot.knots_s[0] == 0
-    assert film.SHORTEST_S <= shot.length_s <= film.LONGEST_S
+    assert playback.SHORTEST_S <= shot.length_s <= playback.LONGEST_S
     times = np.linspace(0, shot.knots_us[-1], 50)
     assert np.allclose(shot.time_us(shot.at(times)), times, rtol=1e-6, atol=1e-3 * duration_us)
 
 
 def test_film_is_slow_where_frames_fly_and_hurries_through_silence():
     start = np.array([10.0, 10.002, 10.004]) * SECOND
-    shot = film.shoot(start, start + 1000, 20 * SECOND)
+    shot = playback.make_clock(start, start + 1000, 20 * SECOND)
     in_flight = shot.at(10.005 * SECOND) - shot.at(10 * SECOND)
     in_silence = shot.at(15.005 * SECOND) - shot.at(15 * SECOND)
     assert in_flight > 50 * in_silence
@@ -98,9 +98,9 @@ def test_film_is_slow_where_frames_fly_and_hurries_through_silence():
 
 def test_a_frame_is_visible_for_a_moment_of_film_even_if_the_clock_hurries():
     start = np.array([3.0 * SECOND])
-    shot = film.shoot(start, start + 900, 60 * SECOND)
+    shot = playback.make_clock(start, start + 900, 60 * SECOND)
     until = shot.visible_until(start, start + 900)
-    assert shot.at(until)[0] - shot.at(start)[0] == pytest.approx(film.VISIBLE_S, rel=1e-3)
+    assert shot.at(until)[0] - shot.at(start)[0] == pytest.approx(playback.VISIBLE_S, rel=1e-3)
 
 
 # Gradients and interests, replayed
@@ -155,7 +155,7 @@ def test_links_are_drawn_once_with_the_quality_of_either_direction():
     assert ends == [(4, 9), (9, 12)]
     assert plan.links["pdr_ab"].tolist() == [0.4, 0.7]
     assert plan.links["pdr_ba"].tolist() == [0.9, 0.0]
-    assert plan.place(np.array([12, 5, 4])).tolist() == [2, -1, 0]
+    assert plan.indices(np.array([12, 5, 4])).tolist() == [2, -1, 0]
 
 
 def test_of_a_dense_network_only_each_nodes_best_links_are_drawn_and_a_sentence_says_so():

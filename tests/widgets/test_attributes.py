@@ -138,7 +138,7 @@ class Shell:
 def test_parts_look_for_what_is_new_after_each_cell_until_they_are_closed(monkeypatch):
     shell = Shell()
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    controls._wanting.clear()
+    controls._panels.clear()
     asked = []
     monkeypatch.setattr(Attributes, "refresh", lambda self: asked.append(self.value))
     part, other = Attributes("TEMP GE 1"), Attributes("TEMP GE 2")
@@ -159,6 +159,6 @@ def test_a_part_can_be_shown_as_text():
 def test_of_a_very_long_text_the_sentence_beside_it_quotes_a_part():
     part = Attributes("TEMP GE 20")
     part._text.value = part.rows[0].number.value = "x" * 5000
-    for said, wrong in ((part._said.value, "KEY OPERATOR VALUE"), (part.rows[0]._said.value, "must be a number")):
+    for said, wrong in ((part._message.value, "KEY OPERATOR VALUE"), (part.rows[0]._message.value, "must be a number")):
         assert "xxx" in said and "…" in said and wrong in said and len(said) < 600
     assert part.value == "TEMP GE 20"

@@ -6,8 +6,8 @@ import workbench as wb
 from workbench.views.player import dissections, living
 from workbench.widgets import compare
 from workbench.widgets.compare import Compare
+from workbench.widgets.deferred import Deferred
 from workbench.widgets.laboratory import protocol_named
-from workbench.widgets.later import Later
 from workbench.widgets.protocol import protocol_names
 
 WORKLOAD = [wb.subscribe(0, "TEMP GE 20", start_s=1), wb.publish(5, "TEMP IS 25", start_s=3, every_s=2)]
@@ -15,7 +15,7 @@ WORKLOAD = [wb.subscribe(0, "TEMP GE 20", start_s=1), wb.publish(5, "TEMP IS 25"
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(compare, "Later", lambda: Later(0.0))
+    monkeypatch.setattr(compare, "Deferred", lambda: Deferred(0.0))
 
 
 def run_of(name="Flooding", seed=1):
@@ -30,7 +30,7 @@ def sent(run):
 def pick(part, row, player=0):
     part.players[player].wire.selection = {"node": 0, "row": row, "time_s": 1.0}
     assert part.wait()
-    return part.players[player].wire.told
+    return part.players[player].wire.dissected
 
 
 @pytest.mark.parametrize("name", protocol_names())
@@ -67,7 +67,7 @@ def test_of_two_players_that_has_the_bytes_whose_message_was_picked():
     part = Compare(*runs)
     row = sent(runs[1])[0]
     assert row in pick(part, row, player=1)["at"]
-    assert part.players[0].wire.told == {}
+    assert part.players[0].wire.dissected == {}
 
 
 def test_another_run_has_bytes_of_its_own():
@@ -75,7 +75,7 @@ def test_another_run_has_bytes_of_its_own():
     row = sent(part.players[0].run)[0]
     was = pick(part, row)
     part.show((run_of(seed=2),))
-    assert part.players[0].wire.told == {}
+    assert part.players[0].wire.dissected == {}
     assert pick(part, None) == {}
     assert pick(part, row) not in ({}, was)
 
@@ -96,6 +96,6 @@ def test_while_a_large_run_is_played_once_more_that_is_told(monkeypatch):
     monkeypatch.setattr(living, "LARGE", 0)
     run = run_of()
     part, told = Compare(run), []
-    part.players[0].wire.observe(lambda change: told.append(change.new), "told")
+    part.players[0].wire.observe(lambda change: told.append(change.new), "dissected")
     pick(part, sent(run)[0])
-    assert ["played once more" in one["note"] for one in told] == [True, False]
+    assert ["executed again" in one["note"] for one in told] == [True, False]

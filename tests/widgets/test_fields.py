@@ -73,10 +73,10 @@ def test_nonsense_stays_with_a_sentence_beside_it_and_the_value_stays(parameter,
     field = Field(parameter)
     _, box = slider_and_text(field)
     box.value = text
-    assert said in field.error and field._said.value
+    assert said in field.error and field._message.value
     assert box.value == text and field.value == parameter.default
     box.value = "1"
-    assert field.value == 1 and not field.error and not field._said.value
+    assert field.value == 1 and not field.error and not field._message.value
 
 
 def test_a_slider_takes_the_place_of_nonsense():

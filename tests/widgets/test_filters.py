@@ -75,7 +75,7 @@ def test_every_filter_that_can_be_picked_can_be_added_and_has_its_form(part):
 
 def test_a_filter_that_calls_a_function_needs_one(part):
     part.add("blob_fusion")
-    assert "needs a function" in part.error
+    assert "no default for its parameter function" in part.error
     assert part.value == wb.Diffusion(ttl=9)
     wb.register_filter("fuse", b"".join)
     part.add("blob_fusion")
@@ -100,12 +100,12 @@ def test_what_is_wrong_stays_in_the_form_with_a_sentence_and_the_protocol_as_it_
     assert "there is no node 99" in part._form.at.error
     part._form.at.text = "all"
     type_into(part._form.fields["low"], "40")
-    assert "low must not be above high" in part._form._said.value
+    assert "low must not be above high" in part._form._message.value
     part._form.at.text = "3"  # does not go on without the other
     assert part.value == was
     type_into(part._form.fields["high"], "45")
     assert part.filters == (wb.Filter("threshold_alarm", at=3, low=40.0, high=45.0),)
-    assert part._form._said.value == part._form.at.error == ""
+    assert part._form._message.value == part._form.at.error == ""
 
 
 def test_filters_are_ordered_put_onto_picked_nodes_and_removed(part):
@@ -133,7 +133,7 @@ def test_two_filters_of_one_key_are_refused_with_a_sentence(part):
     was = part.value
     part.selected = 0
     part._form.messages.value = "interest"
-    assert "each needs its own" in part._form._said.value
+    assert "each needs its own" in part._form._message.value
     assert part.value == was
 
 
@@ -163,7 +163,7 @@ def test_filters_of_the_users_are_in_the_list_with_their_settings(part):
     type_into(part._form.fields["most"], "5")
     assert part.filters == (wb.Filter("plain"), wb.Filter("count", key=201, most=5))
     part.add("needs")
-    assert "needs a factor" in part.error
+    assert "no default for its parameter factor" in part.error
     assert len(part.filters) == 2
 
 
@@ -192,24 +192,24 @@ def test_a_run_whose_filters_have_other_code_now_is_refused():
 
 def test_what_filters_did_is_told_and_the_data_when_asked_for(part):
     wb.register_filter("plus", plus_one)
-    part.told(run_with(wb.Filter("plus", at=[0])))
+    part.show_results(run_with(wb.Filter("plus", at=[0])))
     assert "<td>200</td><td>plus</td><td>data</td><td>12</td><td>0</td>" in part._did._table.value
     assert not part._did._rows.value
     part._did._more.click()
     assert part._did.wait()
     assert "<td>TEMP IS 25</td><td>TEMP IS 26</td>" in part._did._rows.value
-    part.told(run_with())
+    part.show_results(run_with())
     assert "carried no filter" in part._did._table.value
     assert not part._did._rows.value
     run = part._did._run.scenario.replace(protocol=wb.Flooding()).run(engine="reference")
-    part.told(run)
+    part.show_results(run)
     assert "Flooding has no filters" in part._did._table.value
 
 
 def test_a_filter_that_fails_when_it_is_watched_leaves_a_sentence(part):
     wb.register_filter("plus", plus_one)
     run = run_with(wb.Filter("plus", at=[0]))
-    part.told(run)
+    part.show_results(run)
     wb.register_filter("plus", lambda attributes: 1 / 0)
     part._did._more.click()
     assert part._did.wait()

@@ -48,7 +48,7 @@ def test_a_lab_outside_of_a_notebook_names_the_command_that_opens_one(tmp_path, 
 def test_a_lab_runs_what_it_begins_with(lab):
     assert lab.run.metrics["delivery_ratio"] == 1.0
     assert lab.run.scenario == lab.scenario
-    assert "reference engine" in lab._panel.said.value
+    assert "reference engine" in lab._panel.message.value
 
 
 def test_what_a_part_offers_is_the_next_scenario_and_is_run(lab):
@@ -74,7 +74,7 @@ def test_undo_brings_all_parts_back(lab):
 
 @pytest.fixture
 def shown(lab, monkeypatch):
-    """What the lab's player is sent, of runs that count as large: (seed, whether it is a glimpse), in order."""
+    """What the lab's player is sent, of runs that count as large: (seed, whether it is a preview), in order."""
     monkeypatch.setattr(living, "LARGE", 0)
     player, sent = lab._players.players[0], []
     player.wire.selection = {"node": None, "row": None, "time_s": 3.0}
@@ -84,9 +84,9 @@ def shown(lab, monkeypatch):
             return
         (length,) = struct.unpack("<I", change.new[4:8])
         header = json.loads(change.new[8 : 8 + length])
-        sent.append((int(header["workload"].rpartition(" ")[2]), header.get("is_glimpse", False)))
+        sent.append((int(header["workload"].rpartition(" ")[2]), header.get("is_preview", False)))
 
-    player.wire.observe(note, "parcel")
+    player.wire.observe(note, "payload")
     return sent
 
 
@@ -97,7 +97,7 @@ def test_of_a_large_run_a_glimpse_is_shown_first(lab, shown):
 
 def test_of_a_run_that_is_outdated_no_more_than_a_glimpse_is_shown(lab, shown, monkeypatch):
     player = lab._players.players[0]
-    player.wire.observe(lambda _: lab.change(seed=9) if lab.scenario.seed == 8 else None, "parcel")
+    player.wire.observe(lambda _: lab.change(seed=9) if lab.scenario.seed == 8 else None, "payload")
     cards, told = lab._cards.value, []
     lab._cards.observe(lambda _: told.append(lab.run.scenario.seed), "value")
     lab.change(seed=8, duration_s=50)
@@ -115,16 +115,16 @@ def test_a_glimpse_is_completed_where_the_newer_run_fails(lab, shown, monkeypatc
 
     monkeypatch.setattr(runner, "play", run)
     player = lab._players.players[0]
-    player.wire.observe(lambda _: lab.change(seed=9) if lab.scenario.seed == 8 else None, "parcel")
+    player.wire.observe(lambda _: lab.change(seed=9) if lab.scenario.seed == 8 else None, "payload")
     lab.change(seed=8)
-    assert lab.wait() and "cannot be" in lab._panel.said.value
+    assert lab.wait() and "cannot be" in lab._panel.message.value
     assert shown == [(8, True), (8, False)]
 
 
 def test_what_cannot_be_is_told_and_the_run_stays(lab):
     before = lab.run
     assert not lab.change(protocol=wb.TinyMQ(roots=(999,)))
-    assert "node 999" in lab._panel.said.value
+    assert "node 999" in lab._panel.message.value
     assert lab.wait() and lab.run is before
 
 
@@ -172,23 +172,23 @@ def test_a_long_run_stops_and_keeps_what_there_is(lab):
     lab.change(duration_s=500_000.0)
     lab._panel.stop_button.click()
     assert lab.wait()
-    assert lab.run.scenario.duration_s < 500_000 and "Stopped after" in lab._panel.said.value
+    assert lab.run.scenario.duration_s < 500_000 and "Stopped after" in lab._panel.message.value
 
 
 def test_a_filter_that_fails_is_told_and_the_lab_goes_on(lab):
     wb.register_filter("broken", lambda attributes: 1 / 0)
     lab.change(protocol=wb.Diffusion(filters=[wb.Filter("broken")]))
-    assert lab.wait() and "ZeroDivisionError" in lab._panel.said.value
+    assert lab.wait() and "ZeroDivisionError" in lab._panel.message.value
     lab.undo()
-    assert lab.wait() and "reference engine" in lab._panel.said.value
+    assert lab.wait() and "reference engine" in lab._panel.message.value
 
 
 def test_motes_that_are_not_there_are_told(lab, monkeypatch):
     monkeypatch.setattr(run_panel.motes, "listing", list)
     lab._panel.where.value = run_panel.BOARDS
-    assert "none are connected" in lab._panel.said.value
+    assert "none are connected" in lab._panel.message.value
     lab._panel._play_on_motes(lab._history.state)
-    assert "0 motes for 40 nodes" in lab._panel.said.value
+    assert "0 motes for 40 nodes" in lab._panel.message.value
 
 
 def test_the_kind_of_virtual_motes_is_chosen_and_a_missing_one_says_what_it_lacks(lab, monkeypatch):
@@ -198,13 +198,13 @@ def test_the_kind_of_virtual_motes_is_chosen_and_a_missing_one_says_what_it_lack
     panel.where.value = run_panel.VIRTUAL
     shown = [label for label, _ in panel.kind.options]
     assert shown == ["micropython", "c, missing", "cortex-m3", run_panel.MIXED]
-    assert panel.kind.layout.display == "" and "MicroPython" in panel.said.value
+    assert panel.kind.layout.display == "" and "MicroPython" in panel.message.value
     panel.kind.value = "c"
-    assert "motes in C need a compiler." in panel.said.value and "wb-error" in panel.said.value
+    assert "motes in C need a compiler." in panel.message.value and "wb-error" in panel.message.value
     panel.kind.value = "cortex-m3"
-    assert "QEMU" in panel.said.value and panel._found_motes(3).kind == "cortex-m3"
+    assert "QEMU" in panel.message.value and panel._motes_to_use(3).kind == "cortex-m3"
     panel.kind.value = run_panel.MIXED
-    assert panel._found_motes(3).kind == ["micropython", "cortex-m3", "micropython"]
+    assert panel._motes_to_use(3).kind == ["micropython", "cortex-m3", "micropython"]
     lacking["cortex-m3"] = "a Cortex-M3 is emulated by QEMU"
     panel.where.value = run_panel.HERE
     assert panel.kind.layout.display == "none"
@@ -218,7 +218,7 @@ def test_a_lab_runs_on_motes_in_c(lab):
     lab._panel.where.value = run_panel.VIRTUAL
     lab._panel.kind.value = "c"
     lab._panel._play_on_motes(lab._history.state)
-    assert "Ran on 3 motes for" in lab._panel.said.value and set(lab._panel.runs[0].kinds.values()) == {"c"}
+    assert "Ran on 3 motes for" in lab._panel.message.value and set(lab._panel.runs[0].kinds.values()) == {"c"}
 
 
 def test_what_is_taken_away_is_what_is_shown(lab):
@@ -236,7 +236,7 @@ def test_a_sweep_of_what_is_shown(lab):
     assert "<svg" in panel._chart.value or "<img" in panel._chart.value
     panel.values.value = "nonsense"
     panel.run()
-    assert panel.wait() and "wb-error" in panel._said.value
+    assert panel.wait() and "wb-error" in panel._message.value
 
 
 def test_what_a_sweep_varies_is_chosen_in_the_forms(lab):
@@ -272,7 +272,7 @@ def test_parts_say_what_they_are_in_a_line(lab):
 def test_a_view_that_fails_does_not_end_the_lab(lab, monkeypatch, capsys):
     monkeypatch.setattr(lab._cards, "show", lambda *_: 1 / 0)
     lab.change(seed=3)
-    assert lab.wait() and "cannot be shown: ZeroDivisionError" in lab._panel.said.value
+    assert lab.wait() and "cannot be shown: ZeroDivisionError" in lab._panel.message.value
     monkeypatch.undo()
     lab.change(seed=4)
     assert lab.wait() and lab.run.scenario.seed == 4
@@ -343,7 +343,7 @@ def test_why_readings_did_not_arrive_is_told_after_the_picture_and_holds_no_run_
         is_free.wait(300)
         return "told late"
 
-    monkeypatch.setattr(why_not, "_told", slow)
+    monkeypatch.setattr(why_not, "_explanation_html", slow)
     lab.change(seed=5)
     assert lab.wait() and lab.run.scenario.seed == 5 and is_there.wait(300)
     lab.change(seed=6)

@@ -18,14 +18,15 @@ const model = {
   off(name, act) { this.acts[name] = this.acts[name].filter((one) => one !== act) },
   send(edit) { this.sent.push(edit) },
 }
-model.state.parcel = new DataView(Uint8Array.from(atob("PARCEL"), (sign) => sign.charCodeAt(0)).buffer)
+model.state.payload = new DataView(Uint8Array.from(atob("PARCEL"), (sign) => sign.charCodeAt(0)).buffer)
 window.model = model
 """
 STATE = (
-    '{"roles": [[0, "sink"]], "picked": [], "tool": "select", "asks": ["sink"], "history": {"undo": true}, "said": "x"}'
+    '{"roles": [[0, "sink"]], "picked": [], "tool": "select", "asks": ["sink"], '
+    '"history": {"undo": true}, "message": "x"}'
 )
 
-FEED = "(text) => model.set('parcel', new DataView(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer))"
+FEED = "(text) => model.set('payload', new DataView(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer))"
 
 pytestmark = pytest.mark.browser
 

@@ -26,7 +26,7 @@ def network():
 
 def hear(network, kind, **rest):
     """The map says that the user has done something."""
-    network._hear(network.map, {"kind": kind, **rest}, [])
+    network._receive(network.map, {"kind": kind, **rest}, [])
 
 
 def header_of(parcel):
@@ -35,7 +35,7 @@ def header_of(parcel):
 
 
 def said(network):
-    return network.sources._said.value
+    return network.sources._message.value
 
 
 # Sources
@@ -47,7 +47,7 @@ def test_moving_a_slider_makes_the_network_anew_and_observers_hear_of_it(network
     network.sources.fields["rows"].value = 4
     assert network.value.graph["recipe"] == {"kind": "grid", "rows": 4, "columns": 3, "spacing_m": 10.0}
     assert heard == [network.value]
-    assert header_of(network.map.parcel)["plan"]["x"]["rows"] == 12
+    assert header_of(network.map.payload)["plan"]["x"]["rows"] == 12
 
 
 def test_the_form_shows_the_recipe_of_a_network_from_elsewhere_and_offers_nothing(network):
@@ -209,20 +209,20 @@ def test_joining_nodes_that_are_linked_leaves_the_link_as_it_is(network):
         ({"kind": "erase", "nodes": list(range(9))}, "at least one node"),
         ({"kind": "quality", "a": 0, "b": 1, "ab": 2}, "from 0 to 1"),
         ({"kind": "move", "nodes": [0], "x": [None], "y": [1]}, "two finite numbers"),
-        ({"kind": "move", "nodes": [0], "x": [], "y": []}, "could not be changed"),
-        ({"kind": "dance"}, "could not be changed"),
-        ({"kind": ["move"]}, "could not be changed"),
-        ({"kind": "join", "links": [[[], {}]]}, "could not be changed"),
-        ({"kind": "ask", "do": "dance", "nodes": []}, "cannot ask for"),
-        ([], "could not be changed"),
-        (None, "could not be changed"),
+        ({"kind": "move", "nodes": [0], "x": [], "y": []}, "sent an invalid edit"),
+        ({"kind": "dance"}, "sent an invalid edit"),
+        ({"kind": ["move"]}, "sent an invalid edit"),
+        ({"kind": "join", "links": [[[], {}]]}, "sent an invalid edit"),
+        ({"kind": "ask", "do": "dance", "nodes": []}, "must be one of sink"),
+        ([], "sent an invalid edit"),
+        (None, "sent an invalid edit"),
     ],
 )
 def test_an_edit_that_cannot_be_changes_nothing_and_is_said(network, message, sentence):
     value = network.value
-    network._hear(network.map, message, [])
+    network._receive(network.map, message, [])
     assert network.value is value
-    assert network.map.is_error and sentence in network.map.said
+    assert network.map.is_error and sentence in network.map.message
     hear(network, "add", x=0, y=0)
     assert not network.map.is_error
 
@@ -305,16 +305,16 @@ def test_any_usable_graph_is_shown_in_normal_form():
 
 def test_a_value_that_is_shown_already_is_not_sent_again(network):
     sent = []
-    network.map.observe(sent.append, "parcel")
+    network.map.observe(sent.append, "payload")
     hear(network, "move", nodes=[0], x=[3], y=[4])
     network.value = topology.check(network.value)  # as it comes back out of a scenario
     assert len(sent) == 1
 
 
 def test_the_sentence_says_when_not_all_reach_each_other(network):
-    assert network.map.said == "9 nodes, 24 links"
+    assert network.map.message == "9 nodes, 24 links"
     hear(network, "add", x=0, y=0)
-    assert "2 parts" in network.map.said
+    assert "2 parts" in network.map.message
 
 
 def test_of_very_many_links_the_best_of_each_node_are_drawn_and_the_map_says_so():

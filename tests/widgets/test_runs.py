@@ -37,7 +37,7 @@ def player(monkeypatch):
 
 def test_a_state_is_played(player):
     runs, told = player
-    runs.want(State(SHORT))
+    runs.request(State(SHORT))
     assert runs.wait(300)
     ((state, (run,)),) = told["done"]
     assert state.scenario is SHORT and run.metrics["delivery_ratio"] == 1.0
@@ -45,23 +45,23 @@ def test_a_state_is_played(player):
 
 def test_two_protocols_give_two_runs(player):
     runs, told = player
-    runs.want(State(SHORT, wb.Diffusion()))
+    runs.request(State(SHORT, wb.Diffusion()))
     assert runs.wait(300)
     assert [run.scenario.protocol for run in told["done"][0][1]] == [wb.Flooding(), wb.Diffusion()]
 
 
 def test_the_newest_wish_wins(player):
     runs, told = player
-    runs.want(State(LONG))
+    runs.request(State(LONG))
     assert told["is_under_way"].wait(300)
-    runs.want(State(SHORT))
+    runs.request(State(SHORT))
     assert runs.wait(300)
     assert [state.scenario for state, _ in told["done"]] == [SHORT]
 
 
 def test_a_stop_keeps_what_there_is(player):
     runs, told = player
-    runs.want(State(LONG))
+    runs.request(State(LONG))
     assert told["is_under_way"].wait(300)
     runs.stop()
     assert runs.wait(300)
@@ -72,15 +72,15 @@ def test_a_stop_keeps_what_there_is(player):
 def test_what_ends_a_run_is_a_sentence_and_the_next_wish_is_played(player, monkeypatch):
     runs, told = player
     monkeypatch.setattr(runner, "play", lambda scenario, **_: 1 / 0)
-    runs.want(State(SHORT))
+    runs.request(State(SHORT))
     assert runs.wait(300)
     assert told["failed"] == ["the run ended with ZeroDivisionError: division by zero"]
     monkeypatch.undo()
-    runs.want(State(SHORT))
+    runs.request(State(SHORT))
     assert runs.wait(300) and len(told["done"]) == 1
 
 
 def test_a_panel_without_a_scenario_says_so():
     panel = RunPanel()
     panel.run_button.click()
-    assert "There is no scenario to run" in panel.said.value and not panel.busy
+    assert "There is no scenario to run" in panel.message.value and not panel.busy

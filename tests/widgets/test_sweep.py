@@ -27,7 +27,7 @@ def panel(scenario, monkeypatch):
 
 
 def said(panel):
-    return panel._said.value
+    return panel._message.value
 
 
 def test_what_says_something_of_every_protocol_is_offered_first_and_bounds_of_memory_last(scenario):
@@ -92,7 +92,7 @@ def test_another_metric_redraws_and_another_path_leaves_the_chart_of_what_was_sw
 @pytest.mark.parametrize(
     ("path", "text", "sentence"),
     [
-        ("radio.loss", "", "there are no values"),
+        ("radio.loss", "", "the list of values is empty"),
         ("radio.loss", "0.1, 7", "loss is 7"),
         ("radio.loss", "0.1, 0.1", "same scenario twice"),
         ("protocol.ttl", "many", "ttl is &#x27;many&#x27;"),

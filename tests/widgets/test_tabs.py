@@ -34,7 +34,7 @@ def test_a_new_tab_begins_with_what_was_composed_last(tmp_path):
 
 
 def test_tabs_do_not_pile_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(tabs, "_MOST_KEPT", 3)
+    monkeypatch.setattr(tabs, "_MOST_FILES", 3)
     for number in range(6):
         (tmp_path / f"app-0000000{number}.json").write_text("{}")
         tabs.begin(f"1000000{number}", tmp_path)

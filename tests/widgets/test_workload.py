@@ -56,7 +56,7 @@ def test_the_form_edits_the_item_that_is_selected(part):
     ("field", "text", "said"),
     [
         ("at", "99", "there is no node 99"),
-        ("at", "x", "names no node"),
+        ("at", "x", "is not a node or a range"),
         ("start_s", "soon", "it must be a number"),
         ("stop_s", "-1", "it must be a number of seconds"),
         ("expires_s", "nan", "it must be a number of seconds"),
@@ -95,7 +95,7 @@ def test_a_publication_may_be_of_a_sensor_field(part):
     form(part).what.field["base"].value = 30.0
     assert part.value[1].what == wb.SensorField(base=30.0)
     form(part).what.field["key"].value = "TOPIC"
-    assert "TOPIC, which is a blob" in form(part)._said.value
+    assert "TOPIC, which is a blob" in form(part)._message.value
     assert part.value[1].what == wb.SensorField(base=30.0)
     form(part).what.source.value = False
     assert part.value[1].what == "TEMP IS 25"

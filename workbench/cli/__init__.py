@@ -1,9 +1,9 @@
-"""The ``workbench`` command: demo, run, reproduce, data, motes, warm, lab, doctor, and what protocols bring.
+"""The ``workbench`` command: demo, run, reproduce, data, motes, warm, lab, doctor, and the commands of protocols.
 
-What protocols bring stands in `public_names.COMMANDS`.
+The commands of protocols are listed in `public_names.COMMANDS`.
 
-Bad input ends in one sentence on standard error and exit code 2; nothing heavy is imported before a command
-needs it.
+Invalid input ends in one sentence on standard error and exit code 2. Large packages are imported only by the commands
+that need them.
 """
 
 import argparse
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from workbench.sim.scenario import Scenario
 
 BAD_INPUT = 2
-DIFFERENT = 1  # of `workbench reproduce`
+DIFFERENT = 1  # exit code of `workbench reproduce`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     parser = make_parser()
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line: one sub-command per function below."""
+    """Return the parser of the command line, with one sub-command per function below."""
     parser = argparse.ArgumentParser(prog="workbench", description=(workbench.__doc__ or "").partition("\n")[0])
     parser.add_argument("--version", action="version", version=f"workbench {workbench.__version__}")
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
@@ -66,7 +66,8 @@ def make_parser() -> argparse.ArgumentParser:
     run.set_defaults(command=run_scenario)
 
     again = commands.add_parser(
-        "reproduce", help="run again what a picture, a page, a Parquet file or a sweep's folder was made of"
+        "reproduce",
+        help="run again the scenario or sweep behind a picture, a page, a Parquet file or a folder of results",
     )
     again.add_argument("file", type=Path, metavar="FILE", help="a PNG, SVG, page, Parquet file, or a folder of results")
     again.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
@@ -77,8 +78,8 @@ def make_parser() -> argparse.ArgumentParser:
     cli_data.add_parser(commands)
     cli_motes.add_parser(commands)
 
-    warm = commands.add_parser("warm", help="compile the fast engine beforehand; what is on disk is left as it is")
-    warm.add_argument("protocols", nargs="*", metavar="PROTOCOL", help=f"of {', '.join(PROTOCOLS)} (default: all)")
+    warm = commands.add_parser("warm", help="compile the fast engine in advance, unless its code is on disk")
+    warm.add_argument("protocols", nargs="*", metavar="PROTOCOL", help=f"one of {', '.join(PROTOCOLS)} (default: all)")
     warm.set_defaults(command=warm_twins)
 
     for module in COMMANDS.values():
@@ -86,31 +87,33 @@ def make_parser() -> argparse.ArgumentParser:
 
     cli_lab.add_parser(commands)
 
-    doctor = commands.add_parser("doctor", help="what is installed, what is missing, how to get it")
-    doctor.add_argument("--all", action="store_true", dest="everything", help="a table of all that was looked at")
+    doctor = commands.add_parser("doctor", help="list what is installed, what is missing and how to install it")
+    doctor.add_argument(
+        "--all", action="store_true", dest="everything", help="show a table of everything that was checked"
+    )
     doctor.set_defaults(command=show_doctor)
     return parser
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names modules of the user's to import."""
+    """Add the option that names the user's modules to import."""
     parser.add_argument(
         "--import",
         dest="modules",
         action="append",
         default=[],
         metavar="MODULE",
-        help="a module of yours to import first, for a protocol or filters that the scenario names; may be repeated",
+        help="module to import first, which defines a protocol or filters of the scenario; may be repeated",
     )
 
 
 def show_demo(options: argparse.Namespace) -> int:
-    """The demo: its metrics on the screen, a page and a picture in the folder."""
+    """Run the demo: print its metrics, write a page and a picture into the folder."""
     from workbench.cli import demo, doctor
 
     java = doctor.java()
     if not (options.no_sweep or java.is_ok):
-        print(f"workbench demo: without the sweep, for there is no Java 17 here: {java.remedy}", file=sys.stderr)
+        print(f"workbench demo: the sweep is left out because Java 17 is missing: {java.remedy}", file=sys.stderr)
     demo.main(options.out, sweep=java.is_ok and not options.no_sweep)
     return 0
 
@@ -135,7 +138,7 @@ def run_scenario(options: argparse.Namespace) -> int:
 
 
 def reproduce_file(options: argparse.Namespace) -> int:
-    """Print the answer; exit code 0 for "identical", 1 for anything else."""
+    """Run a stored result again and print the comparison; return 0 for "identical", 1 for anything else."""
     from workbench.records.reproduction import reproduce
 
     for name in options.modules:
@@ -151,14 +154,14 @@ def _show_progress(done: int, total: int) -> None:
 
 
 def warm_twins(options: argparse.Namespace) -> int:
-    """Compile the twins of the protocols named, one after the other, with a line for each."""
+    """Compile the fast engine's versions ("twins") of the named protocols, and print a line for each."""
     from workbench.sim import fast
     from workbench.sim.fast import code_cache, warming
 
     unknown = [name for name in options.protocols if name not in PROTOCOLS]
     if unknown:
         raise ScenarioError(
-            f"there is no protocol {unknown[0]}{meant(unknown[0], PROTOCOLS)}; there are {', '.join(PROTOCOLS)}"
+            f"unknown protocol {unknown[0]}{meant(unknown[0], PROTOCOLS)}; the protocols are {', '.join(PROTOCOLS)}"
         )
     done: set[str] = set()
     for name in options.protocols or PROTOCOLS:
@@ -180,7 +183,7 @@ def warm_twins(options: argparse.Namespace) -> int:
 
 
 def write_results(run: "Run", out: Path) -> None:
-    """Print a run's metrics and write all that there is of it into a folder."""
+    """Print a run's metrics and write all its results into a folder."""
     from workbench.analysis.explain import hint
     from workbench.records import record
     from workbench.sim.metrics.shown import shown_metrics
@@ -197,34 +200,32 @@ def write_results(run: "Run", out: Path) -> None:
 
 
 def import_module(name: str) -> None:
-    """Import a module of the user's, from the current folder or as installed; ScenarioError if that fails."""
+    """Import a module of the user, from the current folder or as installed. Raises ScenarioError on failure."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         importlib.import_module(name)
-    except Exception as error:  # Whatever the user's code raises.
+    except Exception as error:  # The user's code may raise anything.
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ScenarioError(
-            f"--import {name} does not work here ({reason}); it takes a module's name, as an import statement does"
+            f"--import {name} failed ({reason}); give a module's name, as in an import statement"
         ) from error
 
 
 def read_scenario(path: Path) -> "Scenario":
-    """The scenario of a JSON file; ScenarioError names the file."""
+    """Return the scenario in a JSON file. Raises ScenarioError, which names the file."""
     from workbench.sim.scenario import Scenario
 
     try:
         return Scenario.from_json(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
-        raise ScenarioError(
-            f"{path}: this is no text in UTF-8; a scenario file is what Scenario.to_json() writes"
-        ) from None
+        raise ScenarioError(f"{path}: the file is not UTF-8 text; Scenario.to_json() writes scenario files") from None
     except WorkbenchError as error:
         raise ScenarioError(f"{path}: {error}") from None
 
 
 def show_doctor(options: argparse.Namespace) -> int:
-    """The doctor's verdict, and with ``--all`` the table; exit code 1 if something required is missing."""
+    """Print the doctor's verdict, with ``--all`` also the table; return 1 if something required is missing."""
     from workbench.cli import doctor
 
     findings = doctor.examine()

@@ -1,4 +1,4 @@
-"""``workbench data links``: raw logs of a testbed to a table of measured links."""
+"""``workbench data links``: convert raw logs of a testbed to a table of measured links."""
 
 from __future__ import annotations
 
@@ -26,23 +26,25 @@ def add_parser(commands: Any) -> None:
     links = kinds.add_parser("links", help="measured links: delivery ratio and RSSI per direction, channel and time")
     links.add_argument("raw", type=Path, nargs="+", metavar="RAW", help="raw logs of one format")
     links.add_argument("--out", type=Path, required=True, metavar="LINKS.csv", help="the table of links")
-    links.add_argument("--format", choices=_FORMATS, default=_FORMATS[0], help="of the logs (default: mercator)")
+    links.add_argument("--format", choices=_FORMATS, default=_FORMATS[0], help="format of the logs (default: mercator)")
     links.add_argument("--channel", type=int, nargs="+", metavar="N", help="only these channels (default: all)")
-    links.add_argument("--every-s", type=float, metavar="S", help="a row for each stretch of S seconds, too")
+    links.add_argument("--every-s", type=float, metavar="S", help="also a row for each interval of S seconds")
     links.add_argument(
-        "--rejected", type=Path, metavar="REJECTED.csv", help="each line that is left out, with its reason"
+        "--rejected", type=Path, metavar="REJECTED.csv", help="table of rejected lines, with the reason of each"
     )
     links.set_defaults(command=make_links)
 
 
 def make_links(options: argparse.Namespace) -> int:
-    """Read the logs, count what was left out and why, and write the links."""
+    """Read the logs, print the number of rejected lines by reason, and write the links."""
     from workbench.pipelines.logs.reading import read_log
 
     if options.format == _NEIGHBORS and (options.channel or options.every_s):
-        raise DataError(f"logs of {_NEIGHBORS} have no channels and one stretch; leave --channel and --every-s out")
+        raise DataError(
+            f"--channel and --every-s do not apply to {_NEIGHBORS} logs, which lack channels and times; leave them out"
+        )
     with tempfile.TemporaryDirectory() as folder:
-        progress = _tell if sys.stderr.isatty() else None
+        progress = _print_progress if sys.stderr.isatty() else None
         log = read_log(options.raw, options.format, out=folder, progress=progress)
         links = _links(log, options)
         counts = log.reasons()
@@ -60,12 +62,14 @@ def _links(log: Log, options: argparse.Namespace) -> pd.DataFrame:
 
     if options.format == _NEIGHBORS:
         return links_from_neighbors(_rows(log.rows))
-    found = links(log, every_s=options.every_s)
+    measured = links(log, every_s=options.every_s)
     if options.channel:
-        found = found[found["channel"].isin(options.channel)]
-        if found.empty:
-            raise DataError(f"nobody sent on channel {', '.join(map(str, options.channel))} in these logs")
-    return found
+        measured = measured[measured["channel"].isin(options.channel)]
+        if measured.empty:
+            raise DataError(
+                f"--channel {', '.join(map(str, options.channel))}: the logs have no frames on these channels"
+            )
+    return measured
 
 
 def _rows(path: Path) -> pd.DataFrame:
@@ -79,5 +83,5 @@ def _write(table: pd.DataFrame, path: Path) -> None:
     table.to_csv(path, index=False)
 
 
-def _tell(share: float) -> None:
+def _print_progress(share: float) -> None:
     print(f"\r{share:.0%} read", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The demo: directed diffusion on an office floor, its picture, and a small sweep. What ``make demo`` runs."""
+"""The demo: directed diffusion on an office floor, its picture, and a small sweep. ``make demo`` runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.cli.lab import FIRST_NOTEBOOK, notebooks
 SINK = 0
 SAMPLING_S = 5.0
 HEADLINES = (
-    ("delivery_ratio", "of the readings that somebody asked for arrived", "{:.1%}"),
+    ("delivery_ratio", "of the readings with a subscription arrived", "{:.1%}"),
     ("latency_ms_p50", "ms from publish to delivery (median)", "{:.1f}"),
     ("stretch", "times the hops of the shortest path", "{:.2f}"),
     ("interest_coverage", "of the nodes heard the interest", "{:.0%}"),
@@ -28,10 +28,12 @@ HEADLINES = (
 
 
 def scenario(seed: int = 7) -> Any:
-    """64 motes on an office floor; a sink at its west end asks for "TEMP GE 30" while a warm spot wanders through.
+    """Return the demo's scenario: 64 motes on an office floor, and a warm spot that moves through it.
 
-    The radio collides, senses the channel and repeats unacknowledged frames, as IEEE 802.15.4 does. Until a path is
-    reinforced, data explores the two best gradients; neighbors with more than half of the frames lost are left alone.
+    A sink at the west end subscribes to "TEMP GE 30". The radio has collisions, carrier sense and retries of
+    unacknowledged frames, as in IEEE 802.15.4. Until a path is reinforced, data explores the two best gradients.
+    Neighbors
+    that lose more than half of the frames are ignored.
     """
     return wb.Scenario(
         topology=wb.topology.office(),
@@ -47,7 +49,7 @@ def scenario(seed: int = 7) -> Any:
 
 
 def sweep() -> Any:
-    """What a black list is worth: delivery against the loss it tolerates, with and without link-layer retries."""
+    """Return the demo's sweep: delivery against the tolerated loss of neighbors, with and without retries."""
     return wb.Sweep(
         scenario(),
         over={
@@ -65,7 +67,7 @@ def main(out: Path, sweep: bool = True) -> None:
     name = type(first.protocol).__name__
     print(f"{name} on an office floor: {len(first.topology)} motes, one sink, {first.duration_s:g} s.")
     run = first.run()
-    say_metrics(run.metrics)
+    print_metrics(run.metrics)
     figure = run.figure()
     (out / "demo.png").write_bytes(figure.to_png())
     (out / "demo.svg").write_text(figure.to_svg(), encoding="utf-8")
@@ -74,53 +76,57 @@ def main(out: Path, sweep: bool = True) -> None:
     page = run.save_html(out / "demo.html", extra)
     print()
     print(f"Open {page} in a browser: play, scrub, tap a node. {out / 'demo.png'} is the picture for a paper.")
-    print("Go on with")
-    for command, told in next_steps(out):
-        print(f"  {command:<32}  {told}")
+    print("Next steps:")
+    for command, description in next_steps(out):
+        print(f"  {command:<32}  {description}")
 
 
 def next_steps(out: Path) -> list[tuple[str, str]]:
-    """(command, what it does) of what to do next; the commands work from here."""
+    """Return (command, description) of the next steps; the commands work in the current folder."""
     command = _command()
-    lab = f"the notebook {FIRST_NOTEBOOK} tells the story" if notebooks() else "JupyterLab, to compose and watch runs"
-    run = "the same scenario from its file; change it and run it again"
+    lab = (
+        f"open the notebook {FIRST_NOTEBOOK}, the introduction"
+        if notebooks()
+        else "open JupyterLab, to compose and watch runs"
+    )
+    run = "run the same scenario from its file, which you can edit"
     return [(f"{command} lab", lab), (f"{command} run {out / 'demo.json'}", run)]
 
 
 def _command() -> str:
-    """How the workbench command is called from here: it need not be on the PATH."""
-    called = Path(sys.argv[0])
-    if called.name != "workbench":
+    """Return how to call the workbench command from the current folder; it may not be on the PATH."""
+    program = Path(sys.argv[0])
+    if program.name != "workbench":
         return "workbench"
     try:
-        return str(called.absolute().relative_to(Path.cwd()))
+        return str(program.absolute().relative_to(Path.cwd()))
     except ValueError:
-        return str(called)
+        return str(program)
 
 
-def say_metrics(metrics: Any) -> None:
-    """Print the numbers that matter, each with what it means."""
+def print_metrics(metrics: Any) -> None:
+    """Print the main metrics, each with its meaning."""
     for name, meaning, form in HEADLINES:
         if name in metrics:
             print(f"  {form.format(metrics[name]):>9}  {meaning}")
 
 
 def sweep_chart(out: Path) -> tuple[str, str, Any]:
-    """Run the sweep, on Spark if there is Java for it; its chart as a section of the demo's page."""
+    """Run the sweep, on Spark if Java is installed; return its chart as a section of the demo's page."""
     plan = sweep()
     is_on_spark = java.find_java().is_ok
     where = "on Spark" if is_on_spark else f"on this machine's cores (for Spark: {java.REMEDY})"
-    print(f"\nA sweep {where}: {len(plan)} runs. What is a black list of bad neighbors worth?", flush=True)
+    print(f"\nA sweep {where}: {len(plan)} runs. What does a black list of bad neighbors gain?", flush=True)
     table = plan.run(out=out / "results", runner=wb.SparkRunner() if is_on_spark else None)
     x, by = "protocol.blacklist_loss", "radio.retries"
     means = table.to_pandas().pivot_table(index=x, columns=by, values="delivery_ratio")
     print(means.to_string(float_format=lambda value: f"{value:.3f}"))
     text = (
-        "The protocol takes links as symmetric. On a floor with walls they are not: an interest may come over a "
-        "link that data cannot go back on. Each point is the mean of six seeds with its 95 % confidence band; "
-        "blacklist_loss is the two-way loss above which a neighbor is ignored, 1 ignores nobody."
+        "The protocol assumes symmetric links. On a floor with walls they are not: an interest may arrive over a "
+        "link that cannot carry data back. Each point is the mean of six seeds with its 95 % confidence band; "
+        "blacklist_loss is the two-way loss above which a neighbor is ignored; 1 ignores no neighbor."
     )
-    return "What a black list is worth", text, table.plot(x=x, y="delivery_ratio", by=by)
+    return "What a black list gains", text, table.plot(x=x, y="delivery_ratio", by=by)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What is installed, what is missing, and how to get it: what ``workbench doctor`` prints, and its table (``--all``).
+"""Find what is installed, what is missing and how to install it: ``workbench doctor`` and its table (``--all``).
 
-Nothing heavy is imported but plug-ins, and nothing is started but ``java -version`` and a compiler that is asked where
-its library is: versions come from the packages' metadata, so the doctor answers in a broken environment too.
+Versions come from the packages' metadata, so the doctor also works in a broken environment. It imports only plug-ins
+and starts only ``java -version`` and a compiler, to find the compiler's library.
 """
 
 import re
@@ -23,7 +23,7 @@ OLDEST_PYTHON = (3, 11)
 FIRST_PYTHON_TOO_NEW = (3, 14)
 LINE_WIDTH = 120
 
-# What -> the names it goes by, and how to get it. None of them is needed to simulate.
+# Program -> (names of its executable, how to install it). The simulator needs none of them.
 PROGRAMS = {
     "Chromium": (
         ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
@@ -44,17 +44,17 @@ NEWLIB = "libnewlib-arm-none-eabi"
 
 
 class Finding(NamedTuple):
-    """One row of the table. ``remedy`` is empty where nothing is to be done."""
+    """One row of the table. ``remedy`` is empty if nothing needs to be done."""
 
-    what: str
-    found: str
+    subject: str
+    version: str
     is_ok: bool
     is_required: bool
     remedy: str = ""
 
 
 def examine() -> list[Finding]:
-    """Look at everything, required things first."""
+    """Check everything, required things first."""
     return [_python(), java(), *libraries(), *_programs(), *_data_sets(), *map(_plugin, plugins.installed())]
 
 
@@ -64,13 +64,13 @@ def _python() -> Finding:
 
 
 def java() -> Finding:
-    """The Java that Spark would start."""
-    found, is_ok = find_java()
-    return Finding("Java", found, is_ok, False, "" if is_ok else REMEDY)
+    """Return the finding for the Java that Spark would start."""
+    version, is_ok = find_java()
+    return Finding("Java", version, is_ok, False, "" if is_ok else REMEDY)
 
 
 def libraries() -> list[Finding]:
-    """The libraries the workbench depends on, then those of its tests and benchmarks."""
+    """Return findings for the libraries of the workbench, then for those of its tests and benchmarks."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -79,7 +79,7 @@ def libraries() -> list[Finding]:
 
 
 def library(requirement: str) -> Finding:
-    """``requirement`` is a line of the metadata: 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'."""
+    """Return the finding for a line of the metadata: 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'."""
     specification, _, marker = requirement.partition(";")
     name = re.match(r"[\w.-]+", specification).group()  # type: ignore[union-attr]
     bounds = specification[len(name) :].strip()
@@ -94,7 +94,7 @@ def library(requirement: str) -> Finding:
 
 
 def is_within(version: str, bounds: str) -> bool:
-    """Whether a version fits '>=2.2,<3'. Only >= and < are used in pyproject.toml (a test sees to it)."""
+    """Return whether a version fits bounds such as '>=2.2,<3'. pyproject.toml uses only >= and < (a test checks)."""
     for operator, bound in re.findall(r"(>=|<)\s*([\d.]+)", bounds):
         if (_numbers(version) >= _numbers(bound)) != (operator == ">="):
             return False
@@ -107,17 +107,17 @@ def _numbers(version: str) -> list[int]:
 
 def _programs() -> list[Finding]:
     findings = []
-    for what, (names, remedy) in PROGRAMS.items():
-        found = next((path for path in map(shutil.which, names) if path), "")
-        findings.append(Finding(what, found, bool(found), False, "" if found else remedy))
+    for program, (names, remedy) in PROGRAMS.items():
+        path_found = next((path for path in map(shutil.which, names) if path), "")
+        findings.append(Finding(program, path_found, bool(path_found), False, "" if path_found else remedy))
     return [*findings, _newlib()]
 
 
 def _newlib() -> Finding:
-    """The C library that arm-none-eabi-gcc needs: a package of its own, which has no program."""
-    found = in_c.newlib()
+    """Return the finding for the C library of arm-none-eabi-gcc, a separate package without a program."""
+    path = in_c.newlib()
     remedy = f"apt-get install {NEWLIB} (the C library of motes with a Cortex-M3)"
-    return Finding(NEWLIB, found, bool(found), False, "" if found else remedy)
+    return Finding(NEWLIB, path, bool(path), False, "" if path else remedy)
 
 
 def _data_sets() -> list[Finding]:
@@ -125,49 +125,52 @@ def _data_sets() -> list[Finding]:
 
 
 def _data_set(data_set: datasets.DataSet) -> Finding:
-    what = f"data: {data_set.name}"
-    with warnings.catch_warnings(record=True) as caught:
+    subject = f"data: {data_set.name}"
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         try:
-            found = datasets.find(data_set.name)
+            files = datasets.find(data_set.name)
         except DataError as error:
-            return Finding(what, "", False, False, str(error))
-    remarks = [str(warning.message) for warning in caught]
-    absent = [file.role for file in data_set.files if file.role not in found]
+            return Finding(subject, "", False, False, str(error))
+    remarks = [str(warning.message) for warning in caught_warnings]
+    absent = [file.role for file in data_set.files if file.role not in files]
     if absent:
         remarks.append(f"without {', '.join(absent)}: {data_set.how}")
-    return Finding(what, ", ".join(found), True, False, " ".join(remarks))
+    return Finding(subject, ", ".join(files), True, False, " ".join(remarks))
 
 
 def _plugin(plugin: plugins.Plugin) -> Finding:
-    """Describe an installed plug-in; it is loaded to find out whether it works."""
+    """Return the finding for an installed plug-in, which is loaded to check it."""
     return Finding(f"{plugin.kind}: {plugin.name}", plugin.distribution, not plugin.error, False, plugin.error)
 
 
 def report(findings: list[Finding], everything: bool = False) -> str:
-    """The verdict, what is required and missing with its remedy, and the names of what is optional and missing.
+    """Return the verdict, missing requirements with their remedies, and the names of missing optional things.
 
-    ``everything``: after the verdict a table of all findings, a long remedy on lines of its own.
+    ``everything``: add a table of all findings after the verdict, with long remedies on lines of their own.
     """
     broken = [finding for finding in findings if finding.is_required and not finding.is_ok]
-    names = ", ".join(finding.what for finding in broken)
-    verdict = f"needs attention: {names}" if broken else "everything required is here"
+    names = ", ".join(finding.subject for finding in broken)
+    verdict = f"needs attention: {names}" if broken else "everything required is installed"
     if everything:
         return "\n".join([verdict, "", *_table(findings)])
     lines = [verdict, *_table(broken)]
-    optional = [finding.what for finding in findings if not (finding.is_required or finding.is_ok)]
+    optional = [finding.subject for finding in findings if not (finding.is_required or finding.is_ok)]
     if optional:
         more = f"optional and missing: {', '.join(optional)}"
         lines += textwrap.wrap(more, LINE_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
-    return "\n".join([*lines, "workbench doctor --all lists what was looked at, and how to get what is missing"])
+    return "\n".join(
+        [*lines, "workbench doctor --all lists everything that was checked, and how to install what is missing"]
+    )
 
 
 def _table(findings: list[Finding]) -> list[str]:
-    what_width = max((len(finding.what) for finding in findings), default=0)
-    found_width = max((len(finding.found) for finding in findings), default=0)
+    subject_width = max((len(finding.subject) for finding in findings), default=0)
+    version_width = max((len(finding.version) for finding in findings), default=0)
     lines = []
     for finding in findings:
-        line = f"{finding.what:{what_width}}  {finding.found:{found_width}}  {_state(finding):7}  {finding.remedy}"
+        columns = f"{finding.subject:{subject_width}}  {finding.version:{version_width}}  {_state(finding):7}"
+        line = f"{columns}  {finding.remedy}"
         if len(line) <= LINE_WIDTH:
             lines.append(line.rstrip())
         else:
@@ -179,5 +182,5 @@ def _table(findings: list[Finding]) -> list[str]:
 def _state(finding: Finding) -> str:
     if finding.is_ok:
         return "ok"
-    state = "unfit" if finding.found else "missing"
+    state = "unfit" if finding.version else "missing"
     return state.upper() if finding.is_required else state

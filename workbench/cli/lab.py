@@ -1,6 +1,6 @@
 """``workbench lab`` opens JupyterLab on the first notebook; ``workbench app`` serves the lab without code.
 
-Both listen on this machine's loopback only.
+Both listen only on this machine's loopback interface.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from typing import Any
 import workbench
 
 FIRST_NOTEBOOK = "00-start.ipynb"
-# Extensions of JupyterLab that ask for its menus or its notebooks, and complain in the page where there are none.
+# JupyterLab extensions that need its menus or notebooks, and show errors in a page without them.
 _NOT_OF_AN_APP = ("ipylab", "@voila-dashboards/jupyterlab-preview", "@jupyter-notebook/lab-extension")
 _APP = "from workbench.widgets import tabs\n\ntabs.lab_of_this_tab()"
 
@@ -39,9 +39,9 @@ def open_lab(options: argparse.Namespace) -> int:
 
 
 def open_app(options: argparse.Namespace) -> int:
-    """Replace this process by Voilà, which serves a notebook of one cell: the lab.
+    """Replace this process by Voilà, which serves a notebook with one cell: the lab.
 
-    What is composed is kept in the folder ``.workbench`` below the current one, in a file for each tab of the browser.
+    Scenarios are saved in the folder ``.workbench`` of the current folder, in a file for each browser tab.
     """
     folder = Path(tempfile.mkdtemp(prefix="workbench-app-"))
     command = app_command(write_app(folder), options.no_browser, options.port)
@@ -49,7 +49,7 @@ def open_app(options: argparse.Namespace) -> int:
 
 
 def write_app(folder: Path) -> Path:
-    """Write the app's notebook, whose kernel works in the current folder; returns its path."""
+    """Write the app's notebook, whose kernel works in the current folder, and return its path."""
     source = f"import os\n\nos.chdir({str(Path.cwd())!r})\n{_APP}"
     cell = {"cell_type": "code", "execution_count": None, "id": "lab", "metadata": {}, "outputs": [], "source": source}
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -60,9 +60,9 @@ def write_app(folder: Path) -> Path:
 
 
 def app_command(notebook: Path, no_browser: bool, port: int | None) -> list[str]:
-    """How Voilà is started."""
+    """Return the command that starts Voilà."""
     command = [sys.executable, "-m", "voila", str(notebook), "--Voila.ip=127.0.0.1", "--show_tracebacks=True"]
-    command += [f"--VoilaConfiguration.extension_denylist={one}" for one in _NOT_OF_AN_APP]
+    command += [f"--VoilaConfiguration.extension_denylist={extension}" for extension in _NOT_OF_AN_APP]
     command += ["--no-browser"] if no_browser else []
     command += [f"--port={port}"] if port is not None else []
     return command
@@ -73,13 +73,13 @@ def _is_root() -> bool:
 
 
 def notebooks() -> Path | None:
-    """The folder with the notebooks; None where the workbench was installed without them."""
+    """Return the folder with the notebooks; None if the workbench was installed without them."""
     folder = Path(workbench.__file__).parents[1] / "notebooks"
     return folder if (folder / FIRST_NOTEBOOK).is_file() else None
 
 
 def lab_command(no_browser: bool, as_root: bool) -> list[str]:
-    """How JupyterLab is started: in the notebooks' folder, on the first of them if it is there."""
+    """Return the command that starts JupyterLab in the notebooks' folder, on the first notebook if present."""
     folder = notebooks()
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
     command.append(f"--ServerApp.root_dir={folder or Path.cwd()}")

@@ -1,33 +1,33 @@
-"""Views: a player for notebooks and pages, figures for papers, tables.
+"""Views: a player for notebooks and pages, figures for papers, and tables.
 
-Of a run over time. All of them draw its layers (`layers`), those of every run and those of its protocol::
+Views of a run over time draw its layers (`layers`), those of every run and those of its protocol::
 
     show(run, event=None)                 the player, in a notebook or as a page
-    show_live(run)                        a run on motes, while it goes on
-    PlayerView(run)                       a player that stays, and is fed other runs
-    see(run)                              what they draw: layers, curves, ways
+    show_live(run)                        a run on motes while it continues
+    PlayerView(run)                       a player that can be fed with other runs
+    see(run)                              the layers, curves and message paths that all views draw
     save_html(run, path, extra=())        the player as one self-contained page
     network_drawing(run, time_s=None)     the network at a time, as a static drawing (SVG, PNG)
-    inspect_node(run, node, time_s=None)  what a node knew and had counted
+    inspect_node(run, node, time_s=None)  the known state and the counters of a node
     bundle(run)                           a run's rich display
 
-Of a sweep, out of its table::
+Views of a sweep's table::
 
-    equal_parameter_savings(table, ...)   what a protocol saves beside another; equal_coverage_savings(table, ...)
-    sweep_chart(table, y), cost_chart(table)    a sweep's metric against a parameter; its cost against coverage
-    line_chart(series, ...)               a static chart with confidence bands, of whatever is computed
+    equal_parameter_savings(table, ...)   savings of a protocol relative to another; equal_coverage_savings(table, ...)
+    sweep_chart(table, y), cost_chart(table)    a metric against a parameter; cost against coverage
+    line_chart(series, ...)               a static chart with confidence bands, of any numbers
 
-Of readings in windows::
+View of readings in windows::
 
     windows_chart(windows, key=None)      their means over time, a line for each region
 
-Of many runs, out of the answers of `workbench.pipelines` about their traces::
+Views of many runs, made from the answers of `workbench.pipelines` about their traces::
 
-    load_map(loads, topology, what="sent")      the load of each node: mean over runs, and band
+    load_map(loads, topology, metric="sent")    the load of each node: mean over runs, and band
     latency_chart(distributions)                latency at each percent of the deliveries, likewise
 
-A protocol has views of its own in its package ``views``, such as `workbench.tinymq.views`. A figure that only one
-lesson or paper needs is beside that notebook.
+The views of a single protocol are in its package ``views``, such as `workbench.tinymq.views`. A figure that only one
+lesson or paper needs is stored beside that notebook.
 """
 
 from typing import Any

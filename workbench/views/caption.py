@@ -1,9 +1,9 @@
-"""What is said about a run in words: its title, its caption, its key numbers."""
+"""Texts about a run or a scenario: its title, workload, conditions and key numbers."""
 
 import math
 from typing import Any
 
-# The metrics that a caption names, with how to write them.
+# Metrics that a caption shows: name, label, format.
 KEY_METRICS = (
     ("delivery_ratio", "delivery ratio", "{:.1%}"),
     ("latency_ms_p50", "median latency", "{:,.1f} ms"),
@@ -13,7 +13,7 @@ KEY_METRICS = (
 
 
 def title(run: Any) -> str:
-    """One line that says what ran, or, of a scenario, what would run: the protocol and the network's size."""
+    """Return the protocol and the size of the network, for a run or a scenario."""
     scenario = getattr(run, "scenario", run)
     protocol = scenario.protocol
     name = protocol if isinstance(protocol, str) else protocol.public_class().__name__
@@ -21,7 +21,7 @@ def title(run: Any) -> str:
 
 
 def nodes(graph: Any) -> str:
-    """How many nodes a network has, and which generator made it: "64 nodes (office)"."""
+    """Return the number of nodes and the generator of the network: "64 nodes (office)"."""
     count = graph.number_of_nodes()
     recipe = graph.graph.get("recipe")
     kind = recipe.get("kind", "") if isinstance(recipe, dict) else ""
@@ -29,50 +29,52 @@ def nodes(graph: Any) -> str:
 
 
 def workload(run: Any) -> str:
-    """The workload in a sentence: who subscribes to what, who publishes what; a long one is counted instead."""
+    """Return the workload in words: which nodes subscribe to what and publish what.
+
+    Four or more items are only counted.
+    """
     items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
-    said = [_item(item) for item in items]
-    told = [text for text in said if text]
-    if 0 < len(told) <= 3:
-        return "; ".join(told)
+    texts = [text for item in items if (text := _item(item))]
+    if 0 < len(texts) <= 3:
+        return "; ".join(texts)
     return f"{len(items)} items of workload" if items else ""
 
 
 def _item(item: Any) -> str:
     kind = type(item).__name__.lower()
-    where, what = getattr(item, "at", None), getattr(item, "what", None)
-    if what is None or where is None:
+    at, what = getattr(item, "at", None), getattr(item, "what", None)
+    if what is None or at is None:
         return ""
     verbs = {"subscribe": ("subscribes to", "subscribe to"), "publish": ("publishes", "publish")}.get(kind)
     if verbs is None:
         return ""
-    nodes = [where] if isinstance(where, (int, str)) else list(where)
-    if where == "all":
-        who, verb = "all nodes", verbs[1]
-    elif len(nodes) == 1:
-        who, verb = f"node {nodes[0]}", verbs[0]
+    node_list = [at] if isinstance(at, (int, str)) else list(at)
+    if at == "all":
+        subject, verb = "all nodes", verbs[1]
+    elif len(node_list) == 1:
+        subject, verb = f"node {node_list[0]}", verbs[0]
     else:
-        who, verb = f"{len(nodes)} nodes", verbs[1]
+        subject, verb = f"{len(node_list)} nodes", verbs[1]
     every = getattr(item, "every_s", None)
     shown = what if isinstance(what, str) else "readings of a sensor field"
-    return f"{who} {verb} {shown}" + (f" every {every:g} s" if every else "")
+    return f"{subject} {verb} {shown}" + (f" every {every:g} s" if every else "")
 
 
 def key_numbers(run: Any) -> list[tuple[str, str]]:
-    """(name, number) of the metrics that matter most, those that the run has."""
+    """Return (label, formatted value) of each of `KEY_METRICS` that the run has."""
     metrics = run.metrics
-    found = [(said, form, float(metrics[name])) for name, said, form in KEY_METRICS if name in metrics]
-    return [(said, form.format(value)) for said, form, value in found if math.isfinite(value)]
+    values = [(label, form, float(metrics[name])) for name, label, form in KEY_METRICS if name in metrics]
+    return [(label, form.format(value)) for label, form, value in values if math.isfinite(value)]
 
 
 def conditions(run: Any) -> str:
-    """Duration and seed."""
+    """Return the duration and the seed of a run or a scenario."""
     scenario = getattr(run, "scenario", run)
     return f"{scenario.duration_s:,g} s, seed {scenario.seed}"
 
 
 def round_length(length: float) -> float:
-    """The largest of 1, 2, 5, 10, 20, ... that is not longer than ``length`` (for a scale bar)."""
+    """Return the largest of 1, 2, 5, 10, 20, ... that is at most ``length``, for a scale bar."""
     if length <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(length))

@@ -1,8 +1,8 @@
-"""Views whose drawings carry the record of what they show: see `workbench.records`.
+"""Attach to drawings the record of the runs or sweeps that they show (`workbench.records`).
 
-@carries_record stands in front of a function that is given a run, or runs by name, and returns a `Drawing` or a
-`Stepper`. `carries_sweep` is for drawings of sweeps' tables. The record is made when the drawing is written into a
-file, and not before.
+``@carries_record`` decorates a function whose first argument is a run, or runs by name, and which returns a `Drawing`
+or a `Stepper`. `carries_sweep` does the same for drawings of sweep tables. The record is built only when the drawing is
+written to a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Drawn = TypeVar("Drawn", Drawing, Stepper)
 
 
 def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
-    """The same function, whose drawings carry the record of the run, or runs, that its first argument is."""
+    """Decorate a view so that its drawings carry the record of the run or runs in its first argument."""
 
     @wraps(view)
     def with_record(*args: P.args, **kwargs: P.kwargs) -> Drawn:
@@ -36,35 +36,38 @@ def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
 
 
 def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
-    """The drawing, which from now on carries the record of a sweep's table, or of several; as it is for another table.
+    """Return the drawing with the record of one or more sweep tables attached.
 
-    Tables of sweeps with different measures have no record in common.
-
-    ``drawn``: the metrics that it shows.
+    The drawing is returned unchanged if a table is not a `SweepTable`, or if the sweeps have different measures: these
+    have
+    no common record. ``drawn``: the metrics that the drawing shows.
     """
     from workbench.sweeps.table import SweepTable
 
-    some = list(tables) if isinstance(tables, (list, tuple)) else [tables]
-    is_one_measure = all(isinstance(one, SweepTable) and one.plan.measure is some[0].plan.measure for one in some)
-    if not some or not is_one_measure:
+    table_list = list(tables) if isinstance(tables, (list, tuple)) else [tables]
+    is_one_measure = all(
+        isinstance(table, SweepTable) and table.plan.measure is table_list[0].plan.measure for table in table_list
+    )
+    if not table_list or not is_one_measure:
         return drawing
-    return carrying(drawing, some[0].rows, some[0].plan, *drawn, others=[(one.rows, one.plan) for one in some[1:]])
+    first, *others = table_list
+    return carrying(drawing, first.rows, first.plan, *drawn, others=[(table.rows, table.plan) for table in others])
 
 
-def _record_of(seen: Any) -> Callable[[], Mapping[str, Any]] | None:
-    if isinstance(seen, Run):
-        return partial(record_of, seen)
-    runs = _by_name(seen) if isinstance(seen, Mapping) else {}
+def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:
+    if isinstance(subject, Run):
+        return partial(record_of, subject)
+    runs = _by_name(subject) if isinstance(subject, Mapping) else {}
     return partial(record_of_runs, runs) if runs else None
 
 
-def _by_name(seen: Mapping[str, Any]) -> dict[str, Run]:
-    """Runs by name; several under one name are counted."""
-    found: dict[str, Run] = {}
-    for name, some in seen.items():
-        runs = [some] if isinstance(some, Run) else some if isinstance(some, (list, tuple)) else []
+def _by_name(subject: Mapping[str, Any]) -> dict[str, Run]:
+    """Return the runs by name; several runs under one name are numbered."""
+    named_runs: dict[str, Run] = {}
+    for name, value in subject.items():
+        runs = [value] if isinstance(value, Run) else value if isinstance(value, (list, tuple)) else []
         several = len(runs) > 1
-        found |= {
-            f"{name} #{which}" if several else name: run for which, run in enumerate(runs, 1) if isinstance(run, Run)
+        named_runs |= {
+            f"{name} #{number}" if several else name: run for number, run in enumerate(runs, 1) if isinstance(run, Run)
         }
-    return found
+    return named_runs

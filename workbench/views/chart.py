@@ -1,7 +1,7 @@
-"""Static charts on the same display list as the networks.
+"""Static charts, made of the same drawing items as the networks.
 
 line_chart(series, ...)            lines with confidence bands, for sweeps
-category_chart(names, series)      means with confidence intervals, side by side for each of some names
+category_chart(names, series)      means with confidence intervals, side by side for each category
 steps_chart(lines, ...)            counts over the time of a run, with a cursor
 """
 
@@ -22,16 +22,16 @@ from workbench.views.drawing import Drawing, text_width
 SIZE = 11.0
 TICKS = 6
 MOST_MARKS = 40
-SPREAD = 0.3  # of the room that a name has, for the series beside each other
-TURN = 30.0  # degrees, of names that are too long to stand beside each other
+SPREAD = 0.3  # of the width of a category, shared by the series that stand side by side
+TURN = 30.0  # degrees, of category names that are too long to be horizontal
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line: its points in order of x, and for each the ends of its confidence interval (or none at all).
+    """One line of a chart: points in order of x, and optionally the ends of a confidence interval for each point.
 
-    said: for each point what a reader sees who points at it. colour: "" gives the next of `palette.SERIES`; marks:
-    whether few points have markers.
+    tooltips: the text of each point that is shown while the mouse is over it. colour: "" means the next of
+    `palette.SERIES`. marks: whether to draw markers, which is done for up to `MOST_MARKS` points.
     """
 
     name: str
@@ -39,13 +39,13 @@ class Series:
     y: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    said: Sequence[str] = ()
+    tooltips: Sequence[str] = ()
     colour: str = ""
     marks: bool = True
 
-    def colour_at(self, place: int) -> str:
-        """Its colour as one of several."""
-        return self.colour or palette.SERIES[place % len(palette.SERIES)]
+    def colour_at(self, index: int) -> str:
+        """Return the colour of this series if it is number ``index`` (from 0) of a chart."""
+        return self.colour or palette.SERIES[index % len(palette.SERIES)]
 
 
 def line_chart(
@@ -59,15 +59,16 @@ def line_chart(
     width: int = 520,
     height: int = 340,
 ) -> Drawing:
-    """A chart of several series, told apart by colour and marker: a `Drawing`.
+    """Return a chart of several series, which differ in colour and marker.
 
-    A series is a `Series` or a dict with its fields (name, x, y, low, high; the last two may be missing). Points that
-    are not finite are left out, and break the line; what lies outside of ``y_range`` is drawn at its edge. Raises
-    ParameterError for lists of different lengths.
+    A series is a `Series` or a dict with its fields (name, x, y, low, high; the last two are optional). Points that are
+    not finite are left out and break the line. Values outside ``y_range`` are drawn at its edge. Raises ParameterError
+    for
+    lists of different lengths.
     """
-    lines = [_checked(one) for one in series]
+    lines = [_checked(item) for item in series]
     frame = _Frame(lines, y_range, width, height, bool(title), bool(note), _legend_rows(lines, width))
-    return _drawn(lines, frame, title, x_label, y_label, note, width, height)
+    return _draw_chart(lines, frame, title, x_label, y_label, note, width, height)
 
 
 def category_chart(
@@ -80,29 +81,34 @@ def category_chart(
     width: int = 520,
     height: int = 340,
 ) -> Drawing:
-    """A chart of which ``x`` counts names: for each of them the points of the series side by side, not joined."""
-    lines = [_checked(one) for one in series]
-    apart = [0.0 if len(lines) == 1 else SPREAD * (place / (len(lines) - 1) - 0.5) for place in range(len(lines))]
-    moved = [_apart(line, aside) for line, aside in zip(lines, apart, strict=True)]
-    room = (width - 90) / max(len(names), 1) - 8
+    """Return a chart whose ``x`` values are indices of ``names``.
+
+    The points of all series for a name stand side by side and are not joined by lines.
+    """
+    lines = [_checked(item) for item in series]
+    offsets = [0.0 if len(lines) == 1 else SPREAD * (index / (len(lines) - 1) - 0.5) for index in range(len(lines))]
+    shifted = [_shift_apart(line, offset) for line, offset in zip(lines, offsets, strict=True)]
+    available = (width - 90) / max(len(names), 1) - 8
     widest = max((text_width(name, SIZE) for name in names), default=0)
-    turned = 0.0 if widest <= room else TURN
-    frame = _Frame(moved, None, width, height, False, bool(note), _legend_rows(lines, width))
-    frame.name_categories(names, turned, widest)
-    return _drawn(moved, frame, "", x_label, y_label, note, width, height)
+    angle = 0.0 if widest <= available else TURN
+    frame = _Frame(shifted, None, width, height, False, bool(note), _legend_rows(lines, width))
+    frame.name_categories(names, angle, widest)
+    return _draw_chart(shifted, frame, "", x_label, y_label, note, width, height)
 
 
-def _apart(line: Series, aside: float) -> Series:
-    """Its points beside each other's names; gaps keep them from being joined."""
+def _shift_apart(line: Series, offset: float) -> Series:
+    """Return the series shifted by ``offset`` along x, with gaps between its points so that they are not joined."""
     gap = [math.nan] * len(line.x)
     columns = {name: getattr(line, name) for name in ("y", "low", "high")}
-    spread: dict[str, Any] = {name: None if one is None else _between(one, gap) for name, one in columns.items()}
-    said = _between(line.said, [""] * len(line.said)) if line.said else ()
-    return replace(line, x=_between([x + aside for x in line.x], gap), said=said, **spread)
+    spread: dict[str, Any] = {
+        name: None if values is None else _interleave(values, gap) for name, values in columns.items()
+    }
+    tooltips = _interleave(line.tooltips, [""] * len(line.tooltips)) if line.tooltips else ()
+    return replace(line, x=_interleave([x + offset for x in line.x], gap), tooltips=tooltips, **spread)
 
 
-def _between(values: Sequence[Any], gaps: Sequence[Any]) -> list[Any]:
-    return [one for pair in zip(values, gaps, strict=True) for one in pair]
+def _interleave(values: Sequence[Any], gaps: Sequence[Any]) -> list[Any]:
+    return [item for pair in zip(values, gaps, strict=True) for item in pair]
 
 
 def steps_chart(
@@ -113,31 +119,34 @@ def steps_chart(
     width: int,
     height: int,
 ) -> Drawing:
-    """Lines in steps over a run of ``end_s``: (name, colour, times in s, value from each of them on)."""
+    """Return a chart of step lines over a run of ``end_s`` seconds, with a cursor at ``time_s``.
+
+    Each line is (name, colour, times in s, values); a value holds from its time to the next.
+    """
     series = []
     for name, colour, times_s, values in lines:
         if len(times_s):
-            seen = _told_apart(np.asarray(times_s, float) * width / end_s, np.asarray(values, float))
-            xs, ys = (np.repeat(np.asarray(one, float)[seen], 2).tolist() for one in (times_s, values))
+            visible = _visible_steps(np.asarray(times_s, float) * width / end_s, np.asarray(values, float))
+            xs, ys = (np.repeat(np.asarray(column, float)[visible], 2).tolist() for column in (times_s, values))
             series.append(Series(name, [*xs[1:], end_s], ys, colour=colour, marks=False))
     frame = _Frame(series, None, width, height, False, False, _legend_rows(series, width))
-    if all(value == int(value) for one in series for value in one.y):  # what is counted has no halves
+    if all(value == int(value) for line in series for value in line.y):  # counts are whole numbers
         frame.y_ticks = [tick for tick in frame.y_ticks if tick == int(tick)]
-    drawing = _drawn(series, frame, "", "time (s)", y_label, "", width, height)
+    drawing = _draw_chart(series, frame, "", "time (s)", y_label, "", width, height)
     cursor = frame.x(min(max(time_s, frame.x0), frame.x1))
     drawing.segment(cursor, frame.top, cursor, frame.bottom, colour=palette.TEXT, width=1.2)
     return drawing
 
 
-def _told_apart(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Of the steps in each column of px the largest and the last one, ascending; others cannot be told apart."""
-    column = np.floor(columns).astype(np.int64)
-    by_value = np.lexsort((values, column))
-    is_last = np.append(column[1:] != column[:-1], True)
-    return np.union1d(np.flatnonzero(is_last), by_value[np.append(np.diff(column[by_value]) > 0, True)])
+def _visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the indices of the largest and the last step in each pixel column, ascending; others are not visible."""
+    pixel = np.floor(columns).astype(np.int64)
+    by_value = np.lexsort((values, pixel))
+    is_last = np.append(pixel[1:] != pixel[:-1], True)
+    return np.union1d(np.flatnonzero(is_last), by_value[np.append(np.diff(pixel[by_value]) > 0, True)])
 
 
-def _drawn(
+def _draw_chart(
     lines: list[Series],
     frame: _Frame,
     title: str,
@@ -151,33 +160,33 @@ def _drawn(
     if title:
         drawing.text(14, 22, title, size=14, bold=True)
     _draw_axes(drawing, frame, x_label, y_label)
-    for which, one in enumerate(lines):
-        _draw_band(drawing, frame, one, one.colour_at(which))
-    for which, one in enumerate(lines):
-        _draw_line(drawing, frame, one, which)
+    for index, line in enumerate(lines):
+        _draw_band(drawing, frame, line, line.colour_at(index))
+    for index, line in enumerate(lines):
+        _draw_line(drawing, frame, line, index)
     _draw_legend(drawing, frame, lines)
     if note:
         drawing.text(14, height - 9, note, size=SIZE - 1, colour=palette.FAINT_TEXT)
     return drawing
 
 
-def _checked(one: Series | dict[str, Any]) -> Series:
-    line = one if isinstance(one, Series) else Series(**one)
+def _checked(series: Series | dict[str, Any]) -> Series:
+    line = series if isinstance(series, Series) else Series(**series)
     values = {"x": line.x, "y": line.y, "low": line.low, "high": line.high}
-    made: dict[str, Any] = {
+    columns: dict[str, Any] = {
         name: None if column is None else [float(v) for v in column] for name, column in values.items()
     }
-    for name, column in made.items():
+    for name, column in columns.items():
         if column is not None and len(column) != len(line.x):
             raise ParameterError(
                 f"line_chart: series {line.name!r} has {len(line.x)} values of x but {len(column)} of {name}; "
-                "they must be as many"
+                "give one value for each x"
             )
-    return replace(line, name=str(line.name), **made)
+    return replace(line, name=str(line.name), **columns)
 
 
 class _Frame:
-    """The plotting area in px, and the ranges it shows."""
+    """The plotting area in px, with the ranges and ticks of its axes."""
 
     def __init__(
         self,
@@ -212,11 +221,11 @@ class _Frame:
         self.turned = 0.0
 
     def name_categories(self, names: Sequence[str], turned: float, widest: float) -> None:
-        """Write names along x instead of numbers, ``turned`` by some degrees if they need to be."""
+        """Label the x axis with names instead of numbers, rotated by ``turned`` degrees."""
         self.x_ticks, self.x_labels, self.turned = list(map(float, range(len(names)))), list(names), turned
         self.x0, self.x1 = -0.5, len(names) - 0.5
         self.bottom -= math.sin(math.radians(turned)) * widest
-        if turned:  # the first one begins on the left of its tick
+        if turned:  # the first name begins to the left of its tick
             reach = math.cos(math.radians(turned)) * text_width(names[0], SIZE)
             self.left = max(self.left, reach - 0.5 * (self.right - self.left) / len(names) + 8 + 1.5 * SIZE)
 
@@ -241,13 +250,13 @@ def _padded(values: list[float], from_zero: bool = False) -> tuple[float, float]
 
 
 def _is_even(values: list[float]) -> bool:
-    """Whether values are about evenly spaced, so that each can have its own tick."""
+    """Return whether values are about evenly spaced, so that each can have its own tick."""
     steps = [b - a for a, b in pairwise(values)]
     return not steps or max(steps) < 1.6 * min(steps)
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """At most ``most`` round numbers, evenly spaced, that enclose [low, high]."""
+    """Return at most ``most`` round numbers, evenly spaced, that enclose [low, high]."""
     span = high - low
     power = 10.0 ** math.floor(math.log10(span / max(most - 1, 1)))
     for step in (power * factor for factor in (1, 2, 2.5, 5, 10, 20, 50)):
@@ -258,7 +267,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def labels(values: Sequence[float]) -> list[str]:
-    """Numbers for an axis, all with as many decimals as the one that needs most."""
+    """Return the numbers as axis labels, all with as many decimals as the longest needs."""
     texts = [f"{value:.6g}" for value in values]
     if any("e" in text for text in texts):
         return texts
@@ -272,15 +281,15 @@ def _draw_axes(drawing: Drawing, frame: _Frame, x_label: str, y_label: str) -> N
         drawing.segment(frame.left, y, frame.right, y, colour=palette.GRID, width=1)
         drawing.text(frame.left - 6, y + 0.36 * SIZE, label, size=SIZE, anchor="end")
     drawing.segment(frame.left, frame.bottom, frame.right, frame.bottom, colour=palette.OUTLINE, width=1)
-    free = -math.inf  # tick labels that would touch the last one are left out
+    next_free = -math.inf  # a tick label that would touch the previous label is left out
     for value, label in zip(frame.x_ticks, frame.x_labels, strict=True):
-        x, wide = frame.x(value), text_width(label, SIZE)
+        x, label_width = frame.x(value), text_width(label, SIZE)
         drawing.segment(x, frame.bottom, x, frame.bottom + 4, colour=palette.OUTLINE, width=1)
         if frame.turned:
             drawing.text(x + 4, frame.bottom + 6 + SIZE, label, size=SIZE, anchor="end", turn=frame.turned)
-        elif x - wide / 2 > free:
+        elif x - label_width / 2 > next_free:
             drawing.text(x, frame.bottom + 6 + SIZE, label, size=SIZE, anchor="middle")
-            free = x + wide / 2 + 6
+            next_free = x + label_width / 2 + 6
     middle = (frame.left + frame.right) / 2
     below = drawing.height - (34 if frame.has_note else 18)
     drawing.text(middle, below + 5, x_label, size=SIZE + 1, anchor="middle")
@@ -288,41 +297,41 @@ def _draw_axes(drawing: Drawing, frame: _Frame, x_label: str, y_label: str) -> N
     drawing.text(8 + SIZE, middle, y_label, size=SIZE + 1, anchor="middle", turn=90)
 
 
-def _runs(line: Series, columns: Sequence[Sequence[float]]) -> list[list[tuple[float, ...]]]:
-    """Stretches of points in which x and all columns are finite."""
-    stretches: list[list[tuple[float, ...]]] = [[]]
+def _finite_runs(line: Series, columns: Sequence[Sequence[float]]) -> list[list[tuple[float, ...]]]:
+    """Return the longest runs of consecutive points in which x and all columns are finite."""
+    runs: list[list[tuple[float, ...]]] = [[]]
     for point in zip(line.x, *columns, strict=True):
         if all(math.isfinite(value) for value in point):
-            stretches[-1].append(point)
-        elif stretches[-1]:
-            stretches.append([])
-    return [stretch for stretch in stretches if stretch]
+            runs[-1].append(point)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
 
 
 def _draw_band(drawing: Drawing, frame: _Frame, line: Series, colour: str) -> None:
     if line.low is None or line.high is None:
         return
-    for stretch in _runs(line, (line.low, line.high)):
-        if len(stretch) == 1:
-            x, low, high = stretch[0]
+    for run in _finite_runs(line, (line.low, line.high)):
+        if len(run) == 1:
+            x, low, high = run[0]
             drawing.segment(frame.x(x), frame.y(low), frame.x(x), frame.y(high), colour=colour, width=1.2)
             continue
-        upper = [(frame.x(x), frame.y(high)) for x, _, high in stretch]
-        lower = [(frame.x(x), frame.y(low)) for x, low, _ in stretch]
+        upper = [(frame.x(x), frame.y(high)) for x, _, high in run]
+        lower = [(frame.x(x), frame.y(low)) for x, low, _ in run]
         drawing.polygon([*upper, *reversed(lower)], fill=colour, opacity=0.18)
 
 
-def _draw_line(drawing: Drawing, frame: _Frame, line: Series, which: int) -> None:
-    colour = line.colour_at(which)
-    marker = palette.SERIES_MARKERS[which % len(palette.SERIES_MARKERS)]
-    said = {x: text for x, text in zip(line.x, line.said, strict=False) if text}
-    for stretch in _runs(line, (line.y,)):
-        points = [(frame.x(x), frame.y(y)) for x, y in stretch]
+def _draw_line(drawing: Drawing, frame: _Frame, line: Series, index: int) -> None:
+    colour = line.colour_at(index)
+    marker = palette.SERIES_MARKERS[index % len(palette.SERIES_MARKERS)]
+    tooltips = {x: text for x, text in zip(line.x, line.tooltips, strict=False) if text}
+    for run in _finite_runs(line, (line.y,)):
+        points = [(frame.x(x), frame.y(y)) for x, y in run]
         if len(points) > 1:
             drawing.polyline(points, colour=colour, width=1.8)
         if line.marks and len(points) <= MOST_MARKS:
-            for (x, y), (at, _) in zip(points, stretch, strict=True):
-                drawing.marker(marker, x, y, 3.4, colour, palette.BACKGROUND, 0.8, said.get(at, ""))
+            for (x, y), (at, _) in zip(points, run, strict=True):
+                drawing.marker(marker, x, y, 3.4, colour, palette.BACKGROUND, 0.8, tooltips.get(at, ""))
 
 
 def _entry_width(line: Series) -> float:
@@ -344,11 +353,11 @@ def _draw_legend(drawing: Drawing, frame: _Frame, lines: list[Series]) -> None:
     if not _legend_rows(lines, round(drawing.width)):
         return
     x, y = 14.0, frame.legend_y
-    for which, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if x > 14 and x + _entry_width(line) > drawing.width - 10:
             x, y = 14.0, y + 17
-        colour = line.colour_at(which)
-        marker = palette.SERIES_MARKERS[which % len(palette.SERIES_MARKERS)]
+        colour = line.colour_at(index)
+        marker = palette.SERIES_MARKERS[index % len(palette.SERIES_MARKERS)]
         drawing.segment(x, y - 4, x + 20, y - 4, colour=colour, width=1.8)
         if line.marks:
             drawing.marker(marker, x + 10, y - 4, 3.4, colour, palette.BACKGROUND, 0.8)

@@ -1,7 +1,7 @@
-"""A frame that was taken apart, as HTML: its bytes in hex with their fields colored, and the fields in a table.
+"""HTML of a dissected frame: its bytes in hex, coloured by field, and a table of the fields.
 
-page(dissection)            of a `workbench.protocols.dissection.Dissection`
-hex_lines(data, stretches)  bytes in lines, each stretch of them on a ground of its own color
+page(dissection)            HTML of a `workbench.protocols.dissection.Dissection`
+hex_lines(data, ranges)  bytes in hex, each range of bytes on a background of its own colour
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _STYLE = f"""<style>
 </style>"""
 
 
-class Stretch(NamedTuple):
-    """The bytes up to before ``end``, from the end of the stretch before: their color, and what they are called."""
+class ByteRange(NamedTuple):
+    """A byte range from the end of the previous one up to, not including, ``end``, with its colour and title."""
 
     end: int
     colour: str
@@ -39,10 +39,10 @@ class Stretch(NamedTuple):
 
 
 def page(dissection: Dissection) -> str:
-    """What there is to see of a frame, as one block of HTML. A field has one color, and what is in it the same."""
-    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(dissection.fields))]
-    stretches = [
-        Stretch(leaf.end, colour, leaf.name)
+    """Return a dissected frame as one block of HTML. A top-level field and everything inside it have one colour."""
+    colours = [_COLOURS[index % len(_COLOURS)] for index in range(len(dissection.fields))]
+    ranges = [
+        ByteRange(leaf.end, colour, leaf.name)
         for field, colour in zip(dissection.fields, colours, strict=True)
         for leaf in field.leaves()
     ]
@@ -55,8 +55,8 @@ def page(dissection: Dissection) -> str:
     )
     return (
         f'{_STYLE}<div class="frame-fields"><p><b>{len(dissection.data):,} bytes</b></p>'
-        f"<pre>{hex_lines(dissection.data, stretches)}</pre>"
-        f"<table><tr><th>bytes</th><th>field</th><th>what it says</th></tr>{rows}</table></div>"
+        f"<pre>{hex_lines(dissection.data, ranges)}</pre>"
+        f"<table><tr><th>bytes</th><th>field</th><th>value</th></tr>{rows}</table></div>"
     )
 
 
@@ -64,23 +64,23 @@ def _cut(text: str) -> str:
     return html.escape(text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]} …")
 
 
-def hex_lines(data: bytes, stretches: Iterable[Stretch]) -> str:
-    """The bytes in hex, 16 a line with its offset in front; those behind `MOST_BYTES` are counted only.
+def hex_lines(data: bytes, ranges: Iterable[ByteRange]) -> str:
+    """Return the bytes in hex as HTML, 16 a line behind the line's offset.
 
-    ``stretches`` follow on each other, and are of all bytes.
+    Bytes beyond `MOST_BYTES` are only counted. ``ranges`` are consecutive and cover all bytes.
     """
     lines: list[list[str]] = [[] for _ in range(0, min(len(data), MOST_BYTES), PER_LINE)]
     at = 0
-    for stretch in stretches:
-        look = f"background:{stretch.colour};box-shadow:inset 1px 0 {palette.BACKGROUND}"
+    for stretch in ranges:
+        style = f"background:{stretch.colour};box-shadow:inset 1px 0 {palette.BACKGROUND}"
         title = html.escape(stretch.title, quote=True)
         while at < min(stretch.end, MOST_BYTES):
             line = at // PER_LINE
             until = min(stretch.end, (line + 1) * PER_LINE)
-            lines[line].append(f'<span style="{look}" title="{title}">{data[at:until].hex(" ")}</span>')
+            lines[line].append(f'<span style="{style}" title="{title}">{data[at:until].hex(" ")}</span>')
             at = until
     shown = [
-        f'<span class="offset">{PER_LINE * place:5d}</span>  ' + " ".join(line) for place, line in enumerate(lines)
+        f'<span class="offset">{PER_LINE * index:5d}</span>  ' + " ".join(line) for index, line in enumerate(lines)
     ]
     if len(data) > MOST_BYTES:
         shown.append(f'<span class="offset">and {len(data) - MOST_BYTES:,} bytes more</span>')

@@ -1,16 +1,16 @@
-"""A small display list that writes itself as SVG or PNG: figures for papers, without a browser.
+"""A small display list that is written as SVG or PNG: figures for papers, without a browser.
 
     drawing = Drawing(320, 200)
     drawing.segment(10, 10, 300, 150, colour="#0072B2", width=2)
     drawing.text(160, 190, "a line", anchor="middle")
     drawing.to_svg(), drawing.to_png(scale=2), drawing.save("line.png")
 
-Lengths are in px (96 to the inch), x to the right and y down, from the upper left corner. What is drawn later lies on
-top. Many segments, discs or polygons of one look are one item each, made of arrays: `Segments`, `Circles`, `Polygons`.
-PNGs are drawn by Pillow (`pixels`), which brings its own font, so a picture is the same on every machine.
+Lengths are in px (96 to the inch), x to the right and y down, from the upper left corner. Later items are drawn over
+earlier ones. Many segments, circles or polygons of one style are one item, made of arrays: `Segments`, `Circles`,
+`Polygons`. Pillow draws the PNGs (`pixels`) with its own font, so a picture is the same on every machine.
 
-Colours are those of a light ground. ``in_dark()`` is the same drawing for a dark one (`palette.in_dark`), and
-``to_html()`` has both: it follows the theme of JupyterLab, or else what the reader's system prefers.
+Items have the colours for a light background. ``in_dark()`` returns the same drawing for a dark background
+(`palette.in_dark`). ``to_html()`` contains both: it follows the theme of JupyterLab, or else the system's setting.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from workbench.records.record import to_text
 from workbench.views.palette import BACKGROUND, TEXT, in_dark
 
 FONT_FAMILY = "Aileron, Helvetica, Arial, 'DejaVu Sans', sans-serif"
-IN_A_PATH = 32  # browsers draw a path of many parts slowly
+IN_A_PATH = 32  # shapes in a path: browsers draw longer paths slowly
 Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A straight line; ``dash``: lengths drawn and left out in turn."""
+    """A straight line. ``dash``: lengths in px, drawn and left out in turn."""
 
     x0: float
     y0: float
@@ -52,7 +52,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Circle:
-    """A disc, a ring, or both; ``dash``: of its outline. ``said``: what a reader sees who points at it."""
+    """A disc, a ring, or both. ``dash``: dashes of the outline; ``tooltip``: text shown while the mouse is over it."""
 
     x: float
     y: float
@@ -61,7 +61,7 @@ class Circle:
     stroke: str | None = None
     width: float = 1.0
     opacity: float = 1.0
-    said: str = ""
+    tooltip: str = ""
     dash: tuple[float, ...] = ()
 
 
@@ -77,19 +77,19 @@ class Polyline:
 
 @dataclass(frozen=True)
 class Polygon:
-    """A filled area; with ``stroke`` also its outline. ``said`` as in `Circle`."""
+    """A filled area, or with ``stroke`` also its outline. ``tooltip`` as in `Circle`."""
 
     points: Points
     fill: str | None = None
     stroke: str | None = None
     width: float = 1.0
     opacity: float = 1.0
-    said: str = ""
+    tooltip: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Segments of one look; ``ends``: float64, shape (segments, 4), as x0, y0, x1, y1."""
+    """Segments of one style. ``ends``: float64, shape (segments, 4), as x0, y0, x1, y1."""
 
     ends: np.ndarray
     colour: str = TEXT
@@ -100,7 +100,7 @@ class Segments:
 
 @dataclass(frozen=True, eq=False)
 class Circles:
-    """Circles of one look; ``centers``: float64, shape (circles, 2)."""
+    """Circles of one style. ``centers``: float64, shape (circles, 2)."""
 
     centers: np.ndarray
     radius: float
@@ -113,7 +113,7 @@ class Circles:
 
 @dataclass(frozen=True, eq=False)
 class Polygons:
-    """Polygons of one look; ``corners``: float64, shape (polygons, corners of each, 2)."""
+    """Polygons of one style. ``corners``: float64, shape (polygons, corners of each, 2)."""
 
     corners: np.ndarray
     fill: str | None = None
@@ -124,7 +124,10 @@ class Polygons:
 
 @dataclass(frozen=True)
 class Text:
-    """A line of text; ``y`` is its baseline. ``turn``: degrees counter-clockwise; ``halo``: a rim of that colour."""
+    """A line of text.
+
+    ``y`` is its baseline; ``turn``: degrees counter-clockwise; ``halo``: colour of a rim around it.
+    """
 
     x: float
     y: float
@@ -143,10 +146,11 @@ _COLOURED = ("colour", "fill", "stroke", "halo")
 
 @dataclass
 class Drawing:
-    """Items in the order in which they are drawn, on a page of ``width`` x ``height`` px.
+    """Items in drawing order, on a page of ``width`` x ``height`` px.
 
-    is_dark: whether the page is dark, and the colours of the items are meant for that. record: gives the record of what
-    is drawn (`workbench.records`), which SVG and PNG files carry; None if it is not of a run.
+    is_dark: whether the background and the items' colours are for dark pages. record: a function that returns the
+    record
+    (`workbench.records`) to be stored in SVG and PNG files; None if the drawing does not show a run.
     """
 
     width: float
@@ -158,7 +162,7 @@ class Drawing:
 
     @property
     def background(self) -> str:
-        """The page's colour."""
+        """The colour of the page."""
         return in_dark(BACKGROUND) if self.is_dark else BACKGROUND
 
     def segment(self, x0: float, y0: float, x1: float, y1: float, **look: Any) -> None:
@@ -168,7 +172,7 @@ class Drawing:
     def arrow(
         self, x0: float, y0: float, x1: float, y1: float, head: float = 6.0, at: float = 1.0, **look: Any
     ) -> None:
-        """Add a segment with a triangular head, ``head`` px long, at a share of its length."""
+        """Add a segment with a triangular head of ``head`` px, at the share ``at`` (0 to 1) of its length."""
         line = Segment(x0, y0, x1, y1, **look)
         self.items.append(line)
         if (x0, y0) != (x1, y1):
@@ -201,19 +205,27 @@ class Drawing:
         self.segment(x - radius, y + radius, x + radius, y - radius, **look)
 
     def marker(
-        self, kind: str, x: float, y: float, radius: float, fill: str, stroke: str, width: float = 1.0, said: str = ""
+        self,
+        kind: str,
+        x: float,
+        y: float,
+        radius: float,
+        fill: str,
+        stroke: str,
+        width: float = 1.0,
+        tooltip: str = "",
     ) -> None:
-        """Add a marker by its name: circle, square, triangle, diamond or x. ``said`` as in `Circle`."""
+        """Add a marker: "circle", "square", "triangle", "diamond" or "x". ``tooltip`` as in `Circle`."""
         if kind == "circle":
-            self.circle(x, y, radius, fill=fill, stroke=stroke, width=width, said=said)
+            self.circle(x, y, radius, fill=fill, stroke=stroke, width=width, tooltip=tooltip)
         elif kind == "x":
             self.cross(x, y, 0.8 * radius, colour=fill, width=0.45 * radius)
         else:
             points = [(x + radius * dx, y + radius * dy) for dx, dy in _MARKERS[kind]]
-            self.polygon(points, fill=fill, stroke=stroke, width=width, said=said)
+            self.polygon(points, fill=fill, stroke=stroke, width=width, tooltip=tooltip)
 
     def text(self, x: float, y: float, text: str, **look: Any) -> None:
-        """Add a `Text`, unless it is empty."""
+        """Add a `Text`, unless the text is empty."""
         if text:
             self.items.append(Text(x, y, text, **look))
 
@@ -221,7 +233,7 @@ class Drawing:
         """Add all items of another drawing, moved by (x, y)."""
         self.items += [_moved(item, x, y) for item in other.items]
 
-    # Many of one look; none at all adds nothing
+    # Many items of one style; empty arrays add nothing
 
     def segments(self, ends: np.ndarray, **look: Any) -> None:
         """Add `Segments`."""
@@ -239,14 +251,14 @@ class Drawing:
             self.items.append(Polygons(corners, **look))
 
     def arrows(self, ends: np.ndarray, head: float | np.ndarray, at: float, **look: Any) -> None:
-        """Add what `arrow` adds, for each row of ``ends``; ``head``: one length, or one for each."""
+        """Add an `arrow` for each row of ``ends``; ``head``: one length in px, or one for each row."""
         self.segments(ends, **look)
         moved = (ends[:, :2] != ends[:, 2:]).any(axis=1)
         fill = {"fill": look.get("colour", TEXT), "opacity": look.get("opacity", 1.0)}
         self.polygons(_heads(ends[moved], np.broadcast_to(head, len(ends))[moved], at), **fill)
 
     def crosses(self, centers: np.ndarray, radius: float, **look: Any) -> None:
-        """Add what `cross` adds, around each row of ``centers``, shape (crosses, 2)."""
+        """Add a `cross` around each row of ``centers``, shape (crosses, 2)."""
         both = np.tile(centers, 2)
         down, up = np.array([-1, -1, 1, 1]) * radius, np.array([-1, 1, 1, -1]) * radius
         self.segments(np.stack([both + down, both + up], axis=1).reshape(-1, 4), **look)
@@ -261,7 +273,7 @@ class Drawing:
         width: float = 1.0,
         opacity: float = 1.0,
     ) -> None:
-        """Add what `marker` adds, around each row of ``centers``, shape (markers, 2)."""
+        """Add a `marker` around each row of ``centers``, shape (markers, 2)."""
         look: dict[str, Any] = {"fill": fill, "stroke": stroke, "width": width, "opacity": opacity}
         if kind == "circle":
             self.circles(centers, radius, **look)
@@ -273,29 +285,29 @@ class Drawing:
     # Writing
 
     def in_dark(self) -> Drawing:
-        """The same drawing for a dark ground."""
+        """Return the same drawing for a dark background."""
         if self.is_dark:
             return self
         return replace(self, items=[_in_dark(item) for item in self.items], is_dark=True)
 
     def elements(self) -> list[str]:
-        """The items as SVG elements, in their order."""
+        """Return the items as SVG elements, in drawing order."""
         return [element for item in self.items for element in _SVG[type(item)](item)]
 
     def to_svg(self, dark: bool = False) -> str:
-        """The drawing as an SVG document, ``dark``: for a dark ground."""
+        """Return the drawing as an SVG document; ``dark``: for a dark background."""
         if dark:
             return self.in_dark().to_svg()
         svg = self.frame_svg("\n".join(self.elements()))
         return carriers.into_svg(svg, to_text(self.record())) if self.record else svg
 
     def to_html(self) -> str:
-        """The drawing as an SVG element for a page, light or dark as the page is."""
+        """Return the drawing as an SVG element for a page, which follows the page's light or dark theme."""
         body = "\n".join(self.elements())
         return self.frame_svg(body, themed(body, self.background))
 
     def frame_svg(self, body: str, style: str = "") -> str:
-        """The SVG document around some elements; with a ``style`` (`themed`), an element for a page."""
+        """Return the SVG document around some elements; with a ``style`` (`themed`), an element for a page."""
         size = f'width="{self.width:g}" height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}"'
         title = f"<title>{escape(self.title)}</title>\n" if self.title else ""
         page = f' class="{THEMED}" style="max-width:100%;height:auto"' if style else ""
@@ -305,7 +317,7 @@ class Drawing:
         )
 
     def to_png(self, scale: float = 2, dark: bool = False) -> bytes:
-        """The drawing as a PNG file of ``scale`` pixels per px, with its resolution noted in it."""
+        """Return the drawing as a PNG file of ``scale`` pixels per px; the file states its resolution."""
         from workbench.views.pixels import png
 
         if not 0 < scale <= 16:
@@ -314,14 +326,16 @@ class Drawing:
         return carriers.into_png(data, to_text(self.record())) if self.record else data
 
     def save(self, path: str | Path, scale: float = 2, dark: bool = False) -> Path:
-        """Write an .svg or .png file, by the path's ending; returns the path."""
+        """Write an .svg or .png file, by the suffix of the path, and return the path."""
         path = Path(path)
         if path.suffix.lower() == ".svg":
             path.write_text(self.to_svg(dark), encoding="utf-8")
         elif path.suffix.lower() == ".png":
             path.write_bytes(self.to_png(scale, dark))
         else:
-            raise ParameterError(f"a drawing cannot be written as {path.name!r}; the name must end in .svg or .png")
+            raise ParameterError(
+                f"the file name is {path.name!r}; a drawing is written as SVG or PNG, so it must end in .svg or .png"
+            )
         return path
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -338,9 +352,9 @@ _MARKERS = {
 }
 
 
-# Pillow's font knows ASCII and these; what else may come is spelled for it (in SVGs it is not).
-_KNOWN = frozenset("©«°±´·»‘’“”…‹›⁄™")
-_SPELLED = {
+# Pillow's font has ASCII and these characters; others are replaced in PNGs, not in SVGs.
+_IN_FONT = frozenset("©«°±´·»‘’“”…‹›⁄™")
+_SPELLINGS = {
     "µ": "u",
     "μ": "u",
     "×": "x",
@@ -356,50 +370,50 @@ _SPELLED = {
 
 
 def spell(text: str) -> str:
-    """The text in characters that Pillow's font has: "µs" -> "us", "½" -> "1/2", and "?" for what has no spelling."""
+    """Return the text in characters of Pillow's font: "µs" -> "us", "½" -> "1/2", others without a spelling -> "?"."""
     return "".join(map(_spell, text))
 
 
 def _spell(character: str) -> str:
-    if character.isascii() or character in _KNOWN:
+    if character.isascii() or character in _IN_FONT:
         return character
-    apart = unicodedata.normalize("NFKD", character).replace("\N{FRACTION SLASH}", "/")
-    plain = "".join(c for c in apart if c.isascii())
-    return _SPELLED.get(character) or plain or "?"
+    decomposed = unicodedata.normalize("NFKD", character).replace("\N{FRACTION SLASH}", "/")
+    plain = "".join(c for c in decomposed if c.isascii())
+    return _SPELLINGS.get(character) or plain or "?"
 
 
 def text_width(text: str, size: float = 12.0) -> float:
-    """About how wide a line of text is, in px."""
+    """Return the approximate width of a line of text in px."""
     return font(40.0).getlength(spell(text)) * size / 40.0
 
 
 @lru_cache(maxsize=64)
 def font(size: float) -> Any:
-    """Pillow's own font, in a size in px."""
+    """Return Pillow's built-in font in a size in px."""
     from PIL import ImageFont
 
     return ImageFont.load_default(size)
 
 
 def _heads(ends: np.ndarray, head: float | np.ndarray, at: float) -> np.ndarray:
-    """The triangles, shape (arrows, 3, 2), of arrows whose ends are apart."""
-    start, way = ends[:, :2], ends[:, 2:] - ends[:, :2]
-    along = way / np.hypot(way[:, :1], way[:, 1:]) * np.reshape(head, (-1, 1))
+    """Return the triangles of arrow heads, shape (arrows, 3, 2); each arrow must have a length."""
+    start, direction = ends[:, :2], ends[:, 2:] - ends[:, :2]
+    along = direction / np.hypot(direction[:, :1], direction[:, 1:]) * np.reshape(head, (-1, 1))
     side = 0.42 * np.stack([-along[:, 1], along[:, 0]], axis=1)
-    middle = start + at * way
+    middle = start + at * direction
     return np.stack([middle + along / 2, middle - along / 2 + side, middle - along / 2 - side], axis=1)
 
 
 def _in_dark(item: Item) -> Item:
-    found = {name: getattr(item, name, None) for name in _COLOURED}
-    changed: dict[str, Any] = {name: in_dark(colour) for name, colour in found.items() if colour}
+    colours = {name: getattr(item, name, None) for name in _COLOURED}
+    changed: dict[str, Any] = {name: in_dark(colour) for name, colour in colours.items() if colour}
     return replace(item, **changed)
 
 
 def _moved(item: Item, dx: float, dy: float) -> Item:
     changed: dict[str, Any] = {}
-    for one in fields(item):
-        name = one.name
+    for item_field in fields(item):
+        name = item_field.name
         if name in ("x", "x0", "x1"):
             changed[name] = getattr(item, name) + dx
         elif name in ("y", "y0", "y1"):
@@ -416,7 +430,7 @@ def _moved(item: Item, dx: float, dy: float) -> Item:
 
 THEMED = "wb-themed"
 _COLOUR_USED = re.compile(r'\b(fill|stroke)="(#[0-9A-Fa-f]{6})"')
-# What a page needs so that ``light-dark()`` follows its theme inside of ``class="wb-themed"``.
+# Rules that a page needs so that ``light-dark()`` follows its theme inside elements of ``class="wb-themed"``.
 THEMES = (
     'body[data-jp-theme-light="true"]{--wb-scheme:light}body[data-jp-theme-light="false"]{--wb-scheme:dark}'
     f".{THEMED}{{color-scheme:var(--wb-scheme,light dark)}}"
@@ -424,13 +438,16 @@ THEMES = (
 
 
 def themed(body: str, background: str) -> str:
-    """The style that turns the colours of SVG elements to those of a dark ground where the page is dark.
+    """Return the style that replaces the colours of SVG elements on a dark page.
 
-    A page that knows its theme sets ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before
+    A page with a theme of its own sets ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before
     2024) the drawing stays light.
     """
     used = dict.fromkeys([("fill", background), *_COLOUR_USED.findall(body)])
-    rules = (f'.{THEMED} [{what}="{colour}"]{{{what}:light-dark({colour},{in_dark(colour)})}}' for what, colour in used)
+    rules = (
+        f'.{THEMED} [{attribute}="{colour}"]{{{attribute}:light-dark({colour},{in_dark(colour)})}}'
+        for attribute, colour in used
+    )
     return f"<style>{THEMES}{''.join(rules)}</style>\n"
 
 
@@ -438,7 +455,7 @@ def themed(body: str, background: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Text for XML, without the control characters that XML forbids even escaped."""
+    """Escape text for XML, without the control characters that XML forbids."""
     return saxutils.escape("".join(character for character in text if character.isprintable()))
 
 
@@ -446,12 +463,12 @@ def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _line_look(colour: str, width: float, opacity: float) -> str:
+def _line_style(colour: str, width: float, opacity: float) -> str:
     faded = f' stroke-opacity="{_number(opacity)}"' if opacity < 1 else ""
     return f'stroke="{colour}" stroke-width="{_number(width)}" stroke-linecap="round"{faded}'
 
 
-def _area_look(item: Circle | Polygon | Circles | Polygons) -> str:
+def _area_style(item: Circle | Polygon | Circles | Polygons) -> str:
     stroke = f' stroke="{item.stroke}" stroke-width="{_number(item.width)}"' if item.stroke else ""
     faded = f' opacity="{_number(item.opacity)}"' if item.opacity < 1 else ""
     return f'fill="{item.fill or "none"}"{stroke}{faded}'
@@ -465,58 +482,60 @@ def _dash(item: Segment | Segments | Circle | Circles) -> str:
     return f' stroke-dasharray="{" ".join(map(_number, item.dash))}"' if item.dash else ""
 
 
-def _closed(element: str, said: str) -> str:
-    """An element without its end, closed; ``said``: what is shown to who points at it."""
+def _closed(element: str, tooltip: str) -> str:
+    """Close an SVG element; ``tooltip`` is the text shown while the mouse is over it."""
     kind = element[1:].partition(" ")[0]
-    return f"{element}><title>{escape(said)}</title></{kind}>" if said else f"{element}/>"
+    return f"{element}><title>{escape(tooltip)}</title></{kind}>" if tooltip else f"{element}/>"
 
 
 def _svg_segment(item: Segment) -> list[str]:
     x0, y0, x1, y1 = map(_number, (item.x0, item.y0, item.x1, item.y1))
-    look = _line_look(item.colour, item.width, item.opacity)
+    look = _line_style(item.colour, item.width, item.opacity)
     return [f'<line x1="{x0}" y1="{y0}" x2="{x1}" y2="{y1}" {look}{_dash(item)}/>']
 
 
 def _svg_circle(item: Circle) -> list[str]:
     where = f'cx="{_number(item.x)}" cy="{_number(item.y)}" r="{_number(item.radius)}"'
-    return [_closed(f"<circle {where} {_area_look(item)}{_dash(item)}", item.said)]
+    return [_closed(f"<circle {where} {_area_style(item)}{_dash(item)}", item.tooltip)]
 
 
 def _svg_polyline(item: Polyline) -> list[str]:
-    look = _line_look(item.colour, item.width, item.opacity)
+    look = _line_style(item.colour, item.width, item.opacity)
     return [f'<polyline points="{_svg_points(item.points)}" fill="none" stroke-linejoin="round" {look}/>']
 
 
 def _svg_polygon(item: Polygon) -> list[str]:
     return [
-        _closed(f'<polygon points="{_svg_points(item.points)}" stroke-linejoin="round" {_area_look(item)}', item.said)
+        _closed(
+            f'<polygon points="{_svg_points(item.points)}" stroke-linejoin="round" {_area_style(item)}', item.tooltip
+        )
     ]
 
 
 def _paths(numbers: np.ndarray, shape: str) -> list[str]:
-    """The ``d`` of paths of a shape for each row of numbers; a % in the shape is one of them."""
-    rows = np.round(numbers, 1) + 0.0  # which makes 0 of -0
-    whole = shape.replace("%", "%g")
-    parts = (rows[start : start + IN_A_PATH] for start in range(0, len(rows), IN_A_PATH))
-    return [whole * len(part) % tuple(part.ravel().tolist()) for part in parts]
+    """Return the ``d`` attributes of paths that draw ``shape`` for each row; each % in the shape takes a number."""
+    rows = np.round(numbers, 1) + 0.0  # + 0.0 turns -0 into 0
+    template = shape.replace("%", "%g")
+    chunks = (rows[start : start + IN_A_PATH] for start in range(0, len(rows), IN_A_PATH))
+    return [template * len(chunk) % tuple(chunk.ravel().tolist()) for chunk in chunks]
 
 
 def _svg_segments(item: Segments) -> list[str]:
-    look = f'fill="none" {_line_look(item.colour, item.width, item.opacity)}{_dash(item)}'
+    look = f'fill="none" {_line_style(item.colour, item.width, item.opacity)}{_dash(item)}'
     return [f'<path d="{d}" {look}/>' for d in _paths(item.ends, "M% %L% %")]
 
 
 def _svg_circles(item: Circles) -> list[str]:
-    radius, around = _number(item.radius), _number(2 * item.radius)
-    shape = f"M% %a{radius} {radius} 0 1 0 {around} 0a{radius} {radius} 0 1 0-{around} 0"
-    look = _area_look(item) + _dash(item)
+    radius, diameter = _number(item.radius), _number(2 * item.radius)
+    shape = f"M% %a{radius} {radius} 0 1 0 {diameter} 0a{radius} {radius} 0 1 0-{diameter} 0"
+    look = _area_style(item) + _dash(item)
     return [f'<path d="{d}" {look}/>' for d in _paths(item.centers - (item.radius, 0), shape)]
 
 
 def _svg_polygons(item: Polygons) -> list[str]:
     count, corners, _ = item.corners.shape
     shape = "M% %" + "L% %" * (corners - 1) + "Z"
-    look = f'stroke-linejoin="round" {_area_look(item)}'
+    look = f'stroke-linejoin="round" {_area_style(item)}'
     return [f'<path d="{d}" {look}/>' for d in _paths(item.corners.reshape(count, 2 * corners), shape)]
 
 

@@ -1,6 +1,6 @@
-"""One event of a run: which events there are, and the part of a trace that is about one of them.
+"""Events of a run: list them, and select the rows of a trace that concern one of them.
 
-An event is told by its origin and its number there.
+An event is identified by its origin (a node) and its sequence number there.
 """
 
 from __future__ import annotations
@@ -14,30 +14,32 @@ Event = tuple[int, int]
 
 
 def events_of(columns: Columns) -> list[Event]:
-    """The events of a trace, (origin, sequence), in the order in which they were made."""
+    """Return the events of a trace as (origin, sequence), in the order of their creation."""
     rows = columns.where(event="originated")
     return list(dict.fromkeys(columns.tuples(rows, "origin", "sequence")))
 
 
 def chosen_event(columns: Columns, event: Event | None) -> Event:
-    """The event, if the trace has it; the first one for None. ParameterError if there is no such event."""
+    """Return the event if the trace has it, or the first event for None; otherwise raise ParameterError."""
     known = events_of(columns)
     if event is None and known:
         return known[0]
     if event is None or tuple(event) not in known:
-        here = ", ".join(map(str, known[:5])) or "none"
-        raise ParameterError(f"there is no event {event!r} in this run; an event is (origin, sequence), here: {here}")
+        examples = ", ".join(map(str, known[:5])) or "none"
+        raise ParameterError(
+            f"event is {event!r}, which this run does not have; give (origin, sequence), such as {examples}"
+        )
     return int(event[0]), int(event[1])
 
 
 def of_event(columns: Columns, event: Event | None) -> Columns:
-    """The rows about one event, and those about none (failures, subscriptions); all rows for None."""
+    """Return the rows about one event and those about no event (failures, subscriptions); all rows for None."""
     if event is None:
         return columns
     origin, sequence = chosen_event(columns, event)
     is_about = (columns["origin"] == origin) & (columns["sequence"] == sequence)
     is_about[columns.where(message="")] = True
-    # A reading has no event's number yet when it is published: only its node tells that it may be this one.
+    # A published reading has no event number yet; only its node shows that it may belong to this event.
     published = columns.where(event="published")
     is_about[published] = columns["node"][published] == origin
     return columns.part(np.flatnonzero(is_about))

@@ -1,4 +1,4 @@
-"""The player as one page that needs neither kernel nor network: its script is in it, and so are all columns."""
+"""The player as a single page that contains the script and all data, so it needs neither kernel nor network."""
 
 import html
 from collections.abc import Iterable, Mapping
@@ -21,11 +21,13 @@ _HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="
 def save_html(
     run: Any, path: str | Path, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None
 ) -> Path:
-    """Write the player, further figures and the metrics as one page; returns its path.
+    """Write the player, further figures and the metrics as one page, and return its path.
 
-    ``extra``: (title, text, figure) in order, a figure being a Bokeh model or a `Drawing`. ``event``, an (origin,
-    sequence), leaves out what is about other events. Raises ParameterError for any other figure or an event that is not
-    in the run, ScenarioError if the run kept no trace.
+    ``extra``: (title, text, figure) of each further section; a figure is a Bokeh model or a `Drawing`. ``event``,
+    (origin,
+    sequence): leave out rows about other events. Raises ParameterError for any other figure or an event that is not in
+    the
+    run, ScenarioError if the run has no trace.
     """
     path = Path(path)
     page = page_html(run, extra, event)
@@ -35,24 +37,24 @@ def save_html(
 
 
 def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None) -> str:
-    """The page as text."""
-    from workbench.views.player.dissections import told
-    from workbench.views.player.embed import SMALL, name_of, part, player_html
-    from workbench.views.player.parcel import pack
+    """Return the page that `save_html` writes."""
+    from workbench.views.player.dissections import dissect_first
+    from workbench.views.player.embed import SMALL, browser_file, name_of, player_html
+    from workbench.views.player.payload import pack
     from workbench.views.seeing import see
 
     sections = [(title, text, _checked(title, figure)) for title, text, figure in extra]
     head, drawn = _embedded([figure for _, _, figure in sections])
     head += _records(run, [figure for _, _, figure in sections])
-    parcel = pack(see(run, event), told(run))
-    parts = [player_html(parcel, name_of(parcel), level=SMALL)]
+    payload = pack(see(run, event), dissect_first(run))
+    parts = [player_html(payload, name_of(payload), level=SMALL)]
     parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
     parts.append(f"<section><h2>Metrics</h2>{_metrics(run)}{_scenario(run)}</section>")
     for (title, text, _), figure in zip(sections, drawn, strict=True):
-        said = f"<p>{html.escape(text)}</p>" if text else ""
-        parts.append(f"<section><h2>{html.escape(title)}</h2>{said}{figure}</section>")
+        paragraph = f"<p>{html.escape(text)}</p>" if text else ""
+        parts.append(f"<section><h2>{html.escape(title)}</h2>{paragraph}{figure}</section>")
     parts.append(f"<footer>{html.escape(_footer(run))}</footer>")
-    title = f"<title>{html.escape(caption.title(run))}</title><style>{part('page.css')}</style>"
+    title = f"<title>{html.escape(caption.title(run))}</title><style>{browser_file('page.css')}</style>"
     return f"{_HEAD}{title}{head}</head><body><main>{''.join(parts)}</main></body></html>\n"
 
 
@@ -67,7 +69,7 @@ def _checked(title: str, figure: Any) -> Any:
 
 
 def _embedded(figures: list[Any]) -> tuple[str, list[str]]:
-    """What the page's head needs for some figures, and the HTML of each: BokehJS comes along if one is Bokeh's."""
+    """Return the HTML for the page's head and the HTML of each figure; BokehJS is included if a figure needs it."""
     models = [figure for figure in figures if not isinstance(figure, Drawing)]
     if not models:
         return "", [_svg(figure) for figure in figures]
@@ -81,19 +83,18 @@ def _embedded(figures: list[Any]) -> tuple[str, list[str]]:
 
 
 def _svg(figure: Drawing) -> str:
-    """A figure without its record, which the page has in its head."""
+    """Return a figure as SVG without its record, which is in the page's head."""
     return replace(figure, record=None).to_svg()
 
 
 def _records(run: Any, figures: list[Any]) -> str:
-    """The records of the run and of what its figures show, each once, as elements for the page's head."""
-    made: list[Mapping[str, Any]] = [record_of(run)] if isinstance(run, Run) else []
-    made += [figure.record() for figure in figures if isinstance(figure, Drawing) and figure.record]
-    return "".join(dict.fromkeys(carriers.script(to_text(record)) for record in made))
+    """Return the records of the run and of its figures, each once, as elements for the page's head."""
+    records: list[Mapping[str, Any]] = [record_of(run)] if isinstance(run, Run) else []
+    records += [figure.record() for figure in figures if isinstance(figure, Drawing) and figure.record]
+    return "".join(dict.fromkeys(carriers.script(to_text(record)) for record in records))
 
 
 def _metrics(run: Any) -> str:
-    """All metrics as a table."""
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{rich.write(float(value))}</td></tr>"
         for name, value in run.metrics.items()
@@ -102,13 +103,13 @@ def _metrics(run: Any) -> str:
 
 
 def _scenario(run: Any) -> str:
-    """The scenario as JSON, folded away; a long one (measured links) is left out."""
+    """Return the scenario as JSON in a collapsed section, or "" if it is long (measured links)."""
     to_json = getattr(run.scenario, "to_json", None)
     text = to_json() if to_json else ""
     if not text or len(text) > LONGEST_SCENARIO:
         return ""
-    said = "The scenario: save it as scenario.json and run it again with <code>workbench run scenario.json</code>"
-    return f"<details><summary>{said}</summary><pre>{html.escape(text)}</pre></details>"
+    summary = "The scenario: save it as scenario.json and run it again with <code>workbench run scenario.json</code>"
+    return f"<details><summary>{summary}</summary><pre>{html.escape(text)}</pre></details>"
 
 
 def _footer(run: Any) -> str:

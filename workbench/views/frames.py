@@ -1,4 +1,4 @@
-"""Frames in every protocol: what was sent, what was lost, what was delivered."""
+"""Layers of every protocol about frames: sent, lost and delivered."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from workbench.columns import find_last, unique_inverse
 from workbench.sim.rows import Columns
 from workbench.views import palette
-from workbench.views.layers import Layer, Look, Recorded, Ways, table
-from workbench.views.player.film import Film, shoot
+from workbench.views.layers import Layer, Look, MessagePaths, Recorded, table
+from workbench.views.player.playback import PlaybackClock, make_clock
 from workbench.views.spans import sampled, thinned
 
 MOST = 60_000
@@ -24,12 +24,14 @@ DELIVERED = Look("delivered", palette.DELIVERED, 2.2, 15, 2.6)
 
 @dataclass(frozen=True)
 class Sent:
-    """The frames of a trace, in its order, and what became of them; each array of shape (frames,).
+    """The frames of a trace in order, and their outcome; each array has shape (frames,) unless stated.
 
-    rows: in the trace. from_us, until_us: airtime, cut at the end of the run. received, lost: how many nodes received
-    or lost it. reason: of a frame to one node, why that lost it, as a code of ``columns.words["detail"]``; -1 else.
+    rows: row of each frame in the trace. from_us, until_us: airtime, cut at the end of the run. received, lost: number
+    of
+    nodes that received or lost the frame. reason: why the addressee of a unicast frame lost it, as a code of
+    ``columns.words["detail"]``; -1 otherwise.
 
-    of: for each row of the trace, shape (rows of the trace,), the last frame up to it; -1 before the first.
+    of: index of the last frame sent up to each row of the trace, shape (rows of the trace,); -1 before the first.
     """
 
     columns: Columns
@@ -43,9 +45,9 @@ class Sent:
 
 
 def sent_frames(columns: Columns, duration_us: int) -> Sent:
-    """The frames of a trace.
+    """Return the frames of a trace.
 
-    The rows of a frame's receivers follow its own, so a row belongs to the last frame before it.
+    The rows of a frame's receivers follow the frame's own row, so a row belongs to the last frame before it.
     """
     rows = columns.where(event="sent")
     end = columns["time_us"][rows]
@@ -64,53 +66,59 @@ def sent_frames(columns: Columns, duration_us: int) -> Sent:
     return Sent(columns, rows, of_row, start, np.minimum(end, duration_us), received, lost, reason)
 
 
-def film_of(sent: Sent, duration_us: int) -> Film:
-    """The film of a run."""
-    return shoot(sent.from_us, sent.until_us, duration_us)
+def clock_of(sent: Sent, duration_us: int) -> PlaybackClock:
+    """Return the playback clock of a run."""
+    return make_clock(sent.from_us, sent.until_us, duration_us)
 
 
-def frame_layers(recorded: Recorded, sent: Sent, ways: Ways, quiet: Collection[str]) -> list[Layer]:
-    """Frames, losses and deliveries."""
-    columns, film, duration_us = recorded.columns, recorded.film, recorded.duration_us
-    visible = np.minimum(film.visible_until(sent.from_us, sent.until_us), duration_us)
+def frame_layers(recorded: Recorded, sent: Sent, paths: MessagePaths, quiet: Collection[str]) -> list[Layer]:
+    """Return the layers of frames, losses and deliveries."""
+    columns, clock, duration_us = recorded.columns, recorded.clock, recorded.duration_us
+    visible = np.minimum(clock.visible_until(sent.from_us, sent.until_us), duration_us)
     return [
-        _frames(recorded, sent, visible, ways, quiet),
-        _losses(columns, sent, visible, film, duration_us),
-        _deliveries(columns, film, duration_us),
+        _frames(recorded, sent, visible, paths, quiet),
+        _losses(columns, sent, visible, clock, duration_us),
+        _deliveries(columns, clock, duration_us),
     ]
 
 
-def _frames(recorded: Recorded, sent: Sent, visible_us: np.ndarray, ways: Ways, quiet: Collection[str]) -> Layer:
+def _frames(
+    recorded: Recorded, sent: Sent, visible_us: np.ndarray, paths: MessagePaths, quiet: Collection[str]
+) -> Layer:
     columns = recorded.columns
     is_quiet = np.array([message in quiet for message in columns.words["message"]] or [False])
-    kept = sampled(~is_quiet[columns.codes["message"][sent.rows]], MOST)
-    rows = sent.rows[kept]
+    shown = sampled(~is_quiet[columns.codes["message"][sent.rows]], MOST)
+    rows = sent.rows[shown]
     look, looks = _looks(recorded, rows, quiet)
-    text, words = _fates(columns, sent, kept)
-    made = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence")}
-    made |= {"from_us": sent.from_us[kept], "until_us": visible_us[kept], "value": sent.until_us[kept]}
-    made |= {"weight": np.where(sent.reason[kept] >= 0, LOST_AT, 1.0), "look": look, "text": text}
-    made |= {"size": columns["size_B"][rows], "row": columns.in_trace(rows), "way": ways_of(columns, rows, ways)}
+    text, words = _fates(columns, sent, shown)
+    columns_of_layer = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence")}
+    columns_of_layer |= {"from_us": sent.from_us[shown], "until_us": visible_us[shown], "value": sent.until_us[shown]}
+    columns_of_layer |= {"weight": np.where(sent.reason[shown] >= 0, LOST_AT, 1.0), "look": look, "text": text}
+    columns_of_layer |= {
+        "size": columns["size_B"][rows],
+        "row": columns.in_trace(rows),
+        "path": paths_of(columns, rows, paths),
+    }
     notes = _left_out("frames", len(rows), len(sent.rows))
-    return Layer("frames", table(**made), looks, words=words, notes=notes)
+    return Layer("frames", table(**columns_of_layer), looks, words=words, notes=notes)
 
 
-def _left_out(what: str, drawn: int, all_of_them: int) -> tuple[str, ...]:
+def _left_out(plural: str, drawn: int, all_of_them: int) -> tuple[str, ...]:
     if drawn == all_of_them:
         return ()
-    return (f"Of {all_of_them:,} {what} {drawn:,} are drawn; all of them are counted.",)
+    return (f"Of {all_of_them:,} {plural} {drawn:,} are drawn; all of them are counted.",)
 
 
 def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
-    """A look for each kind of message, and for each of these as a broadcast and to one node."""
+    """Return the index of each row's look, and the looks: one for each kind of message, as broadcast and as unicast."""
     columns = recorded.columns
     kind = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
     kinds, look = unique_inverse(kind)
     looks = []
-    for one in kinds.tolist():
-        message = columns.words["message"][one // 2]
+    for code in kinds.tolist():
+        message = columns.words["message"][code // 2]
         colour = palette.message_colour(message, recorded.colours)
-        is_unicast, is_quiet = one % 2 == 1, message in quiet
+        is_unicast, is_quiet = code % 2 == 1, message in quiet
         chip = QUIET if is_quiet else PACKETS if is_unicast else BROADCASTS
         size, least = (0.85, 8.0) if is_unicast else (3.2, 22.0)
         if is_quiet:
@@ -122,10 +130,10 @@ def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tupl
     return look, tuple(looks)
 
 
-def _fates(columns: Columns, sent: Sent, kept: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """What became of frames: codes of words, and these."""
-    is_unicast = columns["peer"][sent.rows[kept]] >= 0
-    received, lost, reason = sent.received[kept], sent.lost[kept], sent.reason[kept]
+def _fates(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Return the outcome of frames: codes of texts, and the texts."""
+    is_unicast = columns["peer"][sent.rows[shown]] >= 0
+    received, lost, reason = sent.received[shown], sent.lost[shown], sent.reason[shown]
     reasons, which = unique_inverse(reason)
     words = ["received", *(f"lost: {columns.words['detail'][code]}" if code >= 0 else "" for code in reasons.tolist())]
     text = np.where(reason >= 0, which + 1, np.where(received > 0, 0, -1))
@@ -135,37 +143,37 @@ def _fates(columns: Columns, sent: Sent, kept: np.ndarray) -> tuple[np.ndarray, 
     return np.where(is_unicast, text, code + len(words)), [*words, *heard]
 
 
-def ways_of(columns: Columns, rows: np.ndarray, ways: Ways) -> np.ndarray:
-    """Which of the messages that can be followed each row of the trace is about; -1 none; int32, shape (rows,)."""
-    frames = [(*frame, way) for way, one in enumerate(ways.ways) for frame in one.frames]
+def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
+    """Return which followed message each row of the trace is about, -1 if none; int32, shape (rows,)."""
+    frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
     codes = {word: code for code, word in enumerate(columns.words["message"])}
-    known = np.array([(o, s, codes[m], way) for o, s, m, way in frames if m in codes], np.int64).reshape(-1, 4).T
+    known = np.array([(o, s, codes[m], index) for o, s, m, index in frames if m in codes], np.int64).reshape(-1, 4).T
     about = columns["origin"][rows], columns["sequence"][rows], columns.codes["message"][rows]
     return np.append(known[3], -1).astype(np.int32)[find_last(about, tuple(known[:3]))]
 
 
-def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, film: Film, duration_us: int) -> Layer:
-    """What was lost, from where the picture of its frame ends; weight 1 if it was sent to this node alone."""
+def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, clock: PlaybackClock, duration_us: int) -> Layer:
+    """Return the layer of losses. Each begins when its frame's mark ends; the weight is 1 for the frame's addressee."""
     lost = columns.where(event="lost")
     of = sent.of[lost]
     frame = np.append(sent.rows, 0)[np.maximum(of, 0)]
     is_unicast = (of >= 0) & (columns["peer"][frame] == columns["node"][lost]) if len(lost) else of > 0
-    kept = sampled(is_unicast, MOST)
-    rows, of = lost[kept], of[kept]
+    shown = sampled(is_unicast, MOST)
+    rows, of = lost[shown], of[shown]
     start = np.where(of >= 0, np.append(visible_us, 0)[np.maximum(of, 0)], columns["time_us"][rows])
     start = np.minimum(start, duration_us - 1)
     text, words = columns.coded("detail", rows)
-    made = {"node": columns["node"][rows], "peer": columns["peer"][rows], "from_us": start, "weight": is_unicast[kept]}
-    made |= {"until_us": np.minimum(film.visible_until(start, start), duration_us), "text": text}
+    made = {"node": columns["node"][rows], "peer": columns["peer"][rows], "from_us": start, "weight": is_unicast[shown]}
+    made |= {"until_us": np.minimum(clock.visible_until(start, start), duration_us), "text": text}
     notes = _left_out("losses", len(rows), len(lost))
     return Layer("losses", table(**made, row=columns.in_trace(rows)), (LOST,), "loss", words=words, notes=notes)
 
 
-def _deliveries(columns: Columns, film: Film, duration_us: int) -> Layer:
-    """Where a subscription was handed a sample, for a moment of film; ``value``: the subscription's number."""
+def _deliveries(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
+    """Return the layer of deliveries, visible for a moment; ``value``: the subscription's number."""
     rows = columns.where(event="delivered")
     start = np.minimum(columns["time_us"][rows], duration_us - 1)
-    until = np.minimum(film.visible_until(start, start), duration_us)
+    until = np.minimum(clock.visible_until(start, start), duration_us)
     made = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
     made |= {"from_us": start, "until_us": until, "row": columns.in_trace(rows)}
     few, notes = thinned(table(**made), MOST, "deliveries")

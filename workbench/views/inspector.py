@@ -1,8 +1,8 @@
-"""A node at a time, as small tables: what the sections of all layers say of it, and what it had counted.
+"""The state of one node at one time as small tables: sections of all layers, and the node's counters.
 
     inspect_node(run, node, time_s=None)     a `NodeState`; a notebook shows it as tables
 
-The player writes the same (``words.js``).
+``words.js`` does the same in the player.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.drawing import THEMES
 from workbench.views.figure import time_us_of
-from workbench.views.layers import Layer, Seen
+from workbench.views.layers import Layer, RunView
 from workbench.views.player.counters import COUNTED
 from workbench.views.seeing import NODE_LOOK, see
 
-LARGEST_MATRIX = 16  # chunks: more columns than that do not fit on a screen
+LARGEST_MATRIX = 16  # chunks; a larger matrix does not fit on a screen
 NEVER_US = 1e15
-USE_BASE = 4  # a class of use begins with the 1st, 4th, 16th, ... frame
+USE_BASE = 4  # usage class n covers the 4^(n-1)-th frame and later: 1st, 4th, 16th, ...
 
 _INK = {
     "color": palette.TEXT,
@@ -50,8 +50,10 @@ Rows = list[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class NodeState:
-    """One node at one time: its role, tables by title as (header, rows of text), counters, and of each event that it
-    decodes the (generation size, pivots)."""
+    """One node at one time: role, tables, counters and decoding matrices.
+
+    tables: by title, each as (header, rows of text). matrices: (generation size, pivots) of each event that is decoded.
+    """
 
     node: int
     time_us: int
@@ -61,30 +63,30 @@ class NodeState:
     matrices: list[tuple[int, tuple[int, ...]]]
 
     def _repr_html_(self) -> str:
-        said = f"<b>node {self.node}</b> ({html.escape(self.role)}) at {self.time_us / 1e6:,.3f} s"
+        heading = f"<b>node {self.node}</b> ({html.escape(self.role)}) at {self.time_us / 1e6:,.3f} s"
         parts = [_html_table(f"{title} ({len(rows)})", header, rows) for title, (header, rows) in self.tables.items()]
         parts += [matrix_html(size, pivots) for size, pivots in self.matrices if size <= LARGEST_MATRIX]
         counted = [(name, f"{count:,}") for name, count in self.counters.items()]
         parts.append(_html_table("Counters", (), counted) if counted else "")
-        return f'{_STYLE}<div class="wb-node wb-themed">{said}{"".join(parts)}</div>'
+        return f'{_STYLE}<div class="wb-node wb-themed">{heading}{"".join(parts)}</div>'
 
 
 def inspect_node(run: Any, node: int, time_s: float | None = None) -> NodeState:
-    """What a node of a run knew and had counted at a time (None: at the end).
+    """Return the known state and the counters of a node at a time (None: the end of the run).
 
-    DataError if there is no such node, ParameterError for a time outside of the run.
+    Raises DataError for an unknown node, ParameterError for a time outside the run.
     """
     if node not in run.scenario.topology:
-        raise DataError(f"this network has no node {node!r}; look at run.scenario.topology.nodes for its numbers")
+        raise DataError(f"inspect_node: node is {node!r}; the nodes of this network are run.scenario.topology.nodes")
     return node_state(see(run), run.trace, node, time_us_of(run, time_s, "inspect_node"))
 
 
-def node_state(seen: Seen, trace: pa.Table, node: int, time_us: int) -> NodeState:
-    """The state of a node, from what is `Seen` of its run and, for its counters, the trace."""
-    alive_us = min(time_us, seen.duration_us - 1)
+def node_state(view: RunView, trace: pa.Table, node: int, time_us: int) -> NodeState:
+    """Return the state of a node from the `RunView` of a run and, for the counters, from its trace."""
+    alive_us = min(time_us, view.duration_us - 1)
     tables: dict[str, tuple[tuple[str, ...], Rows]] = {}
     matrices: list[tuple[int, tuple[int, ...]]] = []
-    for layer in seen.layers:
+    for layer in view.layers:
         rows = _at_node(layer, node, alive_us) if layer.section is not None else np.zeros(0, np.int64)
         if layer.section is None or not len(rows):
             continue
@@ -93,7 +95,7 @@ def node_state(seen: Seen, trace: pa.Table, node: int, time_us: int) -> NodeStat
         tables[layer.section.title] = (tuple(heading for heading, _, _ in plain), list(zip(*cells, strict=True)))
         if len(plain) < len(layer.section.columns):
             matrices += [_matrix(layer, row) for row in rows.tolist()]
-    return NodeState(node, time_us, _role(seen, node, alive_us), tables, count(trace, node, time_us), matrices)
+    return NodeState(node, time_us, _role(view, node, alive_us), tables, count(trace, node, time_us), matrices)
 
 
 def _at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
@@ -101,31 +103,31 @@ def _at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
     return rows[layer.column("node")[rows] == node]
 
 
-def _role(seen: Seen, node: int, time_us: int) -> str:
-    """What the look of the lowest rank says."""
+def _role(view: RunView, node: int, time_us: int) -> str:
+    """Return the label of the node's look with the lowest rank."""
     looks = [NODE_LOOK]
-    for layer in seen.layers:
+    for layer in view.layers:
         which = layer.column("look")[_at_node(layer, node, time_us)] if layer.looks else ()
         shown = [layer.looks[look] for look in np.unique(which).tolist()]
         looks += [look for look in shown if (look.mark or layer.mark) == "node"]
-    return min(looks, key=lambda look: look.rank).said
+    return min(looks, key=lambda look: look.rank).label
 
 
 def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
-    """What a node has counted up to a time: {"sent data": 3, "dropped duplicate": 7, ...}."""
+    """Count the rows of a node up to a time: {"sent data": 3, "dropped duplicate": 7, ...}."""
     columns = Columns(trace)
-    # A trace is in order of time, so what happened up to a time is its beginning.
+    # Rows of a trace are in order of time, so those up to a time are its beginning.
     until = int(np.searchsorted(columns["time_us"], time_us, "right"))
     mine = np.flatnonzero(columns["node"][:until] == node)
-    counted: dict[str, int] = {}
-    for event, said, column in COUNTED:
+    counters: dict[str, int] = {}
+    for event, label, column in COUNTED:
         rows = mine[columns.text("event", mine) == event]
         if not column and len(rows):
-            counted[said] = len(rows)
+            counters[label] = len(rows)
         elif len(rows):
             words, numbers = np.unique(columns.text(column, rows), return_counts=True)
-            counted |= {f"{said} {word}".strip(): int(n) for word, n in zip(words, numbers, strict=True)}
-    return counted
+            counters |= {f"{label} {word}".strip(): int(n) for word, n in zip(words, numbers, strict=True)}
+    return counters
 
 
 # How values are written
@@ -136,12 +138,12 @@ def _cell(layer: Layer, name: str, how: str, row: int) -> str:
     if how != "word":
         return write(value, how)
     if name == "look":
-        return layer.looks[value].said
+        return layer.looks[value].label
     return str(layer.words[value]) if value >= 0 else ""
 
 
 def write(value: float, how: str) -> str:
-    """A value as `layers.Section` says it is written; ``words.js`` has the same rules."""
+    """Format a value as a column of `layers.Section` requires; ``words.js`` has the same rules."""
     if how == "node":
         return "–" if value < 0 else f"{value:.0f}"
     if how == "use":
@@ -161,9 +163,9 @@ def _matrix(layer: Layer, row: int) -> tuple[int, tuple[int, ...]]:
 
 
 def matrix_html(generation_size: int, pivots: Sequence[int]) -> str:
-    """A decoding matrix as far as its pivots tell, with empty rows for what is still to come.
+    """Return the decoding matrix that the pivots imply as HTML, with empty rows for missing packets.
 
-    It is in reduced row echelon form: in the column of a pivot all other rows have 0, and so has a row before its own.
+    The matrix is in reduced row echelon form: other rows have 0 in a pivot's column, and a row has 0 before its pivot.
     """
     known = set(pivots)
     rows = [

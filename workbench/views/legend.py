@@ -1,11 +1,11 @@
-"""Legends: entries side by side, each a sample of what is drawn and a text, and bars of colours for scales.
+"""Legends: entries side by side, each a sample and its label, and colour bars for scales.
 
-    Sample(mark, look)                   of a layer: drawn with the mark, as the look says
-    (how, colour, said)                  of a picture that has no layers: one of ``HOW``
+    Sample(mark, look)                   sample of a layer: the mark in the style of the look
+    (kind, colour, label)                sample for pictures without layers: a kind of `SYMBOLS`
     legend_drawing(entries, width)       the legend of a figure
-    scales_drawing(scales, width)        the colours of scales, with words at their ends
+    scales_drawing(scales, width)        the colours of scales, with texts at their ends
 
-MARGIN, SMALL, LINE: what figures keep free at their sides, the size of their small text, the height of its lines; px.
+MARGIN: free space at the sides of figures, SMALL: size of small text, LINE: height of its lines; all in px.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ MARGIN = 16
 SMALL = 11.0
 LINE = 17.0
 BAR = 110.0
-_WIDER = 1.06  # fonts that show an SVG may be a little wider than Pillow's
+_WIDER = 1.06  # fonts that display an SVG may be slightly wider than Pillow's
 
 
 class Sample(NamedTuple):
-    """What a layer's mark looks like; shades: some colours of its scale."""
+    """A sample of a layer's mark in the legend. shades: colours of its scale."""
 
     mark: str
     look: Look
@@ -36,33 +36,33 @@ Entry = Sample | tuple[str, str, str]
 
 
 def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
-    """Entries side by side, in as many lines as they need."""
+    """Draw entries side by side, in as many lines as needed."""
     drawing = Drawing(width, 0)
     x, y = float(MARGIN), 18.0
     for entry in entries:
-        said = entry.look.said if isinstance(entry, Sample) else entry[2]
-        wide = 27 + _WIDER * text_width(said, SMALL)
-        if x + wide > width - MARGIN and x > MARGIN:
+        label = entry.look.label if isinstance(entry, Sample) else entry[2]
+        entry_width = 27 + _WIDER * text_width(label, SMALL)
+        if x + entry_width > width - MARGIN and x > MARGIN:
             x, y = float(MARGIN), y + LINE
         swatch(drawing, entry, x + 10, y - 4)
-        drawing.text(x + 25, y, said, size=SMALL)
-        x += wide + 14
+        drawing.text(x + 25, y, label, size=SMALL)
+        x += entry_width + 14
     drawing.height = y + 10
     return drawing
 
 
 def scales_drawing(scales: Sequence[Scale], width: float) -> Drawing:
-    """A line for each scale: what it is, its colours from low to high, and what they mean at their ends."""
+    """Draw a line for each scale: its label, its colours from low to high, and the texts at their ends."""
     drawing = Drawing(width, 0)
     for scale in scales:
         y = drawing.height + 12
-        before = f"{scale.said}:  {scale.low}"
+        before = f"{scale.label}:  {scale.low}"
         drawing.text(MARGIN, y, before, size=SMALL)
         left = MARGIN + _WIDER * text_width(before, SMALL) + 6
-        part = BAR / len(scale.colours)
-        for which, colour in enumerate(scale.colours):
+        step = BAR / len(scale.colours)
+        for index, colour in enumerate(scale.colours):
             drawing.rectangle(
-                left + which * part, y - 9, part + (0.4 if scale.colours[which + 1 :] else 0), 11, fill=colour
+                left + index * step, y - 9, step + (0.4 if scale.colours[index + 1 :] else 0), 11, fill=colour
             )
         drawing.frame(left, y - 9, BAR, 11, stroke=palette.OUTLINE, width=0.6)
         drawing.text(left + BAR + 7, y, scale.high, size=SMALL)
@@ -72,10 +72,10 @@ def scales_drawing(scales: Sequence[Scale], width: float) -> Drawing:
 
 
 def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
-    """A sample, 20 px wide, around a point."""
+    """Draw the sample of an entry, 20 px wide, around a point."""
     if not isinstance(entry, Sample):
-        how, colour, _ = entry
-        HOW.get(how, _plain_line)(drawing, Look(colour=colour), x, y)
+        kind, colour, _ = entry
+        SYMBOLS.get(kind, _plain_line)(drawing, Look(colour=colour), x, y)
     elif entry.shades and entry.mark in ("node", "disc"):
         for at, shade in zip(
             (-6, 0, 6), (entry.shades[0], entry.shades[len(entry.shades) // 2], entry.shades[-1]), strict=True
@@ -154,7 +154,7 @@ _MARKS: dict[str, Draw] = {
 }
 
 
-# Of pictures that have no layers
+# Symbols of pictures without layers
 
 
 def _tree(drawing: Drawing, look: Look, x: float, y: float) -> None:
@@ -175,7 +175,7 @@ def _marker(kind: str, radius: float, stroke: str, width: float) -> Draw:
     return lambda drawing, look, x, y: drawing.marker(kind, x, y, radius, look.colour, stroke, width)
 
 
-HOW: dict[str, Draw] = {
+SYMBOLS: dict[str, Draw] = {
     "tree": _tree,
     "square": _marker("square", 5.5, palette.OUTLINE, 1),
     "triangle": _marker("triangle", 5.5, palette.OUTLINE, 1),

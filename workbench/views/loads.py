@@ -1,9 +1,9 @@
-"""Views of many runs at once, out of the answers of `workbench.pipelines` to questions about their traces.
+"""Views of many runs at once, made from the answers of `workbench.pipelines` to questions about their traces.
 
-    load_map(loads, topology, what="sent")    the load of each node on the map: mean over runs, and band
+    load_map(loads, topology, metric="sent")  the load of each node on the map: mean over runs, and band
     latency_chart(distributions)              latency at each percent of the deliveries: mean over runs, and band
 
-Both take frames of pandas and of Spark, with a row for each run (column ``scenario``) or already over runs.
+Both accept pandas and Spark frames, with a row for each run (column ``scenario``) or already averaged over runs.
 """
 
 from __future__ import annotations
@@ -37,29 +37,35 @@ LOADS = {
 }
 WIDTH = 700
 COLOURS = tuple(palette.blend(palette.HEARD, palette.SINK, share / 11) for share in range(12))
-_LEAST, _MOST = 4.0, 20.0  # px, of the radius that stands for the largest load
+_LEAST, _MOST = 4.0, 20.0  # px, the radius of the largest load
 _BAND = "from the 5th to the 95th percentile of the runs"
 
 
-def load_map(loads: Any, topology: nx.Graph, what: str = "sent", width: int = WIDTH, dark: bool = False) -> Drawing:
-    """The load of each node of a network: a disc by its mean over runs, and rings by its band.
+def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = WIDTH, dark: bool = False) -> Drawing:
+    """Draw the load of each node of a network: a disc for its mean over runs, and rings for the ends of its band.
 
-    loads: what `pipelines.load_per_node` answers, or any frame with a column ``node`` and one named ``what``, and with
-    ``scenario`` or with the ends of the band in ``_low`` and ``_high``. Areas are loads. dark: for a dark ground.
-    Raises ParameterError for a column that is not there, and for nodes that the topology does not have.
+    loads: the answer of `pipelines.load_per_node`, or any frame with the columns ``node`` and ``metric``, and with
+    either
+    ``scenario`` or the ends of the band (``metric`` with ``_low`` and ``_high``). Areas are proportional to loads.
+    dark:
+    for a dark background. Raises ParameterError for a missing column, or for nodes that the topology lacks.
     """
-    frame = _over_runs(loads, "node", what, "load_map")
+    frame = _over_runs(loads, "node", metric, "load_map")
     plan = lay_out(topology)
-    places = plan.place(frame["node"].to_numpy())
+    places = plan.indices(frame["node"].to_numpy())
     if (places < 0).any():
-        strange = frame["node"][places < 0].tolist()
-        raise ParameterError(f"load_map: there is a load of node {strange[0]}, which the topology does not have")
+        unknown = frame["node"][places < 0].tolist()
+        raise ParameterError(f"load_map: the loads include node {unknown[0]}, which is not in the topology")
     numbers = np.zeros((3, len(plan.ids)))
-    numbers[:, places] = frame[[f"{what}_low", what, f"{what}_high"]].to_numpy(float).T
+    numbers[:, places] = frame[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
     runs = _runs(frame)
     scene = _LoadScene(plan, width, numbers)
-    parts = [_heading(plan, numbers, runs, LOADS.get(what, what), topology, width), scene.draw(), _legend(scene, width)]
-    page = Drawing(width, 0, title=f"Load of each node: {LOADS.get(what, what)}")
+    parts = [
+        _heading(plan, numbers, runs, LOADS.get(metric, metric), topology, width),
+        scene.draw(),
+        _legend(scene, width),
+    ]
+    page = Drawing(width, 0, title=f"Load of each node: {LOADS.get(metric, metric)}")
     for part in parts:
         page.add(part, 0, page.height)
         page.height += part.height
@@ -74,28 +80,29 @@ def latency_chart(
     height: int = 380,
     dark: bool = False,
 ) -> Drawing:
-    """The latency that so many percent of the deliveries do not exceed: a line of means over runs in its band.
+    """Draw the latency that a given percentage of the deliveries does not exceed: mean over runs, in its band.
 
-    distributions: what `pipelines.latency_distribution` answers, or several such frames by name. most_ms: where the
-    chart ends; what took longer is drawn at its edge. Raises ParameterError for a frame without the columns ``percent``
+    distributions: the answer of `pipelines.latency_distribution`, or several such frames by name. most_ms: end of the
+    latency axis; longer latencies are drawn at its edge. Raises ParameterError for a frame without the columns
+    ``percent``
     and ``latency_ms``.
     """
-    several = distributions if isinstance(distributions, Mapping) else {"": distributions}
-    frames = {str(name): _over_runs(one, "percent", "latency_ms", "latency_chart") for name, one in several.items()}
+    by_name = distributions if isinstance(distributions, Mapping) else {"": distributions}
+    frames = {str(name): _over_runs(frame, "percent", "latency_ms", "latency_chart") for name, frame in by_name.items()}
     series = [
         Series(
-            name, *(one[column].tolist() for column in ("percent", "latency_ms", "latency_ms_low", "latency_ms_high"))
+            name, *(frame[column].tolist() for column in ("percent", "latency_ms", "latency_ms_low", "latency_ms_high"))
         )
-        for name, one in frames.items()
+        for name, frame in frames.items()
     ]
-    runs = sorted({_runs(one) for one in frames.values()})
-    told = f"{runs[0]:,}" if runs[0] == runs[-1] else f"{runs[0]:,} to {runs[-1]:,}"
+    runs = sorted({_runs(frame) for frame in frames.values()})
+    run_count = f"{runs[0]:,}" if runs[0] == runs[-1] else f"{runs[0]:,} to {runs[-1]:,}"
     drawing = line_chart(
         series,
         title=title,
         x_label="deliveries (%)",
         y_label="latency (ms)",
-        note=f"mean of {told} {'run' if runs[-1] == 1 else 'runs'}; band: {_BAND}",
+        note=f"mean of {run_count} {'run' if runs[-1] == 1 else 'runs'}; band: {_BAND}",
         y_range=None if most_ms is None else (0.0, most_ms),
         width=width,
         height=height,
@@ -103,15 +110,15 @@ def latency_chart(
     return drawing.in_dark() if dark else drawing
 
 
-def _over_runs(answer: Any, key: str, what: str, view: str) -> pd.DataFrame:
-    """An answer over runs as a frame of pandas, in order of its key."""
-    if {"scenario", key, what} <= set(answer.columns):
-        answer = band(answer, answer, (key,), (what,), "0" if key == "node" else "NULL")
-    for column in (key, what, f"{what}_low", f"{what}_high"):
+def _over_runs(answer: Any, key: str, metric: str, view: str) -> pd.DataFrame:
+    """Return an answer, averaged over runs, as a pandas frame sorted by its key."""
+    if {"scenario", key, metric} <= set(answer.columns):
+        answer = band(answer, answer, (key,), (metric,), "0" if key == "node" else "NULL")
+    for column in (key, metric, f"{metric}_low", f"{metric}_high"):
         if column not in answer.columns:
             hint = meant(column, answer.columns)
             raise ParameterError(
-                f"{view}: the frame has no column {column!r}{hint}; it has {', '.join(answer.columns)}"
+                f"{view}: the frame has no column {column!r}{hint}; its columns are {', '.join(answer.columns)}"
             )
     frame = answer.toPandas() if is_spark(answer) else answer
     return frame.sort_values(key, ignore_index=True)
@@ -122,7 +129,7 @@ def _runs(frame: pd.DataFrame) -> int:
 
 
 class _LoadScene(Scene):
-    """A network whose nodes are discs by their loads; ``numbers``: low, mean and high, shape (3, nodes)."""
+    """A network whose nodes are discs of their loads; ``numbers``: low, mean and high, shape (3, nodes)."""
 
     def __init__(self, plan: Layout, width: int, numbers: np.ndarray) -> None:
         super().__init__(plan, width)
@@ -133,7 +140,7 @@ class _LoadScene(Scene):
         self.numbers = numbers
 
     def draw(self) -> Drawing:
-        """Links, then nodes, the most loaded first: what is small lies on top."""
+        """Draw links, then nodes from the largest load to the smallest, so that small discs stay visible."""
         self._links()
         for place in np.argsort(-self.mean, kind="stable").tolist():
             self._node(place)
@@ -144,29 +151,29 @@ class _LoadScene(Scene):
     def _node(self, place: int) -> None:
         x, y = float(self.x[place]), float(self.y[place])
         low, mean, high = self.radius[:, place].tolist()
-        told = self.numbers[:, place].tolist()
-        said = f"node {self.plan.ids[place]}: {told[1]:.4g}, from {told[0]:.4g} to {told[2]:.4g} in nine of ten runs"
-        self.drawing.circle(x, y, max(mean, 1.2), fill=self.colour(self.mean[place]), said=said)
+        load = self.numbers[:, place].tolist()
+        tooltip = f"node {self.plan.ids[place]}: {load[1]:.4g}, from {load[0]:.4g} to {load[2]:.4g} in nine of ten runs"
+        self.drawing.circle(x, y, max(mean, 1.2), fill=self.colour(self.mean[place]), tooltip=tooltip)
         self.drawing.circle(x, y, max(high, 1.2), stroke=palette.OUTLINE, width=0.8)
         if low > 2.0:
             self.drawing.circle(x, y, low, stroke=palette.BACKGROUND, width=0.8)
 
     def colour(self, load: float) -> str:
-        """The colour of a load."""
+        """Return the colour of a load."""
         return COLOURS[round((len(COLOURS) - 1) * load / (self.mean.max() or 1.0))]
 
     def _name_busiest(self) -> None:
         place = int(self.mean.argmax())
         if self.mean[place] > 0:
-            self.node = float(self.radius[2, place]) / 1.6  # The name stands beside all of the rings.
+            self.node = float(self.radius[2, place]) / 1.6  # Place the name outside the rings.
             self.write(place, str(self.plan.ids[place]), [], bold=True)
 
 
-def _heading(plan: Layout, numbers: np.ndarray, runs: int, what: str, topology: nx.Graph, width: int) -> Drawing:
+def _heading(plan: Layout, numbers: np.ndarray, runs: int, label: str, topology: nx.Graph, width: int) -> Drawing:
     low, mean, high = numbers
     busiest = int(mean.argmax())
     lines = [
-        f"{what} at each of {caption.nodes(topology)}, {'mean of ' if runs > 1 else ''}{runs:,} run{'s' * (runs > 1)}",
+        f"{label} at each of {caption.nodes(topology)}, {'mean of ' if runs > 1 else ''}{runs:,} run{'s' * (runs > 1)}",
         f"busiest: node {plan.ids[busiest]} with {mean[busiest]:,.4g} ({low[busiest]:,.4g} to {high[busiest]:,.4g}); "
         f"mean of all nodes {mean.mean():,.4g}",
     ]
@@ -182,8 +189,8 @@ def _legend(scene: _LoadScene, width: int) -> Drawing:
     page.circle(x, y, 7, fill=COLOURS[-4])
     page.circle(x, y, 10, stroke=palette.OUTLINE, width=0.8)
     page.circle(x, y, 4.5, stroke=palette.BACKGROUND, width=0.8)
-    said = "area of the disc: mean over runs; nine of ten runs lie between the inner and the outer ring"
-    page.text(x + 18, y + 4, said, size=SMALL)
+    text = "area of the disc: mean over runs; nine of ten runs lie between the inner and the outer ring"
+    page.text(x + 18, y + 4, text, size=SMALL)
     scale = scales_drawing([Scale("mean", COLOURS, "0", f"{scene.mean.max():,.4g}")], width)
     page.add(scale, 0, page.height)
     page.height += scale.height

@@ -1,10 +1,11 @@
-"""What layers show at a time, drawn on a page by their marks (`layers`).
+"""Select the rows of layers at a time, and draw them by their marks (`layers`).
 
-    moment(seen, time_us, names, way)     -> [Group]: the rows that are to be drawn, of one look each
-    LayerScene(seen, time_us, width)      draws them: `draw()`; `samples`, `scales`: what the legend explains
+    moment(view, time_us, names, message) -> [Group]: the rows to draw, grouped by look
+    LayerScene(view, time_us, width)      draws them: `draw()`; `samples`, `scales`: entries of the legend
 
-Groups are drawn with arrays, so that a picture costs what its looks cost and little for each row. Lengths of looks are
-multiples of a node's diameter, and at least so many px of the player, whose strokes are a little heavier (`PEN`).
+Groups are drawn with arrays, so the cost depends on the number of looks and little on the number of rows. Lengths of
+looks are multiples of a node's diameter, and at least a number of px in the player. The player's strokes are a little
+heavier (`PEN`).
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from workbench.suggestion import meant
 from workbench.views import palette
 from workbench.views.drawing import Drawing
 from workbench.views.frames import LOST_AT
-from workbench.views.layers import LEVELS, Layer, Look, Scale, Seen
+from workbench.views.layers import LEVELS, Layer, Look, RunView, Scale
 from workbench.views.legend import Sample
 from workbench.views.seeing import NODE_LOOK
 from workbench.views.still import Box, Scene
 
 PEN = 0.8
-ROOM_FOR_DETAILS = 3.0  # px of a node's radius, from which on what lies between nodes can be told apart
+ROOM_FOR_DETAILS = 3.0  # px, the least radius of a node at which details between nodes are visible
 MOST_NAMES = 12
-MOST_LABELS = 60  # nodes beside which something is written; of layers that are asked for twice as many
-MOST_KEPT_CLEAR = 300  # lines of a layer that names should not hide
+MOST_LABELS = 60  # nodes with a label; twice as many if the layers were chosen by name
+MOST_KEPT_CLEAR = 300  # lines of a layer that names should not cover
 LINK, WALL = Look("link (darker: better)", palette.LINK_GOOD), Look("wall", palette.WALL, least=2.5)
 
 
 class Group(NamedTuple):
-    """Rows of a layer that look alike and are drawn with one mark, in order; rows: int64, shape (rows,)."""
+    """Rows of a layer with the same look and mark, in order; rows: int64, shape (rows,)."""
 
     layer: Layer
     look: Look
@@ -42,111 +43,114 @@ class Group(NamedTuple):
 
     @property
     def chip(self) -> str:
-        """The name under which it is shown and hidden."""
+        """The name of the button that shows and hides the group."""
         return self.look.chip or self.layer.name
 
     @property
     def level(self) -> int:
-        """The order of drawing."""
+        """The position in the order of drawing."""
         if self.layer.level is not None and self.mark == self.layer.mark:
             return self.layer.level
         return LEVELS[self.mark]
 
     def column(self, name: str) -> np.ndarray:
-        """A column of the table, for these rows."""
+        """Return a column of the table for these rows."""
         return self.layer.column(name)[self.rows]
 
 
-def chips(seen: Seen) -> dict[str, bool]:
-    """The names under which layers are shown and hidden, and whether they are on."""
-    found: dict[str, bool] = {}
-    for layer in seen.layers:
+def chips(view: RunView) -> dict[str, bool]:
+    """Return the names under which layers are shown and hidden, and whether each is on at first."""
+    is_on: dict[str, bool] = {}
+    for layer in view.layers:
         for look in layer.looks:
             if look.mark or layer.mark:
-                found.setdefault(look.chip or layer.name, layer.is_on)
-    return found
+                is_on.setdefault(look.chip or layer.name, layer.is_on)
+    return is_on
 
 
-def way_at(seen: Seen, time_us: int, way: int | None) -> int:
-    """Which message is followed: the one that is asked for, or the newest one that has begun; -1: none."""
-    ways = seen.ways.ways
-    if way is not None:
-        if not -len(ways) <= way < len(ways):
-            raise ParameterError(f"network_drawing: way is {way!r}; this run has {len(ways)} messages to follow")
-        return way % len(ways)
-    begun = [which for which, one in enumerate(ways) if one.from_us <= time_us]
-    return max(begun, key=lambda which: ways[which].from_us) if begun and seen.ways.is_newest else -1
+def path_at(view: RunView, time_us: int, message: int | None) -> int:
+    """Return the index of the message whose path is drawn: the given one, or the newest so far; -1: none."""
+    paths = view.paths.paths
+    if message is not None:
+        if not -len(paths) <= message < len(paths):
+            raise ParameterError(
+                f"network_drawing: message is {message!r}; this run has paths of {len(paths)} messages, numbered from 0"
+            )
+        return message % len(paths)
+    begun = [index for index, path in enumerate(paths) if path.from_us <= time_us]
+    return max(begun, key=lambda index: paths[index].from_us) if begun and view.paths.is_newest else -1
 
 
 def moment(
-    seen: Seen, time_us: int, names: Collection[str] | None = None, way: int | None = None, has_room: bool = True
+    view: RunView, time_us: int, names: Collection[str] | None = None, message: int | None = None, has_room: bool = True
 ) -> list[Group]:
-    """What is to be drawn at a time, lowest first.
+    """Return the groups to draw at a time, lowest first.
 
-    names: of the chips that are on; None: those that are on at first. way: the message that is followed; None: the
-    newest one, where a protocol's ways are followed so. has_room: whether there is room for details. Raises
-    ParameterError for a name or a way that there is not.
+    names: of the buttons that are on; None: those that are on at first. message: index of the message whose path is
+    drawn;
+    None: the newest, if the protocol's paths are shown so. has_room: whether there is space for details. Raises
+    ParameterError for an unknown name or message.
     """
-    known = chips(seen)
+    known = chips(view)
     for name in names or ():
         if name not in known:
             hint = meant(name, known)
             raise ParameterError(
-                f"network_drawing: there is no layer {name!r} in this run{hint}; it has {', '.join(known)}"
+                f"network_drawing: layer {name!r} is not in this run{hint}; its layers are {', '.join(known)}"
             )
-    followed = way_at(seen, time_us, way)
+    selected = path_at(view, time_us, message)
     groups = []
-    for layer in seen.layers:
+    for layer in view.layers:
         if layer.is_detail and not has_room:
             continue
-        for group in _of_layer(layer, time_us, followed):
+        for group in _of_layer(layer, time_us, selected):
             if group.chip in names if names is not None else layer.is_on:
                 groups.append(group)
     return sorted(groups, key=lambda group: group.level)
 
 
-def _of_layer(layer: Layer, time_us: int, way: int) -> Iterator[Group]:
+def _of_layer(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
     rows = layer.alive(time_us)
-    if layer.of_way:
-        rows = rows[layer.column("way")[rows] == way] if way >= 0 else rows[:0]
+    if layer.of_path:
+        rows = rows[layer.column("path")[rows] == message] if message >= 0 else rows[:0]
     look = layer.column("look")[rows]
     for which in np.unique(look).tolist():
-        one = layer.looks[which] if which < len(layer.looks) else Look()
-        mark = one.mark or layer.mark
+        style = layer.looks[which] if which < len(layer.looks) else Look()
+        mark = style.mark or layer.mark
         if mark:
-            yield Group(layer, one, mark, rows[look == which])
+            yield Group(layer, style, mark, rows[look == which])
 
 
 def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """(colour, which of the rows have it): by weight where the layer has a scale, else the look's; lowest first."""
+    """Return (colour, indices of the rows that have it), lightest first: by weight if the layer has a scale."""
     if layer.scale is None:
         return [(look.colour, np.arange(len(weight)))]
     colours = layer.scale.colours
     shade = np.rint(np.clip(weight, 0, 1) * (len(colours) - 1)).astype(np.int64)
-    return [(colours[one], np.flatnonzero(shade == one)) for one in np.unique(shade).tolist()]
+    return [(colours[index], np.flatnonzero(shade == index)) for index in np.unique(shade).tolist()]
 
 
 class LayerScene(Scene):
-    """A run at a time on a page. ``groups``: what is drawn, see `moment`.
+    """A run at one time on a page. ``groups``: the rows to draw, see `moment`.
 
-    samples: what the legend has to explain; scales: those of the layers that are drawn.
+    samples, scales: entries of the legend for the layers that are drawn.
     """
 
     def __init__(
-        self, seen: Seen, time_us: int, width: int, names: Collection[str] | None = None, way: int | None = None
+        self, view: RunView, time_us: int, width: int, names: Collection[str] | None = None, message: int | None = None
     ) -> None:
-        super().__init__(seen.plan, width)
-        self.seen, self.time_us = seen, min(time_us, seen.duration_us - 1)
+        super().__init__(view.plan, width)
+        self.view, self.time_us = view, min(time_us, view.duration_us - 1)
         self.is_roomy = self.node >= ROOM_FOR_DETAILS
         self.diameter = 2 * self.node
-        self.is_asked_for = names is not None
-        self.groups = moment(seen, self.time_us, names, way, self.is_roomy)
-        self.samples: dict[tuple[int, str, str, str], Sample] = {}  # by layer, mark, words and colour
+        self.is_chosen = names is not None
+        self.groups = moment(view, self.time_us, names, message, self.is_roomy)
+        self.samples: dict[tuple[int, str, str, str], Sample] = {}  # by layer, mark, label and colour
         self.scales: list[Scale] = []
         self.named: list[tuple[int, str]] = []
 
     def draw(self) -> Drawing:
-        """Everything, lowest first."""
+        """Draw everything, lowest first, and return the drawing."""
         self._links()
         has_nodes = False
         nodes = [group for group in self.groups if group.mark == "node"]
@@ -164,54 +168,54 @@ class LayerScene(Scene):
         return self.drawing
 
     def entries(self) -> list[Sample]:
-        """The legend: nodes, links and walls, then what is drawn over them."""
-        ground = [Sample("line", LINK)] if len(self.plan.links["a"]) else []
-        ground += [Sample("line", WALL)] if len(self.walls) else []
-        order = {id(layer): place for place, layer in enumerate(self.seen.layers)}
-        found = [self.samples[key] for key in sorted(self.samples, key=lambda key: order.get(key[0], -1))]
-        nodes = sorted((one for one in found if one.mark == "node"), key=lambda one: one.look.rank)
-        return [*nodes, *ground, *(one for one in found if one.mark != "node")]
+        """Return the legend: nodes, links and walls, then the marks over them."""
+        base = [Sample("line", LINK)] if len(self.plan.links["a"]) else []
+        base += [Sample("line", WALL)] if len(self.walls) else []
+        order = {id(layer): index for index, layer in enumerate(self.view.layers)}
+        samples = [self.samples[key] for key in sorted(self.samples, key=lambda key: order.get(key[0], -1))]
+        nodes = sorted((sample for sample in samples if sample.mark == "node"), key=lambda sample: sample.look.rank)
+        return [*nodes, *base, *(sample for sample in samples if sample.mark != "node")]
 
     def explain(self, group: Group) -> None:
-        """Have the legend say what a group is."""
+        """Add a group to the legend."""
         scale = group.layer.scale
-        if scale is not None and scale.said and scale not in self.scales:
+        if scale is not None and scale.label and scale not in self.scales:
             self.scales.append(scale)
-        if group.look.said:
+        if group.look.label:
             shown = scale.colours if scale is not None else ()
-            key = (id(group.layer), group.mark, group.look.said, group.look.colour)
+            key = (id(group.layer), group.mark, group.look.label, group.look.colour)
             self.samples.setdefault(key, Sample(group.mark, group.look, tuple(shown)))
 
-    # Lengths and places
+    # Lengths and positions
 
     def _length(self, look: Look) -> float:
         return max(look.size * self.diameter, PEN * look.least)
 
     def _stroke(self, look: Look) -> float:
-        """The width of a line: of that of a look that does not say it, one px of the player."""
+        """Return the width of a line in px; the default look gives one px of the player."""
         return max(look.size * self.diameter if look.size < 1 else 0.0, PEN * look.least)
 
     def _places(self, group: Group, name: str = "node") -> np.ndarray:
-        return self.plan.place(group.column(name))
+        return self.plan.indices(group.column(name))
 
     def _at(self, places: np.ndarray) -> np.ndarray:
         return np.stack([self.x[places], self.y[places]], axis=1)
 
     def _ends(self, group: Group) -> tuple[np.ndarray, np.ndarray]:
-        """(x0, y0, x1, y1 of rows between two nodes of the plan, which of the group's rows these are)."""
+        """Return (x0, y0, x1, y1 of rows between two nodes of the layout, indices of these rows in the group)."""
         node, peer = self._places(group), self._places(group, "peer")
         rows = np.flatnonzero((node >= 0) & (peer >= 0))
         return np.concatenate([self._at(node[rows]), self._at(peer[rows])], axis=1), rows
 
     def _centers(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
-        """(colour, centers) of the rows at nodes of the plan."""
+        """Yield (colour, centers) of the rows at nodes of the layout."""
         places = self._places(group)
         rows = np.flatnonzero(places >= 0)
-        for colour, some in shades(group.layer, group.look, group.column("weight")[rows]):
-            yield colour, self._at(places[rows[some]])
+        for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
+            yield colour, self._at(places[rows[chosen]])
 
     def _keep_clear(self, ends: np.ndarray) -> None:
-        """Names should not hide these lines."""
+        """Register points on lines that names should not cover."""
         for share in np.linspace(0.1, 0.9, 9):
             self.band += [(x, y) for x, y in (ends[:, :2] + share * (ends[:, 2:] - ends[:, :2])).tolist()]
 
@@ -221,16 +225,16 @@ class LayerScene(Scene):
         ends, rows = self._ends(group)
         dash = (4.0, 4.0) if group.look.is_dashed else ()
         look: dict[str, Any] = {"width": self._stroke(group.look), "opacity": group.look.alpha, "dash": dash}
-        for colour, some in shades(group.layer, group.look, group.column("weight")[rows]):
-            self.drawing.segments(ends[some], colour=colour, **look)
+        for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
+            self.drawing.segments(ends[chosen], colour=colour, **look)
         self._keep_clear(ends[:MOST_KEPT_CLEAR])
 
     def _half(self, group: Group) -> None:
         ends, rows = self._ends(group)
         ends[:, 2:] = (ends[:, :2] + ends[:, 2:]) / 2
-        for colour, some in shades(group.layer, group.look, group.column("weight")[rows]):
+        for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
             look: dict[str, Any] = {"width": self._stroke(group.look), "opacity": group.look.alpha}
-            self.drawing.segments(ends[some], colour=colour, **look)
+            self.drawing.segments(ends[chosen], colour=colour, **look)
 
     def _arrow(self, group: Group) -> None:
         look = group.look
@@ -240,9 +244,9 @@ class LayerScene(Scene):
         for colour, some in shades(group.layer, look, weight):
             for heavy in np.unique(weight[some]) if group.layer.scale is None else np.zeros(1):
                 chosen = some[weight[some] == heavy] if group.layer.scale is None else some
-                shown = self._aside(ends[chosen], look.lane)
+                shown = self._shifted(ends[chosen], look.lane)
                 self._arrows(shown, look, colour, thick * (1 + 0.5 * heavy), 1 + 0.12 * heavy)
-        if group.layer.of_way:
+        if group.layer.of_path:
             self._keep_clear(ends[:MOST_KEPT_CLEAR])
 
     def _arrows(self, ends: np.ndarray, look: Look, colour: str, width: float, growth: float) -> None:
@@ -254,13 +258,15 @@ class LayerScene(Scene):
         head = np.minimum(max(1.3 * self.node, 3.5), 0.5 * length) * growth * (0.7 + 0.3 * look.least)
         self.drawing.arrows(ends, head, look.head, **shown)
 
-    def _aside(self, ends: np.ndarray, lane: float) -> np.ndarray:
-        """Lines from beside one node to beside the other, on the right of their way."""
-        way = ends[:, 2:] - ends[:, :2]
-        length = np.maximum(np.hypot(way[:, :1], way[:, 1:]), 1e-9)
+    def _shifted(self, ends: np.ndarray, lane: float) -> np.ndarray:
+        """Return lines shortened to the edges of their nodes and shifted to the right by ``lane``."""
+        direction = ends[:, 2:] - ends[:, :2]
+        length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
         clear = np.minimum(self.node / length, 0.4)
-        right = lane * self.diameter * np.stack([-way[:, 1], way[:, 0]], axis=1) / length
-        return np.concatenate([ends[:, :2] + clear * way + right, ends[:, 2:] - 1.3 * clear * way + right], axis=1)
+        right = lane * self.diameter * np.stack([-direction[:, 1], direction[:, 0]], axis=1) / length
+        return np.concatenate(
+            [ends[:, :2] + clear * direction + right, ends[:, 2:] - 1.3 * clear * direction + right], axis=1
+        )
 
     def _disc(self, group: Group) -> None:
         look = group.look
@@ -283,7 +289,7 @@ class LayerScene(Scene):
             self.drawing.crosses(centers, 0.8 * self._length(look) / 2, **shown)
 
     def _share(self, group: Group) -> np.ndarray:
-        """How much of its time has passed for each row, 0 to 1."""
+        """Return the elapsed share of each row's interval, 0 to 1."""
         start, end = group.column("from_us"), group.column("until_us")
         return (self.time_us - start) / np.maximum(end - start, 1)
 
@@ -297,21 +303,21 @@ class LayerScene(Scene):
                 self.drawing.circle(self.x[place], self.y[place], radius, **shown)
 
     def _packet(self, group: Group) -> None:
-        """A dot on its way, with a tail that says where it comes from."""
+        """Draw a moving dot whose tail points to the sender."""
         ends, rows = self._ends(group)
         weight = group.column("weight")[rows]
         share = (self._share(group)[rows] * np.where(weight > 0, weight, 1))[:, None]
-        way = ends[:, 2:] - ends[:, :2]
-        length = np.maximum(np.hypot(way[:, :1], way[:, 1:]), 1e-9)
+        direction = ends[:, 2:] - ends[:, :2]
+        length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
         tail = np.maximum(share - np.minimum(0.3, 5 * self.node / length), 0)
-        dots, look = ends[:, :2] + share * way, group.look
+        dots, look = ends[:, :2] + share * direction, group.look
         shown: dict[str, Any] = {"colour": look.colour, "width": 2.2 * min(look.size, 1.0), "opacity": look.alpha}
-        self.drawing.segments(np.concatenate([ends[:, :2] + tail * way, dots], axis=1), **shown)
+        self.drawing.segments(np.concatenate([ends[:, :2] + tail * direction, dots], axis=1), **shown)
         rim = palette.BACKGROUND if look.alpha >= 1 else None
         self.drawing.markers("circle", dots, self._length(look) / 2, look.colour, rim, PEN * look.width, look.alpha)
 
     def _loss(self, group: Group) -> None:
-        """Where a frame was lost on its way, smaller and fainter if it was not sent to this node alone."""
+        """Draw a cross where a frame was lost, smaller and fainter for nodes that were not its addressee."""
         ends, rows = self._ends(group)
         at = ends[:, 2:] + LOST_AT * (ends[:, :2] - ends[:, 2:])
         is_unicast = group.column("weight")[rows] > 0
@@ -321,51 +327,51 @@ class LayerScene(Scene):
         self.drawing.crosses(at[~is_unicast], 0.5 * radius, **{**shown, "width": 1.0, "opacity": 0.5})
 
     def _nodes(self, groups: list[Group]) -> None:
-        """Every node once: as the row of the lowest rank says, of equal ones the heaviest, or as a plain node."""
+        """Draw every node once: in the look of the lowest rank, on a tie the heaviest, else as a plain node."""
         count = len(self.plan.ids)
         best = np.full(count, np.inf)
         looks: list[tuple[Look, Group | None, str]] = [(NODE_LOOK, None, NODE_LOOK.colour)]
         which = np.zeros(count, np.int64)
         for group in groups:
             places, weight = self._places(group), group.column("weight")
-            for colour, some in shades(group.layer, group.look, weight):
-                here = places[some][places[some] >= 0]
-                # Shades come from light to heavy, so a later one of equal rank is the heavier.
-                here = here[group.look.rank <= best[here]]
-                best[here], which[here] = group.look.rank, len(looks)
+            for colour, chosen in shades(group.layer, group.look, weight):
+                indices = places[chosen][places[chosen] >= 0]
+                # Shades are in order from light to heavy, so the last one of a rank is the heaviest.
+                indices = indices[group.look.rank <= best[indices]]
+                best[indices], which[indices] = group.look.rank, len(looks)
                 looks.append((group.look, group, colour))
-        for number in sorted(np.unique(which).tolist(), key=lambda one: -looks[one][0].rank):
-            look, of, colour = looks[number]
+        for number in sorted(np.unique(which).tolist(), key=lambda index: -looks[index][0].rank):
+            look, source, colour = looks[number]
             places = np.flatnonzero(which == number)
             width = 0.8 if self.is_roomy else 0.4
             radius = self._length(look) / 2
             self.drawing.markers(look.marker, self._at(places), radius, colour, palette.OUTLINE, width)
             if look.marker != "circle":
-                self.named += [(place, look.said.removesuffix(" node")) for place in places.tolist()]
-            if of is not None:
-                self.explain(of)
+                self.named += [(place, look.label.removesuffix(" node")) for place in places.tolist()]
+            if source is not None:
+                self.explain(source)
             else:
                 self.samples[0, "node", "", ""] = Sample("node", look)
 
-    # Words
+    # Texts
 
     def _words(self, groups: list[Group]) -> None:
-        """Labels, and the names of the nodes that stand out, where they hide as little as possible."""
+        """Write labels, and names of nodes with a special marker, where they cover as little as possible."""
         labels: dict[int, list[str]] = {}
-        # What stands below a node in the player comes first here: its number, then its key.
+        # Labels below a node in the player come first: its number, then its key.
         for group in sorted(groups, key=lambda group: group.look.size):
             for place, word in self._labels(group):
                 labels.setdefault(place, []).append(str(group.layer.words[word]))
         taken: list[Box] = []
-        most = MOST_LABELS * (2 if self.is_asked_for else 1)
-        for place, said in labels.items() if len(labels) <= most else ():
-            self.write(place, ": ".join(said), taken, must=False)
-        named = sorted((place, said) for place, said in self.named if place not in labels)
+        most = MOST_LABELS * (2 if self.is_chosen else 1)
+        for place, texts in labels.items() if len(labels) <= most else ():
+            self.write(place, ": ".join(texts), taken, must=False)
+        named = sorted((place, role) for place, role in self.named if place not in labels)
         for place, role in named if len(named) <= MOST_NAMES else ():
             self.write(place, f"{role} {self.plan.ids[place]}".strip(), taken)
 
     def _labels(self, group: Group) -> Iterator[tuple[int, int]]:
-        """(place, which of the layer's words) of the rows that say something."""
+        """Yield (index of the node, index of the text) of the rows with a text."""
         places, text = self._places(group), group.column("text")
         rows = np.flatnonzero((places >= 0) & (text >= 0))
         self.explain(group)

@@ -1,4 +1,4 @@
-"""What nodes are, in every protocol: sinks, sources, holders of the newest event, and nodes that failed."""
+"""Layers of every protocol about nodes: sinks, sources, holders of the newest event, and failed nodes."""
 
 from __future__ import annotations
 
@@ -29,29 +29,32 @@ RUNS_ON = Section("Runs on", (("kind", "text", "word"),))
 
 
 def node_layers(recorded: Recorded) -> list[Layer]:
-    """What nodes are, and, for the inspector, what they subscribed to and what they ran on."""
+    """Return the layers of node roles and, for the inspector, of subscriptions and kinds of motes."""
     columns, duration_us = recorded.columns, recorded.duration_us
     subscriptions, wants = subscribed(columns, duration_us)
-    held, notes = thinned(holding(columns, duration_us), MOST, "changes of who holds an event")
+    held, notes = thinned(holding(columns, duration_us), MOST, "changes of holders of an event")
     roles = [
         (0, failing(columns, duration_us)),
         (1, subscriptions),
         (2, publishing(columns, duration_us)),
         (3, held),
     ]
-    told = {name: np.concatenate([one[name] for _, one in roles]) for name in ("node", "from_us", "until_us")}
-    told["look"] = np.concatenate([np.full(len(one["from_us"]), look) for look, one in roles])
-    found = [Layer("nodes", table(**told), LOOKS, "node", notes=notes)]
+    merged = {
+        name: np.concatenate([layer_table[name] for _, layer_table in roles])
+        for name in ("node", "from_us", "until_us")
+    }
+    merged["look"] = np.concatenate([np.full(len(layer_table["from_us"]), look) for look, layer_table in roles])
+    layers = [Layer("nodes", table(**merged), LOOKS, "node", notes=notes)]
     if len(subscriptions["from_us"]):
-        found.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=wants))
+        layers.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=wants))
     if recorded.run.kinds:
         kinds, words = running_on(recorded.run.kinds, duration_us)
-        found.append(Layer("nodes", kinds, section=RUNS_ON, words=words))
-    return found
+        layers.append(Layer("nodes", kinds, section=RUNS_ON, words=words))
+    return layers
 
 
 def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[str]]:
-    """(what each node runs on, all the time; words)."""
+    """Return (a table with the kind of mote that each node runs on, the names of the kinds)."""
     words = sorted(set(kinds.values()))
     until = np.full(len(kinds), duration_us)
     text = [words.index(kind) for kind in kinds.values()]
@@ -59,56 +62,56 @@ def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[
 
 
 def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
-    """(subscriptions, from when a node subscribed until it unsubscribed or they expired; words).
+    """Return (a table of subscriptions, texts); each lasts until the node unsubscribes or it expires.
 
-    sequence: the subscription's number there; value: when it expires, -1 never; text: what is asked for.
+    sequence: the number of the subscription at its node; value: its expiry in µs, -1 never; text: its attributes.
     """
     rows = columns.where(event=("subscribed", "unsubscribed"))
     keys = row_keys(columns["node"][rows], columns["sequence"][rows])
-    which, until = opened(keys, columns["time_us"][rows], columns.says("event", rows, "subscribed"))
-    rows = rows[which]
+    opening, until = opened(keys, columns["time_us"][rows], columns.says("event", rows, "subscribed"))
+    rows = rows[opening]
     start, value = columns["time_us"][rows], columns["value"][rows]
     until = np.where(value > start, np.minimum(until, value), until)
-    made = {"node": columns["node"][rows], "sequence": columns["sequence"][rows], "value": value}
+    result = {"node": columns["node"][rows], "sequence": columns["sequence"][rows], "value": value}
     text, words = columns.coded("detail", rows)
-    return within(table(**made, from_us=start, until_us=until, text=text), duration_us), words
+    return within(table(**result, from_us=start, until_us=until, text=text), duration_us), words
 
 
 def failing(columns: Columns, duration_us: int) -> Table:
-    """Outages of nodes."""
+    """Return the outages of nodes."""
     rows = columns.where(event=("failed", "recovered"))
     is_failure = columns.says("event", rows, "failed")
-    which, until = opened(columns["node"][rows], columns["time_us"][rows], is_failure)
-    rows = rows[which]
-    made = {"node": columns["node"][rows], "from_us": columns["time_us"][rows], "until_us": until}
-    return within(table(**made), duration_us)
+    opening, until = opened(columns["node"][rows], columns["time_us"][rows], is_failure)
+    rows = rows[opening]
+    result = {"node": columns["node"][rows], "from_us": columns["time_us"][rows], "until_us": until}
+    return within(table(**result), duration_us)
 
 
 def publishing(columns: Columns, duration_us: int) -> Table:
-    """Nodes are sources from their first publication on."""
+    """Return the nodes that publish; a node counts as a source from its first publication on."""
     rows = columns.where(event="published")
     nodes, first = unique_index(columns["node"][rows])
-    made = {"node": nodes, "from_us": columns["time_us"][rows][first], "until_us": np.full(len(nodes), duration_us)}
-    return within(table(**made), duration_us)
+    result = {"node": nodes, "from_us": columns["time_us"][rows][first], "until_us": np.full(len(nodes), duration_us)}
+    return within(table(**result), duration_us)
 
 
 def holding(columns: Columns, duration_us: int) -> Table:
-    """Nodes hold an event from when they got it until its origin makes the next one. Sinks are shown as sinks."""
+    """Return the nodes that hold an event, each until the event's origin makes its next one. Sinks are left out."""
     held = columns.where(event="held")
     sinks = np.unique(columns["node"][columns.where(event="subscribed")])
     held = held[~np.isin(columns["node"][held], sinks)]
     origins, start = columns["origin"][held], columns["time_us"][held]
     until = until_next_event(columns, origins, held, duration_us)
-    made = {"node": columns["node"][held], "origin": origins, "from_us": start, "until_us": until}
-    return within(table(**made), duration_us)
+    result = {"node": columns["node"][held], "origin": origins, "from_us": start, "until_us": until}
+    return within(table(**result), duration_us)
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
-    """When each origin made its next event after a row of the trace; the end of the run if it made none."""
-    made = columns.where(event="originated")
-    key = np.int64(columns.rows + 1)
-    makers = np.sort(columns["origin"][made] * key + made)
-    after = np.searchsorted(makers, origins * key + rows)
+    """Return when each origin made its next event after a row of the trace, or the end of the run."""
+    originated = columns.where(event="originated")
+    row_count = np.int64(columns.rows + 1)
+    makers = np.sort(columns["origin"][originated] * row_count + originated)
+    after = np.searchsorted(makers, origins * row_count + rows)
     following = np.append(makers, -1)[after]
-    is_followed = (following >= 0) & (following // key == origins)
-    return np.where(is_followed, columns["time_us"][np.where(is_followed, following % key, 0)], duration_us)
+    is_followed = (following >= 0) & (following // row_count == origins)
+    return np.where(is_followed, columns["time_us"][np.where(is_followed, following % row_count, 0)], duration_us)

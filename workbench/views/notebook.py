@@ -1,10 +1,10 @@
-"""``run.show()``: the player below a notebook's cell, or a page where there is no notebook.
+"""``run.show()``: the player below a notebook's cell, or a page outside of a notebook.
 
-What is displayed is HTML that stands by itself (`player.embed`): it plays in a notebook that is opened again without a
-kernel, and in what is exported of it.
+The output is self-contained HTML (`player.embed`): it also plays in a notebook that is reopened without a kernel, and
+in exports of the notebook.
 
-A run on motes is followed while it goes on (`show_live`): a thread feeds its players every second. A player shows the
-newest moment until its time is moved, and in the end it is the player of the whole run.
+A run on motes is shown while it continues (`show_live`): a thread feeds its players every second. A player stays at the
+newest moment until the user moves its time. At the end it plays the whole run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from weakref import WeakKeyDictionary
 
 
 def show(run: Any, event: tuple[int, int] | None = None) -> None:
-    """Display the player of a run in a notebook; elsewhere write it as a page and say where.
+    """Display the player of a run in a notebook; elsewhere write it as a page and print the path.
 
-    ``event``, (origin, sequence), leaves out what is about other events. Raises ScenarioError if the run kept no trace,
+    ``event``, (origin, sequence): leave out rows about other events. Raises ScenarioError if the run has no trace,
     ParameterError if it has no such event.
     """
     if not in_notebook():
@@ -31,31 +31,31 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
     from IPython.display import HTML, display
 
     from workbench.views.player.embed import player_html
-    from workbench.views.player.parcel import pack
+    from workbench.views.player.payload import pack
     from workbench.views.seeing import see
 
-    display(HTML(player_html(pack(see(run, event), few_bytes(run)))))
+    display(HTML(player_html(pack(see(run, event), dissect_if_small(run)))))
 
 
-def few_bytes(run: Any) -> Any:
-    """The run's first frames taken apart, if that costs next to nothing: of small runs."""
-    from workbench.views.player.dissections import told
+def dissect_if_small(run: Any) -> Any:
+    """Dissect the first frames of a small run; return only a note for a large one."""
+    from workbench.views.player.dissections import dissect_first
 
-    return told(run, quick=True)
+    return dissect_first(run, quick=True)
 
 
 def in_notebook() -> bool:
-    """Whether there is a notebook to display in."""
+    """Return whether the code runs in a notebook, where output can be displayed."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 def write_page(run: Any, name: str = "", **parts: Any) -> None:
-    """Write a page with the run and say where; ``name`` is part of the file's name, ``parts`` are as in `save_html`.
+    """Write a page with the run and print its path; ``name`` is part of the file name, ``parts`` go to `save_html`.
 
-    It goes into the folder out, where there is one, else into a new folder that is the user's alone: everybody may put
-    files and links into the folder for temporary files, under names that can be known beforehand.
+    The page goes into the folder ``out`` if it exists, else into a new private folder. The common folder for temporary
+    files would be unsafe: other users could create files or links there under a predictable name.
     """
     from workbench.views.export import save_html
 
@@ -74,7 +74,7 @@ _views: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # run -> its pl
 
 
 def show_motes(run: Any) -> None:
-    """Follow a run on motes while it goes on; then show the player, as for any run."""
+    """Show a run on motes live while it continues, and as any other run afterwards."""
     if run.is_running:
         show_live(run)
         return
@@ -84,7 +84,7 @@ def show_motes(run: Any) -> None:
 
 
 def show_live(run: Any) -> None:
-    """Follow a run below the cell, without blocking it; outside of a notebook wait for its end and write its page."""
+    """Show a run below the cell while it continues, without blocking; outside a notebook wait and write its page."""
     if not in_notebook():
         run.wait()
         show(run)
@@ -99,13 +99,13 @@ def show_live(run: Any) -> None:
     known.append(view)
     if len(known) > 1:
         return
-    # The thread belongs to the cell that asked: what it sends goes there, whatever is executed meanwhile.
+    # Output of the thread belongs to the cell that started it, whichever cell is running.
     context = contextvars.copy_context()
     threading.Thread(target=lambda: context.run(_follow, run), name="show", daemon=True).start()
 
 
 def _notes(run: Any) -> list[str]:
-    """What went wrong, and whether that ended the run."""
+    """Return the last problems of a run, and whether they ended it."""
     ended = [f"The run ended early, at {run.now_s:g} s."] if not run.is_running and run.error is not None else []
     return [*ended, *(f"{note}." for note in run.notes[-MOST_NOTES:])]
 
@@ -115,16 +115,16 @@ def _follow(run: Any) -> None:
         began_s = time.perf_counter()
         _feed(run, run.now_s)
         took_s = time.perf_counter() - began_s
-        time.sleep(max(EVERY_S - took_s, took_s))  # Half of the time at most goes into drawing.
+        time.sleep(max(EVERY_S - took_s, took_s))  # Drawing takes at most half of the time.
     _feed(run, None)
 
 
 def _feed(run: Any, now_s: float | None) -> None:
-    """Feed all players of a run; what goes wrong is told once, so that the picture does not just stop."""
+    """Feed all players of a run; if one fails, print the error once and stop feeding it."""
     so_far = run.so_far()
     for view in list(_views[run]):
         try:
             view.feed(so_far, now_s=now_s, notes=_notes(run))
         except Exception as error:
-            print(f"the run cannot be drawn any more: {error!r}", file=sys.stderr)
+            print(f"the player is no longer updated: drawing the run raised {error!r}", file=sys.stderr)
             _views[run].remove(view)

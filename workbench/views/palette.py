@@ -1,14 +1,14 @@
-"""One colour per role, the same in every view, and what it becomes on a dark ground.
+"""One colour per role, the same in every view, and its counterpart on a dark background.
 
-The hues are those of Okabe and Ito's colour-blind safe set (Color Universal Design, 2008), lightened where a
-role is background. No role is told by colour alone: sinks are squares, sources triangles, failed nodes crosses,
-gradients have arrow heads, and what was lost is a cross on its link.
+The hues are those of Okabe and Ito's colour-blind safe set (Color Universal Design, 2008), lightened for background
+roles. No role is marked by colour alone: sinks are squares, sources triangles, failed nodes crosses, gradients have
+arrow heads, and a lost frame is a cross on its link.
 
-Dark ground
-    `in_dark` keeps the hue of a colour. Grays, and tints that are all but white, change places with their counterparts
-    between black and white: what steps back on white steps back on black. Strong colours become lighter, the dark ones
-    most, so that marks stay readable and a scale of one hue keeps its order. Lightness, chroma and hue are those of
-    OKLab (B. Ottosson: A perceptual color space for image processing, 2020).
+Dark background
+    `in_dark` keeps the hue of a colour. Grays and very light tints are mirrored between black and white, so that
+    inconspicuous marks stay so. Strong colours become lighter, the dark ones most, so that marks stay readable and a
+    scale of one hue keeps its order. Lightness, chroma and hue are those of OKLab (B. Ottosson: A perceptual color
+    space for image processing, 2020).
 """
 
 import math
@@ -20,7 +20,7 @@ SOURCE = "#009E73"
 NODE = "#F2F4F7"
 HEARD = "#A8D5F2"
 HOLDS = "#F9DC9C"
-RANK_LOW, RANK_HIGH = "#D9CFEC", "#563B92"  # of a node that decodes: its rank over m
+RANK_LOW, RANK_HIGH = "#D9CFEC", "#563B92"  # of a decoding node: its rank over m
 FAILED = "#3A3F47"
 
 INTEREST = "#56B4E9"
@@ -30,7 +30,7 @@ DATA = "#E69F00"
 LOST = "#D55E00"
 DELIVERED = "#009E73"
 CODED = "#7B5EA7"
-PLACE = "#A58BD0"  # where a node stands in an overlay
+PLACE = "#A58BD0"  # the position of a node in an overlay
 OTHER_MESSAGE = "#7A6A53"
 
 LINK_GOOD = "#B3BCC7"
@@ -43,43 +43,43 @@ FAINT_TEXT = "#6B7785"
 GRID = "#E6EAEE"
 OUTLINE = "#5D6875"
 
-# Series of a chart, in the order in which they are given out: told apart by colour and by marker.
+# Series of a chart, in order; they differ in colour and in marker.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#C46FA2", "#E69F00", "#56B4E9", "#3A3F47", "#7A6A53")
 SERIES_MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square", "triangle", "diamond")
 
 
 def message_colour(message: str, colours: Mapping[str, str]) -> str:
-    """A message's colour of those that its protocol gives (`protocols.message_colours`); a neutral one without."""
+    """Return a message's colour in its protocol's table (`protocols.message_colours`), or a neutral one."""
     return colours.get(message, OTHER_MESSAGE)
 
 
 def blend(background: str, foreground: str, share: float) -> str:
-    """``share`` (0..1) of the way from one ``#rrggbb`` colour to another."""
+    """Return the colour at ``share`` (0 to 1) between two ``#rrggbb`` colours."""
     mixed = [round(b + (f - b) * share) for b, f in zip(rgb(background), rgb(foreground), strict=True)]
     return "#" + "".join(f"{part:02X}" for part in mixed)
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
-    """``#rrggbb`` as three integers 0..255."""
+    """Return ``#rrggbb`` as three integers in [0, 255]."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 def ink_on(colour: str) -> str:
-    """The text colour or white, whichever is easier to read on a colour."""
+    """Return the text colour or white, whichever is easier to read on a colour."""
     return TEXT if contrast(colour, TEXT) > contrast(colour, BACKGROUND) else BACKGROUND
 
 
 def rank_colour(share: float) -> str:
-    """A decoding node's colour by its rank over the generation size (0..1)."""
+    """Return a decoding node's colour for its rank over the generation size (0 to 1)."""
     return blend(RANK_LOW, RANK_HIGH, min(max(share, 0.0), 1.0))
 
 
 def link_colour(pdr: float) -> str:
-    """A link's colour by the share of frames that arrive (0..1)."""
+    """Return a link's colour for the share of frames that arrive (0 to 1)."""
     return blend(LINK_POOR, LINK_GOOD, min(max(pdr, 0.0), 1.0))
 
 
-# The dark ground
+# The dark background
 
 _DARK_GRAYS = {
     BACKGROUND: DARK_BACKGROUND,
@@ -89,33 +89,33 @@ _DARK_GRAYS = {
     GRID: "#2A313A",
     OUTLINE: "#98A4B2",
 }
-_GRAY, _STRONG = 0.05, 0.10  # chroma of what counts as gray, and of what counts as a colour
-_DARKEST, _LIGHTEST = 0.22, 0.93  # lightness that white and black turn to
-_READABLE = 0.66  # strong colours that are darker than that become lighter
+_GRAY, _STRONG = 0.05, 0.10  # up to this chroma a colour counts as gray, from this chroma on as strong
+_DARKEST, _LIGHTEST = 0.22, 0.93  # lightness of white and of black on a dark page
+_READABLE = 0.66  # strong colours that are darker than this become lighter
 _READABLE_GRAY = 0.54
 READABLE = 3.0  # the least contrast of marks
 
 
 @lru_cache(maxsize=4096)
 def in_dark(colour: str) -> str:
-    """How a ``#rrggbb`` colour of the light ground looks on the dark one, `DARK_BACKGROUND`."""
+    """Return a ``#rrggbb`` colour of the light page for the dark one, `DARK_BACKGROUND`."""
     known = _DARK_GRAYS.get(colour.upper())
     if known is not None:
         return known
     lightness, a, b = _to_oklab(rgb(colour))
     chroma = math.hypot(a, b)
     strength = min(max((chroma - _GRAY) / (_STRONG - _GRAY), 0.0), 1.0)
-    turned = _LIGHTEST - (_LIGHTEST - _DARKEST) * lightness
-    kept = max(lightness, _READABLE + 0.3 * (_READABLE - lightness))
-    found = strength * kept + (1 - strength) * turned
-    # What can be read on white can be read on black.
+    mirrored = _LIGHTEST - (_LIGHTEST - _DARKEST) * lightness
+    lightened = max(lightness, _READABLE + 0.3 * (_READABLE - lightness))
+    result = strength * lightened + (1 - strength) * mirrored
+    # A colour that is readable on white must be readable on black.
     least = _READABLE_GRAY if contrast(colour, BACKGROUND) >= READABLE else 0.0
-    return _from_oklab(max(found, least), a, b)
+    return _from_oklab(max(result, least), a, b)
 
 
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours, from 1 to 21 (W3C: Web Content Accessibility Guidelines 2.1)."""
-    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+def contrast(colour: str, other: str) -> float:
+    """Return the contrast of two colours, from 1 to 21 (W3C: Web Content Accessibility Guidelines 2.1)."""
+    lighter, darker = sorted((_luminance(colour), _luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 
@@ -130,7 +130,7 @@ def _linear(part: int) -> float:
 
 
 def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
-    """Lightness 0 to 1, and the two coordinates whose length is the chroma and whose angle the hue."""
+    """Return the OKLab lightness, 0 to 1, and coordinates a, b: their length is the chroma, their angle the hue."""
     red, green, blue = (_linear(part) for part in parts)
     long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
     medium = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
@@ -143,7 +143,7 @@ def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
 
 
 def _from_oklab(lightness: float, a: float, b: float) -> str:
-    """The colour, with as much of its chroma as there is at this lightness."""
+    """Return the colour, with as much of its chroma as is possible at this lightness."""
     for share in range(20, -1, -1):
         parts = _linear_rgb(lightness, a * share / 20, b * share / 20)
         if all(-0.0005 <= part <= 1.0005 for part in parts):

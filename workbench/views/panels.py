@@ -1,6 +1,6 @@
-"""What a static figure has below its map: strips in lanes at a time, and curves over the whole run.
+"""Panels below the map of a static figure: strips in lanes at one time, and curves over the whole run.
 
-strips_drawing(scene, width)                          panels of what a scene has strips of
+strips_drawing(scene, width)                          panels of a scene's strips
 curves_drawing(curves, duration_us, time_us, width)   counts in steps, with a cursor at the time
 """
 
@@ -23,7 +23,7 @@ CURVES = 150
 
 
 def strips_drawing(scene: LayerScene, width: int) -> Drawing:
-    """The panels of strips of a scene below each other; of no height if there are none."""
+    """Draw the panels of a scene's strips below each other; the height is 0 without strips."""
     drawing = Drawing(width, 0)
     groups = [group for group in scene.groups if group.mark == "strip"]
     for panel in dict.fromkeys(group.layer.panel for group in groups):
@@ -47,7 +47,7 @@ def _panel(drawing: Drawing, panel: Panel, groups: Sequence[Group], width: int) 
 
 
 def _strips(drawing: Drawing, panel: Panel, group: Group, left: float, top: float, scale: float) -> None:
-    """A whole lane is a bar; a lane of 0.5 lies in the lower half, where thin lines are."""
+    """Draw bars in whole lanes and thin strips in half lanes: lane 0.5 is the lower half of lane 0."""
     low, high, lane = (group.column(name) for name in ("low", "high", "lane"))
     x0 = left + scale * (low - panel.low)
     x1 = np.maximum(left + scale * (high - panel.low), x0 + 1)
@@ -55,23 +55,23 @@ def _strips(drawing: Drawing, panel: Panel, group: Group, left: float, top: floa
     is_bar = lane == np.floor(lane)
     y1 = y0 + np.where(is_bar, BAR, THIN)
     corners = np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
-    for colour, some in shades(group.layer, group.look, group.column("weight")):
-        rim = palette.BACKGROUND if is_bar[some].any() else None
-        drawing.polygons(corners[some], fill=colour, stroke=rim, width=0.8, opacity=group.look.alpha)
-        for row in some[is_bar[some]].tolist():
+    for colour, rows in shades(group.layer, group.look, group.column("weight")):
+        rim = palette.BACKGROUND if is_bar[rows].any() else None
+        drawing.polygons(corners[rows], fill=colour, stroke=rim, width=0.8, opacity=group.look.alpha)
+        for row in rows[is_bar[rows]].tolist():
             node = int(group.column("node")[row])
-            text, wide = str(node), x1[row] - x0[row]
-            if node >= 0 and text_width(text, SMALL) * 1.06 + 4 < wide:
+            text, bar_width = str(node), x1[row] - x0[row]
+            if node >= 0 and text_width(text, SMALL) * 1.06 + 4 < bar_width:
                 ink = palette.ink_on(colour)
                 drawing.text((x0[row] + x1[row]) / 2, y0[row] + 15, text, size=SMALL, anchor="middle", colour=ink)
 
 
 def curves_drawing(curves: Sequence[Curves], duration_us: int, time_us: int, width: int) -> Drawing:
-    """Charts of counts in steps below each other; of no height if there are none."""
+    """Draw charts of counts in steps below each other; the height is 0 without curves."""
     drawing = Drawing(width, 0)
-    for one in curves:
-        lines = [(line.said, line.colour, line.times_us / 1e6, line.values) for line in one.lines]
-        chart = steps_chart(lines, duration_us / 1e6, time_us / 1e6, one.y_label, width, CURVES)
+    for group in curves:
+        lines = [(line.label, line.colour, line.times_us / 1e6, line.values) for line in group.lines]
+        chart = steps_chart(lines, duration_us / 1e6, time_us / 1e6, group.y_label, width, CURVES)
         drawing.add(chart, 0, drawing.height)
         drawing.height += chart.height
     return drawing

@@ -1,10 +1,10 @@
-"""A small picture of a network, and a sentence: how topologies and scenarios show themselves in a notebook.
+"""A small picture and a summary of a network: how notebooks display topologies and scenarios.
 
-    of_network(graph), of_scenario(scenario)    their mimebundles: words as text, words and picture as HTML
+    of_network(graph), of_scenario(scenario)    their mimebundles: plain text, and HTML with text and picture
     Picture(graph, workload=()).draw()          the picture alone, a `Drawing`
 
-A picture has nodes, links by their quality, and what a workload makes of nodes: sinks, sources, and nodes that are off
-for a time. Of a large network it has dots and no links; its ``notes`` say so.
+A picture shows nodes, links by their quality, and the roles of nodes in a workload: sinks, sources, nodes with outages.
+A large network is drawn as dots without links, which its ``notes`` mention.
 """
 
 from __future__ import annotations
@@ -30,44 +30,44 @@ WIDTH, TALLEST = 400, 260  # px, of the picture and of the map in it
 MOST_WITH_LINKS = 1500  # nodes
 LINKS_PER_NODE = 4
 MOST_DOTS = 10_000
-MOST_MARKS = 300  # sinks, say, that have their own mark among dots
+MOST_MARKS = 300  # sinks or sources that have their own mark among dots
 THINNEST, WIDEST = 0.7, 5.0  # px, a node's radius
 
-OFF = FAILED._replace(said="off for a time")
+OFF = FAILED._replace(label="off for a time")
 DOT = Look("node", palette.OUTLINE)
 
 
-def of_network(graph: nx.Graph, **_asked: Any) -> dict[str, Any]:
-    """The mimebundle of a topology; one that no scenario would take may be words alone."""
+def of_network(graph: nx.Graph, **_options: Any) -> dict[str, Any]:
+    """Return the mimebundle of a topology; only text if the graph is not valid in a scenario."""
     try:
         picture = Picture(graph)
     except (KeyError, TypeError, ValueError, OverflowError):
-        return {"text/plain": f"{graph}, which is no network that a scenario could have: topology.check says why"}
+        return {"text/plain": f"{graph}, which is not valid in a scenario; topology.check(graph) raises the reason"}
     return {
         "text/plain": picture.sentence,
-        "text/html": f"{picture.draw().to_html()}<p>{_told(picture)}</p>",
+        "text/html": f"{picture.draw().to_html()}<p>{_notes_html(picture)}</p>",
     }
 
 
-def of_scenario(scenario: Any, **_asked: Any) -> dict[str, Any]:
-    """The mimebundle of a scenario."""
+def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
+    """Return the mimebundle of a scenario."""
     picture = Picture(scenario.topology, scenario.workload)
-    said = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)
-    head = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(said)}</p>"
-    drawn, told = picture.draw().to_html(), _told(picture)
+    facts = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)
+    head = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(facts)}</p>"
+    drawing, notes = picture.draw().to_html(), _notes_html(picture)
     more = "<code>scenario.run()</code> plays it."
     return {
         "text/plain": repr(scenario),
-        "text/html": f"{head}{drawn}<p>{told}<br>{more}</p>",
+        "text/html": f"{head}{drawing}<p>{notes}<br>{more}</p>",
     }
 
 
-def _told(picture: Picture) -> str:
+def _notes_html(picture: Picture) -> str:
     return escape(" ".join((picture.sentence, *picture.notes)))
 
 
 def _sentence(graph: nx.Graph, plan: Layout) -> str:
-    """Nodes, links, what these deliver, how many neighbors nodes have, the area, and whether all is in one piece."""
+    """Return a summary: nodes, links, delivery ratios, neighbors a node, area, number of components."""
     area = f"{np.ptp(plan.x_m):,.4g} × {np.ptp(plan.y_m):,.4g} m"
     pdr = np.stack([plan.links["pdr_ab"], plan.links["pdr_ba"]])
     delivers = pdr > 0
@@ -77,8 +77,8 @@ def _sentence(graph: nx.Graph, plan: Layout) -> str:
     links = f"{pairs:,} {'link' if pairs == 1 else 'links'}{f', {one_way:,} of them one-way' if one_way else ''}"
     links += f", delivering {_delivered(pdr[delivers])}"
     parts = (nx.number_weakly_connected_components if graph.is_directed() else nx.number_connected_components)(graph)
-    apart = f" It is in {parts:,} parts without a link between them." if parts > 1 else ""
-    return f"{caption.nodes(graph)}: {links}; {2 * pairs / len(graph):.1f} neighbors a node; {area}.{apart}"
+    components = f" It is in {parts:,} parts without a link between them." if parts > 1 else ""
+    return f"{caption.nodes(graph)}: {links}; {2 * pairs / len(graph):.1f} neighbors a node; {area}.{components}"
 
 
 def _delivered(pdr: np.ndarray) -> str:
@@ -89,9 +89,9 @@ def _delivered(pdr: np.ndarray) -> str:
 
 
 class Picture(Scene):
-    """A network, and what a workload makes of its nodes, on a small page.
+    """A network and the roles of its nodes in a workload, on a small page.
 
-    sentence: how large it is, and what its links deliver. notes: what is not as it seems, in sentences.
+    sentence: its size, and the delivery ratios of its links. notes: sentences about omitted or estimated data.
     """
 
     def __init__(self, graph: nx.Graph, workload: Iterable[Any] = ()) -> None:
@@ -106,7 +106,7 @@ class Picture(Scene):
         self.roles = self._roles(workload)
 
     def draw(self) -> Drawing:
-        """The map, then its legend."""
+        """Return the map with its legend below."""
         self._links()
         marked = np.union1d(self.roles[SOURCE], self.roles[SINK])
         self._plain(np.setdiff1d(np.arange(len(self.plan.ids)), marked))
@@ -117,19 +117,21 @@ class Picture(Scene):
         self._scale_bar()
         page = Drawing(self.width, self.height, title=self.title)
         page.add(self.drawing, 0, 0)
-        legend = legend_drawing([*self.entries, *self._ground()], self.width)
+        legend = legend_drawing([*self.entries, *self._base_entries()], self.width)
         page.add(legend, 0, page.height)
         page.height += legend.height
         return page
 
     def _roles(self, workload: Iterable[Any]) -> dict[Look, np.ndarray]:
-        """The places of sinks, of those sources that are no sinks, and of nodes that are off for a time."""
+        """Return the indices of sinks, of sources that are not sinks, and of nodes with outages."""
         by_kind = {"subscribe": SINK, "publish": SOURCE, "outage": OFF}
         nodes: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
         for item in workload:
             at = self.plan.ids.tolist() if isinstance(item.at, str) else item.at
             nodes[by_kind[type(item).__name__.lower()]] += at
-        places = {look: np.unique(self.plan.place(np.array(some, np.int64))) for look, some in nodes.items()}
+        places = {
+            look: np.unique(self.plan.indices(np.array(node_list, np.int64))) for look, node_list in nodes.items()
+        }
         places[SOURCE] = np.setdiff1d(places[SOURCE], places[SINK])
         return places
 
@@ -144,7 +146,7 @@ class Picture(Scene):
             self.entries.append(Sample("node", NODE_LOOK))
 
     def _dots(self, look: Look, places: np.ndarray) -> None:
-        """Nodes that are too many for marks: lines without length, whose round ends are all that is seen."""
+        """Draw nodes as dots, for many nodes: lines of length zero, of which only the round ends show."""
         step = -(-len(places) // MOST_DOTS)
         if step > 1:
             self.notes.append(f"Of these nodes, one in {step} is drawn.")
@@ -165,8 +167,8 @@ class Picture(Scene):
         named = [(place, look) for look in (SINK, SOURCE) for place in self.roles[look].tolist()]
         taken: list[Box] = []
         for place, look in named if len(named) <= MOST_NAMES else ():
-            self.write(place, f"{look.said} {self.plan.ids[place]}", taken, must=False)
+            self.write(place, f"{look.label} {self.plan.ids[place]}", taken, must=False)
 
-    def _ground(self) -> list[Sample]:
+    def _base_entries(self) -> list[Sample]:
         links = [Sample("line", LINK)] if len(self.plan.links["a"]) else []
         return [*links, *([Sample("line", WALL)] if len(self.walls) else [])]

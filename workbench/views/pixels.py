@@ -1,6 +1,6 @@
 """Drawings as PNG files, by Pillow: drawn at twice their size and scaled down, for smooth edges.
 
-What is opaque is written straight into the picture; only what is translucent is blended with what lies below.
+Opaque items are drawn directly; only translucent items are blended with the picture below.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OVERSAMPLING = 2
 
 
 class Pens(NamedTuple):
-    """A picture, and what draws on it; zoom: pixels of the picture per px of the drawing."""
+    """A picture and the objects that draw on it; zoom: pixels of the picture per px of the drawing."""
 
     image: Any
     opaque: Any
@@ -41,12 +41,12 @@ class Pens(NamedTuple):
     zoom: float
 
     def of(self, opacity: float) -> Any:
-        """The pen for an opacity."""
+        """Return the pen for an opacity."""
         return self.opaque if opacity >= 1 else self.blending
 
 
 def png(drawing: Drawing, scale: float) -> bytes:
-    """The drawing as a PNG file of ``scale`` pixels per px, with its resolution noted in it."""
+    """Return the drawing as a PNG file of ``scale`` pixels per px; the file states its resolution."""
     size = max(1, round(drawing.width * scale)), max(1, round(drawing.height * scale))
     image = Image.new("RGB", (size[0] * OVERSAMPLING, size[1] * OVERSAMPLING), drawing.background)
     pens = Pens(image, ImageDraw.Draw(image), ImageDraw.Draw(image, "RGBA"), scale * OVERSAMPLING)
@@ -70,7 +70,7 @@ def _segments(item: Segments, pens: Pens) -> None:
 
 
 def _strokes(ends: np.ndarray, item: Segment | Segments | Polyline, pens: Pens) -> None:
-    """Lines with round ends, each in one piece, so that a translucent one is evenly so."""
+    """Draw lines with round ends, each as one shape, so that translucent lines are even."""
     dash = getattr(item, "dash", ())
     if dash:
         ends = np.array([piece for row in ends.tolist() for piece in _dashes(row, dash)]).reshape(-1, 4)
@@ -82,9 +82,9 @@ def _outlined(ends: np.ndarray, width: float, ink: tuple[int, ...], pen: Any) ->
     corners = 2 if half < 2 else 8
     angle = np.arctan2(ends[:, 3] - ends[:, 1], ends[:, 2] - ends[:, 0])[:, None]
     turn = np.linspace(-math.pi / 2, math.pi / 2, corners + 1)
-    around = np.concatenate([angle + turn, angle + math.pi + turn], axis=1)
-    at = np.repeat(ends[:, [2, 3, 0, 1]].reshape(-1, 2, 2), corners + 1, axis=1)
-    outlines = at + half * np.stack([np.cos(around), np.sin(around)], axis=2)
+    angles = np.concatenate([angle + turn, angle + math.pi + turn], axis=1)
+    positions = np.repeat(ends[:, [2, 3, 0, 1]].reshape(-1, 2, 2), corners + 1, axis=1)
+    outlines = positions + half * np.stack([np.cos(angles), np.sin(angles)], axis=2)
     for outline in outlines.reshape(len(ends), 4 * (corners + 1)).tolist():
         pen.polygon(outline, fill=ink)
 
@@ -94,13 +94,13 @@ def _dashes(row: list[float], dash: tuple[float, ...]) -> list[tuple[float, floa
     length = math.hypot(x1 - x0, y1 - y0)
     if not length:
         return [(x0, y0, x1, y1)]
-    pieces, start, which = [], 0.0, 0
+    pieces, start, index = [], 0.0, 0
     while start < length:
-        end = min(start + dash[which % len(dash)], length)
-        if which % 2 == 0:
+        end = min(start + dash[index % len(dash)], length)
+        if index % 2 == 0:
             a, b = start / length, end / length
             pieces.append((x0 + a * (x1 - x0), y0 + a * (y1 - y0), x0 + b * (x1 - x0), y0 + b * (y1 - y0)))
-        start, which = end, which + 1
+        start, index = end, index + 1
     return pieces
 
 
@@ -128,12 +128,12 @@ def _discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
 
 
 def _dashed_ring(pen: Any, box: tuple[float, ...], item: Circle | Circles, ink: Any, width: int) -> None:
-    """The dashes of a ring, as many as fit around it."""
-    around = 2 * math.pi * item.radius
-    dashes = max(round(around / sum(item.dash)), 2)
-    turn = 360 / dashes
-    for which in range(dashes):
-        pen.arc(box, which * turn, (which + item.dash[0] / sum(item.dash)) * turn, fill=ink, width=width)
+    """Draw the dashes of a ring, as many as fit around it."""
+    circumference = 2 * math.pi * item.radius
+    dashes = max(round(circumference / sum(item.dash)), 2)
+    step = 360 / dashes
+    for index in range(dashes):
+        pen.arc(box, index * step, (index + item.dash[0] / sum(item.dash)) * step, fill=ink, width=width)
 
 
 def _polyline(item: Polyline, pens: Pens) -> None:
@@ -171,13 +171,13 @@ def _text(item: Text, pens: Pens) -> None:
     if item.turn:
         _turned(item, pens.image, type_, zoom)
         return
-    where, text = (item.x * zoom, item.y * zoom), spell(item.text)
-    # The font has one weight; a rim of its own colour makes it bold.
+    position, text = (item.x * zoom, item.y * zoom), spell(item.text)
+    # The font has one weight; a rim in the text's colour makes it bold.
     bold = max(1, round(0.022 * item.size * zoom)) if item.bold else 0
-    look = {"font": type_, "anchor": _ANCHORS[item.anchor]}
+    style = {"font": type_, "anchor": _ANCHORS[item.anchor]}
     if item.halo:
-        pens.opaque.text(where, text, fill=item.halo, stroke_width=round(2 * zoom), **look)
-    pens.opaque.text(where, text, fill=item.colour, stroke_width=bold, **look)
+        pens.opaque.text(position, text, fill=item.halo, stroke_width=round(2 * zoom), **style)
+    pens.opaque.text(position, text, fill=item.colour, stroke_width=bold, **style)
 
 
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}

@@ -1,12 +1,12 @@
-"""What protocols bring to the views, found by name: their layers, and how their messages look.
+"""Find a protocol's own layers, message colours and quiet messages by the protocol's class.
 
-A protocol whose class is in the package ``NAME`` has its views in the package ``NAME.views``, with
+The views of a protocol whose class is in the package ``NAME`` are in the package ``NAME.views``:
 
-    MESSAGE_COLOURS   name of a message in the trace -> colour: that of a role in `palette`, or one of its own
-    QUIET_MESSAGES    names of messages that are drawn faintly, and have a chip of their own: acknowledgements
-    layers.py         ``layers(recorded)``: what the player shows of it, besides what it shows of every run (`layers`)
+    MESSAGE_COLOURS   name of a message in the trace -> colour: a role's in `palette`, or another
+    QUIET_MESSAGES    names of messages that are drawn faintly and have their own button, such as acknowledgements
+    layers.py         ``layers(recorded)``: the protocol's layers, besides those of every run (`layers`)
 
-A class that is not in a package of its own says these itself: ``message_colours = {"probe": palette.INTEREST}``,
+A class outside of such a package has them as attributes: ``message_colours = {"probe": palette.INTEREST}``,
 ``quiet_messages = ("ack",)`` and a static method ``layers``.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def message_colours(protocol: Any) -> dict[str, str]:
-    """Name of a message -> colour, as the protocol says it, and before it the protocols that it derives from."""
+    """Return name of a message -> colour; a protocol's entries override those of its base classes."""
     colours: dict[str, str] = {}
     for cls in reversed(type(protocol).__mro__):
         colours.update(getattr(_views_of(cls.__module__), "MESSAGE_COLOURS", {}))
@@ -32,7 +32,7 @@ def message_colours(protocol: Any) -> dict[str, str]:
 
 
 def quiet_messages(protocol: Any) -> frozenset[str]:
-    """The names of the messages that are drawn faintly."""
+    """Return the names of the messages that are drawn faintly."""
     quiet: set[str] = set()
     for cls in type(protocol).__mro__:
         quiet.update(getattr(_views_of(cls.__module__), "QUIET_MESSAGES", ()))
@@ -41,7 +41,7 @@ def quiet_messages(protocol: Any) -> frozenset[str]:
 
 
 def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
-    """What a protocol shows of a run, or else the nearest protocol that it derives from."""
+    """Return the function ``layers`` of a protocol or of its nearest base class that has one."""
     for cls in type(protocol).__mro__:
         if "layers" in vars(cls):
             return cls.layers  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
 
 
 def _views_of(home: str) -> ModuleType | None:
-    """The views of a package; None for a module that is no package, and for a package without views."""
+    """Return the views of a package; None for a module that is not a package, or a package without views."""
     try:
         spec = find_spec(f"{home}.views")
     except ModuleNotFoundError:

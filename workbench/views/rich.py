@@ -1,4 +1,4 @@
-"""Rich displays: a run as text that needs no scripts, kernel or trust, and a widget with its first picture."""
+"""Rich displays in notebooks: a run as HTML without scripts, and a widget with a static fallback."""
 
 import html
 import math
@@ -11,10 +11,10 @@ from workbench.views import caption
 _STYLE = "text-align:left;padding:1px 14px 1px 0"
 
 
-def bundle(run: Any, **_asked: Any) -> dict[str, Any]:
-    """The mimebundle of a run: text/plain and text/html. A picture is made when one is asked for.
+def bundle(run: Any, **_options: Any) -> dict[str, Any]:
+    """Return the mimebundle of a run: text/plain and text/html.
 
-    Of a run on motes that goes on it is text alone: its metrics would hold up the notebook until the end.
+    A run on motes in progress has only text: computing its metrics would block the notebook until the end.
     """
     if getattr(run, "is_running", False):
         return {"text/plain": repr(run)}
@@ -23,17 +23,17 @@ def bundle(run: Any, **_asked: Any) -> dict[str, Any]:
 
 
 def summary_html(run: Any) -> str:
-    """Title, workload, key numbers, metrics folded away, and how to see more."""
-    said = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
+    """Return title, workload, key numbers, collapsed metrics, and the calls that show more."""
+    facts = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
     low = hint(run.metrics["delivery_ratio"]).replace("run.explain()", "<code>run.explain()</code>")
     numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
     more = (
         "<code>run.show()</code> plays it, <code>run.figure(time_s=…)</code> draws the network at a time"
         if getattr(run, "has_trace", True)
-        else "It kept no trace; <code>scenario.run()</code> keeps one, to look at."
+        else "It has no trace; <code>scenario.run()</code> records one."
     )
     return (
-        f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(said)}<br>{html.escape(numbers)}"
+        f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(facts)}<br>{html.escape(numbers)}"
         f"{low and '<br>'}{low}</p>"
         f"<details><summary>{len(shown_metrics(run.metrics))} metrics</summary>{metrics_table(run)}</details>"
         f"<p>{more}</p>"
@@ -41,7 +41,7 @@ def summary_html(run: Any) -> str:
 
 
 def metrics_table(run: Any) -> str:
-    """The metrics that the run's protocol has as a plain HTML table of two columns."""
+    """Return the metrics of the run's protocol as a plain HTML table of two columns."""
     rows = [
         f'<tr><th style="{_STYLE};font-weight:normal">{html.escape(name)}</th>'
         f'<td style="text-align:right">{write(float(value))}</td></tr>'
@@ -51,7 +51,7 @@ def metrics_table(run: Any) -> str:
 
 
 def write(value: float) -> str:
-    """A metric for people: whole numbers whole, others to four digits, and a dash where there is none."""
+    """Format a metric: whole numbers without decimals, others with four digits, and a dash for NaN."""
     if not math.isfinite(value):
         return "–"
     if value == int(value):
@@ -60,7 +60,7 @@ def write(value: float) -> str:
 
 
 class Explorer:
-    """A widget with fields, and ``still``, the HTML of its first picture, for a page or a viewer without a kernel."""
+    """A widget, and ``still``, the HTML of its first picture for pages and viewers without a kernel."""
 
     def __init__(self, widget: Any, still: str) -> None:
         self.widget = widget

@@ -1,18 +1,18 @@
-"""Intervals out of rows of a trace, with arrays: what layers are computed with.
+"""Array functions that turn rows of a trace into intervals, for layers.
 
-    changed(keys, *values)           the rows that differ from the row of their key before them
+    changed(keys, *values)           the rows that differ from the previous row of their key
     until_next(keys, times, end)     each row lasts until the next row of its key
-    opened(keys, times, is_opening)  rows open and close what belongs to their key
-    overlaps(...)                    intervals of a key, cut where other intervals of that key begin and end
-    without(table, outages)          intervals of a node, cut out where the node was down
-    within(table, duration_us)       what lasts, cut at the end of the run
-    thinned(table, most, what)       every n-th row, and the sentence that says so
-    sampled(is_vital, most)          every n-th row, but more of the vital ones
+    opened(keys, times, is_opening)  intervals that rows open and close
+    overlaps(...)                    the overlaps of rows with other intervals of their key
+    without(table, outages)          intervals of nodes without the nodes' outages
+    within(table, duration_us)       intervals cut at the end of the run
+    thinned(table, most, what)       every n-th row, and a sentence about the omission
+    sampled(is_vital, most)          every n-th row, with a larger share of vital rows
     running(table, times)            the number of rows that are alive at some times
-    joined(table, *names)            intervals that are alike and meet or overlap, as one
+    joined(table, *names)            equal intervals that meet or overlap, merged
 
-Keys, times and values have an entry for each row, in the order of the trace. Keys are integers; of several columns
-`row_keys` makes one. No function here has a Python step for each row.
+Keys, times and values have an entry for each row, in the order of the trace. Keys are integers; `row_keys` combines
+several columns into one. No function here has a Python step for each row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FOREVER_US = 1 << 62
 
 
 def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
-    """Whether each row is the first of its key, or differs in one of the values from the one before; bool, (rows,)."""
+    """Return whether each row is the first of its key or differs from its predecessor; bool, shape (rows,)."""
     is_new = np.empty(len(keys), bool)
     order = argsort(keys)
     is_new[order] = mark_first(keys[order], *(value[order] for value in values))
@@ -36,9 +36,9 @@ def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
 
 
 def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.ndarray | None = None) -> np.ndarray:
-    """When the next row of the same key comes, ``end_us`` for the last one of a key; int64, shape (rows,).
+    """Return when the next row of the same key comes, ``end_us`` for a key's last row; int64, shape (rows,).
 
-    order: `argsort` of the keys, where that is known.
+    order: `argsort` of the keys, if known.
     """
     until = np.full(len(keys), end_us, np.int64)
     order = argsort(keys) if order is None else order
@@ -50,20 +50,21 @@ def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.nd
 def opened(
     keys: np.ndarray, times_us: np.ndarray, is_opening: np.ndarray, end_us: int = FOREVER_US, reopens: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows open what belongs to their key, or close it: (rows that open, ascending; when each is closed).
+    """Return (rows that open an interval of their key, ascending; the time when each interval closes).
 
-    What is never closed lasts until ``end_us``. A row that opens what is open closes it and opens it anew; with
-    ``reopens=False`` it does nothing. A row that closes what is not open does nothing.
+    An interval that never closes lasts until ``end_us``. A row that opens an open interval closes it and opens a new
+    one;
+    with ``reopens=False`` it is ignored. A row that closes a closed interval is ignored.
     """
     if reopens:
         return np.flatnonzero(is_opening), until_next(keys, times_us, end_us)[is_opening]
-    kept = np.flatnonzero(changed(keys, is_opening))
-    opening = is_opening[kept]
-    return kept[opening], until_next(keys[kept], times_us[kept], end_us)[opening]
+    changes = np.flatnonzero(changed(keys, is_opening))
+    opening = is_opening[changes]
+    return changes[opening], until_next(keys[changes], times_us[changes], end_us)[opening]
 
 
 class Overlaps(NamedTuple):
-    """What rows and other intervals of the same key have in common: which row, which other one, from when to when."""
+    """The overlaps of rows with other intervals of the same key: index of the row, of the interval, begin and end."""
 
     row: np.ndarray
     other: np.ndarray
@@ -79,24 +80,27 @@ def overlaps(
     other_from_us: np.ndarray,
     other_until_us: np.ndarray,
 ) -> Overlaps:
-    """Every overlap of a row with an interval of its key, by row and then by time.
+    """Return every overlap of a row with an interval of its key, by row and then by time.
 
-    Intervals of one key may not overlap each other; rows may. The product of the number of keys and the time from the
-    first row to the last, in µs, has to be below 2^62.
+    Intervals of one key must not overlap each other; rows may. The number of keys times the time from the first row to
+    the
+    last, in µs, must be below 2^62.
     """
     order = lexsort((other_from_us, other_keys))
     keys_of, number = unique_inverse(other_keys[order])
-    mine = find_sorted(keys, keys_of)
-    rows = np.flatnonzero(mine >= 0)
+    key_numbers = find_sorted(keys, keys_of)
+    rows = np.flatnonzero(key_numbers >= 0)
     low, high = int(from_us[rows].min(initial=FOREVER_US)), int(until_us[rows].max(initial=-FOREVER_US))
     scale = max(high - low, 0) + 3
 
-    def place(numbers: np.ndarray, times_us: np.ndarray) -> np.ndarray:
+    def position(numbers: np.ndarray, times_us: np.ndarray) -> np.ndarray:
         return numbers * scale + (np.clip(times_us, low - 1, high + 1) - (low - 1))
 
-    # Those that end after a row begins, up to those that begin before it ends.
-    first = np.searchsorted(place(number, other_until_us[order]), place(mine[rows], from_us[rows]), "right")
-    last = np.searchsorted(place(number, other_from_us[order]), place(mine[rows], until_us[rows]), "left")
+    # Intervals that end after a row begins, up to those that begin before it ends.
+    first = np.searchsorted(
+        position(number, other_until_us[order]), position(key_numbers[rows], from_us[rows]), "right"
+    )
+    last = np.searchsorted(position(number, other_from_us[order]), position(key_numbers[rows], until_us[rows]), "left")
     count = np.maximum(last - first, 0)
     row, other = np.repeat(rows, count), order[ranges(first, count)]
     start, end = np.maximum(from_us[row], other_from_us[other]), np.minimum(until_us[row], other_until_us[other])
@@ -105,9 +109,9 @@ def overlaps(
 
 
 def without(table: Table, outages: Table) -> Table:
-    """The rows of a table, cut out where their node was down, in order of ``from_us``; outages: node, from, until.
+    """Return the rows of a table without the time in which their node was down, in order of ``from_us``.
 
-    An outage within a row makes two of it.
+    outages: node, from_us, until_us. An outage within a row divides the row into two.
     """
     order = lexsort((outages["from_us"], outages["node"]))
     node, down_us, up_us = (outages[name][order] for name in ("node", "from_us", "until_us"))
@@ -120,62 +124,62 @@ def without(table: Table, outages: Table) -> Table:
     keys = np.concatenate([node[firsts], node])
     begins = np.concatenate([np.full(len(firsts), -FOREVER_US), up_us])
     ends = np.concatenate([down_us[firsts], until])
-    some = np.flatnonzero(is_down)
-    rows = select(table, some)
-    found = overlaps(rows["node"], rows["from_us"], rows["until_us"], keys, begins, ends)
-    cut = select(table, some[found.row]) | {"from_us": found.from_us, "until_us": found.until_us}
+    affected = np.flatnonzero(is_down)
+    rows = select(table, affected)
+    uptimes = overlaps(rows["node"], rows["from_us"], rows["until_us"], keys, begins, ends)
+    cut = select(table, affected[uptimes.row]) | {"from_us": uptimes.from_us, "until_us": uptimes.until_us}
     both = {name: np.concatenate([table[name][~is_down], cut[name]]) for name in table}
     return select(both, argsort(both["from_us"]))
 
 
 def within(table: Table, duration_us: int) -> Table:
-    """The rows of a table that last, cut at the end of the run."""
+    """Return the rows of a table that begin before the end of the run, cut at its end."""
     until = np.minimum(table["until_us"], duration_us)
-    kept = table["from_us"] < until
-    return select({**table, "until_us": until}, kept)
+    lasting = table["from_us"] < until
+    return select({**table, "until_us": until}, lasting)
 
 
 def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
-    """At most ``most`` rows, ascending: every n-th, but of those that are vital as many as there is room for."""
+    """Return at most ``most`` rows, ascending: every n-th, but as many of the vital rows as possible."""
     if len(is_vital) <= most:
         return np.arange(len(is_vital))
-    room = most
-    kept = []
-    for some, share in ((np.flatnonzero(is_vital), most - most // 6), (np.flatnonzero(~is_vital), most)):
-        kept.append(some[:: max(1, -(-len(some) // max(min(share, room), 1)))])
-        room -= len(kept[-1])
-    return np.sort(np.concatenate(kept))
+    free = most
+    chosen = []
+    for rows, share in ((np.flatnonzero(is_vital), most - most // 6), (np.flatnonzero(~is_vital), most)):
+        chosen.append(rows[:: max(1, -(-len(rows) // max(min(share, free), 1)))])
+        free -= len(chosen[-1])
+    return np.sort(np.concatenate(chosen))
 
 
-def thinned(table: Table, most: int, what: str) -> tuple[Table, tuple[str, ...]]:
-    """At most ``most`` rows, every n-th of them, and the sentence that says so."""
+def thinned(table: Table, most: int, plural: str) -> tuple[Table, tuple[str, ...]]:
+    """Return at most ``most`` rows, every n-th of them, and a sentence that states this; ``what`` names the rows."""
     rows = len(table["from_us"])
     if rows <= most:
         return table, ()
     step = -(-rows // most)
-    note = f"Of {rows:,} {what} one in {step} is drawn; all of them are counted."
+    note = f"Of {rows:,} {plural} one in {step} is drawn; all of them are counted."
     return select(table, np.arange(0, rows, step)), (note,)
 
 
-def running(some: Table, times_us: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+def running(intervals: Table, times_us: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
     """Return the number of rows that are alive at each of some ascending times, or the sum of their values."""
     change = np.zeros(len(times_us) + 1, np.int64)
     for name, sign in (("from_us", 1), ("until_us", -1)):
-        change += sign * np.bincount(np.searchsorted(times_us, some[name]), values, len(change)).astype(np.int64)
+        change += sign * np.bincount(np.searchsorted(times_us, intervals[name]), values, len(change)).astype(np.int64)
     return np.cumsum(change[:-1])
 
 
-def joined(some: Table, *names: str) -> Table:
-    """Return intervals that meet or overlap and are alike in the named columns as one, by these and by time.
+def joined(intervals: Table, *names: str) -> Table:
+    """Merge intervals that meet or overlap and are equal in the named columns, and sort by these and by time.
 
-    The other columns are those of the first of them.
+    The other columns of a merged row are those of its first interval.
     """
-    key = unique_inverse(row_keys(*(some[name] for name in names)))[1]
-    order = lexsort((some["from_us"], key))
-    some, key = select(some, order), key[order]
-    scale = int(some["until_us"].max(initial=0)) + 1
-    reach = np.maximum.accumulate(key * scale + some["until_us"])
+    key = unique_inverse(row_keys(*(intervals[name] for name in names)))[1]
+    order = lexsort((intervals["from_us"], key))
+    intervals, key = select(intervals, order), key[order]
+    scale = int(intervals["until_us"].max(initial=0)) + 1
+    reach = np.maximum.accumulate(key * scale + intervals["until_us"])
     is_first = mark_first(key)
-    is_first[1:] = (key * scale + some["from_us"])[1:] > reach[:-1]
+    is_first[1:] = (key * scale + intervals["from_us"])[1:] > reach[:-1]
     last = np.flatnonzero(np.append(is_first[1:], True))[: len(key)]
-    return select(some, is_first) | {"until_us": (reach - key * scale)[last]}
+    return select(intervals, is_first) | {"until_us": (reach - key * scale)[last]}

@@ -1,6 +1,6 @@
-"""The ground of static pictures of a network: where everything is on the page, its links and walls, and its words.
+"""The base of static pictures of a network: positions on the page, links, walls and labels.
 
-Scene(plan, width)    what every such picture has; `marks.LayerScene` draws a run's layers on it
+Scene(plan, width)    the base; `marks.LayerScene` draws a run's layers on it
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from workbench.views.legend import MARGIN, SMALL
 
 TALLEST = 580
 LINK_SHADES = 12
-OVER_A_NAME = 50.0  # how bad it is to write over another name
+OVER_A_NAME = 50.0  # penalty for writing over another name
 Box = tuple[float, float, float, float]
 
 
 class Scene:
     """A network on a page.
 
-    x, y: where nodes are, float64, shape (nodes,), and ``node``, their radius; ``walls``: shape (walls, 4). All in px.
-    ``band``: points that names should not hide.
+    x, y: positions of nodes, float64, shape (nodes,), and ``node``, their radius; ``walls``: shape (walls, 4). All in
+    px.
+    ``band``: points that names should not cover.
     """
 
     def __init__(self, plan: Layout, width: int, tallest: float = TALLEST) -> None:
@@ -39,23 +40,23 @@ class Scene:
         self.walls = corner + self.scale * flip * plan.walls
         self.node = float(np.clip(0.15 * plan.spacing_m * self.scale, 1.8, 6.0))
         self.band: list[tuple[float, float]] = []
-        self._band = np.zeros((0, 2))  # the same as an array, when it was last looked at
+        self._band = np.zeros((0, 2))  # ``band`` as an array, when it was last used
         self.drawing = Drawing(width, self.height)
 
     def _between(self, a: int, b: int, share: float) -> tuple[float, float]:
         return self.x[a] + share * (self.x[b] - self.x[a]), self.y[a] + share * (self.y[b] - self.y[a])
 
     def _links(self) -> None:
-        """Links, the better the darker and the thicker, and walls."""
+        """Draw links, better ones darker and thicker, and walls."""
         links = self.plan.links
         shade = np.rint(LINK_SHADES * np.maximum(links["pdr_ab"], links["pdr_ba"]))
         a, b = links["a"], links["b"]
         ends = np.stack([self.x[a], self.y[a], self.x[b], self.y[b]], axis=1)
         thin = 0.6 if self.node < 3 else 1.0
-        for one in np.unique(shade).tolist():
-            pdr = one / LINK_SHADES
+        for level in np.unique(shade).tolist():
+            pdr = level / LINK_SHADES
             look = {"colour": palette.link_colour(pdr), "width": thin * (0.4 + 0.5 * pdr)}
-            self.drawing.segments(ends[shade == one], **look)
+            self.drawing.segments(ends[shade == level], **look)
         self.drawing.segments(self.walls, colour=palette.WALL, width=2)
 
     def _scale_bar(self) -> None:
@@ -66,39 +67,39 @@ class Scene:
         look = {"size": SMALL, "anchor": "end", "colour": palette.FAINT_TEXT}
         self.drawing.text(left - 5, y + 3.5, f"{length_m:g} m", **look)
 
-    # Words
+    # Labels
 
-    def _boxes(self, place: int, wide: float) -> list[tuple[Box, float, float]]:
-        """Boxes around a node that could hold its name: (box, x and baseline of the text)."""
+    def _boxes(self, place: int, width: float) -> list[tuple[Box, float, float]]:
+        """Return boxes around a node that could hold its name: (box, x and baseline of the text)."""
         x, y, gap = self.x[place], self.y[place], 1.6 * self.node + 3
         corners = [
-            (x - wide / 2, y - gap - SMALL),
-            (x - wide / 2, y + gap),
+            (x - width / 2, y - gap - SMALL),
+            (x - width / 2, y + gap),
             (x + gap, y - SMALL / 2),
-            (x - gap - wide, y - SMALL / 2),
+            (x - gap - width, y - SMALL / 2),
             (x + 0.7 * gap, y - 0.7 * gap - SMALL),
-            (x - 0.7 * gap - wide, y - 0.7 * gap - SMALL),
+            (x - 0.7 * gap - width, y - 0.7 * gap - SMALL),
             (x + 0.7 * gap, y + 0.7 * gap),
-            (x - 0.7 * gap - wide, y + 0.7 * gap),
+            (x - 0.7 * gap - width, y + 0.7 * gap),
         ]
-        return [((left, top, left + wide, top + SMALL), left, top + 0.82 * SMALL) for left, top in corners]
+        return [((left, top, left + width, top + SMALL), left, top + 0.82 * SMALL) for left, top in corners]
 
-    def _hidden(self, box: Box, taken: Sequence[Box]) -> float:
-        """How bad it is to write there: off the page, over another name, over nodes or walls."""
+    def _penalty(self, box: Box, taken: Sequence[Box]) -> float:
+        """Return a penalty for writing in a box: outside the page, over another name, over nodes or walls."""
         left, top, right, bottom = box
         reach = self.node + 1
-        bad = 100.0 * (left < 2 or right > self.width - 2 or top < 0 or bottom > self.height)
-        bad += OVER_A_NAME * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken)  # noqa: E741
+        penalty = 100.0 * (left < 2 or right > self.width - 2 or top < 0 or bottom > self.height)
+        penalty += OVER_A_NAME * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken)  # noqa: E741
         over = (self.x > left - reach) & (self.x < right + reach) & (self.y > top - reach) & (self.y < bottom + reach)
-        bad += 4.0 * float(over.sum())
-        bad += 0.5 * self._in_band(box)
+        penalty += 4.0 * float(over.sum())
+        penalty += 0.5 * self._in_band(box)
         x0, y0, x1, y1 = self.walls.T
         crossed = np.maximum(np.minimum(x0, x1), left) <= np.minimum(np.maximum(x0, x1), right)
         crossed &= np.maximum(np.minimum(y0, y1), top) <= np.minimum(np.maximum(y0, y1), bottom)
-        return bad + 4.0 * float(crossed.sum())
+        return penalty + 4.0 * float(crossed.sum())
 
     def _in_band(self, box: Box) -> int:
-        """How many of the points in ``band`` a box would hide."""
+        """Return how many points of ``band`` a box covers."""
         if len(self._band) != len(self.band):
             self._band = np.array(self.band)
         left, top, right, bottom = box
@@ -106,14 +107,14 @@ class Scene:
         return int(((x > left) & (x < right) & (y > top) & (y < bottom)).sum())
 
     def write(self, place: int, text: str, taken: list[Box], bold: bool = False, must: bool = True) -> None:
-        """Write beside a node, where that hides as little as possible; ``taken``: where names are by now.
+        """Write beside a node, where it covers as little as possible; ``taken``: the boxes of earlier names.
 
-        What need not be written (``must``) is left out where it would be over another name.
+        With ``must=False`` the text is left out if it would cover another name.
         """
         boxes = self._boxes(place, text_width(text, SMALL))
-        badness = [self._hidden(box, taken) for box, _, _ in boxes]
-        best = int(np.argmin(badness))
-        if must or badness[best] < OVER_A_NAME:
+        penalties = [self._penalty(box, taken) for box, _, _ in boxes]
+        best = int(np.argmin(penalties))
+        if must or penalties[best] < OVER_A_NAME:
             box, x, y = boxes[best]
             taken.append(box)
             self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=bold)

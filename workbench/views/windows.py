@@ -1,7 +1,7 @@
-"""Windows of readings over time: a chart, and one that follows below a notebook's cell.
+"""Charts of readings in time windows: static, or updated below a notebook's cell.
 
-The chart that follows is an output that is replaced, at most twice a second, as windows are added. So a notebook that
-is saved and opened again, or exported, has the last one, without a kernel.
+The chart below a cell is an output that is replaced, at most twice a second, as windows are added. So a notebook that
+is saved and reopened, or exported, shows the last chart without a kernel.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ if TYPE_CHECKING:
 
 EVERY_S = 0.5
 MOST_SERIES = 8
-MOST_WINDOWS = 200  # the newest, side by side
+MOST_WINDOWS = 200  # the newest windows that are drawn
 _MOST_BANDS = 3
 _NOT_BY = ("start_s", "end_s", "count", "mean", "min", "max", "late")
-_UNIX_S = 1e8  # no run is as long; such times are those of a clock
+_UNIX_S = 1e8  # longer than any run, so larger times are those of a clock
 
 
 def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "") -> Drawing:
-    """The means of windows over time, a line for each region or whatever the windows are by.
+    """Draw the means of windows over time, a line for each region or other group of the windows.
 
-    ``windows``: as `wb.pipelines.windows` has them. ``key``: which readings, if there are several; None: those with
-    most. A stretch without readings breaks its line. Up to three lines have a band from the least to the greatest
-    reading. ParameterError for a key that there is not.
+    ``windows``: as from `wb.pipelines.windows`. ``key``: the key of the readings to draw; None: the key with most
+    readings.
+    An interval without readings breaks its line. Up to three lines have a band from the least to the greatest reading.
+    Raises ParameterError for an unknown key.
     """
     frame, name = _of_key(windows, key)
     by = [column for column in frame.columns if column not in _NOT_BY and column != "key"]
     frame = frame[frame["start_s"] > frame["end_s"].max() - MOST_WINDOWS * _length_s(frame) - 1e-9]
-    groups = [("", frame)] if not by else [(_called(of), some) for of, some in frame.groupby(by, sort=True)]
+    groups = [("", frame)] if not by else [(_group_name(values), rows) for values, rows in frame.groupby(by, sort=True)]
     first_s = float(frame["start_s"].min()) if len(frame) else 0.0
     begin_s = first_s if first_s > _UNIX_S else 0.0
-    shown = [_line(called, some, begin_s, len(groups) <= _MOST_BANDS) for called, some in groups[:MOST_SERIES]]
+    shown = [_line(group, rows, begin_s, len(groups) <= _MOST_BANDS) for group, rows in groups[:MOST_SERIES]]
     if len(groups) > MOST_SERIES:
         note = "; ".join(filter(None, (note, f"the first {MOST_SERIES} of {len(groups)} lines")))
     since = f" since {datetime.fromtimestamp(begin_s, UTC):%Y-%m-%d %H:%M:%S} UTC" if begin_s else ""
@@ -58,7 +59,7 @@ def _of_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, str]:
     if key is None:
         key = str(counts.idxmax()) if len(counts) else ""
     elif key not in counts.index:
-        raise ParameterError(f"there are no windows of {key!r}; there are of {', '.join(counts.index) or 'nothing'}")
+        raise ParameterError(f"key is {key!r}; the windows have readings of {', '.join(counts.index) or 'no key'}")
     return windows[windows["key"] == key], key
 
 
@@ -69,31 +70,31 @@ def _length_s(frame: pd.DataFrame) -> float:
 def _with_unit(key: str) -> str:
     try:
         unit = key_of(key).unit
-    except AttributeFormatError:  # a topic, say, or no key at all
+    except AttributeFormatError:  # for example a topic, or no key
         unit = ""
     return f"mean {key}".strip() + (f" ({unit})" if unit else "")
 
 
-def _called(of: Any) -> str:
-    return " ".join(str(one) for one in of) or "elsewhere"
+def _group_name(values: Any) -> str:
+    return " ".join(str(value) for value in values) or "elsewhere"
 
 
 def _line(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool) -> Series:
-    """One line, a point in the middle of each window, and a gap where there are none."""
+    """Return one line, with a point in the middle of each window and a gap where windows are missing."""
     length_s = _length_s(frame)
-    place = np.round((frame["start_s"] - frame["start_s"].min()) / length_s).astype(int).to_numpy()
-    columns = np.full((3, place.max() + 1), np.nan)
-    columns[:, place] = frame[["mean", "min", "max"]].to_numpy(float).T
+    index = np.round((frame["start_s"] - frame["start_s"].min()) / length_s).astype(int).to_numpy()
+    columns = np.full((3, index.max() + 1), np.nan)
+    columns[:, index] = frame[["mean", "min", "max"]].to_numpy(float).T
     x = float(frame["start_s"].min()) - begin_s + (np.arange(columns.shape[1]) + 0.5) * length_s
     mean, low, high = columns.tolist()
     return Series(name, x.tolist(), mean, low if has_band else None, high if has_band else None)
 
 
-# Following
+# Live charts
 
 
 def drawing_of(following: Any, key: str | None = None) -> Drawing:
-    """What there is now of the windows that somebody follows (`wb.pipelines.follow`)."""
+    """Draw the present windows of a followed stream (`wb.pipelines.follow`)."""
     windows = following.windows()
     readings, late = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
     length_s = following.asked.every_us / 1e6
@@ -105,9 +106,9 @@ def drawing_of(following: Any, key: str | None = None) -> Drawing:
 
 
 def chart(following: Any, key: str | None = None) -> Drawing | None:
-    """The means over time: in a notebook a chart below the cell that follows, elsewhere a drawing of what is.
+    """Draw the means over time: in a notebook a chart that is updated below the cell, elsewhere a static drawing.
 
-    ``key``: of which readings, if there are several.
+    ``key``: the key of the readings to draw, if there are several.
     """
     drawing = drawing_of(following, key)
     if not in_notebook():
@@ -115,8 +116,8 @@ def chart(following: Any, key: str | None = None) -> Drawing | None:
     from IPython.display import display
 
     shown = display(drawing, display_id=True)
-    # The thread does not belong to the cell that asked. Its updates find the output by its id; and a program that
-    # executes a notebook without a page takes in only messages of the cell that runs at the time.
+    # The thread outlives the cell that started it. Its updates find the output by the output's id. A program that
+    # executes a notebook without a page accepts only messages of the running cell.
     thread = threading.Thread(target=_follow, args=(following, key, shown), name="chart", daemon=True)
     thread.start()
     following.charts.append(thread)
@@ -124,17 +125,17 @@ def chart(following: Any, key: str | None = None) -> Drawing | None:
 
 
 def _follow(following: Any, key: str | None, shown: Any) -> None:
-    """Replace the drawing whenever there are new windows; what goes wrong is told once."""
-    drawn, is_running = -1, True
+    """Replace the drawing whenever there are new windows; print an error once and stop."""
+    drawn_parts, is_running = -1, True
     while is_running:
         began_s = time.perf_counter()
         is_running, parts = following.is_running, following.parts
-        if parts > drawn or not is_running:
-            drawn = parts
+        if parts > drawn_parts or not is_running:
+            drawn_parts = parts
             try:
                 shown.update(drawing_of(following, key))
             except Exception as error:
-                print(f"the windows cannot be drawn any more: {error!r}", file=sys.stderr)
+                print(f"the chart is no longer updated: drawing the windows raised {error!r}", file=sys.stderr)
                 return
         took_s = time.perf_counter() - began_s
         time.sleep(max(EVERY_S - took_s, took_s) if is_running else 0.0)

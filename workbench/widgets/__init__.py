@@ -1,11 +1,11 @@
-"""The lab and its parts: compose a scenario, run it, watch it, with the mouse, in a notebook.
+"""The lab and its panels: compose a scenario, run it and watch it in a notebook, with the mouse.
 
 Theory of operation
-    One value is in the middle: the scenario. Each part (`part.py`) shows something of it and offers changes; the lab
-    makes the next scenario of what is offered, keeps the list of them for undo and redo, writes it to disk, and runs
-    it. Forms are made from the tables of parameters that protocols, radio and topologies have (`fields.py`).
+    The central value is the scenario. Each panel (`panel.py`) shows a part of it and offers changes. The lab makes the
+    next scenario from an offered change, keeps a history for undo and redo, saves it to disk, and runs it. Forms are
+    generated from the tables of parameters of protocols, radio and topologies (`fields.py`).
 
-    A part is an ordinary widget with a ``value``, and stands alone::
+    A panel is an ordinary widget with a ``value`` and works alone::
 
         network = wb.widgets.Network()
         network.value            a networkx graph
@@ -36,6 +36,6 @@ __all__ = [
     "Workload",
 ]
 
-for _part in __all__:
-    checked(globals()[_part])
+for _panel in __all__:
+    checked(globals()[_panel])
 answer_for(__name__)

@@ -1,6 +1,6 @@
-"""Attributes as rows of key, operator and value, and as text, both ways; and what they match.
+"""A panel for attributes, as rows of key, operator and value and as text, and a list of what they match.
 
-The user's keys are in the list as soon as a cell has registered them. What matches is decided by the protocol's rule.
+User-defined keys appear in the list once a cell has registered them. Matching follows the protocol's rule.
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ from workbench.errors import AttributeFormatError, WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim.metrics.matching import matching_of
 from workbench.widgets.controls import button, error_html, quiet, refresh_after_cells, words
-from workbench.widgets.part import Part
+from workbench.widgets.panel import Panel
 
 SUBSCRIPTION, PUBLICATION, CHOICE = "subscription", "publication", "choice"
 _STARTS = {SUBSCRIPTION: "TEMP GE 20", PUBLICATION: "TEMP IS 25", CHOICE: ""}
-_MOST = 50  # others that are compared
+_MOST = 50  # items that are compared
 _SIGNS = {"IS": "is", "EQ": "=", "NE": "≠", "GT": ">", "GE": "≥", "LT": "<", "LE": "≤", "EQ_ANY": "any"}
 
 
-class Attributes(Part):
-    """``value``: the text of attributes. ``kind``: "subscription", "publication", or "choice" (of messages; may be "").
+class Attributes(Panel):
+    """``value``: the text of attributes. ``kind``: "subscription", "publication", or "choice" (which messages; may be
+    "").
 
-    against    (label, text) of publications, or of subscriptions if this is a publication: which of them match
-    protocol   whose rule decides what matches; None for that of attributes
-    match_all  whether a subscription may constrain nothing
+    against    (label, text) of the publications to compare with, or of subscriptions if this is a publication
+    protocol   the protocol whose matching rule applies; None for the rule of attributes
+    match_all  whether a subscription may have no constraints
     """
 
     kind = traitlets.Enum((SUBSCRIPTION, PUBLICATION, CHOICE), SUBSCRIPTION)
@@ -62,9 +63,9 @@ class Attributes(Part):
         against: Iterable[tuple[str, str]] = (),
         protocol: Protocol | None = None,
     ) -> None:
-        self._spare: list[_Row] = []  # made once, and used again: the browser forgets no widget
+        self._spare: list[_Row] = []  # rows are reused, because the browser never frees a widget
         self._rows = widgets.VBox()
-        self._add = button("+ attribute", "one more attribute; all of them have to hold", self._add_row)
+        self._add = button("+ attribute", "add an attribute; all attributes must hold", self._add_row)
         self._text = widgets.Text(
             continuous_update=False,
             description="as text",
@@ -72,26 +73,26 @@ class Attributes(Part):
             tooltip='KEY OPERATOR VALUE, separated by commas, as in "TEMP GE 20, TEMP LE 30"',
             layout={"width": "auto"},
         )
-        self._said, self._matches = words(), words()
+        self._message, self._matches = words(), words()
         self.set_trait("kind", kind)
         self.protocol = protocol
-        children = (self._rows, self._add, self._text, self._said, self._matches)
+        children = (self._rows, self._add, self._text, self._message, self._matches)
         super().__init__(_STARTS[kind] if value is None else value, children)
         self.add_class("wb-attributes")
         self._text.observe(self._text_edited, "value")
-        self.observe(self._tell, "error")
+        self.observe(self._show_error, "error")
         self.observe(self._compare_with_others, ("value", "against", "protocol"))
-        self.observe(self._checked_again, "match_all")
+        self.observe(self._check_again, "match_all")
         self.against = tuple(against)
         refresh_after_cells(self)
 
     @property
     def rows(self) -> tuple[_Row, ...]:
-        """The rows that are shown, each with ``key``, ``operator``, ``number`` and ``error``."""
+        """The visible rows, each with ``key``, ``operator``, ``number`` and ``error``."""
         return tuple(self._rows.children)
 
     def draw(self, value: str) -> None:
-        """Rows and text of a value; one that is no text of attributes stays in the text form, with the error."""
+        """Show rows and text of a value; an invalid value stays in the text field, with its error."""
         self._text.value, self.error = value, ""
         try:
             attributes = self._read(value)
@@ -101,7 +102,7 @@ class Attributes(Part):
         self._draw_rows(attributes)
 
     def refresh(self) -> None:
-        """List the keys that have been registered meanwhile."""
+        """List the keys that were registered since the last call."""
         names = _names()
         with quiet(self):
             for row in self._spare:
@@ -128,7 +129,7 @@ class Attributes(Part):
         while len(self._spare) < count:
             self._spare.append(_Row(self.kind, self._row_edited, self._remove_row))
 
-    # What the user does
+    # Actions of the user
 
     def _text_edited(self, change: Any) -> None:
         if self._is_drawing:
@@ -145,9 +146,9 @@ class Attributes(Part):
     def _row_edited(self) -> None:
         if self._is_drawing:
             return
-        found = [row.attribute() for row in self.rows]
-        if None not in found:
-            self._offer_rows(tuple(one for one in found if one is not None))
+        attributes = [row.attribute() for row in self.rows]
+        if None not in attributes:
+            self._offer_rows(tuple(item for item in attributes if item is not None))
 
     def _offer_rows(self, attributes: tuple[Attribute, ...]) -> None:
         text = to_text(attributes)
@@ -173,57 +174,57 @@ class Attributes(Part):
         self._row_edited()
 
     def _remove_row(self, row: _Row) -> None:
-        left = tuple(one for one in self.rows if one is not row)
+        remaining = tuple(other for other in self.rows if other is not row)
         self._spare.remove(row)
         self._spare.append(row)
-        self._rows.children = left
+        self._rows.children = remaining
         self._row_edited()
 
-    def _checked_again(self, _: Any) -> None:
+    def _check_again(self, _: Any) -> None:
         self._text_edited(traitlets.Bunch(new=self._text.value))
 
-    # What is said
+    # Messages
 
-    def _tell(self, change: Any) -> None:
-        self._said.value = error_html(change.new)
+    def _show_error(self, change: Any) -> None:
+        self._message.value = error_html(change.new)
 
     def _compare_with_others(self, _: Any = None) -> None:
         others = tuple(self.against)
         self._matches.value = _comparison(self, others) if others else ""
 
     def matches(self) -> tuple[tuple[str, bool, str], ...]:
-        """(label, whether it matches, why not) of each of ``against``."""
-        found = []
+        """Return (label, whether it matches, the reason if not) for each item of ``against``."""
+        results = []
         for label, text in tuple(self.against)[:_MOST]:
-            asked, stated = (text, self.value) if self.kind == PUBLICATION else (self.value, text)
+            subscription, publication = (text, self.value) if self.kind == PUBLICATION else (self.value, text)
             try:
-                why = why_not(asked, stated, self.protocol)
+                reason = why_not(subscription, publication, self.protocol)
             except WorkbenchError as error:
-                why = str(error)
-            found.append((label, not why, why))
-        return tuple(found)
+                reason = str(error)
+            results.append((label, not reason, reason))
+        return tuple(results)
 
 
 def why_not(subscription: str, publication: str, protocol: Protocol | None = None) -> str:
-    """Why a publication does not match a subscription, both as text, by the protocol's rule; "" if it does."""
+    """Return why a publication does not match a subscription (both texts) by the protocol's rule, or "" if it does."""
     protocol = protocol or Protocol()
     if matching_of(protocol).samples(subscription, publication):
         return ""
     return mismatch(protocol, subscription, [publication])
 
 
-def _comparison(part: Attributes, others: tuple[tuple[str, str], ...]) -> str:
-    found = part.matches()
-    what = "subscriptions" if part.kind == PUBLICATION else "publications"
-    count = sum(one[1] for one in found)
-    lines = [f"<li class='wb-match'>✓ {html.escape(label)}</li>" for label, is_match, _ in found if is_match]
+def _comparison(panel: Attributes, others: tuple[tuple[str, str], ...]) -> str:
+    results = panel.matches()
+    plural = "subscriptions" if panel.kind == PUBLICATION else "publications"
+    count = sum(is_match for _, is_match, _ in results)
+    lines = [f"<li class='wb-match'>✓ {html.escape(label)}</li>" for label, is_match, _ in results if is_match]
     lines += [
-        f"<li class='wb-no-match'>✗ {html.escape(label)}<br>{html.escape(why)}</li>"
-        for label, is_match, why in found
+        f"<li class='wb-no-match'>✗ {html.escape(label)}<br>{html.escape(reason)}</li>"
+        for label, is_match, reason in results
         if not is_match
     ]
-    rest = f"; {len(others) - len(found):,} more are not compared" if len(others) > len(found) else ""
-    return f"<div class='wb-matches'>Matches {count} of {len(found)} {what}{rest}.<ul>{''.join(lines)}</ul></div>"
+    rest = f"; {len(others) - len(results):,} more are not compared" if len(others) > len(results) else ""
+    return f"<div class='wb-matches'>Matches {count} of {len(results)} {plural}{rest}.<ul>{''.join(lines)}</ul></div>"
 
 
 def _names() -> tuple[str, ...]:
@@ -231,7 +232,7 @@ def _names() -> tuple[str, ...]:
 
 
 class _Row(widgets.HBox):
-    """One attribute: key, operator, value, the key's unit and range, and what is wrong."""
+    """The controls of one attribute: key, operator, value, unit and range of the key, and an error."""
 
     def __init__(self, kind: str, edited: Callable[[], None], removed: Callable[[_Row], None]) -> None:
         self._kind, self._edited = kind, edited
@@ -240,22 +241,22 @@ class _Row(widgets.HBox):
         self.key = widgets.Dropdown(options=_names(), tooltip="key", layout={"width": "8.5em"})
         self.operator = widgets.Dropdown(options=["IS"], tooltip="operator", layout={"width": "4.5em"})
         self.number = widgets.Combobox(continuous_update=False, tooltip="value", layout={"width": "7em"})
-        self._unit, self._said = words(), words(flex="1 1 10em")
-        self.remove = button("✕", "take this attribute away", lambda: removed(self))
-        super().__init__((self.key, self.operator, self.number, self._unit, self.remove, self._said))
+        self._unit, self._message = words(), words(flex="1 1 10em")
+        self.remove = button("✕", "remove this attribute", lambda: removed(self))
+        super().__init__((self.key, self.operator, self.number, self._unit, self.remove, self._message))
         self.add_class("wb-field")
         self.key.observe(self._key_picked, "value")
         for control in (self.operator, self.number):
             control.observe(self._changed, "value")
 
     def list_keys(self, names: tuple[str, ...]) -> None:
-        """Let these keys be picked, and the one that is."""
-        picked = self.key.value
-        options = names if picked in names or picked is None else (*names, picked)
+        """Offer these keys, and keep the selected one."""
+        selected = self.key.value
+        options = names if selected in names or selected is None else (*names, selected)
         if self.key.options != options:
             self._is_setting = True
             self.key.options = options
-            self.key.value = picked
+            self.key.value = selected
             self._is_setting = False
 
     def show(self, attribute: Attribute) -> None:
@@ -269,10 +270,10 @@ class _Row(widgets.HBox):
         self.number.value = words[2] if len(words) > 2 else ""
         self.number.disabled = attribute.operator == EQ_ANY
         self._is_setting = False
-        self._say("")
+        self._show_message("")
 
     def _fit(self, operator: str | None) -> None:
-        """Operators, unit and choices of the key that is picked."""
+        """Set operators, unit and choices for the selected key."""
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         numbers = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
         names = ["IS"] if self._kind == PUBLICATION else [str(OPERATOR_NAMES[number]) for number in numbers]
@@ -294,33 +295,33 @@ class _Row(widgets.HBox):
             self._edited()
 
     def attribute(self) -> Attribute | None:
-        """The attribute that stands here; None, and the error beside it, if it is none."""
+        """Return the attribute of this row; if it is invalid, show the error and return None."""
         any_value = self.operator.value == "EQ_ANY"
         self.number.disabled = any_value
         text = f"{self.key.value} {self.operator.value} {'' if any_value else self._value()}"
         try:
             attributes = parse(text)
             if len(attributes) != 1:
-                raise AttributeFormatError(f"{self.number.value} is more than one value")
+                raise AttributeFormatError(f"{self.number.value} is more than one value; give one value in each row")
         except WorkbenchError as error:
-            self._say(str(error))
+            self._show_message(str(error))
             return None
-        self._say("")
+        self._show_message("")
         return attributes[0]
 
     def _value(self) -> str:
-        """The value as the text form has it: a blob may be written without quotes here."""
+        """Return the value in the text form of attributes; a blob may be entered without quotes here."""
         text = self.number.value.strip()
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         return f'"{text}"' if key.type == BLOB and not text.startswith(('"', "0x")) else text
 
-    def _say(self, sentence: str) -> None:
+    def _show_message(self, sentence: str) -> None:
         self.error = sentence
-        self._said.value = error_html(sentence)
+        self._message.value = error_html(sentence)
 
 
 def _range_of(key: Any) -> str:
-    """What a key's values may be: "°C, -327.68 to 327.67"."""
+    """Return the unit and the range of a key's values: "°C, -327.68 to 327.67"."""
     if key.type == BLOB:
         return "text, or 0x and hex digits"
     if key.number == APP:

@@ -1,4 +1,4 @@
-"""Metrics in the lab: those of a run as cards, with their change against the run before, and of two runs as a table."""
+"""Metrics in the lab: cards with a run's metrics and their changes, and a table that compares two runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _DETAILS = ("sent_", "lost_", "dropped_", "given_up_")
 
 
 class Cards(widgets.HTML):
-    """``show(metrics, before, protocol)``: a card for each metric that means something in this run.
+    """``show(metrics, before, protocol)``: a card for each metric that is defined in this run.
 
-    The protocol's own come last; ``protocol``: whose run it is, None for one that has none of its own.
+    Metrics of the protocol come last; ``protocol``: that of the run, None without metrics of its own.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Cards(widgets.HTML):
         self.add_class("wb-cards-box")
 
     def show(self, metrics: Any, before: Any = None, protocol: Any = None) -> None:
-        """Show the metrics (a series) of a run, and what has changed since those of the run before."""
+        """Show the metrics (a series) of a run, and their changes since the previous run."""
         cards = "".join(_card(name, metrics, before, protocol) for name in _names(metrics))
         self.value = f"<div class='wb-cards' role='list' aria-label='Metrics'>{cards}</div>"
 
@@ -39,14 +39,16 @@ def _names(metrics: Any) -> list[str]:
         for name in metrics.index
         if name not in FIRST and name not in _ALWAYS_LEFT_OUT and not name.startswith(_DETAILS) and name != "bytes_sent"
     ]
-    kept = [name for name in rest if name not in _IF_ANY or metrics[name]]
-    return [name for name in (*FIRST, *kept) if name in metrics.index and not math.isnan(metrics[name])]
+    shown = [name for name in rest if name not in _IF_ANY or metrics[name]]
+    return [name for name in (*FIRST, *shown) if name in metrics.index and not math.isnan(metrics[name])]
 
 
 def _card(name: str, metrics: Any, before: Any, protocol: Any) -> str:
-    shown, now = shown_as(name, protocol), float(metrics[name])
-    value = written(shown, now)
-    said, is_better = change(shown, float(before[name]), now) if before is not None and name in before else ("", None)
+    shown, value_now = shown_as(name, protocol), float(metrics[name])
+    value = written(shown, value_now)
+    text, is_better = (
+        change(shown, float(before[name]), value_now) if before is not None and name in before else ("", None)
+    )
     kind = "" if is_better is None else "wb-better" if is_better else "wb-worse"
     extra = ""
     if name == "delivery_ratio":
@@ -54,17 +56,17 @@ def _card(name: str, metrics: Any, before: Any, protocol: Any) -> str:
     return (
         f"<div class='wb-card' role='listitem' title='{html.escape(shown.meaning, quote=True)}'>"
         f"<span>{html.escape(shown.title)}</span><b>{html.escape(value)}</b>"
-        f"<em class='{kind}'>{html.escape(said)}</em>{extra}</div>"
+        f"<em class='{kind}'>{html.escape(text)}</em>{extra}</div>"
     )
 
 
-# How values and changes are written
+# Format of values and changes
 
 _SHARES = ("%",)
 
 
 def written(shown: Shown, value: float) -> str:
-    """A metric's value as text: shares in percent, changes of them in points, large numbers in groups, "–" for none."""
+    """Format a metric's value: shares in percent, large numbers with separators, "–" for NaN."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else str(value)
     if shown.unit in _SHARES:
@@ -77,19 +79,19 @@ def written(shown: Shown, value: float) -> str:
 
 
 def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
-    """(the change in words, whether it is for the better; None where it is neither, or there is none)."""
+    """Return (the change as text, whether it is an improvement); None if it is neither or nothing changed."""
     if not (math.isfinite(before) and math.isfinite(now)) or now == before:
         return "", None
     is_up = now > before
     arrow = "▲" if is_up else "▼"
     if shown.unit in _SHARES:
-        by = f"{100 * abs(now - before):.1f}".removesuffix(".0") + " points"
+        amount = f"{100 * abs(now - before):.1f}".removesuffix(".0") + " points"
     elif before:
-        by = f"{100 * abs(now / before - 1):.0f} %" if abs(now / before) < 10 else f"{now / before:.0f}×"
+        amount = f"{100 * abs(now / before - 1):.0f} %" if abs(now / before) < 10 else f"{now / before:.0f}×"
     else:
-        by = ""
+        amount = ""
     better = shown.is_more_better
-    return f"{arrow} {by}".strip(), None if better is None else is_up == better
+    return f"{arrow} {amount}".strip(), None if better is None else is_up == better
 
 
 # Two runs side by side
@@ -101,23 +103,23 @@ _IDEAL = (
 
 
 class Differences(widgets.HTML):
-    """``show(one, other)``: the metrics of two runs side by side, and how many times the first the second has."""
+    """``show(first, second)``: the metrics of two runs side by side, with the ratio of second to first."""
 
     def __init__(self) -> None:
         super().__init__(
             "<p class='wb-said'>Choose a protocol under “beside it”: both play the same workload on the same clock.</p>"
         )
 
-    def show(self, one: Any, other: Any) -> None:
-        """Show what two runs differ in."""
-        names = [_name(run) for run in (one, other)]
+    def show(self, first: Any, second: Any) -> None:
+        """Show the metrics of two runs."""
+        names = [_name(run) for run in (first, second)]
         if names[0] == names[1]:
             names = [f"{names[0]} A", f"{names[1]} B"]
-        index = [*one.metrics.index, *(name for name in other.metrics.index if name not in one.metrics.index)]
-        rows = "".join(_row(_shown(name, one, other), _value(one, name), _value(other, name)) for name in index)
+        index = [*first.metrics.index, *(name for name in second.metrics.index if name not in first.metrics.index)]
+        rows = "".join(_row(_shown(name, first, second), _value(first, name), _value(second, name)) for name in index)
         head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
         table = f"<table class='wb-differences'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        ideal = all(is_ideal(run.scenario.radio, run.scenario.topology) for run in (one, other))
+        ideal = all(is_ideal(run.scenario.radio, run.scenario.topology) for run in (first, second))
         self.value = table + (_IDEAL if ideal else "")
 
 
@@ -125,29 +127,29 @@ def _name(run: Any) -> str:
     return type(run.scenario.protocol).public_class().__name__
 
 
-def _shown(name: str, one: Any, other: Any) -> Shown:
-    return shown_as(name, (one if name in one.metrics.index else other).scenario.protocol)
+def _shown(name: str, first: Any, second: Any) -> Shown:
+    return shown_as(name, (first if name in first.metrics.index else second).scenario.protocol)
 
 
 def _value(run: Any, name: str) -> float:
     return float(run.metrics[name]) if name in run.metrics.index else float("nan")
 
 
-def _row(shown: Shown, one: float, other: float) -> str:
-    if math.isnan(one) and math.isnan(other):
+def _row(shown: Shown, first: float, second: float) -> str:
+    if math.isnan(first) and math.isnan(second):
         return ""
-    best = _best(shown.is_more_better, one, other)
+    best = _best(shown.is_more_better, first, second)
     cells = "".join(
-        f"<td{' class=wb-best' if place == best else ''}>{html.escape(written(shown, value))}</td>"
-        for place, value in enumerate((one, other))
+        f"<td{' class=wb-best' if index == best else ''}>{html.escape(written(shown, value))}</td>"
+        for index, value in enumerate((first, second))
     )
-    ratio = f"{other / one:.2f}" if one and not math.isnan(one) and not math.isnan(other) else ""
+    ratio = f"{second / first:.2f}" if first and not math.isnan(first) and not math.isnan(second) else ""
     meaning = html.escape(shown.meaning, quote=True)
     return f"<tr><th scope='row' title='{meaning}'>{html.escape(shown.title)}</th>{cells}<td>{ratio}</td></tr>"
 
 
-def _best(is_more_better: bool | None, one: float, other: float) -> int | None:
-    """Which of two is better, 0 or 1; None where neither is."""
-    if is_more_better is None or math.isnan(one) or math.isnan(other) or one == other:
+def _best(is_more_better: bool | None, first: float, second: float) -> int | None:
+    """Return which of two values is better, 0 or 1; None if neither is."""
+    if is_more_better is None or math.isnan(first) or math.isnan(second) or first == second:
         return None
-    return int((other > one) == is_more_better)
+    return int((second > first) == is_more_better)

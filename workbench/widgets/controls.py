@@ -1,4 +1,4 @@
-"""What parts that hold lists are made of: a list with its buttons, a field of text, nodes as text."""
+"""Controls that several panels use: a list with buttons, a text field, messages, and nodes as text."""
 
 from __future__ import annotations
 
@@ -17,54 +17,61 @@ from ipywidgets.widgets.widget_string import HTMLStyle
 from workbench.errors import ParameterError
 from workbench.folded_errors import shortened
 from workbench.sim.workload import ALL
-from workbench.widgets.part import Part, shared
+from workbench.widgets.panel import Panel, shared
 
-MOST_LINES = 500  # of a list: a browser takes more, and nobody reads them
-LONGEST_SENTENCE = 400  # it may quote what was put in
-NAME_WIDTH = "11em"  # of what stands before a control
+MOST_LINES = 500  # of a list; a browser could show more, but nobody reads them
+LONGEST_SENTENCE = 400  # it may quote the user's input
+NAME_WIDTH = "11em"  # of the label before a control
 
 # Items of a tuple
 
 
-def without(items: tuple[Any, ...], place: int) -> tuple[Any, ...]:
-    """The items but the one at a place."""
-    return (*items[:place], *items[place + 1 :])
+def without(items: tuple[Any, ...], index: int) -> tuple[Any, ...]:
+    """Return the items without the one at index ``place``."""
+    return (*items[:index], *items[index + 1 :])
 
 
-def moved(items: tuple[Any, ...], place: int, to: int) -> tuple[Any, ...]:
-    """The items with the one at a place moved to another."""
-    rest = without(items, place)
-    return (*rest[:to], items[place], *rest[to:])
+def moved(items: tuple[Any, ...], index: int, to: int) -> tuple[Any, ...]:
+    """Return the items with the one at index ``index`` moved to index ``to``."""
+    rest = without(items, index)
+    return (*rest[:to], items[index], *rest[to:])
 
 
-def replaced(items: tuple[Any, ...], place: int, item: Any) -> tuple[Any, ...]:
-    """The items with another one at a place."""
-    return (*items[:place], item, *items[place + 1 :])
+def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
+    """Return the items with the one at index ``place`` replaced."""
+    return (*items[:index], item, *items[index + 1 :])
 
 
 # Nodes
 
 
 def nodes_of(text: str) -> str | tuple[int, ...]:
-    """The nodes that a text names: "all", "0, 5" or "3-7, 9"; ParameterError for any other text."""
+    """Return the nodes that a text names: "all", "0, 5" or "3-7, 9". Raises ParameterError for any other text."""
     if text.strip().lower() == ALL:
         return ALL
     nodes: dict[int, None] = {}  # in their order, each once
     for part in filter(None, re.split(r"[,;\s]+", text.strip())):
-        found = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", part, re.ASCII)
-        if not found:
-            raise ParameterError(f'{part!r:.40} names no node; write numbers, as in "0, 5" or "3-7", or "all"')
-        first, last = int(found[1]), int(found[2] or found[1])
+        match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", part, re.ASCII)
+        if not match:
+            raise ParameterError(
+                f'{part!r:.40} is not a node or a range; write numbers, as in "0, 5" or "3-7", or "all"'
+            )
+        first, last = int(match[1]), int(match[2] or match[1])
         if not 0 <= last - first < 100_000:
-            raise ParameterError(f"{part} is no range of nodes; it must go from a lower number to a higher one")
+            raise ParameterError(
+                f"{part} is not a range of nodes; it must go from a lower to a higher number, 100,000 nodes at most"
+            )
         nodes.update(dict.fromkeys(range(first, last + 1)))
     if not nodes:
-        raise ParameterError('no node is named; write numbers, as in "0, 5" or "3-7", or "all"')
+        raise ParameterError('the list of nodes is empty; write numbers, as in "0, 5" or "3-7", or "all"')
     return tuple(nodes)
 
 
 def known_nodes(at: str | tuple[int, ...], nodes: Iterable[int]) -> str | tuple[int, ...]:
-    """``at``, if there are such nodes; ParameterError otherwise. Without known ``nodes`` any will do."""
+    """Return ``at`` if the network has all of these nodes; without known ``nodes`` any are accepted.
+
+    Raises ParameterError otherwise.
+    """
     known = set(nodes)
     missing = [] if at == ALL or not known else [node for node in at if node not in known]
     if missing:
@@ -75,7 +82,7 @@ def known_nodes(at: str | tuple[int, ...], nodes: Iterable[int]) -> str | tuple[
 
 
 def nodes_text(at: str | tuple[int, ...] | None) -> str:
-    """The text of nodes, which `nodes_of` reads back: "all", "0, 5", "3-7"; None is all."""
+    """Return the text of nodes that `nodes_of` reads: "all", "0, 5", "3-7"; None means all."""
     if at is None or isinstance(at, str):
         return ALL
     runs: list[list[int]] = []
@@ -91,39 +98,39 @@ def nodes_text(at: str | tuple[int, ...] | None) -> str:
 
 
 @contextmanager
-def quiet(part: Any) -> Iterator[None]:
-    """Set controls of a part without taking that for the user's doing."""
-    before, part._is_drawing = part._is_drawing, True
+def quiet(panel: Any) -> Iterator[None]:
+    """Set controls of a panel without treating the changes as the user's."""
+    before, panel._is_drawing = panel._is_drawing, True
     try:
         yield
     finally:
-        part._is_drawing = before
+        panel._is_drawing = before
 
 
 def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -> widgets.Button:
-    """A button with a tooltip, as wide as its label, that calls ``action()``."""
-    made = widgets.Button(
+    """Return a button with a tooltip, as wide as its label, that calls ``action()``."""
+    result = widgets.Button(
         description=label, tooltip=reason, layout={"width": "auto", "align_self": "flex-start", **layout}
     )
-    made.on_click(lambda _: action())
-    return made
+    result.on_click(lambda _: action())
+    return result
 
 
 def error_html(sentence: str) -> str:
-    """An error as a sentence beside a field; "" without one. Of a very long one the middle is left out."""
+    """Return an error as HTML to show beside a field; "" without one. The middle of a very long text is omitted."""
     sentence = shortened(sentence, LONGEST_SENTENCE)
     return f"<span class='wb-error' role='alert'>{html.escape(sentence)}</span>" if sentence else ""
 
 
-def said_html(sentence: str, is_error: bool = False) -> str:
-    """How something goes, or what is wrong with it, as a sentence beside buttons; "" without one."""
+def status_html(sentence: str, is_error: bool = False) -> str:
+    """Return a status or an error as HTML to show beside buttons; "" without one."""
     if is_error or not sentence:
         return error_html(sentence)
     return f"<span class='wb-said' role='status'>{html.escape(sentence)}</span>"
 
 
 def words(text: str = "", **layout: str) -> widgets.HTML:
-    """Words, as HTML. Their layout and style are others' too (`shared`), so they are not to be changed."""
+    """Return a widget with text as HTML. Its layout and style are shared (`shared`) and must not be changed."""
     names = " ".join(f"{name}: {value};" for name, value in layout.items())
     return widgets.HTML(
         text,
@@ -133,19 +140,19 @@ def words(text: str = "", **layout: str) -> widgets.HTML:
 
 
 def below() -> widgets.HTML:
-    """What can be said below a field (`tell_below`); it takes no room while there is nothing."""
+    """Return a widget for messages below a field (`show_below`); it takes no space while it is empty."""
     return words().add_class("wb-below").add_class("wb-none")
 
 
-def tell_below(where: widgets.HTML, text: str) -> None:
-    """Say something there, as HTML; "" is nothing."""
-    if where.value != text:
-        where.value = text
-        (where.remove_class if text else where.add_class)("wb-none")
+def show_below(widget: widgets.HTML, text: str) -> None:
+    """Show a text as HTML in a widget of `below`; "" hides it."""
+    if widget.value != text:
+        widget.value = text
+        (widget.remove_class if text else widget.add_class)("wb-none")
 
 
 class TextField(widgets.HBox):
-    """A name, a text, its unit, and what is wrong with it. ``text``: what stands there; ``error``: a sentence or ""."""
+    """A label, a text box, its unit and an error. ``text``: the present text; ``error``: a sentence or ""."""
 
     text = traitlets.Unicode()
     error = traitlets.Unicode()
@@ -155,38 +162,38 @@ class TextField(widgets.HBox):
         self._text = widgets.Text(
             continuous_update=False, placeholder=placeholder, tooltip=f"{name}: {reason}", layout={"width": "auto"}
         )
-        self._said = below()
+        self._message = below()
         units = words(f"<span class='wb-unit'>{html.escape(unit)}</span>")
-        super().__init__((words(label, width="auto"), self._text, units, self._said))
+        super().__init__((words(label, width="auto"), self._text, units, self._message))
         self.add_class("wb-field").add_class("wb-row")
         traitlets.link((self, "text"), (self._text, "value"))
-        self.observe(self._tell, "error")
+        self.observe(self._show_error, "error")
 
-    def _tell(self, change: Any) -> None:
-        tell_below(self._said, error_html(change.new))
+    def _show_error(self, change: Any) -> None:
+        show_below(self._message, error_html(change.new))
 
 
 class Lines(widgets.VBox):
-    """Items, a line each, one of them selected, with buttons. ``selected``: its place, or -1.
+    """Items with a line each, one of them selected, and buttons. ``selected``: index of the selected line, or -1.
 
-    ``buttons``: (label, tooltip, what to call); they are off where nothing is selected.
+    ``buttons``: (label, tooltip, function); they are disabled while no line is selected.
     """
 
     selected = traitlets.Int(-1)
 
     def __init__(self, name: str, buttons: Iterable[tuple[str, str, Callable[[], None]]], empty: str) -> None:
         self._list = widgets.Select(rows=6, layout={"width": "calc(100% - 4px)"}, tooltip=name)
-        self._buttons = tuple(button(*one) for one in buttons)
+        self._buttons = tuple(button(*arguments) for arguments in buttons)
         self._empty = words(html.escape(empty))
         self._more = words()
         row = widgets.HBox(self._buttons, layout={"flex_flow": "row wrap"})
         super().__init__((self._empty, self._list, self._more, row))
         self._is_setting = False
         self._list.observe(self._picked, "index")
-        self.observe(self._shown, "selected")
+        self.observe(self._draw_selection, "selected")
 
     def show(self, lines: list[str], selected: int) -> None:
-        """Show these lines with that one selected."""
+        """Show these lines, with the one at index ``selected`` selected."""
         shown = lines[:MOST_LINES]
         self._is_setting = True
         try:
@@ -195,16 +202,16 @@ class Lines(widgets.VBox):
             self._list.rows = min(10, max(3, len(shown)))
         finally:
             self._is_setting = False
-        rest = len(lines) - len(shown)
-        self._more.value = f"{rest:,} more are not listed." if rest else ""
+        hidden_count = len(lines) - len(shown)
+        self._more.value = f"{hidden_count:,} more are not listed." if hidden_count else ""
         self.selected = min(selected, len(lines) - 1)
-        self._shown()
+        self._draw_selection()
 
     def _picked(self, change: Any) -> None:
         if not self._is_setting:
             self.selected = -1 if change.new is None else change.new
 
-    def _shown(self, _: Any = None) -> None:
+    def _draw_selection(self, _: Any = None) -> None:
         self._is_setting = True
         try:
             count = len(self._list.options)
@@ -213,15 +220,15 @@ class Lines(widgets.VBox):
             self._is_setting = False
         self._list.layout.display = None if count else "none"
         (self._empty.add_class if count else self._empty.remove_class)("wb-none")
-        for one in self._buttons:
-            one.disabled = self.selected < 0
+        for control in self._buttons:
+            control.disabled = self.selected < 0
 
 
-class ListPart(Part):
-    """A part that lists items, and has a form for the one that is selected.
+class ListPanel(Panel):
+    """A panel with a list of items, and a form for the selected item.
 
-    picked    the nodes that are picked on the map
-    selected  the place of the item whose form is shown, -1 for none
+    picked    the nodes that are selected on the map
+    selected  index of the item in the form, -1 for none
 
     A subclass has ``items``, ``_acts()`` (the list's buttons), ``_put_onto()`` and ``_draw_form()``.
     """
@@ -229,10 +236,10 @@ class ListPart(Part):
     picked = traitlets.Any(())
     selected = traitlets.Int(-1)
 
-    def _make_list(self, said: str, empty: str, what: str) -> None:
-        """Make the list (``_lines``) and the button that puts an item onto nodes (``_put``)."""
-        self._lines = Lines(said, self._acts(), empty)
-        self._put = button("Put onto picked nodes", f"the {what} moves to the nodes picked on the map", self._put_onto)
+    def _make_list(self, label: str, empty: str, noun: str) -> None:
+        """Make the list (``_lines``) and the button that moves an item to the selected nodes (``_put``)."""
+        self._lines = Lines(label, self._acts(), empty)
+        self._put = button("Put onto picked nodes", f"the {noun} moves to the nodes picked on the map", self._put_onto)
 
     def _watch_list(self) -> None:
         self._lines.observe(self._select, "selected")
@@ -242,7 +249,7 @@ class ListPart(Part):
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """What the list shows."""
+        """The items of the list."""
         raise NotImplementedError
 
     def _acts(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
@@ -269,21 +276,21 @@ class ListPart(Part):
         self._put.disabled = not count or self.selected < 0
 
 
-# After each cell: keys and filters that the user has registered in it
+# After each cell: refresh lists of keys and filters, which the cell may have registered
 
-_wanting: weakref.WeakSet[Part] = weakref.WeakSet()
+_panels: weakref.WeakSet[Panel] = weakref.WeakSet()
 
 
-def refresh_after_cells(part: Any) -> None:
-    """Call ``part.refresh()`` after each cell that the user runs, as long as the part is open."""
+def refresh_after_cells(panel: Any) -> None:
+    """Call ``panel.refresh()`` after each cell that the user runs, as long as the panel is open."""
     from IPython import get_ipython
 
     shell = get_ipython()
     if shell is None:
         return
-    if not _wanting:
+    if not _panels:
         _listen(shell)
-    _wanting.add(part)
+    _panels.add(panel)
 
 
 def _listen(shell: Any) -> None:
@@ -292,8 +299,8 @@ def _listen(shell: Any) -> None:
 
 
 def _refresh(_: Any = None) -> None:
-    for part in tuple(_wanting):
-        if part.comm is None:  # closed
-            _wanting.discard(part)
+    for panel in tuple(_panels):
+        if panel.comm is None:  # closed
+            _panels.discard(panel)
         else:
-            part.refresh()
+            panel.refresh()

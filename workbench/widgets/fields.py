@@ -1,8 +1,8 @@
-"""Fields of forms: a control for each line of a table of parameters, with its unit, its reason, and what is wrong.
+"""Fields of forms: a control for each parameter of a table, with its unit, its reason, and an error.
 
-Nobody writes a slider by hand. A line of the table (`workbench.protocols.parameter.Parameter`) says which control it
-gets: a box to tick, a choice, a slider with a number beside it, or a text. What was put in and cannot be is left where
-it is, with a sentence beside it; the field's value stays the last that could be.
+All controls are generated: a parameter (`workbench.protocols.parameter.Parameter`) becomes a checkbox, a choice, a
+slider with a number beside it, or a text box. An invalid input stays in its field with an error beside it; the field's
+value remains the last valid one.
 """
 
 from __future__ import annotations
@@ -19,54 +19,54 @@ import traitlets
 
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.protocols.parameter import Parameter, check_parameter
-from workbench.widgets.controls import below, button, error_html, tell_below, words
-from workbench.widgets.part import close_all
+from workbench.widgets.controls import below, button, error_html, show_below, words
+from workbench.widgets.panel import close_all
 
 STEPS = 200  # of a slider
-DECADES = 2  # a slider over as many is logarithmic
-_AS_ROOM = {"width": "auto"}  # a field is a grid: lab.css says how wide its columns are
+DECADES = 2  # a range of at least this many decades gets a logarithmic slider
+_WIDE = {"width": "auto"}  # a field is a grid: lab.css sets the widths of its columns
 
 
 class Field(widgets.HBox):
-    """One parameter as a control. ``value``: the last that was right; ``error``: what is wrong with what stands there.
+    """One parameter as a control. ``value``: the last valid value; ``error``: the reason why the input is invalid.
 
-    ``check(value)`` returns the value as it should be or raises WorkbenchError; by default it goes by the table.
-    ``is_explained``: whether the reason of the default stands below. ``is_offered``: whether a button stands below that
-    says that this one is to be varied, in a sweep; ``asked`` counts how often it was pressed.
+    ``check(value)`` returns the value to store or raises WorkbenchError; by default it follows the table.
+    ``is_explained``: whether the reason of the default is shown below. ``is_offered``: whether a button is shown that
+    selects this parameter for a sweep; ``vary_count`` counts how often it was pressed.
     """
 
     value = traitlets.Any()
     error = traitlets.Unicode()
     is_explained = traitlets.Bool()
     is_offered = traitlets.Bool()
-    asked = traitlets.Int()
+    vary_count = traitlets.Int()
 
     def __init__(self, parameter: Parameter, value: Any = None, check: Callable[[Any], Any] | None = None) -> None:
         self.parameter = parameter
         self._check = check or partial(check_parameter, "this", parameter)
         self._is_setting = False
         self._controls, self._read, self._write = _control(parameter)
-        self._said, self._reason = below(), below()
+        self._message, self._reason = below(), below()
         self._vary: Any = None
         name = words(_label(parameter), width="auto")
         unit = words(f"<span class='wb-unit'>{html.escape(_unit(parameter))}</span>")
-        super().__init__((name, *self._controls, unit, self._said, self._reason))
+        super().__init__((name, *self._controls, unit, self._message, self._reason))
         self.add_class("wb-field").add_class("wb-row")
         for control in self._controls:
             control.tooltip = f"{parameter.name}: {parameter.reason}"
             control.observe(self._edited, "value")
         self.observe(self._shown, "value")
-        self.observe(self._told, "error")
+        self.observe(self._show_error, "error")
         self.observe(self._explain, "is_explained")
         self.observe(self._offer, "is_offered")
         self.value = parameter.default if value is None else value
 
     def close(self) -> None:
-        """Close it with its controls."""
+        """Close the field with its controls."""
         close_all(self)
 
     def show(self, value: Any) -> None:
-        """Show a value, also where it is the field's and something else was put in."""
+        """Show a value, also if it equals the field's value while the input differs."""
         if self.value == value:
             self._set(value)
         self.value = value
@@ -92,15 +92,15 @@ class Field(widgets.HBox):
         finally:
             self._is_setting = False
 
-    def _told(self, change: Any) -> None:
-        tell_below(self._said, error_html(change.new))
+    def _show_error(self, change: Any) -> None:
+        show_below(self._message, error_html(change.new))
 
     def _explain(self, change: Any) -> None:
         reason = html.escape(reason_of(self.parameter))
-        tell_below(self._reason, f"<span class='wb-said'>{reason}</span>" if change.new else "")
+        show_below(self._reason, f"<span class='wb-said'>{reason}</span>" if change.new else "")
 
     def _offer(self, change: Any) -> None:
-        """The button is made when it is shown first: most fields are never varied."""
+        """Show or hide the button; it is created when first shown, since most fields are never varied."""
         if change.new and self._vary is None:
             self._vary = button(f"vary {self.parameter.name}", "in a sweep: the others stay as they are", self._ask)
             self._vary.add_class("wb-below")
@@ -108,54 +108,57 @@ class Field(widgets.HBox):
         self._vary.layout.display = None if change.new else "none"
 
     def _ask(self) -> None:
-        self.asked += 1
+        self.vary_count += 1
 
 
 def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str) -> dict[str, Field]:
-    """A field for each line of a table, by name, with these values."""
-    return {one.name: Field(one, values[one.name], partial(check_parameter, owner, one)) for one in table}
+    """Return a field for each parameter of a table, by name, with these values."""
+    return {
+        parameter.name: Field(parameter, values[parameter.name], partial(check_parameter, owner, parameter))
+        for parameter in table
+    }
 
 
 def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
-    """A button that shows the reasons of fields below them, and hides them again."""
-    made = widgets.ToggleButton(description="Why", icon="question-circle", layout={"width": "auto"})
-    made.tooltip = "Why each default is what it is"
+    """Return a button that shows and hides the reasons below the fields."""
+    result = widgets.ToggleButton(description="Why", icon="question-circle", layout={"width": "auto"})
+    result.tooltip = "Why each default is what it is"
 
     def explain(change: Any) -> None:
         for field in fields():
             field.is_explained = change.new
 
-    made.observe(explain, "value")
-    return made
+    result.observe(explain, "value")
+    return result
 
 
 def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
-    """A button that has each field of a number or a choice offer to be varied, until one was taken."""
-    made = widgets.ToggleButton(description="Vary", icon="sliders", layout={"width": "auto"})
-    made.tooltip = "Choose what a sweep varies: each field gets a button"
+    """Return a button that lets the user choose a field with a number or a choice for a sweep."""
+    result = widgets.ToggleButton(description="Vary", icon="sliders", layout={"width": "auto"})
+    result.tooltip = "Choose what a sweep varies: each field gets a button"
 
     def offer(change: Any) -> None:
         for field in fields():
             field.is_offered = change.new and is_plain(field.parameter)
 
-    made.observe(offer, "value")
-    return made
+    result.observe(offer, "value")
+    return result
 
 
 def is_plain(parameter: Parameter) -> bool:
-    """Whether a parameter is a number or a choice, which can be varied."""
+    """Return whether a parameter is a number or a choice, so that a sweep can vary it."""
     return isinstance(parameter.minimum, tuple) or isinstance(parameter.default, (bool, int, float))
 
 
 def reason_of(parameter: Parameter) -> str:
-    """What a reader is told of a parameter: its default, its range, and the reason."""
+    """Return the default, the range and the reason of a parameter as text."""
     if isinstance(parameter.minimum, tuple) or isinstance(parameter.default, bool):
         return f"{_shown_choice(parameter.default)} unless set: {parameter.reason}"
-    low, high = ("" if one is None else f"{one:,.12g}" for one in (parameter.minimum, parameter.maximum))
+    low, high = ("" if bound is None else f"{bound:,.12g}" for bound in (parameter.minimum, parameter.maximum))
     span = f", {low} to {high}" if low and high else f", from {low}" if low else ""
     default = parameter.default
     items = default if isinstance(default, tuple) else (default,)
-    text = ", ".join(f"{one:.12g}" if isinstance(one, float) else str(one) for one in items) or "none"
+    text = ", ".join(f"{item:.12g}" if isinstance(item, float) else str(item) for item in items) or "none"
     return f"{text} unless set{span}: {parameter.reason}"
 
 
@@ -169,12 +172,12 @@ def _unit(parameter: Parameter) -> str:
 
 
 def sentence(error: Exception) -> str:
-    """What an error says, without whose it is: the field is beside it."""
-    said = str(error)
-    return said.partition(": ")[2] or said
+    """Return the message of an error without the name in front, since the field is beside it."""
+    message = str(error)
+    return message.partition(": ")[2] or message
 
 
-# Controls: (widgets, read(the one that changed) -> value, write(value))
+# Controls: (widgets, read(the widget that changed) -> value, write(value))
 
 _Control = tuple[tuple[widgets.Widget, ...], Callable[[Any], Any], Callable[[Any], None]]
 
@@ -182,15 +185,15 @@ _Control = tuple[tuple[widgets.Widget, ...], Callable[[Any], Any], Callable[[Any
 def _control(parameter: Parameter) -> _Control:
     default = parameter.default
     if isinstance(default, bool):
-        return _single(widgets.Checkbox(indent=False, layout=_AS_ROOM))
+        return _single(widgets.Checkbox(indent=False, layout=_WIDE))
     if isinstance(parameter.minimum, tuple):
-        choices = [(_shown_choice(one), one) for one in parameter.minimum]
-        return _single(widgets.Dropdown(options=choices, value=default, layout=_AS_ROOM))
+        choices = [(_shown_choice(choice), choice) for choice in parameter.minimum]
+        return _single(widgets.Dropdown(options=choices, value=default, layout=_WIDE))
     if isinstance(default, (int, float)):
         return _number(parameter)
     if isinstance(default, tuple):
         return _list()
-    return _single(widgets.Text(continuous_update=False, layout=_AS_ROOM))
+    return _single(widgets.Text(continuous_update=False, layout=_WIDE))
 
 
 def _single(control: Any) -> _Control:
@@ -200,21 +203,21 @@ def _single(control: Any) -> _Control:
     return (control,), lambda changed: changed.value, write
 
 
-def _shown_choice(one: Any) -> str:
-    return str(one) if not isinstance(one, bool) else ("yes" if one else "no")
+def _shown_choice(choice: Any) -> str:
+    return str(choice) if not isinstance(choice, bool) else ("yes" if choice else "no")
 
 
 def _number(parameter: Parameter) -> _Control:
-    """A slider over the usual range, and a number that takes all that the table allows."""
+    """Return a slider over the usual range, and a text box that accepts the whole range of the table."""
     whole = isinstance(parameter.default, int)
     slider, to_slider, from_slider = _slider(parameter, whole)
-    text = widgets.Text(continuous_update=False, layout=_AS_ROOM)
+    text = widgets.Text(continuous_update=False, layout=_WIDE)
     shown: dict[str, Any] = {}
 
     def read(changed: Any) -> Any:
         if changed is text:
             return _as_number(text.value, whole)
-        # The browser puts a slider on its nearest step and sends that back: it is no wish of the user.
+        # The browser moves a slider to its nearest step and sends that value back; it is not an input.
         is_echo = abs(slider.value - shown["place"]) < slider.step / 4
         return shown["value"] if is_echo else from_slider(slider.value)
 
@@ -236,28 +239,26 @@ def _as_number(text: str, whole: bool) -> int | float:
 
 
 def _slider(parameter: Parameter, whole: bool) -> tuple[Any, Callable[[Any], float], Callable[[float], Any]]:
-    """(slider, where a value is on it, which value a place on it is)."""
+    """Return (slider, function from value to position, function from position to value)."""
     low, high = usual_range(parameter)
     if low > 0 and math.log10(high / low) >= DECADES:
         step = math.log10(high / low) / STEPS
-        slider = widgets.FloatSlider(
-            min=math.log10(low), max=math.log10(high), step=step, readout=False, layout=_AS_ROOM
-        )
-        slider.add_class("wb-logarithm")  # skin.js
-        return slider, lambda value: math.log10(max(value, low)), lambda place: _rounded(10**place, whole)
+        slider = widgets.FloatSlider(min=math.log10(low), max=math.log10(high), step=step, readout=False, layout=_WIDE)
+        slider.add_class("wb-logarithm")  # style_sheet.js
+        return slider, lambda value: math.log10(max(value, low)), lambda position: _rounded(10**position, whole)
     if whole:
-        return widgets.IntSlider(min=int(low), max=int(high), readout=False, layout=_AS_ROOM), lambda v: v, int
-    slider = widgets.FloatSlider(min=low, max=high, step=(high - low) / STEPS, readout=False, layout=_AS_ROOM)
-    return slider, lambda value: value, lambda place: _rounded(place, whole)
+        return widgets.IntSlider(min=int(low), max=int(high), readout=False, layout=_WIDE), lambda v: v, int
+    slider = widgets.FloatSlider(min=low, max=high, step=(high - low) / STEPS, readout=False, layout=_WIDE)
+    return slider, lambda value: value, lambda position: _rounded(position, whole)
 
 
 def _rounded(value: float, whole: bool) -> int | float:
-    """Three digits are enough for a hand on a slider."""
+    """Round a slider's value to three digits."""
     return round(value) if whole else float(f"{value:.3g}")
 
 
 def usual_range(parameter: Parameter) -> tuple[float, float]:
-    """Where a slider moves: the table's range; where that is wide, up to ten times the default and down to a tenth."""
+    """Return the range of a slider: the table's range or, if that is wide, about a tenth to ten times the default."""
     default, low, high = float(parameter.default), parameter.minimum, parameter.maximum
     widest = 10 * abs(default) or 10.0
     low = -widest if low is None else float(low)
@@ -268,8 +269,8 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
 
 
 def _list() -> _Control:
-    """A tuple as the user writes it: 1, 2, 3 or TEMP, HUMIDITY."""
-    text = widgets.Text(continuous_update=False, layout=_AS_ROOM)
+    """Return a text box for a tuple: 1, 2, 3 or TEMP, HUMIDITY."""
+    text = widgets.Text(continuous_update=False, layout=_WIDE)
 
     def read(_: Any) -> tuple[Any, ...]:
         return tuple(literal(item.strip()) for item in text.value.split(",") if item.strip())
@@ -281,11 +282,11 @@ def _list() -> _Control:
 
 
 def literal(text: str) -> Any:
-    """A number, a text in quotes, True or False as Python writes it; any other text as it stands."""
+    """Return a number, a quoted text, True or False as in Python; any other text unchanged."""
     try:
-        found = ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
-    if isinstance(found, float) and not math.isfinite(found):  # 1e999
+    if isinstance(value, float) and not math.isfinite(value):  # 1e999
         return text
-    return found if isinstance(found, (int, float, str)) else text
+    return value if isinstance(value, (int, float, str)) else text

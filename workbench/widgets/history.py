@@ -1,12 +1,12 @@
-"""The value in the middle of the lab: a scenario, perhaps another protocol beside it, and what they were before.
+"""The state of the lab: a scenario and optionally a second protocol, with a history for undo.
 
 Theory of operation
-    A state is a value. A change makes the next state or, if that cannot be, a sentence (``error``); the state stays as
-    it was then. Undo is the list of states. Changes of one number that follow quickly on each other, as a slider's
-    moves do, are one step of that list; whatever else is changed is a step of its own, however quickly it is done.
+    A state is immutable. A change makes the next state or, if that is invalid, sets ``error`` and keeps the state. Undo
+    walks back through the list of states. Quick changes of one number, as by a slider, are one step of that list; any
+    other change is a step of its own.
 
-    A change of the network may take nodes away that others speak of: what the workload had at them goes with them, and
-    settings that name them (roots) name others.
+    A change of the network may remove nodes: the workload at these nodes is removed too, and settings that name them
+    (roots) get other nodes.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from workbench.sim.workload import ALL, Item
 from workbench.topology.graphs import is_number
 
 MOST_STEPS = 200
-_ONE_GESTURE_S = 1.0  # changes of the same number in less time are one step
+_ONE_GESTURE_S = 1.0  # changes of one number at shorter intervals are one step
 FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 
 
 class State(NamedTuple):
-    """What was composed: a scenario, and the protocol that plays the same beside it, None for none."""
+    """The composed scenario, and the protocol that plays the same scenario beside it, or None."""
 
     scenario: Scenario
     beside: Protocol | None = None
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
-        """The scenarios that are to be run: one, or two that differ in their protocol alone."""
+        """The scenarios to run: one, or two that differ only in their protocol."""
         if self.beside is None:
             return (self.scenario,)
         return self.scenario, self.scenario.replace(protocol=self.beside)
 
 
 class History(traitlets.HasTraits):
-    """The lab's states. ``state`` is observed; ``error`` is what the last change could not be, or ""."""
+    """The lab's states. ``state`` is observed; ``error`` is the reason why the last change was invalid, or ""."""
 
     state = traitlets.Any()
     error = traitlets.Unicode()
@@ -56,15 +56,15 @@ class History(traitlets.HasTraits):
         super().__init__(state=state)
         self._before: list[State] = []
         self._after: list[State] = []
-        self._last: tuple[tuple[Any, ...] | None, float] = (None, 0.0)  # the number that was changed last, and when
+        self._last: tuple[tuple[Any, ...] | None, float] = (None, 0.0)  # path of the last changed number, and time
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario as it is now."""
+        """The present scenario."""
         return self.state.scenario
 
     def change(self, **fields: Any) -> bool:
-        """Make the next state: fields of the scenario, or ``beside``. False, and ``error``, if that cannot be."""
+        """Make the next state from fields of the scenario, or ``beside``; on error set ``error`` and return False."""
         try:
             state = _changed(self.state, fields)
         except WorkbenchError as error:
@@ -73,17 +73,17 @@ class History(traitlets.HasTraits):
         self.error = ""
         if state == self.state:
             return True
-        number, now = _number_changed(self.state, state, fields), time.monotonic()
-        is_going_on = number is not None and number == self._last[0] and now - self._last[1] < _ONE_GESTURE_S
-        if not (self._before and is_going_on):
+        number, now_s = _number_changed(self.state, state, fields), time.monotonic()
+        is_same_gesture = number is not None and number == self._last[0] and now_s - self._last[1] < _ONE_GESTURE_S
+        if not (self._before and is_same_gesture):
             self._before = [*self._before, self.state][-MOST_STEPS:]
-        self._last, self._after = (number, now), []
+        self._last, self._after = (number, now_s), []
         self.state = state
         return True
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a state before this one."""
+        """Whether there is a previous state."""
         return bool(self._before)
 
     @property
@@ -92,13 +92,13 @@ class History(traitlets.HasTraits):
         return bool(self._after)
 
     def undo(self) -> None:
-        """Back to the state before; nothing if there is none."""
+        """Return to the previous state, if there is one."""
         if self._before:
             self._after.append(self.state)
             self._go_to(self._before.pop())
 
     def redo(self) -> None:
-        """To the state that was undone; nothing if there is none."""
+        """Return to the state that was undone, if there is one."""
         if self._after:
             self._before.append(self.state)
             self._go_to(self._after.pop())
@@ -112,7 +112,7 @@ class History(traitlets.HasTraits):
 def _changed(state: State, fields: dict[str, Any]) -> State:
     unknown = set(fields) - {*FIELDS, "beside"}
     if unknown:
-        raise ScenarioError(f"a lab has no {min(unknown)!r}; it has {', '.join(FIELDS)} and beside")
+        raise ScenarioError(f"{min(unknown)!r} is not a field of a lab; its fields are {', '.join(FIELDS)} and beside")
     fields = dict(fields)
     beside = fields.pop("beside", state.beside)
     if "topology" in fields:
@@ -121,67 +121,67 @@ def _changed(state: State, fields: dict[str, Any]) -> State:
         fields["protocol"] = within(fields.get("protocol", state.scenario.protocol), nodes)
         beside = None if beside is None else within(beside, nodes)
     changed = State(state.scenario.replace(**fields), beside)
-    _ = changed.scenarios  # what stands beside has to be possible, too
+    _ = changed.scenarios  # the second protocol must be valid in this scenario, too
     return changed
 
 
 def _number_changed(before: State, after: State, names: Iterable[str]) -> tuple[Any, ...] | None:
-    """Where the one number is that these fields of two states differ in; None if they differ in anything else."""
-    found = [
-        place for name in names for place in islice(_differences(_field(before, name), _field(after, name), (name,)), 2)
+    """Return the path of the only number in which these fields of two states differ, or None."""
+    paths = [
+        path for name in names for path in islice(_differences(_field(before, name), _field(after, name), (name,)), 2)
     ]
-    return found[0] if len(found) == 1 else None
+    return paths[0] if len(paths) == 1 else None
 
 
 def _field(state: State, name: str) -> Any:
     return state.beside if name == "beside" else getattr(state.scenario, name)
 
 
-def _differences(one: Any, other: Any, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
-    """The places of numbers that differ; None for whatever else differs."""
-    if one is other:
+def _differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
+    """Yield the path of each number that differs, and None for any other difference."""
+    if before is after:
         return
-    parts, others = _parts(one), _parts(other)
+    parts, others = _parts(before), _parts(after)
     if parts is not None and others is not None and parts.keys() == others.keys():
         for name, part in parts.items():
-            yield from _differences(part, others[name], (*place, name))
-    elif is_number(one) and is_number(other):
-        if one != other:
-            yield place
-    elif not isinstance(one, (str, bool, list, type)) or one != other:
+            yield from _differences(part, others[name], (*path, name))
+    elif is_number(before) and is_number(after):
+        if before != after:
+            yield path
+    elif not isinstance(before, (str, bool, list, type)) or before != after:
         yield None
 
 
 def _parts(value: Any) -> Mapping[Any, Any] | None:
-    """What a value is made of, by name; of a network its recipe. None of what has no parts."""
+    """Return the components of a value by name, for a network its recipe; None for a value without components."""
     if isinstance(value, nx.Graph):
         return value.graph.get("recipe")
     if isinstance(value, Protocol):
         return {"class": type(value), **value.settings}
     if is_dataclass(value):
-        return {one.name: getattr(value, one.name) for one in fields_of(value)}
+        return {field.name: getattr(value, field.name) for field in fields_of(value)}
     if isinstance(value, tuple):
         return dict(enumerate(value))
     return value if isinstance(value, Mapping) else None
 
 
 def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
-    """A workload without the nodes that are not in ``nodes``; items that were at no others are gone."""
-    kept = []
+    """Return a workload restricted to ``nodes``, without items that have no node left."""
+    remaining = []
     for item in items:
         if item.at == ALL:
-            kept.append(item)
+            remaining.append(item)
             continue
-        here = tuple(node for node in item.at if node in nodes)
-        if here:
-            kept.append(item if here == item.at else replace(item, at=here))
-    return tuple(kept)
+        known = tuple(node for node in item.at if node in nodes)
+        if known:
+            remaining.append(item if known == item.at else replace(item, at=known))
+    return tuple(remaining)
 
 
 def within(protocol: Protocol, nodes: set[int]) -> Protocol:
-    """A protocol whose settings name no node but these: those left, or the first of all if none is."""
+    """Return a protocol whose settings name only these nodes; a setting without a node left gets the lowest one."""
     settings = dict(protocol.settings)
-    for name, named in protocol.named_nodes().items():
-        left = tuple(node for node in named if node in nodes)
-        settings[name] = left or (min(nodes, default=0),)
+    for name, named_nodes in protocol.named_nodes().items():
+        remaining = tuple(node for node in named_nodes if node in nodes)
+        settings[name] = remaining or (min(nodes, default=0),)
     return protocol if settings == protocol.settings else type(protocol).public_class()(**settings)

@@ -1,10 +1,10 @@
-"""The lab: all parts around one scenario.
+"""The lab: all panels around one scenario.
 
-    wb.lab()                what was composed here before, or a scenario to begin with
+    wb.lab()                the scenario that was composed here before, or a first one
     wb.lab(scenario)        that scenario
-    wb.lab(name="two")      another lab beside: each name has a file of its own
+    wb.lab(name="two")      another lab: each name has a file of its own
 
-``lab.scenario`` and ``lab.run`` are what is shown; the lab is an ordinary widget.
+``lab.scenario`` and ``lab.run`` are the present scenario and run; the lab is an ordinary widget.
 """
 
 from __future__ import annotations
@@ -30,48 +30,51 @@ from workbench.widgets.controls import error_html, words
 from workbench.widgets.filters import Filters
 from workbench.widgets.history import History, State
 from workbench.widgets.network import Network
-from workbench.widgets.part import close_all
+from workbench.widgets.panel import close_all
 from workbench.widgets.protocol import ProtocolForm
 from workbench.widgets.radio import Conditions, RadioForm
 from workbench.widgets.run_panel import HERE, RunPanel
-from workbench.widgets.skin import one_for_all, skins
 from workbench.widgets.store import Store
+from workbench.widgets.style_sheet import shared_style_sheet, style_sheets
 from workbench.widgets.sweep import SweepPanel
 from workbench.widgets.take_away import TakeAway
 from workbench.widgets.why_not import WhyNot
 from workbench.widgets.workload import Workload
 
-LARGEST = 2000  # nodes; larger ones are run when asked for, not at every change
+LARGEST = 2000  # nodes; larger networks run only on request, not at every change
 _ALONE = "nothing"
 _NOT_A_NOTEBOOK = (
-    "wb.lab() is shown in a notebook only: `workbench lab` in a terminal opens one, `workbench app` the lab alone"
+    "wb.lab() needs a notebook: `workbench lab` in a terminal opens one, `workbench app` opens the lab alone"
 )
-_CLOSING_S = 5.0  # a run that is given up ends at its next look at progress
-# What the map's buttons ask for -> the workload's kind of item.
+_CLOSING_S = 5.0  # a cancelled run ends at its next progress check
+# Action of the map's buttons -> kind of item in the workload.
 _KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "publish": "publish", "fail": "outage"}
 _open: dict[str, Lab] = {}
 
 
 @checked
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
-    """The lab, with what was composed under this name before; with ``scenario``, if it was opened with that one.
+    """Open the lab with the scenario composed under this name before, or with ``scenario``.
 
-    There is one of a name: one that is open already, as when a cell is run again, is closed. Outside of a notebook it
-    cannot be seen; a line on standard error names the command that opens one.
+    The former scenario is restored only if it was opened with an equal ``scenario``. An open lab of this name is
+    closed,
+    as when a cell is run again. Outside of a notebook the lab is not visible; a line on standard error names the
+    command
+    that opens one.
     """
     if not isinstance(scenario, Scenario | None):
-        raise ScenarioError(f"scenario is {scenario!r:.60}; it must be a scenario, or None for what was there before")
+        raise ScenarioError(f"scenario is {scenario!r:.60}; it must be a Scenario, or None for the one composed before")
     if notebook_kernel() is None:
         print(_NOT_A_NOTEBOOK, file=sys.stderr)
     before = _open.pop(name, None)
     if before is not None:
         before.close()
-    _open[name] = made = Lab(scenario, name)
-    return made
+    _open[name] = result = Lab(scenario, name)
+    return result
 
 
 def first_scenario() -> Scenario:
-    """What a lab begins with: some forty nodes, a sink, two sources."""
+    """Return the scenario of a new lab: 40 nodes, a sink and two sources."""
     graph = topology.disc(40, 100, 60, radius_m=22, seed=3)
     protocol = protocol_named(public_names.FIRST_PROTOCOL)
     workload: tuple[Item, ...] = (
@@ -82,15 +85,15 @@ def first_scenario() -> Scenario:
 
 
 def protocol_named(name: str) -> Protocol:
-    """A protocol with its defaults, by its public name."""
+    """Return a protocol with its defaults, by its public name."""
     return protocol_from_dict({"name": name})
 
 
 @checked
 class Lab(widgets.VBox):
-    """All parts around one scenario; see the module's page."""
+    """All panels around one scenario; see the module's docstring."""
 
-    _is_closed = True  # until it is made: of one that is refused there is nothing to close
+    _is_closed = True  # until it is complete: a lab that failed to open has nothing to close
 
     def __init__(self, scenario: Scenario | None = None, name: str = "lab") -> None:
         self._store = Store(name)
@@ -100,7 +103,7 @@ class Lab(widgets.VBox):
         self._is_showing = self._is_closed = False
         self._text = ""  # of a closed lab: its scenario
         self._before: Any = None  # metrics of the run before
-        with one_for_all():
+        with shared_style_sheet():
             self._make_parts()
         self._make_frame()
         self._wire()
@@ -109,44 +112,47 @@ class Lab(widgets.VBox):
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario as it is now."""
+        """The present scenario."""
         return Scenario.from_json(self._text) if self._text else self._history.scenario
 
     @property
     def run(self) -> Run | None:
-        """The run that is shown, on the left if there are two; None before the first, and of a closed lab."""
+        """The present run, the left one of two; None before the first run, and in a closed lab."""
         return self.runs[0] if self.runs else None
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The runs that are shown: one, or two side by side."""
+        """The present runs: one, or two side by side."""
         return () if self._is_closed else self._panel.runs
 
     @property
     def selection(self) -> dict[str, Any]:
-        """What is picked in the player: node, row (of the trace: a frame), time_s."""
+        """The selection in the player: node, row (of the trace: a frame), time_s."""
         return {} if self._is_closed else dict(self._players.selection)
 
     def change(self, **fields: Any) -> bool:
-        """Change the scenario as a part would: topology, protocol, workload, radio, duration_s, seed, beside."""
+        """Change the scenario as a panel would: topology, protocol, workload, radio, duration_s, seed, beside.
+
+        Returns False if the change is invalid or the lab is closed.
+        """
         return not self._is_closed and self._history.change(**fields)
 
     def undo(self) -> None:
-        """Back to what was before the last change."""
+        """Undo the last change."""
         if not self._is_closed:
             self._history.undo()
 
     def redo(self) -> None:
-        """To what was undone."""
+        """Redo the change that was undone."""
         if not self._is_closed:
             self._history.redo()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until the run of what is shown is there; False if that took too long."""
+        """Wait for the run of the present scenario; return False on timeout."""
         return self._is_closed or self._panel.wait(timeout_s)
 
     def close(self) -> None:
-        """End what runs, write what was composed, and close all widgets."""
+        """End all runs, save the scenario, and close all widgets."""
         if self._is_closed:
             super().close()
             return
@@ -155,43 +161,43 @@ class Lab(widgets.VBox):
         self._panel.close()
         self._sweep.stop()
         for part in (self._why_not, self._filters, self._players):
-            part.drop()
+            part.cancel()
         for player in self._players.players:
             player.close()
-            player.wire.parcel = b""
+            player.wire.payload = b""
         close_all(self)
-        self._become_a_husk()
+        self._release()
 
-    def _become_a_husk(self) -> None:
-        """Let go of all parts and runs: a notebook keeps what its cells have answered. The scenario stays, as text."""
-        self._panel.wait(_CLOSING_S)  # what is being shown may still look for its parts
+    def _release(self) -> None:
+        """Release all panels and runs, because a notebook keeps the outputs of its cells; keep the scenario as text."""
+        self._panel.wait(_CLOSING_S)  # a run that is being shown may still use the panels
         try:
             self._text, self._before = self.scenario.to_json(indent=None), None
-        except WorkbenchError:  # it has no text: the lab keeps what it is made of
+        except WorkbenchError:  # the scenario has no text form: keep the panels
             return
-        for name, held in list(vars(self).items()):
-            if isinstance(held, traitlets.HasTraits):
+        for name, value in list(vars(self).items()):
+            if isinstance(value, traitlets.HasTraits):
                 delattr(self, name)
         self.children = ()
 
     def __repr__(self) -> str:
         return f"Lab({self.scenario!r})"
 
-    # What it is made of
+    # Construction
 
     def _make_parts(self) -> None:
-        now = self.scenario
-        self._network = Network(now.topology, undo=False)
-        self._workload = Workload(now.workload)
-        self._filters = Filters(now.protocol)
-        self._protocol = ProtocolForm(now.protocol)
-        self._radio = RadioForm(Conditions(now.radio, now.duration_s, now.seed))
+        scenario = self.scenario
+        self._network = Network(scenario.topology, undo=False)
+        self._workload = Workload(scenario.workload)
+        self._filters = Filters(scenario.protocol)
+        self._protocol = ProtocolForm(scenario.protocol)
+        self._radio = RadioForm(Conditions(scenario.radio, scenario.duration_s, scenario.seed))
         self._panel = RunPanel(self._history.state)
         self._players = Compare()
         self._cards = Cards()
         self._differences = Differences()
         self._why_not = WhyNot()
-        self._sweep = SweepPanel(now)
+        self._sweep = SweepPanel(scenario)
         self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"))
 
     def _make_frame(self) -> None:
@@ -220,14 +226,14 @@ class Lab(widgets.VBox):
         right.add_class("wb-looks")
         self._middle = widgets.HBox((self._left, right))
         self._middle.add_class("wb-middle")
-        notice = words(error_html(self._store.said))
-        super().__init__((*skins(), bar, notice, self._middle))
+        notice = words(error_html(self._store.message))
+        super().__init__((*style_sheets(), bar, notice, self._middle))
         self.add_class("wb-lab")
 
     def _wire(self) -> None:
         history = self._history
         history.observe(lambda _: self._state_changed(), "state")
-        history.observe(lambda _: self._tell_error(), "error")
+        history.observe(lambda _: self._show_error(), "error")
         self._undo.on_click(lambda _: self.undo())
         self._redo.on_click(lambda _: self.redo())
         self._beside.observe(self._choose_beside, "value")
@@ -247,26 +253,26 @@ class Lab(widgets.VBox):
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
         self._panel.observe(self._show_live, "live")
         self._panel.observe(lambda _: self._players.complete(), "failed")
-        self._players.observe(self._say_again, "selection")
+        self._players.observe(self._resend, "selection")
         self._below.observe(lambda _: self._look_below(), "selected_index")
         self._look_below()
 
-    # From the parts to the state, and back
+    # From the panels to the state, and back
 
     def _offered(self, **fields: Any) -> None:
         if not self._is_showing and not self._history.change(**fields):
-            # What cannot be stays in its field; what the scenario has is told beside it.
-            self._tell_error()
+            # An invalid input stays in its field, and the error is shown again.
+            self._show_error()
 
     def _state_changed(self) -> None:
         for part in (self._why_not, self._filters, self._players):
-            part.drop()
+            part.cancel()
         self._show_state()
         self._store.write(self._history.state, self._opened_with)
         self._play()
 
     def _show_state(self) -> None:
-        """Bring all parts into line with the state."""
+        """Update all panels from the state."""
         now, beside = self._history.state
         self._is_showing = True
         try:
@@ -287,14 +293,16 @@ class Lab(widgets.VBox):
             if name not in self._beside.options:
                 self._beside.options = (*self._beside.options, name)
             self._beside.value = name
-            for one in (self._middle, self._drawer):  # two players take the forms' room where there is little
-                (one.remove_class if beside is None else one.add_class)("wb-two")
+            for box in (self._middle, self._drawer):  # two players take the space of the forms on narrow pages
+                (box.remove_class if beside is None else box.add_class)("wb-two")
         finally:
             self._is_showing = False
         self._undo.disabled, self._redo.disabled = not self._history.can_undo, not self._history.can_redo
 
-    def _tell_error(self) -> None:
-        self._panel.say(self._history.error, is_error=True) if self._history.error else self._panel.say("")
+    def _show_error(self) -> None:
+        self._panel.show_message(
+            self._history.error, is_error=True
+        ) if self._history.error else self._panel.show_message("")
 
     def _choose_beside(self, change: Any) -> None:
         if self._is_showing:
@@ -307,21 +315,21 @@ class Lab(widgets.VBox):
             self._below.selected_index = self._below.titles.index("Why not" if beside is None else "Differences")
 
     def _draw_drawer(self, change: Any) -> None:
-        """Where the page is narrow the forms are a drawer; where it is wide they are always there."""
+        """Show or hide the forms on a narrow page; on a wide page they are always visible."""
         (self._middle.add_class if change.new else self._middle.remove_class)("wb-open")
 
     def _share_picked(self, nodes: tuple[int, ...]) -> None:
         self._workload.picked = self._filters.picked = nodes
 
     def _asked(self, change: Any) -> None:
-        """The map's buttons: make the picked nodes sinks, sources or failing, or no longer."""
+        """Make the selected nodes sinks, sources or failing nodes, or undo that, on a press of the map's buttons."""
         wish = change.new
         if wish:
             time_s = self._players.selection.get("time_s")
             self._workload.toggle(_KINDS[wish["do"]], tuple(wish["nodes"]), time_s)
 
     def _vary(self, change: Any) -> None:
-        """A form's field is to be varied: the sweep is shown, with values for it."""
+        """Show the sweep for a field that the user wants to vary."""
         self._sweep.path.value = change.new[0]
         self._below.selected_index = self._below.titles.index("Sweep")
 
@@ -336,14 +344,14 @@ class Lab(widgets.VBox):
     def _show_runs(self, runs: tuple[Run, ...]) -> None:
         if not runs:
             return
-        self._players.glimpse(runs)
+        self._players.preview(runs)
         if self._panel.is_outdated:
-            return  # What takes longer is made of the run that comes.
+            return  # Slower panels wait for the next run, which is coming.
         metrics = runs[0].metrics
         self._cards.show(metrics, self._before, runs[0].scenario.protocol)
         self._before = metrics
         self._players.complete()
-        self._filters.told(runs[0])
+        self._filters.show_results(runs[0])
         self._why_not.show(runs[0])
         if len(runs) == 2:
             self._differences.show(*runs)
@@ -353,9 +361,11 @@ class Lab(widgets.VBox):
             run, now_s = change.new
             self._players.show((run,), now_s=now_s)
 
-    def _say_again(self, _: Any) -> None:
-        """A page has been opened. Voilà's misses what changed while it loaded, as the first run does."""
-        self._players.unobserve(self._say_again, "selection")
+    def _resend(self, _: Any) -> None:
+        """Send the state again when a page is opened: Voilà's page misses changes while it loads, such as the first
+        run.
+        """
+        self._players.unobserve(self._resend, "selection")
         for widget in (*self._panel.children, self._cards, *self._why_not.children):
             widget.send_state()
 
@@ -364,10 +374,10 @@ class Lab(widgets.VBox):
 
 
 def roles(scenario: Scenario) -> dict[Any, str]:
-    """What the nodes of a scenario do, by number: "sink", "source", "down" (at some time)."""
-    found: dict[Any, str] = {}
+    """Return the roles of nodes in a scenario: node -> "sink", "source" or "down" (at some time)."""
+    role_of_node: dict[Any, str] = {}
     for kind, role in ((Publish, "source"), (Subscribe, "sink"), (Outage, "down")):
         for item in scenario.workload:
             if isinstance(item, kind):
-                found.update(dict.fromkeys(scenario.topology if isinstance(item.at, str) else item.at, role))
-    return found
+                role_of_node.update(dict.fromkeys(scenario.topology if isinstance(item.at, str) else item.at, role))
+    return role_of_node

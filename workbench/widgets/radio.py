@@ -1,8 +1,9 @@
-"""Radio and time: losses, collisions, carrier sense, retries; how long, and which seed."""
+"""A panel for radio and time: losses, collisions, carrier sense, retries, duration and seed."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from workbench.protocols.parameter import Parameter
 from workbench.sim.radio import PARAMETERS, Radio, named_radios
 from workbench.sim.readings import LONGEST_S
 from workbench.widgets.fields import Field, fields_of, vary_button, why_button
-from workbench.widgets.part import Part
+from workbench.widgets.panel import Panel
 
 TIME = (
     Parameter("duration_s", 60.0, 0.001, LONGEST_S, "s", "after it nobody publishes; frames on their way are played"),
@@ -29,18 +30,22 @@ _CROSSED = "the jitter must go from a lower to a higher number"
 _LOSSES = {"as the links lose": "links", "nothing": "none", "a share of all frames": None}
 
 
+def _defaults(table: Iterable[Parameter]) -> dict[str, Any]:
+    return {parameter.name: parameter.default for parameter in table}
+
+
 class Conditions(NamedTuple):
-    """What a scenario has beside network, protocol and workload."""
+    """The fields of a scenario besides network, protocol and workload."""
 
     radio: Radio
     duration_s: float
     seed: int
 
 
-class RadioForm(Part):
-    """``value``: `Conditions`. A form of the radio's table, and of time and seed.
+class RadioForm(Panel):
+    """``value``: `Conditions`. A form of the radio's parameters, and of duration and seed.
 
-    ``varied``: (path, how often) of the field that a sweep was asked to vary last, "" for none.
+    ``varied``: (path, count of presses) of the field that was last selected for a sweep, "" for none.
     """
 
     varied = traitlets.Tuple(("", 0))
@@ -51,16 +56,16 @@ class RadioForm(Part):
         self.radios.observe(self._choose, "value")
         self.loss = widgets.Dropdown(options=list(_LOSSES), description="frames lost:")
         self.share = Field(Parameter("share", 0.1, 0.0, 1.0, "of frames", "every arc loses that share"))
-        table = [one for one in PARAMETERS if one.name not in ("loss", "jitter_ms")]
-        self.fields = fields_of(table, {one.name: one.default for one in table}, "Radio")
-        self.fields |= fields_of(JITTER, {one.name: one.default for one in JITTER}, "Radio")
-        self.fields |= fields_of(TIME, {one.name: one.default for one in TIME}, "Scenario")
+        table = [parameter for parameter in PARAMETERS if parameter.name not in ("loss", "jitter_ms")]
+        self.fields = fields_of(table, _defaults(table), "Radio")
+        self.fields |= fields_of(JITTER, _defaults(JITTER), "Radio")
+        self.fields |= fields_of(TIME, _defaults(TIME), "Scenario")
         self.why = why_button(lambda: (self.share, *self.fields.values()))
         paths = {name: self.fields[name] for name in ("duration_s", "seed")} | {"radio.loss": self.share}
-        paths |= {f"radio.{one.name}": self.fields[one.name] for one in table}
+        paths |= {f"radio.{parameter.name}": self.fields[parameter.name] for parameter in table}
         self.vary = vary_button(paths.values)
         for path, field in paths.items():
-            field.observe(lambda change, path=path: self._ask_for(path, change.new), "asked")
+            field.observe(lambda change, path=path: self._vary(path, change.new), "vary_count")
         self.another = widgets.Button(description="Another seed", icon="random", layout={"width": "auto"})
         self.another.on_click(lambda _: setattr(self.fields["seed"], "value", secrets.randbelow(10_000)))
         for control in (self.loss, self.share, *self.fields.values()):
@@ -75,8 +80,8 @@ class RadioForm(Part):
         radio = value.radio
         self._show_name(radio)
         is_share = not isinstance(radio.loss, str)
-        words = {meaning: word for word, meaning in _LOSSES.items()}
-        self.loss.value = words[radio.loss if isinstance(radio.loss, str) else None]
+        labels = {meaning: label for label, meaning in _LOSSES.items()}
+        self.loss.value = labels[radio.loss if isinstance(radio.loss, str) else None]
         if is_share:
             self.share.show(radio.loss)
         self.share.layout.display = None if is_share else "none"
@@ -86,14 +91,16 @@ class RadioForm(Part):
             field.show(shown[name])
 
     def _show_name(self, radio: Radio) -> None:
-        """Show the name of a radio, if it has a name."""
-        self.radios.value = next((named for _, named in self.radios.options if named == radio), None)
+        """Select the radio in the menu if it has a name."""
+        self.radios.value = next(
+            (radio_of_name for _, radio_of_name in self.radios.options if radio_of_name == radio), None
+        )
 
     def _choose(self, change: Any) -> None:
         if change.new is not None and change.new != self.value.radio:
             self.value = self.value._replace(radio=change.new)
 
-    def _ask_for(self, path: str, times: int) -> None:
+    def _vary(self, path: str, times: int) -> None:
         self.vary.value = False
         self.varied = path, times
 
@@ -105,9 +112,9 @@ class RadioForm(Part):
         values = {name: field.value for name, field in self.fields.items()}
         duration_s, seed = values.pop("duration_s"), values.pop("seed")
         jitter_ms = values.pop("jitter_from_ms"), values.pop("jitter_to_ms")
-        # Its ends may cross while one is moved: then the radio keeps the jitter that it has.
+        # The two ends may cross while one is edited; then the radio keeps its jitter.
         is_jitter = jitter_ms[0] <= jitter_ms[1]
-        self._tell_jitter(change.owner, is_jitter)
+        self._show_jitter_error(change.owner, is_jitter)
         if not is_jitter:
             jitter_ms = self.value.radio.jitter_ms
         loss: Any = self.share.value if meaning is None else meaning
@@ -115,9 +122,9 @@ class RadioForm(Part):
         self.offer(Conditions(radio, duration_s, seed))
         self._show_name(radio)
 
-    def _tell_jitter(self, edited: Any, is_right: bool) -> None:
+    def _show_jitter_error(self, edited: Any, is_valid: bool) -> None:
         for end in (self.fields["jitter_from_ms"], self.fields["jitter_to_ms"]):
-            if is_right and end.error == _CROSSED:
+            if is_valid and end.error == _CROSSED:
                 end.error = ""
-            elif not is_right and end is edited:
+            elif not is_valid and end is edited:
                 end.error = _CROSSED

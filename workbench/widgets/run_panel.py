@@ -1,4 +1,4 @@
-"""Where and how a scenario is run: here, on virtual motes, on connected ones; with progress, and a stop that keeps."""
+"""A panel to run a scenario here, on virtual motes or on connected motes, with progress and a stop button."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from workbench.errors import WorkbenchError
 from workbench.sim import fast
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
-from workbench.widgets.controls import said_html, words
+from workbench.widgets.controls import status_html, words
 from workbench.widgets.history import State
-from workbench.widgets.part import close_all
+from workbench.widgets.panel import close_all
 from workbench.widgets.runs import Runs
-from workbench.widgets.skin import skins
+from workbench.widgets.style_sheet import style_sheets
 
 HERE, VIRTUAL, BOARDS = "here", "virtual motes", "connected motes"
 MIXED = "all kinds in turn"
@@ -30,15 +30,15 @@ _EACH = {
     motes.CORTEX_M3: "each node is a Cortex-M3 that QEMU emulates, with its program in C",
     MIXED: "one node after the other gets the next kind",
 }
-_SLOW_S = 0.3  # a run that takes longer shows its progress
+_SLOW_S = 0.3  # a longer run shows its progress
 _LIVE_EVERY_S = 1.0
 
 
 class RunPanel(widgets.HBox):
-    """Runs a scenario, and says how it goes. ``runs``: the runs of the state that was played last, one or two.
+    """Runs a scenario and shows the status. ``runs``: the runs of the last state, one or two.
 
-    ``live``: (run, seconds so far) of a run on motes while it goes on, else None. ``busy``: whether something runs.
-    ``failed``: how many runs here came to nothing.
+    ``live``: (run, seconds so far) while a run on motes is in progress, else None. ``busy``: whether something runs.
+    ``failed``: number of runs that gave no result.
     """
 
     runs = traitlets.Tuple()
@@ -51,7 +51,7 @@ class RunPanel(widgets.HBox):
         self._began_s = 0.0
         self._motes: Any = None
         self._is_on_motes = self._is_stopping = False
-        self._runs = Runs(self._done, self._failed, self._told)
+        self._runs = Runs(self._done, self._failed, self._show_progress)
         self.run_button = widgets.Button(
             description="Run", icon="play", button_style="primary", layout={"width": "5.5em"}
         )
@@ -61,29 +61,31 @@ class RunPanel(widgets.HBox):
         self.kind = widgets.Dropdown(layout={"width": "11em", "display": "none"})
         self.kind.add_class("wb-kind")
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"width": "8em", "visibility": "hidden"})
-        self.said = words()
+        self.message = words()
         self.run_button.tooltip = "Run the scenario as it is (it also runs by itself, here, when it changes)"
-        self.stop_button.tooltip = "End the run now, and keep what there is of it"
-        self.where.tooltip = "Where the nodes live: simulated here, or motes"
-        self.kind.tooltip = "What the motes are; the player's inspector says it of a node"
+        self.stop_button.tooltip = "End the run now, and keep its result so far"
+        self.where.tooltip = "Where the nodes run: simulated here, or on motes"
+        self.kind.tooltip = "Kind of the motes; the player's inspector shows it for each node"
         self.run_button.on_click(lambda _: self.play())
         self.stop_button.on_click(lambda _: self.stop())
-        self.where.observe(lambda _: self._tell_where(), "value")
-        self.kind.observe(lambda _: self._tell_kind(), "value")
-        parts = self.run_button, self.stop_button, self.where, self.kind, self.bar, self.said
-        super().__init__((*parts, *skins()))
+        self.where.observe(lambda _: self._show_where(), "value")
+        self.kind.observe(lambda _: self._show_kind(), "value")
+        parts = self.run_button, self.stop_button, self.where, self.kind, self.bar, self.message
+        super().__init__((*parts, *style_sheets()))
         self.add_class("wb-part")
 
     def play(self, state: State | None = None) -> None:
-        """Run a state, the one shown last by default, in place of whatever runs."""
+        """Run a state, by default the last one, and cancel any other run."""
         self.state = state or self.state
         if self.state is None:
-            self.say("There is no scenario to run: give the panel one, as in RunPanel(scenario).", is_error=True)
+            self.show_message(
+                "There is no scenario to run: give the panel one, as in RunPanel(scenario).", is_error=True
+            )
         elif self._is_on_motes:
-            self.say("Motes are running; stop them first.", is_error=True)
+            self.show_message("Motes are running; stop them first.", is_error=True)
         elif self.where.value == HERE:
             self._begin()
-            self._runs.want(self.state)
+            self._runs.request(self.state)
         else:
             self._begin()
             self._is_on_motes, self._is_stopping = True, False
@@ -91,11 +93,11 @@ class RunPanel(widgets.HBox):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a run of something newer than ``runs`` is on its way."""
+        """Whether a run of something newer than ``runs`` is pending."""
         return self._runs.is_outdated
 
     def stop(self) -> None:
-        """End the run under way, and keep what there is of it."""
+        """End the present run, and keep its result so far."""
         self._runs.stop()
         self._is_stopping = True
         live = self._motes
@@ -103,33 +105,33 @@ class RunPanel(widgets.HBox):
             threading.Thread(target=live.stop, daemon=True).start()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until nothing runs here, motes aside; False if that took too long."""
+        """Wait until nothing runs here, except on motes; return False on timeout."""
         return self._runs.wait(timeout_s)
 
     def close(self) -> None:
-        """End what runs, and the widget."""
+        """End all runs and close the widget."""
         self.stop()
         self._runs.close()
         close_all(self)
 
-    def say(self, sentence: str, is_error: bool = False) -> None:
+    def show_message(self, sentence: str, is_error: bool = False) -> None:
         """Show a sentence beside the buttons."""
-        self.said.value = said_html(sentence, is_error)
+        self.message.value = status_html(sentence, is_error)
 
-    def _tell_where(self) -> None:
+    def _show_where(self) -> None:
         self.kind.layout.display = "" if self.where.value == VIRTUAL else "none"
         if self.where.value == BOARDS:
-            found = motes.listing()
-            shown = ", ".join(f"{url} ({what})" for url, what in found) or "none are connected"
-            self.say(f"Motes: {shown}.")
+            ports = motes.listing()
+            shown = ", ".join(f"{url} ({description})" for url, description in ports) or "none are connected"
+            self.show_message(f"Motes: {shown}.")
         elif self.where.value == VIRTUAL:
             self._offer_kinds()
-            self._tell_kind()
+            self._show_kind()
         else:
-            self.say("")
+            self.show_message("")
 
     def _offer_kinds(self) -> None:
-        """The kinds of virtual motes, as this machine has them now: a tool may have been installed meanwhile."""
+        """List the kinds of virtual motes that this machine has now; a tool may have been installed since."""
         kinds = [kind for kind in motes.KINDS if kind != motes.SIMULATED]
         options = [(f"{kind}, missing" if motes.missing(kind) else kind, kind) for kind in kinds]
         if len(self._kinds_here()) > 1:
@@ -142,17 +144,19 @@ class RunPanel(widgets.HBox):
     def _kinds_here(self) -> list[str]:
         return [kind for kind in motes.KINDS if kind != motes.SIMULATED and motes.missing(kind) is None]
 
-    def _tell_kind(self) -> None:
+    def _show_kind(self) -> None:
         chosen = self.kind.value
         if chosen is None or self.where.value != VIRTUAL:
             return
         reason = None if chosen == MIXED else motes.missing(chosen)
-        self.say(f"{reason}." if reason else f"Press Run: {_EACH[chosen]}, in real time.", is_error=reason is not None)
+        self.show_message(
+            f"{reason}." if reason else f"Press Run: {_EACH[chosen]}, in real time.", is_error=reason is not None
+        )
 
     def __repr__(self) -> str:
         return f"RunPanel({self.state!r:.80})"
 
-    # What runs here
+    # Runs on this machine
 
     def _begin(self) -> None:
         self._began_s = time.monotonic()
@@ -164,7 +168,7 @@ class RunPanel(widgets.HBox):
         self.stop_button.disabled = True
         self.bar.layout.visibility = "hidden"
 
-    def _told(self, share: float) -> None:
+    def _show_progress(self, share: float) -> None:
         if time.monotonic() - self._began_s > _SLOW_S:
             self.bar.value = share
             self.bar.layout.visibility = "visible"
@@ -175,7 +179,7 @@ class RunPanel(widgets.HBox):
             return
         taken_s = time.monotonic() - self._began_s
         self._end()
-        self.say(_how(state, runs, taken_s))
+        self.show_message(_how(state, runs, taken_s))
         self.runs = runs
 
     def _failed(self, state: State, sentence: str) -> None:
@@ -183,11 +187,11 @@ class RunPanel(widgets.HBox):
             self._give_up()
             return
         self._end()
-        self.say(sentence, is_error=True)
+        self.show_message(sentence, is_error=True)
         self.failed += 1
 
     def _give_up(self) -> None:
-        """A run is not wanted any more: a newer wish is under way, or motes were chosen."""
+        """Count a run whose result is no longer needed, unless a newer run is pending."""
         if not self.is_outdated:
             self.failed += 1
 
@@ -195,17 +199,17 @@ class RunPanel(widgets.HBox):
 
     def _play_on_motes(self, state: State) -> None:
         try:
-            self._follow(self._found_motes(len(state.scenario.topology)).play(state.scenario))
+            self._follow(self._motes_to_use(len(state.scenario.topology)).play(state.scenario))
         except (WorkbenchError, OSError) as error:
             self._end()
-            self.say(str(error), is_error=True)
+            self.show_message(str(error), is_error=True)
         except Exception as error:
             self._end()
-            self.say(f"the motes ended with {type(error).__name__}: {error}", is_error=True)
+            self.show_message(f"the motes ended with {type(error).__name__}: {error}", is_error=True)
         finally:
             self._motes, self._is_on_motes, self.live = None, False, None
 
-    def _found_motes(self, nodes: int) -> Any:
+    def _motes_to_use(self, nodes: int) -> Any:
         if self.where.value == VIRTUAL and self.kind.value == MIXED:
             return motes.virtual(kind=list(islice(cycle(self._kinds_here()), nodes)))
         if self.where.value == VIRTUAL:
@@ -219,35 +223,37 @@ class RunPanel(widgets.HBox):
         while live.is_running:
             self.bar.value = live.now_s / live.scenario.duration_s
             self.bar.layout.visibility = "visible"
-            self.say(f"{len(live.scenario.topology)} motes, {live.now_s:.0f} s of {live.scenario.duration_s:g} s")
+            self.show_message(
+                f"{len(live.scenario.topology)} motes, {live.now_s:.0f} s of {live.scenario.duration_s:g} s"
+            )
             self.live = live.so_far(), live.now_s
             live.join(_LIVE_EVERY_S)
         self._end()
         self.live = None
         notes = f" {live.notes[-1]}." if live.notes else ""
-        counted = Counter(live.kinds.values())
-        kinds = f" ({', '.join(f'{many} {kind}' for kind, many in counted.items())})" if len(counted) > 1 else ""
-        said = f"Ran on {len(live.scenario.topology)} motes{kinds} for {live.now_s:.1f} s.{notes}"
-        self.say(said, live.error is not None)
+        counts = Counter(live.kinds.values())
+        kinds = f" ({', '.join(f'{number} {kind}' for kind, number in counts.items())})" if len(counts) > 1 else ""
+        summary = f"Ran on {len(live.scenario.topology)} motes{kinds} for {live.now_s:.1f} s.{notes}"
+        self.show_message(summary, live.error is not None)
         self.runs = (live.so_far(),)
 
 
 def _how(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
-    """How it ran: on which engine, why, and how long it took."""
+    """Return a summary of the runs: the engine, the reason for it, and the computing time."""
     engines = {run.engine for run in runs}
-    said = f"{' and '.join(sorted(engines))} engine, {1000 * taken_s:,.0f} ms"
+    summary = f"{' and '.join(sorted(engines))} engine, {1000 * taken_s:,.0f} ms"
     if runs[0].scenario.duration_s < state.scenario.duration_s:
-        return f"Stopped after {runs[0].scenario.duration_s:.1f} s of {state.scenario.duration_s:g} s ({said})."
+        return f"Stopped after {runs[0].scenario.duration_s:.1f} s of {state.scenario.duration_s:g} s ({summary})."
     if any(_is_being_compiled(run) for run in runs):
-        return f"{said}: the fast one is being compiled in the background"
+        return f"{summary}: the fast one is being compiled in the background"
     reasons = [
         run.engine_reason for run in runs if run.engine == "reference" and not run.engine_reason.startswith("engine=")
     ]
-    return f"{said}{f': {reasons[0]}' if reasons else ''}"
+    return f"{summary}{f': {reasons[0]}' if reasons else ''}"
 
 
 def _is_being_compiled(run: Run) -> bool:
-    """Whether a run would have been the fast engine's, if its machine code were there."""
+    """Return whether a run used the reference engine only because the fast one is not compiled yet."""
     try:
         return run.engine == "reference" and not fast.is_warm(run.scenario.protocol)
     except fast.NoFastTwinError:

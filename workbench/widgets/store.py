@@ -1,7 +1,7 @@
-"""What was composed, on disk: written as it changes, and there again after a reload, a crash, a new kernel.
+"""The lab's file: the scenario is saved as it changes, and restored after a reload, a crash or in a new kernel.
 
-A file holds the scenario as JSON, the protocol beside it, and the hash of the scenario that the lab was opened with: a
-lab that is opened with another one begins with that.
+The file holds the scenario as JSON, the second protocol, and the hash of the scenario that the lab was opened with. A
+lab that is opened with another scenario does not restore it.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ from workbench.widgets.history import State
 
 FOLDER = Path(".workbench")
 FORMAT = "workbench-lab"
-_PATIENCE_S = 0.3  # a slider's moves are written once
+_PATIENCE_S = 0.3  # quick changes, as by a slider, are written once
 
 
 class Store:
-    """The file of a lab of this name, in the folder ``.workbench`` where the notebook is."""
+    """The file of a lab with this name, in the folder ``.workbench`` of the notebook's folder."""
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
         if not isinstance(name, str) or not re.fullmatch(r"[\w-]{1,60}", name):
-            raise ScenarioError(f"the lab's name is {name!r:.80}; it must be of letters, digits, _ and -, 60 at most")
+            raise ScenarioError(f"the lab's name is {name!r:.80}; it must have 1 to 60 letters, digits, _ or -")
         self.path = folder / f"{name}.json"
-        self.said = ""  # what is to be told of the file
+        self.message = ""  # a message about the file
         self._timer: threading.Timer | None = None
         self._waiting: tuple[State, str] | None = None
         self._lock = threading.Lock()
 
     def read(self, opened_with: Scenario | None) -> State | None:
-        """The state on disk; None if there is none, or it began with another scenario than ``opened_with``.
+        """Return the stored state; None if there is no file, or if it began with another scenario than ``opened_with``.
 
-        A file that cannot be read, as one that names a protocol whose module is not imported, is kept under another
-        name, and ``said`` says why and where.
+        An unreadable file is renamed, and ``message`` states the reason and the new name. This includes a file that
+        names a
+        protocol whose module is not imported.
         """
         try:
             values = json.loads(self.path.read_text(encoding="utf-8"))
@@ -56,16 +57,16 @@ class Store:
 
     def _put_aside(self, error: Exception) -> None:
         numbers = itertools.count(1)
-        kept = next(path for n in numbers if not (path := self.path.with_suffix(f".kept-{n}.json")).exists())
+        renamed = next(path for n in numbers if not (path := self.path.with_suffix(f".kept-{n}.json")).exists())
         try:
-            self.path.replace(kept)
+            self.path.replace(renamed)
         except OSError:
             return
-        why = str(error) if isinstance(error, WorkbenchError) else "it cannot be read"
-        self.said = f"What was composed here before is kept in {kept}, and not shown: {why}"
+        reason = str(error) if isinstance(error, WorkbenchError) else "it cannot be read"
+        self.message = f"What was composed here before is kept in {renamed}, and not shown: {reason}"
 
     def write(self, state: State, opened_with: str) -> None:
-        """Write a state soon, the newest of those that come quickly; an error of the disk is not the lab's end."""
+        """Write a state soon, and only the last of several quick ones; errors of the disk are ignored."""
         with self._lock:
             self._waiting = state, opened_with
             if self._timer is None:
@@ -74,7 +75,7 @@ class Store:
                 self._timer.start()
 
     def flush(self) -> None:
-        """Write what waits, now."""
+        """Write a pending state now."""
         with self._lock:
             waiting, self._waiting, self._timer = self._waiting, None, None
             if waiting is not None:
@@ -100,7 +101,7 @@ class Store:
 
 def _state(values: Any) -> State:
     if values["format"] != FORMAT or values["version"] != 1:
-        raise ScenarioError("this is no file of a lab")
+        raise ScenarioError("this is not a file of the lab")
     scenario = Scenario.from_json(json.dumps(values["scenario"]))
     beside = values["beside"]
     try:

@@ -1,4 +1,4 @@
-"""A sweep of the scenario that is shown: choose what to vary, over which values, how often; watch the chart grow."""
+"""A panel to sweep the present scenario: choose a parameter, its values and repetitions; the chart grows live."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from workbench.sweeps import LocalRunner, ProcessRunner, Runner, SparkRunner, Sw
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
 from workbench.views.sweeps.summary import plot
-from workbench.widgets.controls import said_html, words
+from workbench.widgets.controls import status_html, words
 from workbench.widgets.fields import is_plain, literal, usual_range
-from workbench.widgets.part import Part
+from workbench.widgets.panel import Panel
 from workbench.widgets.runs import engine_for
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 HERE, CORES, SPARK, CLUSTER = "here", "here, on all cores", "on Spark, here", "on Spark at an address"
 WHERE = (HERE, *([CORES] if hasattr(os, "fork") else []), SPARK, CLUSTER)
-REDRAWN_S = 0.25  # at most so often while a sweep runs
-_VALUES = 5  # that are proposed
+REDRAWN_S = 0.25  # interval while a sweep runs
+_VALUES = 5  # number of proposed values
 _WIDTH = {"width": "24em"}
 _HIDDEN = {"width": "22em", "display": "none"}
 
 
 class _Choice(NamedTuple):
-    """What is swept."""
+    """The choices of the user for a sweep."""
 
     scenario: Scenario
     path: str
@@ -45,18 +45,18 @@ class _Choice(NamedTuple):
 
 
 class _Stopped(Exception):
-    """Somebody has stopped the sweep."""
+    """Raised in a sweep that the user has stopped."""
 
 
-class SweepPanel(Part):
-    """``value``: the scenario that is varied. ``table``: the results so far (`SweepTable`), None before the first.
+class SweepPanel(Panel):
+    """``value``: the scenario to vary. ``table``: the results so far (`SweepTable`), None before the first.
 
-    A sweep runs in a thread of its own. Stopped, it keeps what is finished; with the same choices it then goes on.
+    A sweep runs in a background thread. A stopped sweep keeps its finished points, and continues with the same choices.
     """
 
     def __init__(self, value: Scenario) -> None:
         self.table: SweepTable | None = None
-        # The choices, their sweep, and the rows so far by their numbers.
+        # The choices, their sweep, and the finished rows by number.
         self._done: Any = None
         self._drawn_s = 0.0
         self._thread: threading.Thread | None = None
@@ -72,11 +72,11 @@ class SweepPanel(Part):
         self.address = widgets.Text(
             description="address:", placeholder="spark://host:7077, sc://host:15002", layout=dict(_HIDDEN)
         )
-        self.address.tooltip = "Of a cluster or of Spark Connect; a session that is there already is used as it is"
+        self.address.tooltip = "Of a cluster or of Spark Connect; an existing session is used as it is"
         self.run_button = widgets.Button(description="Sweep", icon="play", button_style="primary")
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"visibility": "hidden"})
-        self._said, self._chart = words(), words()
+        self._message, self._chart = words(), words()
         self.path.observe(self._propose, "value")
         self.where.observe(self._ask_address, "value")
         self.metric.observe(lambda _: self._draw_chart(), "value")
@@ -85,10 +85,10 @@ class SweepPanel(Part):
         buttons = widgets.HBox((self.run_button, self.stop_button, self.bar))
         how = widgets.HBox((self.repetitions, self.where, self.address), layout={"flex_flow": "row wrap"})
         above = (self.path, self.values, how, self.metric)
-        super().__init__(value, (*above, buttons, self._said, self._chart))
+        super().__init__(value, (*above, buttons, self._message, self._chart))
 
     def draw(self, value: Scenario) -> None:
-        """Offer what can be varied in this scenario."""
+        """List the parameters that this scenario can vary."""
         names = tuple(table_of(value))
         if names != tuple(self.path.options):
             chosen = self.path.value
@@ -97,25 +97,25 @@ class SweepPanel(Part):
             self._propose(None)
 
     def run(self) -> None:
-        """Run what has not been run yet; a sentence beside it if the choices cannot be."""
+        """Run the points that are not finished; show an error if the choices are invalid."""
         if self._thread is not None and self._thread.is_alive():
             return
         try:
             values, runner = read_values(self.values.value), self._runner()
         except WorkbenchError as error:
-            self._say(str(error), is_error=True)
+            self._show_message(str(error), is_error=True)
             return
         choice = _Choice(self.value, self.path.value, tuple(values), self.repetitions.value)
         self._stop.clear()
         self.run_button.disabled, self.stop_button.disabled = True, False
         self.bar.value, self.bar.layout.visibility = 0.0, "visible"
         takes_long = "; Spark may take some seconds" if isinstance(runner, SparkRunner) else ""
-        self._say(f"The scenarios are made{takes_long}.")
+        self._show_message(f"Preparing the scenarios{takes_long}.")
         self._thread = threading.Thread(target=self._work, args=(choice, runner), name="lab-sweep", daemon=True)
         self._thread.start()
 
     def _runner(self) -> Runner:
-        """Who runs the points; ScenarioError if an address is missing."""
+        """Return the runner for the points. Raises ScenarioError if an address is missing."""
         if self.where.value == HERE:
             return LocalRunner()
         if self.where.value == CORES:
@@ -123,18 +123,18 @@ class SweepPanel(Part):
         if self.where.value == SPARK:
             return SparkRunner()
         if not self.address.value.strip():
-            raise ScenarioError("there is no address; write that of a Spark cluster, such as spark://host:7077")
+            raise ScenarioError("there is no address; enter that of a Spark cluster, such as spark://host:7077")
         return SparkRunner(self.address.value.strip())
 
     def _ask_address(self, _: Any) -> None:
         self.address.layout.display = "" if self.where.value == CLUSTER else "none"
 
     def stop(self) -> None:
-        """End the sweep soon: here after the point under way, elsewhere within it. What is finished is kept."""
+        """End the sweep soon: here after the present point, on Spark within it. Finished points are kept."""
         self._stop.set()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait for the sweep's end; False if that took too long."""
+        """Wait for the end of the sweep; return False on timeout."""
         if self._thread is not None:
             self._thread.join(timeout_s)
         return self._thread is None or not self._thread.is_alive()
@@ -150,48 +150,52 @@ class SweepPanel(Part):
         except _Stopped:
             self._gather()
             done = 0 if self.table is None else len(self.table)
-            self._say(f"Stopped: {done} of {len(self._done[1])} points are kept; Sweep goes on.")
+            self._show_message(f"Stopped: {done} of {len(self._done[1])} points are kept; Sweep goes on.")
         except (WorkbenchError, OSError) as error:
-            self._say(str(error), is_error=True)
-        except Exception as error:  # Spark's, say
-            self._say(f"the sweep ended with {type(error).__name__}: {str(error).partition(chr(10))[0]}", is_error=True)
+            self._show_message(str(error), is_error=True)
+        except Exception as error:  # for example Spark's
+            self._show_message(
+                f"the sweep ended with {type(error).__name__}: {str(error).partition(chr(10))[0]}", is_error=True
+            )
         self._draw_chart()
         self.run_button.disabled, self.stop_button.disabled = False, True
         self.bar.layout.visibility = "hidden"
 
     def _sweep(self, choice: _Choice, runner: Any) -> None:
-        """Run the sweep of the choices: that of before, with what it has finished, if they are the same."""
+        """Run the sweep of the choices; continue the previous one if the choices are equal."""
         if self._done is None or self._done[0] != choice:
             over: dict[str, Any] = {choice.path: list(choice.values)}
             if choice.path != "seed":
                 over["seed"] = range(choice.scenario.seed, choice.scenario.seed + choice.repetitions)
-            # Nobody waits for a compiler here; a cluster's workers have their own machine code.
+            # The user should not wait for a compiler; a cluster's workers have their own machine code.
             engine = engine_for(choice.scenario) if isinstance(runner, LocalRunner) else "auto"
             sweep = Sweep(choice.scenario, over, engine)
             self._done, self.table = (choice, sweep, {}), None
         sweep = self._done[1]
-        self.table = sweep.run(runner=_Watched(runner, self._stop.is_set, self._more), progress=False, retry=True)
+        self.table = sweep.run(
+            runner=_Watched(runner, self._stop.is_set, self._show_progress), progress=False, retry=True
+        )
         failed = self.table.failed
         if len(failed):
-            self._say(
+            self._show_message(
                 f"{len(failed)} of {len(sweep)} points failed, the first: {failed['error'].iloc[0]}", is_error=True
             )
         else:
-            self._say(f"{len(sweep)} points.")
+            self._show_message(f"{len(sweep)} points.")
 
-    def _more(self, rows: list[Row]) -> None:
-        """Points are finished: show how far it is and, where the last one is some time old, the chart so far."""
+    def _show_progress(self, rows: list[Row]) -> None:
+        """Show the progress after finished points, and redraw the chart if the last drawing is old enough."""
         _, sweep, done = self._done
         done.update((row.number, row) for row in rows)
         self.bar.value = len(done) / len(sweep)
-        self._say(f"{len(done)} of {len(sweep)} points")
+        self._show_message(f"{len(done)} of {len(sweep)} points")
         if time.monotonic() - self._drawn_s > REDRAWN_S:
             self._gather()
             self._draw_chart()
             self._drawn_s = time.monotonic()
 
     def _gather(self) -> None:
-        """A table of the points that are finished."""
+        """Make a table of the finished points."""
         if self._done is None or not self._done[2]:
             return
         _, sweep, done = self._done
@@ -203,56 +207,58 @@ class SweepPanel(Part):
         try:
             self._chart.value = plot(self.table, self._done[0].path, self.metric.value).to_html()
         except WorkbenchError as error:
-            self._chart.value = said_html(str(error))
-        own = tuple(name for name in self.table.metrics if name not in self.metric.options)
-        if own:
+            self._chart.value = status_html(str(error))
+        own_metrics = tuple(name for name in self.table.metrics if name not in self.metric.options)
+        if own_metrics:
             chosen = self.metric.value
-            self.metric.options = (*self.metric.options, *own)
+            self.metric.options = (*self.metric.options, *own_metrics)
             self.metric.value = chosen
 
     def _propose(self, _: Any) -> None:
-        """Values that one may want to vary the parameter over."""
-        self.values.value = ", ".join(str(one) for one in proposed(table_of(self.value)[self.path.value], self.value))
+        """Fill in usual values of the selected parameter."""
+        self.values.value = ", ".join(
+            str(value) for value in proposed(table_of(self.value)[self.path.value], self.value)
+        )
 
-    def _say(self, sentence: str, is_error: bool = False) -> None:
-        self._said.value = said_html(sentence, is_error)
+    def _show_message(self, sentence: str, is_error: bool = False) -> None:
+        self._message.value = status_html(sentence, is_error)
 
 
 class _Watched:
-    """A runner whose rows are told of as they come, and which can be stopped between them."""
+    """A runner that reports its rows as they arrive, and can be stopped between them."""
 
-    def __init__(self, runner: Any, is_stopping: Callable[[], bool], told: Callable[[list[Row]], None]) -> None:
-        self._runner, self._is_stopping, self._told = runner, is_stopping, told
+    def __init__(self, runner: Any, is_stopping: Callable[[], bool], report: Callable[[list[Row]], None]) -> None:
+        self._runner, self._is_stopping, self._report = runner, is_stopping, report
 
     def run(self, plan: Plan, numbers: Sequence[int], moving: Callable[[float], None]) -> Iterator[list[Row]]:
-        """The runner's rows."""
-        for rows in self._runner.run(plan, numbers, self._look):
-            self._told(rows)
+        """Yield the runner's rows."""
+        for rows in self._runner.run(plan, numbers, self._check_stop):
+            self._report(rows)
             yield rows
-            self._look()
+            self._check_stop()
 
-    def _look(self, _: float = 0.0) -> None:
+    def _check_stop(self, _: float = 0.0) -> None:
         if self._is_stopping():
             raise _Stopped
 
 
 def table_of(scenario: Scenario) -> dict[str, Parameter]:
-    """What can be varied, by its path: the protocol's settings and the radio's that are numbers or choices.
+    """Return the parameters that can be varied, by path: numbers and choices of the protocol and the radio.
 
-    The loss comes first, as it says something of every protocol, and what bounds a node's memory last.
+    The loss comes first, since it matters for every protocol; limits of a node's memory come last.
     """
-    plain = {f"protocol.{one.name}": one for one in scenario.protocol.parameters if is_plain(one)}
-    bounds = {path: one for path, one in plain.items() if one.name.startswith("max_")}
-    found = {"radio.loss": Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses that share")}
-    found |= {path: one for path, one in plain.items() if path not in bounds}
-    found |= {f"radio.{one.name}": one for one in PARAMETERS if is_plain(one)}
-    found["duration_s"] = Parameter("duration_s", 60.0, 0.001, None, "s", "")
-    found["seed"] = Parameter("seed", 1, None, None, "", "")
-    return found | bounds
+    plain = {f"protocol.{item.name}": item for item in scenario.protocol.parameters if is_plain(item)}
+    bounds = {path: item for path, item in plain.items() if item.name.startswith("max_")}
+    parameters = {"radio.loss": Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses that share")}
+    parameters |= {path: item for path, item in plain.items() if path not in bounds}
+    parameters |= {f"radio.{item.name}": item for item in PARAMETERS if is_plain(item)}
+    parameters["duration_s"] = Parameter("duration_s", 60.0, 0.001, None, "s", "")
+    parameters["seed"] = Parameter("seed", 1, None, None, "", "")
+    return parameters | bounds
 
 
 def proposed(parameter: Parameter, scenario: Scenario) -> list[Any]:
-    """Some values of a parameter: all choices, or numbers over its usual range."""
+    """Return some values of a parameter: all choices, or numbers over its usual range."""
     if isinstance(parameter.minimum, tuple):
         return list(parameter.minimum)
     if isinstance(parameter.default, bool):
@@ -269,8 +275,8 @@ def proposed(parameter: Parameter, scenario: Scenario) -> list[Any]:
 
 
 def read_values(text: str) -> list[Any]:
-    """The values of a text, numbers and words with commas between them; ScenarioError if there are none."""
-    values = [literal(one.strip()) for one in text.split(",") if one.strip()]
+    """Return the values in a text, separated by commas. Raises ScenarioError if there are none."""
+    values = [literal(item.strip()) for item in text.split(",") if item.strip()]
     if not values:
-        raise ScenarioError("there are no values to vary over; write some with commas between them, such as 1, 2, 5")
+        raise ScenarioError("the list of values is empty; enter values separated by commas, such as 1, 2, 5")
     return values

@@ -1,9 +1,9 @@
-"""The app's lab of one tab of the browser: each tab composes its own scenario, and has it again after a reload.
+"""The app's lab in one browser tab: each tab has its own scenario, which survives a reload.
 
 Theory of operation
-    The app starts a kernel for every page. The kernel that serves a tab's first page draws a name for it; a script puts
-    the name into the page's address (``?tab=name``), where a reload finds it. A new tab begins with what was composed
-    last, in whichever tab that was.
+    The app starts a kernel for every page. The kernel of a tab's first page draws a name for the tab. A script adds the
+    name to the page's address (``?tab=name``), where a reload finds it. A new tab begins with the scenario that was
+    composed last in any tab.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workbench.widgets.laboratory import Lab, lab
 from workbench.widgets.store import FOLDER
 
 _PREFIX = "app-"
-_MOST_KEPT = 50  # files of tabs; the oldest go
+_MOST_FILES = 50  # of tabs; the oldest are deleted
 _NAMED = """<script>
 {{ const address = new URL(location.href)
   address.searchParams.set("tab", "{tab}")
@@ -28,7 +28,7 @@ _NAMED = """<script>
 
 
 def lab_of_this_tab() -> Lab:
-    """The lab of the tab that asked for this kernel's page."""
+    """Open the lab of the tab that requested this kernel's page."""
     from IPython.display import HTML, display
 
     tab = tab_asked_for(os.environ.get("QUERY_STRING", ""))
@@ -40,15 +40,15 @@ def lab_of_this_tab() -> Lab:
 
 
 def tab_asked_for(query: str) -> str:
-    """The name of a tab in the query of an address; "" if there is none that could be one."""
+    """Return the name of a tab in the query of an address; "" if it has no valid one."""
     named = parse_qs(query).get("tab", [""])[-1]
     return named if re.fullmatch(r"[0-9a-f]{8}", named) else ""
 
 
 def begin(tab: str, folder: Path = FOLDER) -> None:
-    """Let a new tab begin with what was composed last, and forget the tabs that are oldest."""
+    """Let a new tab begin with the scenario that was composed last, and delete the files of the oldest tabs."""
     known = sorted(folder.glob(f"{_PREFIX}????????.json"), key=lambda path: path.stat().st_mtime)
     if known:
         shutil.copyfile(known[-1], folder / f"{_PREFIX}{tab}.json")
-    for path in known[: len(known) + 1 - _MOST_KEPT]:
+    for path in known[: len(known) + 1 - _MOST_FILES]:
         path.unlink(missing_ok=True)

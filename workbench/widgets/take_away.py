@@ -1,7 +1,7 @@
-"""What a composed scenario and its run are taken away as: files, and lines of Python for a cell.
+"""A panel to save a scenario and its run: as files, and as lines of Python for a cell.
 
-Files are made when they are asked for, and come through the page as links, so that they land where the browser saves
-things, wherever the kernel runs.
+Files are made on request and offered as links in the page, so the browser saves them on the user's machine, wherever
+the kernel runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from workbench.views.export import save_html
 from workbench.views.figure import network_drawing
 from workbench.widgets.controls import error_html, words
 
-LARGEST_B = 60_000_000  # of a link: a browser takes no longer ones
+LARGEST_B = 60_000_000  # of a link: browsers reject longer ones
 _KINDS: dict[str, tuple[str, str]] = {
     "scenario (JSON)": ("scenario.json", "application/json"),
     "figure (SVG)": ("figure.svg", "image/svg+xml"),
@@ -33,9 +33,9 @@ _KINDS: dict[str, tuple[str, str]] = {
 
 
 class TakeAway(widgets.VBox):
-    """Buttons for all that can be taken away. ``run`` is asked for the run that is shown; None while there is none.
+    """Buttons for all formats. ``run()`` returns the present run, or None before the first.
 
-    ``time_s()``: the moment that is looked at, for figures.
+    ``time_s()``: the time to draw in figures.
     """
 
     def __init__(self, run: Callable[[], Any], time_s: Callable[[], float | None] = lambda: None) -> None:
@@ -57,16 +57,16 @@ class TakeAway(widgets.VBox):
         name, mime = _KINDS[kind]
         run = self._run()
         if run is None:
-            self._say("There is no run yet.")
+            self._show_message("There is no run yet.")
             return
         try:
             data = self.data(kind, run)
         except (WorkbenchError, OSError) as error:
-            self._say(str(error))
+            self._show_message(str(error))
             return
         if len(data) > LARGEST_B:
-            self._say(
-                f"{name} has {len(data) / 1e6:,.0f} MB, which is too much for a link; run.save(folder) writes it."
+            self._show_message(
+                f"{name} has {len(data) / 1e6:,.0f} MB, too much for a link; run.save(folder) writes it."
             )
             return
         url = f"data:{mime};base64,{base64.b64encode(data).decode()}"
@@ -74,7 +74,7 @@ class TakeAway(widgets.VBox):
         self.link.value = f"<a class='wb-take' download='{name}' href='{url}'>Save {name}</a> ({size})"
 
     def data(self, kind: str, run: Any) -> bytes:
-        """The bytes of a file of a kind."""
+        """Return the bytes of a file of a kind."""
         name = _KINDS[kind][0]
         if name == "scenario.json":
             return run.scenario.to_json().encode()
@@ -90,10 +90,10 @@ class TakeAway(widgets.VBox):
         return file.getvalue()
 
     def offer_python(self) -> None:
-        """Put the lines into a new cell below, where the front end can, and show them here in any case."""
+        """Show the lines of Python, and insert them in a new cell below if the front end supports it."""
         run = self._run()
         if run is None:
-            self._say("There is no run yet.")
+            self._show_message("There is no run yet.")
             return
         text = f"import workbench as wb\n\n{python_lines(run.scenario)}run = scenario.run()\nrun.show()"
         self.lines.value = text
@@ -101,7 +101,7 @@ class TakeAway(widgets.VBox):
         self.link.value = ""
         insert_cell(text)
 
-    def _say(self, sentence: str) -> None:
+    def _show_message(self, sentence: str) -> None:
         self.link.value = error_html(sentence)
 
 
@@ -109,7 +109,7 @@ _front_ends: list[Any] = []  # one is enough for all labs of a kernel
 
 
 def insert_cell(text: str) -> None:
-    """A new cell with this text, below the one that has the focus; nothing where the front end has no cells."""
+    """Insert a cell with this text below the focused one; do nothing in a front end without cells."""
     from ipylab import JupyterFrontEnd
 
     if not _front_ends:

@@ -1,7 +1,7 @@
-"""The workload as a list of items, a line each, with a form for the one that is selected.
+"""A panel for the workload: a list of items, a line each, and a form for the selected item.
 
-An item is made by `workbench.sim.workload` of what stands in its form, so what cannot be is told by the same sentences
-as in Python, beside the field that they are about; the item stays as it was.
+`workbench.sim.workload` makes an item from the form, so invalid input gives the same errors as in Python, beside the
+field concerned; the item then stays unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from workbench.sim.readings import Readings
 from workbench.sim.workload import ALL, Item, Outage, Publish, Subscribe
 from workbench.widgets.attributes import PUBLICATION, SUBSCRIPTION, Attributes
 from workbench.widgets.controls import (
-    ListPart,
+    ListPanel,
     TextField,
     button,
     error_html,
@@ -46,7 +46,7 @@ _TIMES = {
         ("expires_s", "s", "how long after its beginning it expires by itself; empty: never"),
     ),
     "publish": (
-        ("start_s", "s", "when it is published first"),
+        ("start_s", "s", "when it is first published"),
         ("every_s", "s", "how long until it is published again; empty: once"),
         ("stop_s", "s", "when it is published no more; empty: the end of the run"),
         ("payload", "hex digits", "bytes that travel with it, two digits each; empty: none"),
@@ -60,14 +60,14 @@ _FLAGS = {
     "subscribe": ("match_all", "it may constrain nothing, and then matches all that is published"),
     "publish": ("stagger", "each node publishes at a time of its own within every_s"),
 }
-_MOST_COMPARED = 60  # of the other items, by distinct text
+_MOST_COMPARED = 60  # items that are compared, by distinct text
 
 
-class Workload(ListPart):
-    """``value``: a tuple of what `wb.subscribe`, `wb.publish` and `wb.outage` make.
+class Workload(ListPanel):
+    """``value``: a tuple of items from `wb.subscribe`, `wb.publish` and `wb.outage`.
 
-    nodes     the nodes that there are; () if that is not known
-    protocol  by whose rule publications match; None for that of attributes
+    nodes     the nodes of the network; () if unknown
+    protocol  the protocol whose matching rule applies; None for the rule of attributes
     """
 
     nodes = traitlets.Any(())
@@ -91,71 +91,71 @@ class Workload(ListPart):
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """What the list shows."""
+        """The items of the list."""
         return self.value
 
     def draw(self, value: tuple[Item, ...]) -> None:
-        """The list and the form of the selected item."""
-        place = min(self.selected, len(value) - 1)
-        self._lines.show([line_of(item) for item in value], 0 if place < 0 and value else place)
+        """Show the list and the form of the selected item."""
+        index = min(self.selected, len(value) - 1)
+        self._lines.show([line_of(item) for item in value], 0 if index < 0 and value else index)
         self.selected = self._lines.selected
         self._draw_form()
 
     def _acts(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
-            ("Duplicate", "the same item once more", self._duplicate),
-            ("Remove", "take the item away", self._remove),
+            ("Duplicate", "add a copy of the item", self._duplicate),
+            ("Remove", "remove the item", self._remove),
             ("↑", "move the item up", lambda: self._move(-1)),
             ("↓", "move the item down", lambda: self._move(1)),
         )
 
-    # What the user does
+    # Actions of the user
 
     def add(self, kind: str) -> None:
-        """Add an item of a kind ("subscribe", "publish", "outage") at the picked nodes, or at the first or last."""
-        nodes = tuple(self.picked) or _usual_place(kind, tuple(self.nodes))
+        """Add a "subscribe", "publish" or "outage" item at the selected nodes, or else at the first or last node."""
+        nodes = tuple(self.picked) or _usual_node(kind, tuple(self.nodes))
         self._set((*self.value, _new(kind, nodes, self.value)), len(self.value))
 
     def toggle(self, kind: str, nodes: Iterable[int], time_s: float | None = None) -> None:
-        """Make nodes sinks ("subscribe"), sources ("publish") or failing ("outage"), or, if all are, take that away.
+        """Make nodes sinks ("subscribe"), sources ("publish") or failing ("outage"); if all are, undo that.
 
-        ``time_s``: outages are those at this time, and what is new begins then.
+        ``time_s``: consider outages at this time, and let new items begin then.
         """
         nodes = tuple(dict.fromkeys(nodes))
         if not nodes:
             return
         items: tuple[Item, ...] = tuple(self.value)
-        places = [i for i, item in enumerate(items) if kind_of(item) == kind and _is_at_time(item, time_s)]
-        taken = {node for i in places for node in (nodes if items[i].at == ALL else items[i].at)}
+        indices = [i for i, item in enumerate(items) if kind_of(item) == kind and _is_at_time(item, time_s)]
+        taken = {node for i in indices for node in (nodes if items[i].at == ALL else items[i].at)}
         missing = tuple(node for node in nodes if node not in taken)
         if not missing:
-            self._set(_taken_away(items, places, nodes, tuple(self.nodes)), self.selected)
+            self._set(_remove_nodes(items, indices, nodes, tuple(self.nodes)), self.selected)
             return
-        # Further nodes do what those before them do, unless they are to begin at another time.
-        for place in reversed(places):
-            at = items[place].at
-            if not isinstance(at, str) and time_s in (None, items[place].start_s):
-                self._set(replaced(items, place, replace(items[place], at=(*at, *missing))), place)
+        # Nodes are added to the last such item, unless they must begin at another time.
+        for index in reversed(indices):
+            at = items[index].at
+            if not isinstance(at, str) and time_s in (None, items[index].start_s):
+                self._set(replaced(items, index, replace(items[index], at=(*at, *missing))), index)
                 return
         item = _new(kind, missing, items)
-        self._set((*items, item if time_s is None else _from(item, time_s)), len(items))
+        self._set((*items, item if time_s is None else _starting_at(item, time_s)), len(items))
 
     def _set(self, items: tuple[Item, ...], selected: int) -> None:
         self.selected = min(selected, len(items) - 1)
         self.value = items
 
     def _duplicate(self) -> None:
-        place = self.selected
-        self._set((*self.value[: place + 1], *self.value[place:]), place + 1)
+        index = self.selected
+        self._set((*self.value[: index + 1], *self.value[index:]), index + 1)
 
     def _remove(self) -> None:
         self._set(without(self.value, self.selected), self.selected)
 
-    def _move(self, by: int) -> None:
-        place = self.selected
-        to = min(max(place + by, 0), len(self.value) - 1)
-        if to != place:
-            self._set(moved(self.value, place, to), to)
+    def _move(self, step: int) -> None:
+        index = self.selected
+        target = min(max(index + step, 0), len(self.value) - 1)
+        if target != index:
+            self._set(moved(self.value, index, target), target)
 
     def _put_onto(self) -> None:
         if self.picked and self.selected >= 0:
@@ -163,10 +163,10 @@ class Workload(ListPart):
             self._set(replaced(self.value, self.selected, item), self.selected)
 
     def _edited(self, item: Item) -> None:
-        """The form has made another item of the one that is selected."""
+        """Replace the selected item by the one from the form."""
         items = replaced(self.value, self.selected, item)
         with quiet(self):
-            self._lines.show([line_of(one) for one in items], self.selected)
+            self._lines.show([line_of(each) for each in items], self.selected)
         self.offer(items)
 
     # The form
@@ -186,43 +186,43 @@ class Workload(ListPart):
         return self._forms[kind]
 
     def _others(self, item: Item) -> tuple[tuple[str, str], ...]:
-        """(label, text) of what an item may match: publications for a subscription, and the other way round."""
+        """Return (label, text) of the items to compare with: publications for a subscription, or the reverse."""
         kind = {"subscribe": "publish", "publish": "subscribe"}.get(kind_of(item))
-        found: dict[str, str] = {}
-        for one in self.value:
-            if kind_of(one) == kind:
-                found.setdefault(_text_of(one), f"{_at(one)}: {_what(one)}")
-                if len(found) == _MOST_COMPARED:
+        label_of_text: dict[str, str] = {}
+        for other in self.value:
+            if kind_of(other) == kind:
+                label_of_text.setdefault(_text_of(other), f"{_at(other)}: {_what(other)}")
+                if len(label_of_text) == _MOST_COMPARED:
                     break
-        return tuple((label, text) for text, label in found.items())
+        return tuple((label, text) for text, label in label_of_text.items())
 
 
 # Items
 
 
 def kind_of(item: Item) -> str:
-    """ "subscribe", "publish" or "outage"."""
+    """Return "subscribe", "publish" or "outage"."""
     return next(kind for kind, cls in KINDS.items() if isinstance(item, cls))
 
 
 def line_of(item: Item) -> str:
-    """An item in a line: who, what, when."""
+    """Return an item as a line: nodes, attributes, times."""
     start, stop = f"from {item.start_s:g} s", "" if item.stop_s is None else f" to {item.stop_s:g} s"
     if isinstance(item, Outage):
         return f"{_at(item)} off {start}{stop}"
     if isinstance(item, Subscribe):
         lasts = "" if item.expires_s is None else f", for {item.expires_s:g} s"
         return f"{_at(item)} {_verb('subscribe', item)} to {_what(item)}, {start}{stop}{lasts}"
-    says = f"{_at(item)} {_verb('publish', item)} {_what(item)}"
+    text = f"{_at(item)} {_verb('publish', item)} {_what(item)}"
     if isinstance(item.what, Readings):
-        return f"{says}, {start}{stop}"
+        return f"{text}, {start}{stop}"
     if item.every_s is None:
-        return f"{says}, at {item.start_s:g} s"
-    return f"{says} every {item.every_s:g} s, {start}{stop}"
+        return f"{text}, at {item.start_s:g} s"
+    return f"{text} every {item.every_s:g} s, {start}{stop}"
 
 
 def _verb(verb: str, item: Item) -> str:
-    """The verb of one node, or of several."""
+    """Return the verb for one node, or for several."""
     is_one = item.at == ALL or len(item.at) == 1
     return f"{verb}{'es' if verb.endswith('sh') else 's'}" if is_one else verb
 
@@ -244,7 +244,7 @@ def _measured(what: Readings) -> str:
 
 
 def _text_of(item: Any) -> str:
-    """What an item is compared by: of a sensor field its mean, of readings the first."""
+    """Return the text that represents an item in comparisons: a sensor field's mean, or the first of its readings."""
     if isinstance(item.what, Readings):
         return item.what.attributes(0, 0.0, 0.0, 0.0)
     if isinstance(item.what, SensorField):
@@ -253,7 +253,7 @@ def _text_of(item: Any) -> str:
 
 
 def _new(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
-    """A new item, whose text and times are those of the last of its kind, or the usual ones."""
+    """Return a new item with the text and times of the last item of its kind, or the usual ones."""
     if kind == "outage":
         return workload.outage(nodes, 0.0)
     for item in reversed(items):
@@ -264,44 +264,44 @@ def _new(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
     return workload.publish(nodes, "TEMP IS 25", every_s=5.0)
 
 
-def _usual_place(kind: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
-    """Sinks at the first node, the rest at the last: so there is a way to go."""
+def _usual_node(kind: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the first node for a sink and the last node otherwise, so that messages must cross the network."""
     if not nodes:
         return (0,)
     return (min(nodes),) if kind == "subscribe" else (max(nodes),)
 
 
 def _is_at_time(item: Item, time_s: float | None) -> bool:
-    """Whether an item counts at a time: outages come and go, and sinks and sources are so for the whole run."""
+    """Return whether an item counts at a time: outages only while they last, sinks and sources always."""
     if time_s is None or not isinstance(item, Outage):
         return True
     return item.start_s <= time_s and (item.stop_s is None or time_s < item.stop_s)
 
 
-def _from(item: Item, time_s: float) -> Item:
-    """The item from a time on; an end before it is gone."""
+def _starting_at(item: Item, time_s: float) -> Item:
+    """Return the item with its begin at a time; an earlier end is dropped."""
     stop_s = item.stop_s if item.stop_s is not None and item.stop_s > time_s else None
     return replace(item, start_s=float(time_s), stop_s=stop_s)
 
 
-def _taken_away(
-    items: tuple[Item, ...], places: list[int], nodes: tuple[int, ...], known: tuple[int, ...]
+def _remove_nodes(
+    items: tuple[Item, ...], indices: list[int], nodes: tuple[int, ...], known: tuple[int, ...]
 ) -> tuple[Item, ...]:
-    """The items, those at ``places`` without these nodes; items that are left without a node are gone."""
-    gone, kept = set(nodes), []
-    for place, item in enumerate(items):
-        here = known if isinstance(item.at, str) else item.at
-        if place not in places or gone.isdisjoint(here):
-            kept.append(item)
+    """Return the items with these nodes removed from those at ``indices``, without items that have no node left."""
+    gone, remaining = set(nodes), []
+    for index, item in enumerate(items):
+        item_nodes = known if isinstance(item.at, str) else item.at
+        if index not in indices or gone.isdisjoint(item_nodes):
+            remaining.append(item)
             continue
-        left = tuple(node for node in here if node not in gone)
-        if left:
-            kept.append(replace(item, at=left))
-    return tuple(kept)
+        nodes_left = tuple(node for node in item_nodes if node not in gone)
+        if nodes_left:
+            remaining.append(replace(item, at=nodes_left))
+    return tuple(remaining)
 
 
 class _Form(widgets.VBox):
-    """The form of an item of one kind; ``edited(item)`` is called with what the user has made of it."""
+    """The form of an item of one kind; ``edited(item)`` is called with the new item."""
 
     def __init__(self, kind: str, edited: Callable[[Item], None]) -> None:
         self.kind, self._edited_item = kind, edited
@@ -312,9 +312,9 @@ class _Form(widgets.VBox):
         self.times = {name: TextField(name, unit, reason) for name, unit, reason in _TIMES[kind]}
         self.flag = _flag(kind)
         self.what = _What(kind, self._edited) if kind != "outage" else None
-        self._said = words()
+        self._message = words()
         title = words(f"<b>{_TITLES[kind]}</b>")
-        parts = (title, self.at, self.what, *self.times.values(), self.flag, self._said)
+        parts = (title, self.at, self.what, *self.times.values(), self.flag, self._message)
         super().__init__(tuple(part for part in parts if part is not None))
         self.add_class("wb-item")
         for field in self._texts().values():
@@ -328,7 +328,7 @@ class _Form(widgets.VBox):
     def show(
         self, item: Item, nodes: tuple[int, ...], protocol: Protocol | None, others: tuple[tuple[str, str], ...]
     ) -> None:
-        """Show an item. What stands in the form of the same item stays, if it is wrong."""
+        """Show an item. If it is already shown, invalid input stays in the form."""
         self._nodes = nodes
         with quiet(self):
             if item != self._item:
@@ -347,7 +347,7 @@ class _Form(widgets.VBox):
         if self.what is not None:
             self.what.match_all = getattr(item, "match_all", False)
             self.what.show(item.what)  # type: ignore[union-attr]
-        self._say("")
+        self._show_message("")
 
     def _edited(self, _: Any = None) -> None:
         if self._is_drawing:
@@ -358,9 +358,9 @@ class _Form(widgets.VBox):
         try:
             item = self._read()
         except WorkbenchError as error:
-            self._say(str(error))
+            self._show_message(str(error))
             return
-        self._say("")
+        self._show_message("")
         if item != self._item:
             self._item = item
             self._edited_item(item)
@@ -382,17 +382,17 @@ class _Form(widgets.VBox):
             values.setdefault("start_s", 0.0)
         return workload.from_dict({self.kind: values}, where="")
 
-    def _say(self, sentence: str) -> None:
-        """Put a sentence beside the field whose name it begins with, or below all."""
+    def _show_message(self, sentence: str) -> None:
+        """Show a sentence beside the field that it begins with, or below all fields."""
         sentence = sentence.removeprefix(": ")
         word = sentence.partition(" ")[0].rstrip(":")
         for name, field in self._texts().items():
             field.error = sentence.removeprefix("at: ") if name == word else ""
-        self._said.value = "" if word in self._texts() else error_html(sentence)
+        self._message.value = "" if word in self._texts() else error_html(sentence)
 
 
 def _number(text: str) -> float | str:
-    """A number, or the text that is none, of which the maker of the item says so."""
+    """Return a number, or an invalid text unchanged, for which the item's constructor raises the error."""
     try:
         return float(text)
     except ValueError:
@@ -407,9 +407,9 @@ def _flag(kind: str) -> widgets.Checkbox | None:
 
 
 class _What(widgets.VBox):
-    """What an item is about: attributes, or for publications the readings of a sensor field.
+    """The attributes of an item, or for publications the readings of a sensor field.
 
-    Readings that were measured are shown as what they are, and left as they are.
+    Measured readings are described and not changed.
     """
 
     match_all = traitlets.Bool()
@@ -423,7 +423,7 @@ class _What(widgets.VBox):
             tooltips=["always the same", "what each node reads at its place and time"],
             style={"button_width": "auto"},
         )
-        self.field: dict[str, Field] = {}  # made when it is looked at
+        self.field: dict[str, Field] = {}  # made when first shown
         self._fields, self._value = widgets.VBox(), SensorField()
         self._readings: Readings | None = None
         self._above = (self.source,) if kind == "publish" else ()
@@ -432,7 +432,7 @@ class _What(widgets.VBox):
         self.source.observe(self._source_picked, "value")
 
     def show(self, what: str | SensorField | Readings) -> None:
-        """Show what an item has."""
+        """Show the attributes or readings of an item."""
         self._readings = what if isinstance(what, Readings) else None
         if isinstance(what, Readings):
             self.children = (words(_measured(what)),)
@@ -445,26 +445,26 @@ class _What(widgets.VBox):
             elif what != self.attributes.value:
                 self.attributes.value = what
             else:
-                with quiet(self.attributes):  # what stood there wrong is gone
+                with quiet(self.attributes):  # discard invalid input
                     self.attributes.draw(what)
-            self._place()
+            self._place_editor()
 
     def compare(self, protocol: Protocol | None, others: tuple[tuple[str, str], ...]) -> None:
-        """Say which of the others match."""
+        """Show which of the others match."""
         self.attributes.protocol, self.attributes.against = protocol, others
 
     def plain(self) -> str | Mapping[str, Any]:
-        """What stands here as the plain values of a file."""
+        """Return the content as plain values for a file."""
         if self._readings is not None:
             return self._readings.to_dict()
         return self._value.to_dict() if self.source.value else self.attributes.value
 
-    def _place(self) -> None:
+    def _place_editor(self) -> None:
         inside = self._fields if self.source.value else self.attributes
         self.children = (*self._above, inside)
 
     def _fill(self) -> None:
-        values = {one.name: getattr(self._value, one.name) for one in parameters()}
+        values = {item.name: getattr(self._value, item.name) for item in parameters()}
         if not self.field:
             self.field = fields_of(parameters(), values, "SensorField")
             for field in self.field.values():
@@ -478,7 +478,7 @@ class _What(widgets.VBox):
             with quiet(self):
                 if self.source.value:
                     self._fill()
-                self._place()
+                self._place_editor()
             self._edited()
 
     def _field_changed(self, change: Any) -> None:

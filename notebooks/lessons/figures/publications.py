@@ -17,7 +17,7 @@ from workbench.sim.rows import Columns
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import draw
-from workbench.views.layers import Seen, Way, Ways
+from workbench.views.layers import MessagePath, MessagePaths, RunView
 from workbench.views.seeing import see
 from workbench.views.stepper import Stepper
 
@@ -53,7 +53,7 @@ def _drawn(run: Any, way: Path, steps: Sequence[int], width: int) -> list[Drawin
     return [_up_to(seen, way, step, width) for step in steps]
 
 
-def _up_to(seen: Seen, way: Path, hops: int, width: int) -> Drawing:
+def _up_to(seen: RunView, way: Path, hops: int, width: int) -> Drawing:
     part = way.until(hops)
     told = part.in_words() if part.hops or not way.hops else "published, and not sent yet"
     arrived = [hop.arrived_us for hop in part.hops] or [way.what.at_us]
@@ -64,5 +64,5 @@ def _up_to(seen: Seen, way: Path, hops: int, width: int) -> Drawing:
     for number, hop in reversed(list(enumerate(part.hops, 1))):
         if hop.look in ("useful", "in vain") and hop.receiver in words:
             words[hop.receiver] = f"{hop.receiver}: hop {number}"
-    shown = replace(seen, ways=Ways((Way(way.what.name, way.what.at_us, ()),)))
-    return noted(draw(named(shown, words), max(arrived), width, [*MESH, PUBLICATIONS, NAMES], way=0), told)
+    shown = replace(seen, paths=MessagePaths((MessagePath(way.what.name, way.what.at_us, ()),)))
+    return noted(draw(named(shown, words), max(arrived), width, [*MESH, PUBLICATIONS, NAMES], message=0), told)

@@ -17,18 +17,21 @@ from workbench.protocols.dps.views.layers import DELIVERED, filter_layers, link_
 from workbench.protocols.dps.views.looks import IN_VAIN
 from workbench.protocols.dps.views.mesh import INTERESTS, LINK, Mesh, Rows, standing
 from workbench.views.drawing import Drawing
-from workbench.views.layers import Layer, Seen, table
+from workbench.views.layers import Layer, RunView, table
 from workbench.views.layout import lay_out
 from workbench.views.legend import MARGIN, legend_drawing, scales_drawing
 from workbench.views.marks import LayerScene
 from workbench.views.nodes import FAILED, SINK, SOURCE
-from workbench.views.player.film import Film
+from workbench.views.player.playback import PlaybackClock
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_NODES = (FAILED._replace(said="killed"), SOURCE._replace(said="publisher"), SINK._replace(said="subscriber"))
-_RINGS = (DELIVERED._replace(said="has acknowledged"), DELIVERED._replace(said="has not been heard of", colour=IN_VAIN))
+_NODES = (FAILED._replace(label="killed"), SOURCE._replace(label="publisher"), SINK._replace(label="subscriber"))
+_RINGS = (
+    DELIVERED._replace(label="has acknowledged"),
+    DELIVERED._replace(label="has not been heard of", colour=IN_VAIN),
+)
 
 
 def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -> Drawing:
@@ -50,7 +53,7 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
         Layer("nodes", _now(roles), _NODES, "node"),
         Layer("answers", _now(rings), _RINGS, "ring"),
     )
-    seen = Seen(None, plan, Film(np.zeros(2), np.zeros(2)), 1, layers)
+    seen = RunView(None, plan, PlaybackClock(np.zeros(2), np.zeros(2)), 1, layers)
     scene = _Scene(named(seen, words), 0, width)
     title = f"{len(processes.graph)} processes on this machine, {len(processes.alive)} of them alive"
     drawing = Drawing(width, 40, title=title)

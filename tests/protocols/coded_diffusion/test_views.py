@@ -204,7 +204,9 @@ def test_the_part_of_a_trace_about_one_event_leaves_out_the_others(run):
     assert 0 < part.rows < columns.rows
     assert (columns["time_us"][part.in_trace(np.arange(part.rows))] == part["time_us"]).all()
     assert events.of_event(columns, None) is columns
-    with pytest.raises(wb.ParameterError, match=r"no event \(3, 0\) in this run.*\(12, 0\), \(12, 1\)"):
+    with pytest.raises(
+        wb.ParameterError, match=r"event is \(3, 0\), which this run does not have.*\(12, 0\), \(12, 1\)"
+    ):
         events.of_event(columns, (3, 0))
 
 

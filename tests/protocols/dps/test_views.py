@@ -16,7 +16,7 @@ from workbench.protocols.dps.views import looks, paths
 from workbench.protocols.dps.views import mesh as dps
 from workbench.sim.rows import Columns
 from workbench.views.drawing import Text
-from workbench.views.layers import Curves, Layer, Ways
+from workbench.views.layers import Curves, Layer, MessagePaths
 from workbench.views.seeing import see
 
 SECOND = 1_000_000
@@ -284,40 +284,40 @@ def test_labels_and_the_inspector_say_what_a_node_knows(run):
         states = {}
         for node, peer, look, text in told:
             bits, needs = seen.filters_at(time_us).get((node, peer), (0, 0))
-            states.setdefault(tuple(sorted((node, peer))), []).append(links.looks[look].said)
+            states.setdefault(tuple(sorted((node, peer))), []).append(links.looks[look].label)
             assert links.words[text] == (f"{bits} bits, {needs} needs" if bits else "nothing")
         assert {ends: replay.both_ends(some) for ends, some in states.items()} == seen.links_at(time_us)
 
 
 def test_ways_are_the_paths_of_publications(wild):
-    (ways,), layer = parts(wild, Ways), see(wild).layer("publication")
+    (ways,), layer = parts(wild, MessagePaths), see(wild).layer("publication")
     assert ways.is_newest and not ways.notes
-    for number, (way, path) in enumerate(zip(ways.ways, paths.paths(wild), strict=True)):
-        assert (way.said, way.from_us, way.told) == (path.what.name, path.what.at_us, path.in_words())
-        mine = np.flatnonzero(layer.column("way") == number)
+    for number, (way, path) in enumerate(zip(ways.paths, paths.paths(wild), strict=True)):
+        assert (way.label, way.from_us, way.description) == (path.what.name, path.what.at_us, path.in_words())
+        mine = np.flatnonzero(layer.column("path") == number)
         found = Counter()
         for row in mine:
             look = layer.looks[layer.column("look")[row]]
             ends = layer.column("node")[row], layer.column("peer")[row]
-            found[look.mark or layer.mark, look.said, *(reversed(ends) if look.mark == "loss" else ends)] += 1
+            found[look.mark or layer.mark, look.label, *(reversed(ends) if look.mark == "loss" else ends)] += 1
         said = dict(zip([*paths.HOPS, *paths.MARKS], dps_layers.WAY, strict=True))
-        expected = Counter((said[hop.look].mark or "arrow", said[hop.look].said, hop[0], hop[1]) for hop in path.hops)
-        expected.update((said[mark.look].mark, said[mark.look].said, mark.node, -1) for mark in path.marks)
+        expected = Counter((said[hop.look].mark or "arrow", said[hop.look].label, hop[0], hop[1]) for hop in path.hops)
+        expected.update((said[mark.look].mark, said[mark.look].label, mark.node, -1) for mark in path.marks)
         assert found == expected
 
 
 def test_frames_of_a_publication_and_its_acknowledgements_are_of_its_way(run):
-    (ways,) = parts(run, Ways)
+    (ways,) = parts(run, MessagePaths)
     frames = see(run).layer("frames")
-    sent = [rows(run, event="sent", origin=way.frames[0][0], sequence=way.frames[0][1]) for way in ways.ways]
+    sent = [rows(run, event="sent", origin=way.frames[0][0], sequence=way.frames[0][1]) for way in ways.paths]
     assert set(sent[0].message) == {"publication", "acknowledgement"}
-    assert [(frames.column("way") == number).sum() for number in range(3)] == [len(some) for some in sent]
+    assert [(frames.column("path") == number).sum() for number in range(3)] == [len(some) for some in sent]
 
 
 def test_curves_are_in_percent_and_only_where_there_is_something(run):
     fills, muted = parts(run, Curves)
     over = dps.steps(dps.mesh_of(run), 12)
-    assert [line.said for line in fills.lines] == ["fullest filter", "mean of all nodes"]
+    assert [line.label for line in fills.lines] == ["fullest filter", "mean of all nodes"]
     assert (fills.lines[0].values == 100 * over["most"]).all() and (muted.lines[0].values == over["muted"]).all()
     line = wb.Scenario(wb.topology.line(3), wb.DPS(), duration_s=3).run(engine="reference")
     assert [one.name for one in parts(line, Curves)] == ["fill of filters"]
@@ -346,10 +346,10 @@ def test_of_very_many_changes_those_that_lasted_longest_are_shown_and_a_note_say
 def test_of_very_many_publications_the_first_can_be_followed(wild, monkeypatch):
     first = len(paths.publications(wild.trace)) - 1
     monkeypatch.setattr(dps_layers, "MOST_PATHS", first)
-    (ways,) = parts(wild, Ways)
-    assert len(ways.ways) == first
+    (ways,) = parts(wild, MessagePaths)
+    assert len(ways.paths) == first
     assert ways.notes == (f"Of {first + 1} publications the first {first} can be followed.",)
-    assert 0 < see(wild).layer("publication").column("way").max() < first
+    assert 0 < see(wild).layer("publication").column("path").max() < first
 
 
 @pytest.mark.parametrize(
@@ -371,7 +371,7 @@ def test_runs_with_little_in_them_have_layers_and_figures(graph, workload):
     dps_filters.filters_drawing(quiet, 0)
     dps_filters.filters_drawing(quiet)
     dps_filters.fill_chart(quiet)
-    if len(shown.ways.ways):
+    if len(shown.paths.paths):
         dps_publications.publication_drawing(quiet)
     else:
         with pytest.raises(ParameterError, match="this run has 0 publications"):
@@ -384,7 +384,7 @@ def test_a_node_alone_has_the_shade_of_its_own_subscription():
     )
     discs = see(alone).layer("filters")
     assert len(discs.alive(SECOND // 2)) == 0 and discs.column("weight")[discs.alive(2 * SECOND)].tolist() == [1.0]
-    assert {look.said for look in dps_layers.STATES} == {state.label for state in automaton.State}
+    assert {look.label for look in dps_layers.STATES} == {state.label for state in automaton.State}
 
 
 # The way of a publication

@@ -17,16 +17,16 @@ from workbench.protocols.tinymq.views.overlay import overlay_of
 from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, stored_boxes, zone_table
 from workbench.sim.rows import Columns
 from workbench.views.event import of_event
-from workbench.views.layers import Curves, Layer, Recorded, Ways, as_spans
+from workbench.views.layers import Curves, Layer, MessagePaths, Recorded, as_spans
 from workbench.views.layout import lay_out
-from workbench.views.player.film import shoot
+from workbench.views.player.playback import make_clock
 from workbench.views.protocols import layers_of, message_colours, quiet_messages
 
 SECOND = 1_000_000
 
 
 def recorded(run, columns=None):
-    film = shoot(np.zeros(0), np.zeros(0), round(run.scenario.duration_s * 1e6))
+    film = make_clock(np.zeros(0), np.zeros(0), round(run.scenario.duration_s * 1e6))
     plan, columns = lay_out(run.scenario.topology), Columns(run.trace) if columns is None else columns
     return Recorded(run, columns, plan, film, message_colours(run.scenario.protocol))
 
@@ -49,7 +49,7 @@ def shown(some, time_us, *names):
         values = some.column(name)[rows].tolist()
         if name == "text":
             values = [some.words[text] for text in values]
-        columns.append([some.looks[one].said for one in values] if name == "look" else values)
+        columns.append([some.looks[one].label for one in values] if name == "look" else values)
     return sorted(zip(*columns, strict=True))
 
 
@@ -163,23 +163,23 @@ def test_load_is_the_frames_that_each_node_has_sent_so_far(run, parts):
 
 
 def test_ways_are_routes_as_far_as_they_have_come(run, parts):
-    (ways,) = [part for part in parts if isinstance(part, Ways)]
+    (ways,) = [part for part in parts if isinstance(part, MessagePaths)]
     arrows, rings = layer(parts, "route", "arrow"), layer(parts, "route", "ring")
-    assert ways.is_newest and arrows.of_way and rings.of_way
+    assert ways.is_newest and arrows.of_path and rings.of_path
     known = routes.routed(run.trace)
-    assert {way.frames[0] for way in ways.ways} == {(node, number, kind) for kind, node, number in known}
-    for which, way in enumerate(ways.ways):
+    assert {way.frames[0] for way in ways.paths} == {(node, number, kind) for kind, node, number in known}
+    for which, way in enumerate(ways.paths):
         origin, number, kind = way.frames[0]
         expected = routes.route(run, (kind, origin, number))
-        assert way.said == f"{kind} {number} of node {origin}"
-        assert way.told.startswith(f"{sum(hop.arrived for hop in expected.hops)} hop")
+        assert way.label == f"{kind} {number} of node {origin}"
+        assert way.description.startswith(f"{sum(hop.arrived for hop in expected.hops)} hop")
         for time_us in (5 * SECOND, 20 * SECOND - 1):
             here = [hop for hop in expected.hops if hop.arrived and hop.arrived_us <= time_us]
-            mine = [row[1:] for row in shown(arrows, time_us, "way", "node", "peer", "look") if row[0] == which]
+            mine = [row[1:] for row in shown(arrows, time_us, "path", "node", "peer", "look") if row[0] == which]
             assert mine == sorted((hop.sender, hop.receiver, hop.message) for hop in here)
-        marks = [row[1] for row in shown(rings, 20 * SECOND - 1, "way", "node") if row[0] == which]
+        marks = [row[1] for row in shown(rings, 20 * SECOND - 1, "path", "node") if row[0] == which]
         assert marks == sorted(mark.node for mark in expected.marks)
-    assert {look.said for look in rings.looks} == {"query stored", "event matched", "delivered", "message ended here"}
+    assert {look.label for look in rings.looks} == {"query stored", "event matched", "delivered", "message ended here"}
 
 
 def test_zones_are_strips_that_share_out_the_key_space_and_queries_lie_below_them(run, parts):
@@ -215,7 +215,7 @@ def test_the_inspector_tells_zone_and_stored_queries_in_words(run, parts):
 
 def test_curves_count_repair_and_are_left_out_where_nothing_failed(parts):
     (repair,) = [part for part in parts if isinstance(part, Curves)]
-    assert [line.said for line in repair.lines] == ["down", "without a key", "with another key"]
+    assert [line.label for line in repair.lines] == ["down", "without a key", "with another key"]
     assert repair.lines[0].values.tolist()[-1] == 1
     calm = seen_of(wb.Scenario(wb.topology.grid(2, 2), wb.TinyMQ(), duration_s=1).run())
     assert not [part for part in calm if isinstance(part, Curves)]
@@ -250,14 +250,14 @@ def test_of_many_messages_some_can_be_followed_spread_over_the_run(run, monkeypa
         for name, value in most.items():
             monkeypatch.setattr(overlay_layers, name, value)
         found = seen_of(run)
-        (ways,) = [part for part in found if isinstance(part, Ways)]
-        return ways, layer(found, "route", "arrow").column("way")
+        (ways,) = [part for part in found if isinstance(part, MessagePaths)]
+        return ways, layer(found, "route", "arrow").column("path")
 
     ways, _ = followed(MOST_WAYS=4)
-    assert [way.said for way in ways.ways] == ["query 0 of node 2", *(f"event {n} of node 9" for n in (0, 2, 5))]
+    assert [way.label for way in ways.paths] == ["query 0 of node 2", *(f"event {n} of node 9" for n in (0, 2, 5))]
     assert ways.notes == ("Of 8 events 3 can be followed, spread over the run.",)
     ways, way = followed(MOST_WAYS=300, MOST_HOPS=30)
-    assert 1 < len(ways.ways) < 9 and set(way.tolist()) == set(range(len(ways.ways))) and len(way) <= 60
+    assert 1 < len(ways.paths) < 9 and set(way.tolist()) == set(range(len(ways.paths))) and len(way) <= 60
 
 
 def test_of_many_strips_those_are_shown_that_last_longest_and_a_note_says_so(run, monkeypatch):

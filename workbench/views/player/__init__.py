@@ -1,12 +1,13 @@
-"""The player of a run: what the browser gets, and what it does with it.
+"""The player of a run: the data sent to the browser, and the browser code.
 
-columns film counters   the trace as arrays; a clock that slows down where frames are in the air; what was counted
-parcel                  what is seen of a run (`views.seeing`) as one buffer of columns
+playback counters       a clock that slows down while frames are in the air; running totals and counts of nodes
+payload                 a run's layers (`views.seeing`) as one buffer of columns
 dissections             frames with their bytes, for the table of messages
-embed                   the player as HTML that stands by itself, in notebooks and pages
-living                  a player that stays, and is fed runs; live: a run on motes while it goes on
-browser/                the one ES module, on canvases, in parts that are joined: parcel, paint (marks), map, timeline
-                        (with curves and lanes), words (inspector, messages), player; boot and wire bring it to life
+embed                   the player as self-contained HTML, in notebooks and pages
+living                  a player that is fed new runs
+once                    widgets whose script a page loads only once
+browser/                the ES module, which draws on canvases. Its files are joined: payload, paint (marks), map,
+                        timeline (with curves and lanes), words (inspector, messages), player; boot and wire start it
 
-It draws layers (`views.layers`), and knows no protocol.
+It draws layers (`views.layers`) and contains nothing specific to a protocol.
 """

@@ -1,4 +1,4 @@
-"""Counters: running totals of a run, and what each node has counted by a time."""
+"""Counters of the player: running totals of a run, and the counts of each node up to a time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from workbench.sim.rows import Columns
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 150_000
-MOST_GROUPS = 1 << 22  # that are counted in an array
+MOST_GROUPS = 1 << 22  # up to so many groups are counted in an array
 
-# What is counted at a node: the trace's event, how to say it, and the column that tells its kinds apart.
+# Counters of a node: event in the trace, label, and the column that divides the counter into kinds.
 COUNTED = (
     ("published", "published", ""),
     ("delivered", "delivered", ""),
@@ -30,9 +30,11 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Counted:
-    """What was counted where and when, sorted by node and time.
+    """Counted rows of the trace, sorted by node and time.
 
-    node int32, time_us int64, kind int16 (an index into words), each shape (rows,). A row counts ``step`` happenings.
+    node int32, time_us int64, kind int16 (an index into words), each of shape (rows,). A row stands for ``step`` rows
+    of
+    the trace.
     """
 
     node: np.ndarray
@@ -43,17 +45,17 @@ class Counted:
 
 
 def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
-    """Totals after each step: time_us, transmissions, deliveries, energy_mJ, each shape (steps,).
+    """Return totals after each step: time_us, transmissions, deliveries, energy_mJ, each of shape (steps,).
 
-    Energy is that of the radio: bytes sent and heard, overhead included, as in the metrics; 0 without a radio.
+    Energy is that of the radio for bytes sent and heard, overhead included, as in the metrics; 0 without a radio.
     """
     sent, delivered = columns.where(event="sent"), columns.where(event="delivered")
     rows = np.sort(np.concatenate([sent, delivered]), kind="stable")
-    # The receptions of a frame follow its own row and belong to the same moment.
+    # The receptions of a frame follow its own row and count for the same moment.
     ends = np.append(rows[1:], columns.rows)
     if len(rows) > MOST_STEPS:
-        kept = np.unique(np.linspace(0, len(rows) - 1, MOST_STEPS).astype(np.int64))
-        rows, ends = rows[kept], ends[kept]
+        shown = np.unique(np.linspace(0, len(rows) - 1, MOST_STEPS).astype(np.int64))
+        rows, ends = rows[shown], ends[shown]
     energy = np.zeros(len(rows))
     if radio is not None:
         heard = columns.where(event="received"), columns.where(event="lost", detail="collision")
@@ -68,7 +70,7 @@ def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
 
 
 def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
-    """Bytes on the air in those rows of some kinds that come before each row of the trace, shape (rows + 1,)."""
+    """Return the bytes sent over the channel in the given rows before each row of the trace, shape (rows + 1,)."""
     spent = np.zeros(columns.rows + 1, np.int64)
     for rows in kinds:
         spent[1:][rows] = columns["size_B"][rows] + np.int64(radio.overhead_B)
@@ -76,10 +78,10 @@ def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> 
 
 
 def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
-    """What each node counted; of more than ``most`` happenings every n-th of a node and kind stands for n."""
-    kind_of = np.full(columns.rows, -1, np.int16)  # of each row of the trace
+    """Return the counts of each node; above ``most`` rows, every n-th row of a node and kind stands for n."""
+    kind_of = np.full(columns.rows, -1, np.int16)  # for each row of the trace
     words: list[str] = []
-    for event, said, column in COUNTED:
+    for event, label, column in COUNTED:
         rows = columns.where(event=event)
         if not len(rows):
             continue
@@ -88,7 +90,7 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
         number = np.zeros(int(kinds[-1]) + 1, np.int16)
         number[kinds] = np.arange(len(kinds)) + len(words)
         kind_of[rows] = number[codes]
-        words += [f"{said} {columns.words[column][kind]}".strip() if column else said for kind in kinds.tolist()]
+        words += [f"{label} {columns.words[column][kind]}".strip() if column else label for kind in kinds.tolist()]
     rows = np.flatnonzero(kind_of >= 0)
     step = max(1, -(-len(rows) // most))
     if step > 1:
@@ -99,11 +101,11 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
 
 
 def _every(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Every step-th row of each group, ascending; ``rows`` are, too."""
+    """Return every step-th row of each group, ascending; ``rows`` must be ascending."""
     if group.max() > MOST_GROUPS:
         group = unique_inverse(group)[1]
     sizes = np.bincount(group)
-    kept = sizes // step
-    first = np.cumsum(sizes) - sizes + step - 1  # in the order of groups, of those that are kept
-    places = np.repeat(first, kept) + ranges(np.zeros_like(kept), kept) * step
-    return rows[np.sort(argsort(group)[places])]
+    counts = sizes // step
+    first = np.cumsum(sizes) - sizes + step - 1  # in the order of groups: index of the first row taken
+    indices = np.repeat(first, counts) + ranges(np.zeros_like(counts), counts) * step
+    return rows[np.sort(argsort(group)[indices])]

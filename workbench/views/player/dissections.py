@@ -1,4 +1,4 @@
-"""A run's frames taken apart, for the player's table of messages."""
+"""Dissected frames of a run, for the player's table of messages."""
 
 from __future__ import annotations
 
@@ -14,65 +14,69 @@ from workbench.protocols.dissection import Field, dissect
 from workbench.sim.rows import Columns
 
 MOST_FRAMES = 2_000
-# In a notebook a picture must not wait for it: the run is played once more.
+# A notebook must not wait long: to get the bytes, the run is executed again.
 QUICK_NODES, QUICK_FRAMES = 150, 4_000
-AROUND = 100  # frames before and behind one that is looked at: whoever goes on to the next finds it there
+AROUND = 100  # frames before and after the selected one that are dissected with it, for quick browsing
 
 
-def told(run: Any, quick: bool = False) -> dict[str, Any] | None:
-    """The first frames with their bytes and fields: frames, [hex, fields] of each; at, row of the trace -> which; note.
+def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
+    """Return the bytes and fields of the first frames.
 
-    quick: nothing but a note for runs that are not small. Equal frames stand once.
+    The result has frames: [hex, fields] of each; at: row of the trace -> index in frames; note: a sentence. Equal
+    frames
+    are stored once. quick: return only a note for a large run.
     """
     if quick and (len(run.scenario.topology) > QUICK_NODES or run.metrics["transmissions"] > QUICK_FRAMES):
-        return note("run.frames() has the bytes of this run's messages; an exported page has those of the first ones.")
+        return note(
+            "run.frames() returns the bytes of this run's messages; an exported page shows those of the first ones."
+        )
     try:
-        frames = frames_of(run, most=MOST_FRAMES)
+        sent = frames_of(run, most=MOST_FRAMES)
     except WorkbenchError as error:
         return _missing(error)
-    told = _told(run.scenario.protocol, frames)
-    if len(told["at"]) == MOST_FRAMES:
-        told["note"] = f"An exported page has the bytes of the first {MOST_FRAMES:,} messages."
-    return told
+    result = _dissect(run.scenario.protocol, sent)
+    if len(result["at"]) == MOST_FRAMES:
+        result["note"] = f"An exported page shows the bytes of the first {MOST_FRAMES:,} messages."
+    return result
 
 
-def told_around(run: Any, row: int, look: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """As `told`, of the frame of a row of the trace and those sent before and after it.
+def dissect_around(run: Any, row: int, check_cancelled: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Return the same as `dissect_first` for the frame in a row of the trace and the frames around it.
 
-    ``look`` is called now and then while the run is played once more; what it raises ends it.
+    ``check_cancelled`` is called repeatedly while the run is executed again; an exception that it raises ends the work.
     """
     sent = Columns(run.trace).where(event="sent")
-    place = int(np.searchsorted(sent, row))
-    rows = sorted({row, *sent[max(place - AROUND, 0) : place + AROUND].tolist()})
+    position = int(np.searchsorted(sent, row))
+    rows = sorted({row, *sent[max(position - AROUND, 0) : position + AROUND].tolist()})
     try:
-        frames = heard(run, rows, look=look)
+        frames = heard(run, rows, look=check_cancelled)
     except WorkbenchError as error:
         return _missing(error)
-    return _told(run.scenario.protocol, frames)
+    return _dissect(run.scenario.protocol, frames)
 
 
 def _missing(error: WorkbenchError) -> dict[str, Any]:
-    return note(f"The bytes of messages are not at hand: {error}.")
+    return note(f"The bytes of messages are not available: {error}.")
 
 
 def note(text: str) -> dict[str, Any]:
-    """No frames, but a sentence in their place."""
+    """Return a result without frames, but with a sentence."""
     return {"at": {}, "frames": [], "note": text}
 
 
-def _told(protocol: Any, frames: Any) -> dict[str, Any]:
-    known: dict[tuple[bytes, bool], int] = {}
-    told: list[list[Any]] = []
+def _dissect(protocol: Any, frames: Any) -> dict[str, Any]:
+    numbers: dict[tuple[bytes, bool], int] = {}
+    dissected: list[list[Any]] = []
     at: dict[int, int] = {}
     columns = [frames[name].to_pylist() for name in ("row", "peer", "frame")]
     for row, peer, frame in zip(*columns, strict=True):
         key = frame, peer < 0
-        if key not in known:
-            known[key] = len(told)
-            told.append([frame.hex(), [_field(one) for one in dissect(protocol, *key).fields]])
-        at[row] = known[key]
-    return {"at": at, "frames": told, "note": ""}
+        if key not in numbers:
+            numbers[key] = len(dissected)
+            dissected.append([frame.hex(), [_field(field) for field in dissect(protocol, *key).fields]])
+        at[row] = numbers[key]
+    return {"at": at, "frames": dissected, "note": ""}
 
 
 def _field(field: Field) -> list[Any]:
-    return [field.name, field.start, field.end, field.text, [_field(one) for one in field.children]]
+    return [field.name, field.start, field.end, field.text, [_field(child) for child in field.children]]

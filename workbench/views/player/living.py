@@ -1,16 +1,16 @@
-"""The living view: a player that is made once and fed runs.
+"""A player that is created once and then fed with runs.
 
     view = PlayerView(run)      shown as the last line of a cell, or with display(view)
-    view.feed(other_run)        the same player shows another run; nothing is made anew
+    view.feed(other_run)        the same player shows another run
 
 Theory of operation
-    The player itself is an HTML output that carries its run, so a notebook that is opened again plays without a kernel.
-    Beside it goes a widget without a face, the wire: it finds the player in the page, hands it each new parcel as one
-    binary buffer, and tells what is selected. In a layout of widgets there is no HTML output to find; there the wire
-    has a face and is the player.
+    The player is an HTML output that contains its run, so it plays in a reopened notebook without a kernel. An
+    invisible widget beside it, the wire, finds the player in the page, passes each new payload to it as one binary
+    buffer, and reports the selection. In a layout of widgets there is no HTML output to find; there the wire is visible
+    and is itself the player.
 
 Limits
-    A notebook that was saved and opened again plays the run that the view was shown with, not the one fed last.
+    A notebook that was saved and reopened plays the run that the view was first shown with, not the latest one.
 """
 
 from __future__ import annotations
@@ -22,105 +22,109 @@ from typing import Any
 import traitlets
 
 from workbench.keywords import checked
-from workbench.views.player.dissections import note, told_around
-from workbench.views.player.embed import module, new_id, part, player_html
+from workbench.views.player.dissections import dissect_around, note
+from workbench.views.player.embed import browser_file, module, new_id, player_html
 from workbench.views.player.once import LoadedOnce
-from workbench.views.player.parcel import glimpse, pack
-from workbench.views.seeing import Sight, see
+from workbench.views.player.payload import pack, preview
+from workbench.views.seeing import LayerBuilder, see
 
-LARGE = 20_000  # rows of a trace: a run of fewer is sent as quickly as a picture of it
+LARGE = 20_000  # rows of a trace; a shorter run is sent whole, as that is as quick as a preview
 
-# The output below the player's is the wire's, which has no face; without a kernel there would be an error in its place.
-_NO_FACE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputArea-child { display: none; }"
+# Hides the wire's output below the player's, in which a notebook without a kernel would show an error.
+_HIDE_WIRE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputArea-child { display: none; }"
 
 
 class Wire(LoadedOnce):
     """The widget that feeds a player.
 
-    ``selection``: what is picked: node (its number), row (of the trace: a frame), time_s. ``clock``: players of one
-    name show the same time; "" is a clock of its own. ``told``: frames taken apart (`dissections`), of the run of the
-    last parcel.
+    ``selection``: the selected node (its number), row (of the trace: a frame) and time_s. ``clock``: players with the
+    same
+    name show the same time; "" is a separate clock. ``dissected``: dissected frames (`dissections`) of the run in the
+    last
+    payload.
     """
 
-    script = traitlets.Unicode(module() + part("wire.js")).tag(sync=True)
-    parcel = traitlets.Bytes().tag(sync=True)
+    script = traitlets.Unicode(module() + browser_file("wire.js")).tag(sync=True)
+    payload = traitlets.Bytes().tag(sync=True)
     holder = traitlets.Unicode().tag(sync=True)
     selection = traitlets.Dict().tag(sync=True)
     clock = traitlets.Unicode().tag(sync=True)
-    told = traitlets.Dict().tag(sync=True)
+    dissected = traitlets.Dict().tag(sync=True)
 
 
 @checked
 class PlayerView:
-    """A player of runs that stays: show it once, `feed` it runs.
+    """A player that is shown once and then fed with runs (`feed`).
 
-    run: the first one; event: as in `workbench.views.show`; live: of a run that goes on, ``now_s``, how far it has
-    come, and ``notes``, what went wrong. ``wire`` is the view's widget, for layouts of ipywidgets.
+    run: the first run; event: as in `workbench.views.show`; live: for a run in progress ``now_s``, its current time,
+    and
+    ``notes``, sentences about problems. ``wire`` is the view's widget, for layouts of ipywidgets.
     """
 
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         self.run = run
-        self._coming: Sight | None = None
-        self._replacing = threading.RLock()  # bytes come from another thread, and belong to one run
-        self.wire = Wire(parcel=pack(see(run, event), **live))
+        self._pending: LayerBuilder | None = None
+        self._replacing = threading.RLock()  # another thread sets the bytes, which belong to one run
+        self.wire = Wire(payload=pack(see(run, event), **live))
 
     def __repr__(self) -> str:
         return f"PlayerView({self.run.scenario!r})"
 
     def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
-        """Show another run in the same player. ScenarioError if it kept no trace."""
-        self.glimpse(run, event, **live)
+        """Show another run in the same player. Raises ScenarioError if it has no trace."""
+        self.preview(run, event, **live)
         self.complete()
 
-    def glimpse(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
-        """Show of another run what is to be seen at the time that the player shows; `complete` sends the rest.
+    def preview(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
+        """Show another run at the player's present time only; `complete` sends the rest.
 
-        A run that is small or goes on is shown whole, and so is one whose player no browser shows.
+        The whole run is shown at once if it is small, in progress, or if no browser shows the player.
         """
-        sight, time_s = Sight(run, event), self.wire.selection.get("time_s")
+        builder, time_s = LayerBuilder(run, event), self.wire.selection.get("time_s")
         if time_s is None or live or run.trace.num_rows < LARGE:
-            parcel, coming = pack(sight.whole(), **live), None
+            payload, pending = pack(builder.whole(), **live), None
         else:
-            parcel, coming = glimpse(sight.glance(), time_s), sight
+            payload, pending = preview(builder.preview(), time_s), builder
         with self._replacing, self.wire.hold_sync():
-            self.run, self._coming = run, coming
-            self.wire.told, self.wire.parcel = {}, parcel
+            self.run, self._pending = run, pending
+            self.wire.dissected, self.wire.payload = {}, payload
 
     def complete(self) -> None:
-        """Show the whole run of which a glimpse is shown; nothing if it is shown already."""
-        sight, self._coming = self._coming, None
-        if sight is not None:
-            self.wire.parcel = pack(sight.whole())
+        """Show the whole run after a preview; do nothing if it is already shown."""
+        builder, self._pending = self._pending, None
+        if builder is not None:
+            self.wire.payload = pack(builder.whole())
 
-    def dissect(self, row: int, look: Callable[[], None] = lambda: None) -> None:
-        """Show the bytes of a message, by its row of the trace, and have those of the ones around it at hand.
+    def dissect(self, row: int, check_cancelled: Callable[[], None] = lambda: None) -> None:
+        """Show the bytes of the message in a row of the trace, and fetch those of the messages around it.
 
-        The run is played once more for them, unless they are at hand already; ``look`` is called now and then
-        meanwhile, and what it raises ends it.
+        Unless the bytes are present, the run is executed again for them. ``check_cancelled`` is called repeatedly
+        meanwhile; an
+        exception that it raises ends the work.
         """
         run = self.run
-        if row in self.wire.told.get("at", ()):
+        if row in self.wire.dissected.get("at", ()):
             return
         if run.trace.num_rows >= LARGE:
-            self._tell(run, note("The run is played once more for the bytes of this message."))
-        told = told_around(run, row, look)
-        look()
-        self._tell(run, told)
+            self._show_bytes(run, note("The run is executed again to get the bytes of this message."))
+        dissected = dissect_around(run, row, check_cancelled)
+        check_cancelled()
+        self._show_bytes(run, dissected)
 
-    def _tell(self, run: Any, told: dict[str, Any]) -> None:
-        """Show this of a message's bytes, unless another run is shown by now."""
+    def _show_bytes(self, run: Any, dissected: dict[str, Any]) -> None:
+        """Show dissected frames, unless another run is shown by now."""
         with self._replacing:
             if run is self.run:
-                self.wire.told = told
+                self.wire.dissected = dissected
 
     @property
     def selection(self) -> dict[str, Any]:
-        """What is picked in the browser: node, row (of the trace: a frame), time_s; None where nothing is."""
+        """The selection in the browser: node, row (of the trace: a frame), time_s; None for each that is not set."""
         return dict(self.wire.selection)
 
     def close(self) -> None:
-        """End the connection to the browser; the player stays as it is."""
-        self._coming = None
+        """Close the connection to the browser; the player stays as it is."""
+        self._pending = None
         self.wire.close()
 
     def _ipython_display_(self) -> None:
@@ -128,6 +132,6 @@ class PlayerView:
 
         name = new_id()
         self.wire.holder = name
-        page = player_html(self.wire.parcel, name).replace("<div data-", '<div class="wb-living" data-', 1)
-        display(HTML(f"<style>{_NO_FACE}</style>{page}"))
+        page = player_html(self.wire.payload, name).replace("<div data-", '<div class="wb-living" data-', 1)
+        display(HTML(f"<style>{_HIDE_WIRE}</style>{page}"))
         display(self.wire)

@@ -1,7 +1,7 @@
-"""Widgets whose script a page loads once, however many of them there were.
+"""Widgets whose script a page loads only once, however many such widgets exist.
 
-anywidget makes a module of ``_esm`` for each widget that is shown, and a browser keeps each module with its compiled
-code for as long as the page is there. So ``_esm`` is a few lines that look the script up by its text.
+anywidget makes a module of ``_esm`` for each widget, and a browser keeps each module with its compiled code as long as
+the page is open. So ``_esm`` is a few lines that look up the script by its text.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import anywidget
 import traitlets
 
-from workbench.views.player.embed import part
+from workbench.views.player.embed import browser_file
 
 
 class LoadedOnce(anywidget.AnyWidget):
-    """A widget with a ``script``: an ES module whose default export has ``render``, as that of an anywidget has.
+    """A widget with a ``script``: an ES module whose default export has ``render``, as in any anywidget.
 
-    All widgets of a page with the same script share the module: what it remembers outside of ``render`` is shared, too.
+    All widgets of a page with the same script share one module, including its state outside of ``render``.
     """
 
-    _esm = part("once.js")
+    _esm = browser_file("once.js")
     script = traitlets.Unicode().tag(sync=True)

@@ -1,2 +1,3 @@
-"""Charts of sweeps: a metric against a parameter (`summary.py`), savings of one beside another
-(`savings.py`), what a metric depends on (`sensitivity.py`). `workbench.sweeps.means` works out the numbers."""
+"""Charts of sweeps: a metric against a parameter (`summary.py`), savings of a protocol relative to another
+(`savings.py`), sensitivity of a metric to parameters (`sensitivity.py`). `workbench.sweeps.means` has the statistics.
+"""

@@ -1,17 +1,17 @@
-"""What coding saves: curves of a sweep's means, and savings at an equal parameter and at equal coverage.
+"""Savings of coding: curves of a sweep's means, and savings at an equal parameter and at equal coverage.
 
-    equal_parameter_savings(table, baseline)      at each value of the parameter: the share of the cost that is saved
-    equal_coverage_savings(table, baseline)       at the parameter that each protocol needs for a coverage
+    equal_parameter_savings(table, baseline)      saved share of the cost at each value of the parameter
+    equal_coverage_savings(table, baseline)       saved share where each protocol reaches a given coverage
     sweep_chart(table, y), cost_chart(table)      a metric against the parameter; cost against coverage
 
 Theory of operation
     Costs are means over seeds. The saving is 1 - cost / cost of the baseline. At equal coverage each protocol is taken
-    where it is cheapest among the values of the parameter at which its mean coverage is the wanted one or more, and
-    the value at which it first is, with coverage and cost linear between neighboring values. The 95 % interval is the
-    jackknife's: the same number again and again with one seed left out.
+    at its cheapest point: a value of the parameter with at least the wanted mean coverage, or the crossing before the
+    first such value, where coverage and cost are interpolated linearly. The 95 % interval is the jackknife's: the same
+    number is computed again with each seed left out.
 
 Limits
-    A protocol that never reaches the coverage has no saving there (NaN). The jackknife takes seeds as independent, and
+    A protocol that never reaches the coverage has no saving there (NaN). The jackknife assumes independent seeds, and
     is rough where a curve jumps.
 
 Reference
@@ -46,25 +46,28 @@ class _Grid:
     def __init__(self, frame: pd.DataFrame, by: str, x: str, baseline: str) -> None:
         self.names = list(dict.fromkeys(frame[by]))
         if baseline not in self.names:
-            raise ParameterError(f"baseline is {baseline!r}; the sweep has {', '.join(map(str, self.names))}")
+            raise ParameterError(
+                f"baseline is {baseline!r}; it must be one of the sweep's values: {', '.join(map(str, self.names))}"
+            )
         self.x = np.array(sorted(set(frame[x])), dtype=float)
         self.coverage, self.cost = {}, {}
         for name, rows in frame.groupby(by, sort=False):
             self.coverage[name] = rows.pivot(index=x, columns="seed", values="coverage").sort_index().to_numpy()
             self.cost[name] = rows.pivot(index=x, columns="seed", values="bytes_sent").sort_index().to_numpy() / KB
 
-    def without(self, values: np.ndarray) -> list[np.ndarray]:
-        """Means over all seeds, and then over all but each: arrays of shape (values of the parameter,)."""
+    def means_without_seed(self, values: np.ndarray) -> list[np.ndarray]:
+        """Return means over all seeds, then means with each seed left out: arrays of shape (parameter values,)."""
         seeds = values.shape[1]
-        some = [np.delete(values, seed, axis=1) for seed in range(seeds)] if seeds > 1 else []
-        return [np.nanmean(one, axis=1) for one in (values, *some)]
+        samples = [np.delete(values, seed, axis=1) for seed in range(seeds)] if seeds > 1 else []
+        return [np.nanmean(sample, axis=1) for sample in (values, *samples)]
 
 
 def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X) -> pd.DataFrame:
-    """Coverage, cost and saving of every protocol but the baseline at each value of ``x``.
+    """Return coverage, cost and saving of every protocol but the baseline at each value of ``x``.
 
     Columns: by, x, coverage, baseline coverage, KB, baseline KB, saving, low, high. Raises ParameterError for a
-    baseline that was not in the sweep.
+    baseline
+    that is not in the sweep.
     """
     import pandas as pd
 
@@ -73,21 +76,22 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
     for name in grid.names:
         if name == baseline:
             continue
-        costs, others = grid.without(grid.cost[name]), grid.without(grid.cost[baseline])
+        costs, others = grid.means_without_seed(grid.cost[name]), grid.means_without_seed(grid.cost[baseline])
         savings = np.array([1 - cost / other for cost, other in zip(costs, others, strict=True)])
-        coverage, other_coverage = (np.nanmean(grid.coverage[one], axis=1) for one in (name, baseline))
-        for place, value in enumerate(grid.x):
-            told = coverage[place], other_coverage[place], costs[0][place], others[0][place]
-            rows.append((name, value, *told, *_jackknife(savings[:, place])))
+        coverage, other_coverage = (np.nanmean(grid.coverage[key], axis=1) for key in (name, baseline))
+        for index, value in enumerate(grid.x):
+            measured = coverage[index], other_coverage[index], costs[0][index], others[0][index]
+            rows.append((name, value, *measured, *_jackknife(savings[:, index])))
     columns = [by, x, "coverage", "baseline coverage", "KB", "baseline KB", "saving", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
-    """For every protocol the ``x`` at which it has the coverage for the least cost, that cost, and what it saves.
+    """Return for every protocol its cheapest ``x`` with the coverage, the cost there, and the saving.
 
-    Columns: by, x, KB, saving, low, high; the baseline is the first row. Raises ParameterError for a baseline that was
-    not in the sweep.
+    Columns: by, x, KB, saving, low, high; the baseline is the first row. Raises ParameterError for a baseline that is
+    not
+    in the sweep.
     """
     import pandas as pd
 
@@ -102,28 +106,28 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
 
 
 def _needs(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
-    """(parameter, cost) at which a protocol has a coverage for the least cost: of all seeds, and of all but each."""
-    coverages, costs = grid.without(grid.coverage[name]), grid.without(grid.cost[name])
-    return [_cheapest(grid.x, one, cost, coverage) for one, cost in zip(coverages, costs, strict=True)]
+    """Return (parameter, cost) of a protocol's cheapest point with a coverage: for all seeds, then without each."""
+    coverages, costs = grid.means_without_seed(grid.coverage[name]), grid.means_without_seed(grid.cost[name])
+    return [_cheapest(grid.x, reached, cost, coverage) for reached, cost in zip(coverages, costs, strict=True)]
 
 
 def _cheapest(x: np.ndarray, coverages: np.ndarray, costs: np.ndarray, coverage: float) -> tuple[float, float]:
     reached = np.flatnonzero(coverages >= coverage).tolist()
     if not reached:
         return math.nan, math.nan
-    found = [(float(costs[place]), float(x[place])) for place in reached]
-    after = reached[0]
-    if after > 0:
-        low, high = coverages[after - 1], coverages[after]
+    candidates = [(float(costs[index]), float(x[index])) for index in reached]
+    first = reached[0]
+    if first > 0:
+        low, high = coverages[first - 1], coverages[first]
         share = (coverage - low) / (high - low)
-        cost, where = (float(one[after - 1] + share * (one[after] - one[after - 1])) for one in (costs, x))
-        found.append((cost, where))
-    cost, where = min(found)
-    return where, cost
+        cost, parameter = (float(curve[first - 1] + share * (curve[first] - curve[first - 1])) for curve in (costs, x))
+        candidates.append((cost, parameter))
+    cost, parameter = min(candidates)
+    return parameter, cost
 
 
 def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
-    """Value and its 95 % interval, from the value of all and those with one left out."""
+    """Return a value and its 95 % interval, from the value of all seeds and those with one seed left out."""
     whole, parts = float(values[0]), values[1:]
     if len(parts) < 2 or not np.isfinite(values).all():
         return whole, math.nan, math.nan
@@ -135,28 +139,29 @@ def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
 # Charts
 
 
-def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **look: Any) -> Drawing:
-    """A metric of a sweep against a parameter, a line for each value of ``by``: means in 95 % confidence bands.
+def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **options: Any) -> Drawing:
+    """Draw a metric of a sweep against a parameter, a line for each value of ``by``: means, 95 % confidence bands.
 
-    As `SweepTable.drawing`, but with bytes in KB, shares on an axis from 0 to 1 and the bare values of ``by`` in the
-    legend; ``look``: titles and labels as `line_chart` takes them. Raises ParameterError if ``x`` is no number.
+    Like `SweepTable.drawing`, but with bytes in KB, shares on an axis from 0 to 1 and the plain values of ``by`` in the
+    legend. ``options``: keywords of `line_chart`, such as titles and labels. Raises ParameterError if ``x`` is not
+    numeric.
     """
     summary = _in_KB(table.summary(x, y, by), y)
-    usual = {
+    defaults = {
         "x_label": table.name_of(x),
         "y_label": _SENT if y == "bytes_sent" else table.name_of(y),
         "y_range": (0.0, 1.0) if means.is_share(y, summary["mean"]) else None,
         "note": f"mean and 95 % confidence interval over {int(summary['runs'].max())} seeds{table.radio_note}",
     }
-    return carries_sweep(table, line_chart(chart_lines(summary, x, by), **{**usual, **look}), y)
+    return carries_sweep(table, line_chart(chart_lines(summary, x, by), **{**defaults, **options}), y)
 
 
-def cost_chart(table: Any, x: str = X, by: str = BY, **look: Any) -> Drawing:
-    """KB sent against coverage, a line for each protocol through a point for each value of the parameter."""
+def cost_chart(table: Any, x: str = X, by: str = BY, **options: Any) -> Drawing:
+    """Draw KB sent against coverage: a line for each protocol, with a point for each value of the parameter."""
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
-    usual = {"x_label": table.name_of("coverage"), "y_label": _SENT}
-    drawing = line_chart(chart_lines(points, "coverage", by), **{**usual, **look})
+    defaults = {"x_label": table.name_of("coverage"), "y_label": _SENT}
+    drawing = line_chart(chart_lines(points, "coverage", by), **{**defaults, **options})
     return carries_sweep(table, drawing, "bytes_sent", "coverage")
 
 

@@ -1,4 +1,4 @@
-"""The chart of a sensitivity analysis: for each parameter its two indices side by side, with their 95 % intervals."""
+"""The chart of a sensitivity analysis: the two indices of each parameter, with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from workbench.views.chart import Series, category_chart
 from workbench.views.drawing import Drawing
 
 WIDTH, HEIGHT = 640, 380
-# Method -> (column, column of half its interval or "", its name) of each series, and what its samples are called.
-_SHOWN = {
+# Method -> (column, column with half of its interval or "", label) of each series.
+_SERIES = {
     "morris": (("mu_star", "mu_star_half", "mean size of the effect"), ("sigma", "", "its standard deviation")),
     "sobol": (("S1", "S1_half", "by itself (S1)"), ("ST", "ST_half", "with its interactions (ST)")),
 }
@@ -20,17 +20,18 @@ _SAMPLES = {"morris": "trajectories", "sobol": "base points"}
 
 
 def plot(result: SensitivityResult) -> Drawing:
-    """The indices with their 95 % intervals, the most important parameter first: a `Drawing`.
+    """Draw the indices with their 95 % intervals, the most important parameter first.
 
-    Morris's effects are in the unit of the metric, Sobol's indices are shares of its variance. Hover over a mark to see
-    its values.
+    Morris's effects have the unit of the metric; Sobol's indices are shares of its variance. Hover over a mark to see
+    its
+    values.
     """
     indices, method, metric = result.indices, result.method, result.table.name_of(result.metric)
     parameters = [result.table.name_of(path) for path in indices["parameter"]]
     effect, share = f"effect on {metric}", f"share of the variance of {metric}"
     return category_chart(
         parameters,
-        [_series(indices, parameters, *shown) for shown in _SHOWN[method]],
+        [_series(indices, parameters, *shown) for shown in _SERIES[method]],
         y_label=effect if method == "morris" else share,
         note=f"{method.capitalize()}: {result.samples} {_SAMPLES[method]}, 95 % intervals by resampling",
         width=WIDTH,
@@ -39,14 +40,14 @@ def plot(result: SensitivityResult) -> Drawing:
 
 
 def _series(indices: pd.DataFrame, parameters: list[str], column: str, half: str, name: str) -> Series:
-    found = indices[column].tolist()
-    halves = indices[half].tolist() if half else [math.nan] * len(found)
-    lows, highs = ([value + sign * part for value, part in zip(found, halves, strict=True)] for sign in (-1, 1))
-    if column == "mu_star":  # A mean of sizes is not below 0, whatever its interval.
+    values = indices[column].tolist()
+    halves = indices[half].tolist() if half else [math.nan] * len(values)
+    lows, highs = ([value + sign * width for value, width in zip(values, halves, strict=True)] for sign in (-1, 1))
+    if column == "mu_star":  # The mean of absolute values cannot be negative.
         lows = [max(low, 0.0) for low in lows]
-    said = [
-        f"{parameter}: {name} {value:.4g}" + ("" if math.isnan(part) else f", 95 % from {low:.4g} to {high:.4g}")
-        for parameter, value, part, low, high in zip(parameters, found, halves, lows, highs, strict=True)
+    tooltips = [
+        f"{parameter}: {name} {value:.4g}" + ("" if math.isnan(width) else f", 95 % from {low:.4g} to {high:.4g}")
+        for parameter, value, width, low, high in zip(parameters, values, halves, lows, highs, strict=True)
     ]
-    places = [float(place) for place in range(len(found))]
-    return Series(name, places, found, lows if half else None, highs if half else None, said)
+    indices_of_values = [float(index) for index in range(len(values))]
+    return Series(name, indices_of_values, values, lows if half else None, highs if half else None, tooltips)

@@ -1,4 +1,4 @@
-"""The chart of a sweep's summary. `workbench.sweeps` has its texts (`table`) and its numbers (`means`)."""
+"""The chart of a sweep's summary. `workbench.sweeps` has its texts (`table`) and its statistics (`means`)."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ WIDTH, HEIGHT = 640, 380
 
 
 def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
-    """`summary` as a chart: a line of means in a confidence band, or intervals where ``x`` is no number.
+    """Draw `summary` as a chart: a line of means in a confidence band, or intervals if ``x`` is not numeric.
 
-    It is a `Drawing`: a notebook shows it, ``save(path)`` writes an SVG or PNG. Hover over a mark to see its values.
+    The result is a `Drawing`: a notebook shows it, ``save(path)`` writes an SVG or PNG. Hover over a mark to see its
+    values.
     """
     summary, texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
     return carries_sweep(table, _chart(summary, x, by, texts), y)
 
 
 def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
-    """As `plot`, of the size of a column of a paper; ``x`` has to be a number."""
+    """Draw the same as `plot` in the size of a paper's column; ``x`` must be numeric."""
     series = chart_lines(table.summary(x, y, by), x, by)
     texts = chart_texts(table.plan, table.varied, x, y, by)
-    legend = [{**one, "name": f"{texts.by}: {one['name']}" if by else ""} for one in series]
+    legend = [{**line, "name": f"{texts.by}: {line['name']}" if by else ""} for line in series]
     return carries_sweep(table, line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note), y)
 
 
 def _chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Drawing:
     parts = list(summary.groupby(by, sort=False)) if by else [("", summary)]
-    look: dict[str, Any] = {
+    options: dict[str, Any] = {
         "x_label": texts.x,
         "y_label": texts.y,
         "note": texts.note,
@@ -42,18 +43,18 @@ def _chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Drawi
     }
     named = [(f"{texts.by}: {label}" if by else "", rows) for label, rows in parts]
     if pd.api.types.is_numeric_dtype(summary[x]) and not pd.api.types.is_bool_dtype(summary[x]):
-        return line_chart([_series(label, rows, rows[x].tolist(), x, texts) for label, rows in named], **look)
+        return line_chart([_series(label, rows, rows[x].tolist(), x, texts) for label, rows in named], **options)
     names = list(dict.fromkeys(map(str, summary[x])))
-    places = [[float(names.index(str(value))) for value in rows[x]] for _, rows in named]
-    series = [_series(label, rows, xs, x, texts) for (label, rows), xs in zip(named, places, strict=True)]
-    return category_chart(names, series, **look)
+    positions = [[float(names.index(str(value))) for value in rows[x]] for _, rows in named]
+    series = [_series(label, rows, xs, x, texts) for (label, rows), xs in zip(named, positions, strict=True)]
+    return category_chart(names, series, **options)
 
 
 def _series(name: str, rows: pd.DataFrame, xs: list[float], x: str, texts: Texts) -> Series:
-    columns = (rows[one].tolist() for one in (x, "mean", "low", "high", "runs"))
-    said = [
+    columns = (rows[column].tolist() for column in (x, "mean", "low", "high", "runs"))
+    tooltips = [
         f"{texts.x} {value}: {texts.y} {mean:.4g}, 95 % from {low:.4g} to {high:.4g}, {runs} runs"
         for value, mean, low, high, runs in zip(*columns, strict=True)
     ]
-    means, lows, highs = (rows[one].tolist() for one in ("mean", "low", "high"))
-    return Series(name, xs, means, lows, highs, [f"{name}; {text}" if name else text for text in said])
+    means, lows, highs = (rows[column].tolist() for column in ("mean", "low", "high"))
+    return Series(name, xs, means, lows, highs, [f"{name}; {text}" if name else text for text in tooltips])

@@ -332,7 +332,7 @@ class NetworkEditor {
   constructor(root, model) {
     this.root = root
     this.model = model
-    this.selection = { node: -1, way: null, frame: -1 } // of the player, whose map this one stands on
+    this.selection = { node: -1, path: null, frame: -1 } // of the player, whose map this one stands on
     this.tick = 0
     this.link = null
     this.picked = model.get("picked")
@@ -391,13 +391,13 @@ class NetworkEditor {
     root.addEventListener("keydown", (event) => this.key(event))
     for (const part of [root, ...root.querySelectorAll("button, input, [tabindex]")]) part.dataset.lmSuppressShortcuts = "true"
     this.heard = {
-      "change:parcel": () => this.feed(),
+      "change:payload": () => this.feed(),
       "change:roles": () => this.relayer(),
       "change:picked": () => this.setPicked(model.get("picked")),
       "change:tool": () => this.setTool(model.get("tool"), false),
       "change:asks": () => this.writeAsks(),
       "change:history": () => this.writeHistory(),
-      "change:said": () => this.writeStatus(),
+      "change:message": () => this.writeStatus(),
       "change:is_error": () => this.writeStatus(),
     }
     for (const [name, act] of Object.entries(this.heard)) model.on(name, act)
@@ -456,9 +456,9 @@ class NetworkEditor {
   // What comes from the kernel
 
   feed() {
-    const data = this.model.get("parcel")
+    const data = this.model.get("payload")
     if (!data?.byteLength) return
-    this.picture = readParcel(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength))
+    this.picture = readPayload(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength))
     this.map.feed(this.picture)
     this.relayer()
     this.resize()
@@ -512,7 +512,7 @@ class NetworkEditor {
 
   writeStatus() {
     const isError = this.model.get("is_error")
-    const said = [this.model.get("said"), ...(isError || !this.picture ? [] : this.picture.notes)]
+    const said = [this.model.get("message"), ...(isError || !this.picture ? [] : this.picture.notes)]
     const { picked, map } = this
     if (picked.length == 1 && map.placeOf(picked[0]) >= 0 && !isError) {
       const place = map.placeOf(picked[0])

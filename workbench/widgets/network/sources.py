@@ -1,4 +1,4 @@
-"""Where a network comes from: a generator with sliders, a testbed on this machine, or a table of links or positions."""
+"""Sources of a network: a generator with sliders, a testbed on this machine, or a table of links or positions."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from workbench.errors import DataError, WorkbenchError
 from workbench.topology import from_links, from_positions, parameters
 from workbench.widgets.controls import error_html, words
 from workbench.widgets.fields import Field, fields_of
-from workbench.widgets.part import close_all
+from workbench.widgets.panel import close_all
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SAID = {
+LABELS = {
     "grid": "grid",
     "line": "line",
     "ring": "ring",
-    "disc": "disc: strewn, linked within a radius",
-    "random_geometric": "strewn, links from radio propagation",
+    "disc": "disc: random positions, linked within a radius",
+    "random_geometric": "random positions, links from radio propagation",
     "office": "office floor with walls",
 }
 TABLE = "table"
 SOON_S = 0.03
 HOW = (
     "Links: a header <code>transmitter,receiver,pdr</code> and a row for each direction. Positions: a header "
-    "<code>node,x_m,y_m</code>. Both may stand below each other; positions alone are linked within the radius."
+    "<code>node,x_m,y_m</code>. One may follow the other; positions alone are linked within the radius."
 )
 _RADIUS = parameters.TABLES["disc"][3]
 _LARGEST_TEXT = 20_000_000
 _Made = Callable[[nx.DiGraph], None]
 
 
-class Soon:
-    """Calls a function with the newest of the arguments that come within a moment; at once where no event loop runs.
+class Debounced:
+    """Calls a function with the last arguments within a short interval; without an event loop it calls at once.
 
-    Messages of a slider that wait in the kernel are taken from its queue before the moment has passed, so a network
-    that nobody wants any more is not made.
+    A slider's messages that wait in the kernel are processed within the interval, so outdated networks are not made.
     """
 
     def __init__(self, act: Callable[..., None], after_s: float = SOON_S) -> None:
@@ -62,38 +61,38 @@ class Soon:
         self._waiting = loop.call_later(self._after_s, self._act, *args)
 
     def cancel(self) -> None:
-        """What waits is not done."""
+        """Cancel the pending call."""
         if self._waiting is not None:
             self._waiting.cancel()
 
 
 class Sources(widgets.VBox):
-    """The choice of a source, and its form. ``made(graph)`` is called with every network that the user makes."""
+    """The menu of sources, and the form of the selected one. ``made(graph)`` is called with every new network."""
 
     def __init__(self, made: _Made) -> None:
         self._made = made
         self._is_showing = False
         self._opened: Any = None
-        self._soon = Soon(self._make)
+        self._soon = Debounced(self._make)
         self.choice = widgets.Dropdown(
             options=choices(), description="from", layout={"width": "26em", "max_width": "100%"}
         )
         self.form = widgets.VBox()
         self.fields: dict[str, Field] = {}
         self.table = TableSource(self._take)
-        self._said = words(flex="1 1 14em", min_width="10em")
-        # Beside the choice and not below the form, so that the map does not jump when something is said.
-        super().__init__((widgets.HBox((self.choice, self._said), layout={"flex_flow": "row wrap"}), self.form))
+        self._message = words(flex="1 1 14em", min_width="10em")
+        # Beside the menu and not below the form, so that a message does not shift the map.
+        super().__init__((widgets.HBox((self.choice, self._message), layout={"flex_flow": "row wrap"}), self.form))
         self._open(self.choice.value)
         self.choice.observe(self._chosen, "value")
 
     def show(self, graph: nx.DiGraph) -> None:
-        """Bring choice and form into line with a network from elsewhere."""
+        """Update menu and form for a network from elsewhere."""
         self._soon.cancel()
-        self.tell("")
+        self.show_error("")
         source = source_of(graph, [value for _, value in self.choice.options])
         if source is None:
-            self._tell_about("Changed by hand, or from elsewhere: a control below makes the network anew.")
+            self._show_hint("Changed by hand, or from elsewhere: a control below generates a new network.")
             return
         self._is_showing = True
         try:
@@ -102,32 +101,32 @@ class Sources(widgets.VBox):
         finally:
             self._is_showing = False
 
-    def tell(self, error: str) -> None:
-        """Say beside the form what is wrong; "" if nothing is."""
-        self._said.value = error_html(error)
+    def show_error(self, error: str) -> None:
+        """Show an error beside the form; "" hides it."""
+        self._message.value = error_html(error)
 
-    def _tell_about(self, said: str) -> None:
-        self._said.value = f"<span class='wb-unit'>{html.escape(said)}</span>"
+    def _show_hint(self, said: str) -> None:
+        self._message.value = f"<span class='wb-unit'>{html.escape(said)}</span>"
 
     def _chosen(self, change: Any) -> None:
         if self._is_showing:
             return
-        self.tell("")
+        self.show_error("")
         self._open(change.new)
         self._soon()
 
     def _open(self, source: Any, recipe: Mapping[str, Any] | None = None) -> None:
-        """The form of a source; one that is there already gets the values of the recipe."""
+        """Show the form of a source; a form that is already open gets the values of the recipe."""
         if source == TABLE:
             self._opened, self.form.children = source, (self.table,)
             return
         kind, name = source
         values = parameters.values_of(kind, recipe)
         if self._opened == source:
-            for one, field in self.fields.items():
-                field.value = values[one]
+            for parameter, field in self.fields.items():
+                field.value = values[parameter]
             return
-        main = fields_of(parameters.table_of(kind), values, SAID.get(kind, name))
+        main = fields_of(parameters.table_of(kind), values, LABELS.get(kind, name))
         radio = fields_of(parameters.PROPAGATION.get(kind, ()), values, "propagation")
         self.fields = {**main, **radio}
         for field in self.fields.values():
@@ -137,9 +136,9 @@ class Sources(widgets.VBox):
             folded = widgets.VBox(tuple(radio.values()))
             shown.append(widgets.Accordion(children=(folded,), titles=("Radio propagation",)))
         before, self.form.children = self.form.children, tuple(shown)
-        for one in before:
-            if one is not self.table:
-                close_all(one)
+        for child in before:
+            if child is not self.table:
+                close_all(child)
         self._opened = source
 
     def _set(self, _: Any) -> None:
@@ -150,24 +149,26 @@ class Sources(widgets.VBox):
         if self.choice.value == TABLE:
             return
         kind, name = self.choice.value
-        values = {one: field.value for one, field in self.fields.items()}
+        values = {parameter: field.value for parameter, field in self.fields.items()}
         self._take(lambda: parameters.made(kind, values, name))
 
     def _take(self, make: Callable[[], nx.DiGraph]) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # data that are not those of others are the user's own
+                warnings.simplefilter("ignore")  # a warning about modified data is not useful for the user's own data
                 graph = make()
         except WorkbenchError as error:
-            self.tell(str(error))
+            self.show_error(str(error))
             return
-        self.tell("")
+        self.show_error("")
         self._made(graph)
 
 
 class TableSource(widgets.VBox):
-    """Tables of links and positions, pasted or uploaded. ``take(make)`` is called with a function that makes the
-    network of them."""
+    """A text box and an upload for tables of links and positions.
+
+    ``take(make)`` is called with a function that makes the network.
+    """
 
     def __init__(self, take: Callable[[Callable[[], nx.DiGraph]], None]) -> None:
         self._take = take
@@ -185,41 +186,41 @@ class TableSource(widgets.VBox):
         super().__init__((words(f"<span class='wb-unit'>{HOW}</span>"), self.text, self.radius, row))
 
     def make(self) -> None:
-        """Make the network of what stands in the text."""
+        """Make the network from the text."""
         text, radius_m = self.text.value, self.radius.value
         self._take(lambda: network_of(text, radius_m))
 
     def _uploaded(self, change: Any) -> None:
         if not change.new:
             return
-        contents = [bytes(one["content"]) for one in change.new]
+        contents = [bytes(file["content"]) for file in change.new]
         self.text.value = "\n".join(content.decode("utf-8-sig", "replace") for content in contents)
         self.make()
 
 
 def choices() -> list[tuple[str, Any]]:
-    """What a network can come from: (words, source), the testbeds of this machine among them."""
-    here = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
-    said = SAID | {name: name for name in plugins.load_all("topologies", parameters.TABLES)}
-    return [*((words, (kind, "")) for kind, words in said.items()), *here, ("a table: paste or upload", TABLE)]
+    """Return the sources as (label, source), including the testbeds on this machine."""
+    local = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
+    labels = LABELS | {name: name for name in plugins.load_all("topologies", parameters.TABLES)}
+    return [*((label, (kind, "")) for kind, label in labels.items()), *local, ("a table: paste or upload", TABLE)]
 
 
 def testbeds() -> list[str]:
-    """The names of the data sets with links that are on this machine."""
-    found = []
-    for one in datasets.DATA_SETS:
+    """Return the names of the data sets with links on this machine."""
+    names = []
+    for data_set in datasets.DATA_SETS:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                datasets.find(one.name, "links")
+                datasets.find(data_set.name, "links")
         except DataError:
             continue
-        found.append(one.name)
-    return found
+        names.append(data_set.name)
+    return names
 
 
 def source_of(graph: nx.DiGraph, known: list[Any]) -> Any:
-    """Which of the known sources a network has been made with; None if it is none of them."""
+    """Return the source among ``known`` that made a network; None if none did."""
     recipe = graph.graph.get("recipe") or {}
     kind = recipe.get("kind")
     if kind in ("from_links", "from_positions"):
@@ -229,40 +230,43 @@ def source_of(graph: nx.DiGraph, known: list[Any]) -> Any:
 
 
 def network_of(text: str, radius_m: float) -> nx.DiGraph:
-    """The network of a text with a table of links, one of positions, or both. DataError says what is wrong with it."""
+    """Return the network of a text with a table of links, one of positions, or both.
+
+    Raises DataError for invalid text.
+    """
     if len(text) > _LARGEST_TEXT:
         raise DataError(f"The text has {len(text):,} characters; a table may have {_LARGEST_TEXT:,}.")
-    found = tables(text)
-    if not found:
+    frames = tables(text)
+    if not frames:
         raise DataError("There is no table yet: it begins with a header, transmitter,receiver,pdr or node,x_m,y_m.")
-    links = [one for one in found if "transmitter" in one.columns]
-    places = [one for one in found if "x_m" in one.columns]
-    if len(links) > 1 or len(places) > 1 or len(links) + len(places) < len(found):
-        heads = "; ".join(",".join(map(str, one.columns)) for one in found)[:120]
+    links = [frame for frame in frames if "transmitter" in frame.columns]
+    positions = [frame for frame in frames if "x_m" in frame.columns]
+    if len(links) > 1 or len(positions) > 1 or len(links) + len(positions) < len(frames):
+        heads = "; ".join(",".join(map(str, frame.columns)) for frame in frames)[:120]
         raise DataError(
             f"The tables have the headers {heads}; there may be one of links (transmitter,receiver,pdr) and one of "
             "positions (node,x_m,y_m)."
         )
     if links:
-        return from_links(links[0], places[0] if places else None)
-    return from_positions(places[0], radius_m)
+        return from_links(links[0], positions[0] if positions else None)
+    return from_positions(positions[0], radius_m)
 
 
 def tables(text: str) -> list[pd.DataFrame]:
-    """The tables of a text, of which each begins with a header; cells as texts, lines of the text as index."""
+    """Return the tables of a text, each beginning with a header; cells are texts, the index is the line number."""
     import pandas as pd
 
-    found: list[tuple[list[str], dict[int, list[str]]]] = []
+    parsed: list[tuple[list[str], dict[int, list[str]]]] = []
     for line, row in enumerate(text.splitlines(), 1):
         cells = [cell.strip().strip("\"'") for cell in re.split(r"\s*[,;\t]\s*|\s+", row.strip())]
         if not any(cells):
             continue
-        if not found or _is_header(cells):
-            found.append((cells, {}))
+        if not parsed or _is_header(cells):
+            parsed.append((cells, {}))
         else:
-            width = len(found[-1][0])
-            found[-1][1][line] = [*cells, *[""] * width][:width]
-    return [pd.DataFrame.from_dict(rows, orient="index", columns=_distinct(header)) for header, rows in found]
+            width = len(parsed[-1][0])
+            parsed[-1][1][line] = [*cells, *[""] * width][:width]
+    return [pd.DataFrame.from_dict(rows, orient="index", columns=_distinct(header)) for header, rows in parsed]
 
 
 def _is_header(cells: list[str]) -> bool:
@@ -270,5 +274,5 @@ def _is_header(cells: list[str]) -> bool:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Names of which the second of a kind has its number behind it: a frame is asked for one column by its name."""
-    return [name if name not in names[:place] else f"{name} {place}" for place, name in enumerate(names)]
+    """Number repeated names, so that each column of a frame has a unique name."""
+    return [name if name not in names[:index] else f"{name} {index}" for index, name in enumerate(names)]

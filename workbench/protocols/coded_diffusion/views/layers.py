@@ -56,9 +56,9 @@ def layers(recorded: Recorded) -> list[Layer]:
         notes = () if words else ("The pivots of decoding matrices are left out: there are too many of them.",)
         section = Section("Decoding", (*_COLUMNS, *(_PIVOTS if words else ()), _FROM))
         table_with_text = {**shown, "text": text[number].astype(np.int32)}
-        return replace(layer, table=table_with_text, section=section, words=words, notes=notes, told=None)
+        return replace(layer, table=table_with_text, section=section, words=words, notes=notes, add_texts=None)
 
-    layer = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, told=with_pivots)
+    layer = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, add_texts=with_pivots)
     return [layer]
 
 

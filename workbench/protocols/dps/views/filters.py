@@ -21,7 +21,7 @@ from workbench.views import caption
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import draw, time_us_of
-from workbench.views.layers import Layer, Seen, table
+from workbench.views.layers import Layer, RunView, table
 from workbench.views.legend import MARGIN, SMALL
 from workbench.views.panels import curves_drawing
 from workbench.views.seeing import see
@@ -54,7 +54,7 @@ def filters_slides(run: Any, times_s: Sequence[float], width: int = WIDTH, names
     )
 
 
-def _drawn(seen: Seen, mesh: Mesh, time_us: int, width: int, names: bool | None) -> Drawing:
+def _drawn(seen: RunView, mesh: Mesh, time_us: int, width: int, names: bool | None) -> Drawing:
     fills = {node: mesh.fill(one.bits) for node, one in mesh.sums_at(time_us).items() if one.bits}
     ids = seen.plan.ids.tolist()
     words = {node: f"{node}: {percent(fills[node])}" if node in fills else str(node) for node in ids}
@@ -66,7 +66,7 @@ def _drawn(seen: Seen, mesh: Mesh, time_us: int, width: int, names: bool | None)
     return noted(drawing, f"filters of {mesh.filter_bits:,} bits; mean of the nodes {mean}, fullest {most}; {links}")
 
 
-def named(seen: Seen, words: Mapping[int, str]) -> Seen:
+def named(seen: RunView, words: Mapping[int, str]) -> RunView:
     """The same, and a layer that writes something beside nodes."""
     whole = [seen.duration_us] * len(words)
     shown = table(node=list(words), until_us=whole, from_us=[0] * len(words), text=range(len(words)))

@@ -1,6 +1,6 @@
 """What there is to see of a run of DPS: links, filters, and the ways of publications.
 
-    layers(recorded)    -> [Layer, Curves, Ways]
+    layers(recorded)    -> [Layer, Curves, MessagePaths]
 
 What is shaded
     *Half of a link*, at a node: what the neighbor at the other end has asked for. Publications that may meet that leave
@@ -42,13 +42,13 @@ from workbench.views.layers import (
     Layer,
     Line,
     Look,
+    MessagePath,
+    MessagePaths,
     Part,
     Recorded,
     Scale,
     Section,
     Table,
-    Way,
-    Ways,
     select,
     table,
 )
@@ -73,15 +73,15 @@ _HOP = Look("", looks.USEFUL, 0.25, 1.9, lane=0.45, head=0.95)
 _CROSS = Look("", looks.IN_VAIN, 1.1, 7.0, 1.8, mark="cross")
 # In the order of `HOPS`, and then of `MARKS`.
 WAY = (
-    _HOP._replace(said="led to a delivery"),
-    _HOP._replace(said="in vain: a filter said yes", colour=looks.IN_VAIN),
-    _HOP._replace(said="repeated: the node had it already", colour=looks.REPEATED, size=0.15, least=1.2),
+    _HOP._replace(label="led to a delivery"),
+    _HOP._replace(label="in vain: a filter said yes", colour=looks.IN_VAIN),
+    _HOP._replace(label="repeated: the node had it already", colour=looks.REPEATED, size=0.15, least=1.2),
     Look("lost on this link", looks.IN_VAIN, 0.95, 8, 2.4, mark="loss"),
-    _HOP._replace(said="acknowledgement on its way back", colour=looks.ACKNOWLEDGED, size=0.15, least=1.2, lane=0.9),
+    _HOP._replace(label="acknowledgement on its way back", colour=looks.ACKNOWLEDGED, size=0.15, least=1.2, lane=0.9),
     DELIVERED,
-    _CROSS._replace(said="in vain: dead end"),
-    _CROSS._replace(said="in vain: topics do not match"),
-    _CROSS._replace(said="in vain: out of range"),
+    _CROSS._replace(label="in vain: dead end"),
+    _CROSS._replace(label="in vain: topics do not match"),
+    _CROSS._replace(label="in vain: out of range"),
 )
 
 LINKS = Section(
@@ -208,17 +208,17 @@ def way_layer(found: Steps, duration_us: int) -> Layer:
         "node": [np.where(is_lost, hops["peer"], hops["node"]), marks["node"]],
         "peer": [np.where(is_lost, hops["node"], hops["peer"]), np.full(len(marks["node"]), -1)],
         "look": [hops["look"], marks["look"] + len(HOPS)],
-        "way": [hops["way"], marks["way"]],
+        "path": [hops["way"], marks["way"]],
         "from_us": [hops["from_us"], marks["from_us"]],
         "weight": [is_lost, np.zeros(len(marks["node"]))],
     }
     made = {name: np.concatenate(columns) for name, columns in told.items()}
     made["until_us"] = np.full(len(made["node"]), duration_us)
     lasting = made["from_us"] < duration_us
-    return _layer(PUBLICATIONS, select(made, lasting), WAY, "arrow", of_way=True)
+    return _layer(PUBLICATIONS, select(made, lasting), WAY, "arrow", of_path=True)
 
 
-def ways_of(every: np.ndarray, published: list[Published], found: Steps) -> Ways:
+def ways_of(every: np.ndarray, published: list[Published], found: Steps) -> MessagePaths:
     """The publications that can be followed; ``every``: all that there were."""
     hops, ways = found.hops, len(published)
     counts = np.bincount(hops["way"] * len(HOPS) + hops["look"], minlength=ways * len(HOPS)).reshape(ways, len(HOPS))
@@ -227,10 +227,10 @@ def ways_of(every: np.ndarray, published: list[Published], found: Steps) -> Ways
     made = []
     numbers = (counts.tolist(), found.matches.tolist(), last_us.tolist())
     for one, count, matches, last in zip(published, *numbers, strict=True):
-        made.append(Way(one.name, one.at_us, one.frames, in_words(count, matches, last - one.at_us)))
+        made.append(MessagePath(one.name, one.at_us, one.frames, in_words(count, matches, last - one.at_us)))
     is_part = len(every) > ways
     notes = (f"Of {len(every):,} publications the first {ways:,} can be followed.",) if is_part else ()
-    return Ways(tuple(made), is_newest=True, notes=notes)
+    return MessagePaths(tuple(made), is_newest=True, notes=notes)
 
 
 # Over the run

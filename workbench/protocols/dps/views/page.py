@@ -15,7 +15,7 @@ from workbench.protocols.dps.bloom import HASHES, BitVector, item_positions
 from workbench.protocols.dps.topics import publication_items, subscription_items
 from workbench.protocols.dps.views.message import ENVELOPE, KINDS, Inspection
 from workbench.views import palette
-from workbench.views.dissection import Stretch, hex_lines
+from workbench.views.dissection import ByteRange, hex_lines
 
 MOST_NOTATION = 4000
 MOST_PLACES = 200
@@ -68,7 +68,7 @@ def page(inspection: Inspection) -> str:
 
 def _hex(inspection: Inspection) -> str:
     """Bytes in lines, each part on a ground of its kind's color."""
-    stretches = [Stretch(part.end, _COLOURS[part.kind], part.name) for part in inspection.parts]
+    stretches = [ByteRange(part.end, _COLOURS[part.kind], part.name) for part in inspection.parts]
     kinds = list(dict.fromkeys(part.kind for part in inspection.parts))
     keys = "".join(f'<span class="key" style="background:{_COLOURS[kind]}">{kind}</span>' for kind in kinds)
     return f"<pre>{hex_lines(inspection.data, stretches)}</pre><p>{keys}</p>"

@@ -35,8 +35,8 @@ from workbench.columns import argsort, find_sorted, first_rows, row_keys, unique
 from workbench.errors import ParameterError
 from workbench.protocols.dps.views.mesh import protocol_of
 from workbench.sim.rows import Columns
-from workbench.views.frames import ways_of
-from workbench.views.layers import Table, Way, Ways, select, tuples
+from workbench.views.frames import paths_of
+from workbench.views.layers import MessagePath, MessagePaths, Table, select, tuples
 
 PUBLICATION, ACKNOWLEDGEMENT = "publication", "acknowledgement"
 REASONS = ("dead_end", "no_match", "out_of_range")
@@ -206,7 +206,7 @@ def steps_of(columns: Columns, wanted: Sequence[Published]) -> Steps:
 
 def _ways(columns: Columns, rows: np.ndarray, wanted: Sequence[Published]) -> np.ndarray:
     """Which of some publications each row of the trace is about; -1 none."""
-    return ways_of(columns, rows, Ways(tuple(Way(one.name, one.at_us, one.frames) for one in wanted)))
+    return paths_of(columns, rows, MessagePaths(tuple(MessagePath(one.name, one.at_us, one.frames) for one in wanted)))
 
 
 def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:

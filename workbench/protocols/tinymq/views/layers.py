@@ -37,14 +37,14 @@ from workbench.views.layers import (
     Layer,
     Line,
     Look,
+    MessagePath,
+    MessagePaths,
     Panel,
     Part,
     Recorded,
     Scale,
     Section,
     Table,
-    Way,
-    Ways,
     select,
     table,
     tuples,
@@ -142,8 +142,8 @@ def tree_layers(seen: Overlay, is_shared: bool) -> list[Layer]:
     discs = _tree_looks(seen.roots, size=1.9)
     squares = _tree_looks(seen.roots, size=2.5, least=13, marker="square")
     # The legend has a line for each tree, and a square for all roots.
-    looks = [one._replace(said="") for one in (*discs, *squares)]
-    looks[len(discs)] = looks[len(discs)]._replace(said="root")
+    looks = [one._replace(label="") for one in (*discs, *squares)]
+    looks[len(discs)] = looks[len(discs)]._replace(label="root")
     shown = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(discs)))
     found = [Layer("trees", places, links, "line", section=PLACE, words=words)]
     if is_shared:
@@ -210,14 +210,14 @@ def _placed(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarr
     """The rows whose nodes are in the plan, and their places; numbers without large gaps are looked up in a table."""
     node = nodes[rows]
     most = int(node.max(initial=0)) + 1
-    place = plan.place(np.arange(most))[node] if most <= 4 * len(plan.ids) + 1000 else plan.place(node)
+    place = plan.indices(np.arange(most))[node] if most <= 4 * len(plan.ids) + 1000 else plan.indices(node)
     return (rows, place) if (place >= 0).all() else (rows[place >= 0], place[place >= 0])
 
 
 # Messages
 
 
-def way_layers(recorded: Recorded) -> list[Layer | Ways]:
+def way_layers(recorded: Recorded) -> list[Layer | MessagePaths]:
     """The ways of queries and events, ``MOST_WAYS`` in all, of queries half of that at most."""
     known = to_follow(recorded.columns)
     queries = _spread(np.flatnonzero(known["kind"] == 0), MOST_WAYS // 2)
@@ -239,7 +239,7 @@ def _spread(known: np.ndarray, most: int) -> np.ndarray:
     return known[np.arange(count) * len(known) // max(count, 1)]
 
 
-def _ways(known: Table, wanted: Table, hops: Table, marks: Table) -> Ways:
+def _ways(known: Table, wanted: Table, hops: Table, marks: Table) -> MessagePaths:
     ways = []
     arrived = select(hops, hops["arrived"])
     count = np.bincount(arrived["way"], minlength=len(wanted["kind"])).tolist()
@@ -252,14 +252,14 @@ def _ways(known: Table, wanted: Table, hops: Table, marks: Table) -> Ways:
         name, messages = list(KINDS.items())[kind]
         frames = tuple((node, sequence, message) for message in messages)
         said = [f"{count[which]} hop{'s' * (count[which] != 1)} within {spans_ms[which]:,.1f} ms"]
-        said += [f"{MARK_LOOKS[mark].said} at {of}" for mark, of in zip(MARKS, told[which], strict=True) if of]
-        ways.append(Way(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(said)))
+        said += [f"{MARK_LOOKS[mark].label} at {of}" for mark, of in zip(MARKS, told[which], strict=True) if of]
+        ways.append(MessagePath(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(said)))
     notes = []
     for kind, named in enumerate(("queries", "events")):
         all_of, of = int((known["kind"] == kind).sum()), int((wanted["kind"] == kind).sum())
         if of < all_of:
             notes.append(f"Of {all_of:,} {named} {of:,} can be followed, spread over the run.")
-    return Ways(tuple(ways), notes=tuple(notes))
+    return MessagePaths(tuple(ways), notes=tuple(notes))
 
 
 def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
@@ -276,12 +276,12 @@ def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
     ]
     lost_looks = (Look("lost on this link", palette.LOST, 0.75, 6, 2),)
     kinds = zip(tables, (looks, tuple(MARK_LOOKS.values()), lost_looks), ("arrow", "ring", "loss"), strict=True)
-    return [Layer("route", some, of, mark, of_way=True) for some, of, mark in kinds]
+    return [Layer("route", some, of, mark, of_path=True) for some, of, mark in kinds]
 
 
 def _to_the_end(duration_us: int, some: Table, node: str, begin: str, **more: Any) -> Table:
     until = np.full(len(some["way"]), duration_us)
-    return table(node=some[node], from_us=some[begin], until_us=until, way=some["way"], **more)
+    return table(node=some[node], from_us=some[begin], until_us=until, path=some["way"], **more)
 
 
 # Zones

@@ -25,12 +25,12 @@ from workbench.views import caption, palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
-from workbench.views.layers import NO_WAYS, Layer, Look, Seen, Way, Ways, select
+from workbench.views.layers import NO_PATHS, Layer, Look, MessagePath, MessagePaths, RunView, select
 from workbench.views.layout import lay_out
 from workbench.views.legend import MARGIN, SMALL, Entry, legend_drawing
 from workbench.views.marks import Group, LayerScene
 from workbench.views.nodes import FAILED
-from workbench.views.player.film import shoot
+from workbench.views.player.playback import make_clock
 from workbench.views.spans import FOREVER_US
 from workbench.views.stepper import Stepper
 
@@ -54,7 +54,7 @@ def overlay_drawing(
     if tree is not None and not 0 <= tree < len(seen.roots):
         raise ParameterError(f"overlay_drawing: tree is {tree!r}; this run has the trees 0 to {len(seen.roots) - 1}")
     scene = LayerScene(_seen(run, _trees(run, seen, time_us, keys, tree)), time_us, width)
-    scene.is_asked_for = bool(keys)  # a few more names, since these are wanted
+    scene.is_chosen = bool(keys)  # a few more names, since these are wanted
     return _page(scene, f"{caption.title(run)}: the overlay", scene.draw(), scene.entries())
 
 
@@ -125,9 +125,9 @@ class RouteScene(LayerScene):
         super()._arrow(group)
         ends, rows = self._ends(group)
         # Those of notifications are farther along, where they do not hide the event's.
-        share = 0.36 + 0.28 * (group.look.said == NOTIFICATION)
+        share = 0.36 + 0.28 * (group.look.label == NOTIFICATION)
         for number, (x0, y0, x1, y1) in zip(
-            group.column("value")[rows].tolist(), self._aside(ends, group.look.lane).tolist(), strict=True
+            group.column("value")[rows].tolist(), self._shifted(ends, group.look.lane).tolist(), strict=True
         ):
             length = math.hypot(x1 - x0, y1 - y0)
             if self.count <= MOST_KEYS and length > 5 * self.node:
@@ -176,13 +176,13 @@ def _route_scene(run: Any, ground: Sequence[Layer], way: Route, start_us: int, w
     for layer in route_layers(FOREVER_US, hops, marks):
         rows = {"from_us": np.zeros(len(layer), np.int64), "value": np.arange(len(layer)) + 1}
         layers.append(replace(layer, table=layer.table | rows))
-    return RouteScene(_seen(run, [*ground, origin, *layers], Ways((Way("", 0, ()),))), start_us, width)
+    return RouteScene(_seen(run, [*ground, origin, *layers], MessagePaths((MessagePath("", 0, ()),))), start_us, width)
 
 
-def _seen(run: Any, layers: Sequence[Layer], ways: Ways = NO_WAYS) -> Seen:
+def _seen(run: Any, layers: Sequence[Layer], ways: MessagePaths = NO_PATHS) -> RunView:
     duration_us = round(run.scenario.duration_s * 1e6)
-    film = shoot(np.zeros(0), np.zeros(0), duration_us)
-    return Seen(run, lay_out(run.scenario.topology), film, duration_us, tuple(filter(len, layers)), (), ways)
+    film = make_clock(np.zeros(0), np.zeros(0), duration_us)
+    return RunView(run, lay_out(run.scenario.topology), film, duration_us, tuple(filter(len, layers)), (), ways)
 
 
 def _page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:

@@ -29,7 +29,7 @@ class NetworkMap {
     this.brushes = this.canvases.map((canvas) => new Brush(canvas.getContext("2d")))
     this.tip = element("div", "wb-tip", box)
     this.tip.hidden = true
-    this.told = element("div", "wb-left-out", box)
+    this.leftOut = element("div", "wb-left-out", box)
     this.addZoomButtons()
     this.pointers = new Map()
     for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "wheel", "dblclick"])
@@ -38,13 +38,13 @@ class NetworkMap {
 
   addZoomButtons() {
     const buttons = element("div", "wb-zoom", this.box)
-    for (const [text, said, act] of [
+    for (const [text, title, act] of [
       ["+", "Zoom in", () => this.zoom(1.5)],
       ["−", "Zoom out", () => this.zoom(1 / 1.5)],
       ["⤢", "Show all", () => this.reset()],
       ["⇩", "Save the map as PNG", () => this.save()],
     ])
-      button(buttons, text, said, act)
+      button(buttons, text, title, act)
     buttons.addEventListener("pointerdown", (event) => event.stopPropagation())
     buttons.addEventListener("dblclick", (event) => event.stopPropagation())
   }
@@ -143,7 +143,7 @@ class NetworkMap {
     return [this.px[node[row]], this.py[node[row]], this.px[peer[row]], this.py[peer[row]]]
   }
 
-  // Where a frame on its way is, and where its tail begins.
+  // The position of a moving frame, and of the end of its tail.
   packetAt(layer, row) {
     const { from, until } = layer.table
     const [ax, ay, bx, by] = this.ends(layer, row)
@@ -241,7 +241,7 @@ class NetworkMap {
       if (layer.is_moving || !layer.is_drawn || !this.player.isOn(layer.name)) continue
       if (layer.is_detail && this.node < ROOM_FOR_DETAILS) continue
       let rows = aliveRows(layer, this.tick)
-      if (layer.of_way) rows = rows.filter((row) => layer.table.way[row] == this.player.wayNow)
+      if (layer.of_path) rows = rows.filter((row) => layer.table.path[row] == this.player.pathNow)
       found.push([layer, rows])
     }
     return found
@@ -299,10 +299,10 @@ class NetworkMap {
 
   tellWhatIsLeftOut() {
     const hidden = this.order.filter((one) => one.is_detail && this.node < ROOM_FOR_DETAILS && one.rows && this.player.isOn(one.name))
-    const said = [...new Set(hidden.map((one) => one.name))]
-    if (this.labelsLeftOut) said.push(`${this.labelsLeftOut} labels`)
-    if (this.linksLeftOut) said.push(`${this.linksLeftOut.toLocaleString("en")} links`)
-    this.told.textContent = said.length ? `zoom in for ${said.join(", ")}` : ""
+    const omitted = [...new Set(hidden.map((layer) => layer.name))]
+    if (this.labelsLeftOut) omitted.push(`${this.labelsLeftOut} labels`)
+    if (this.linksLeftOut) omitted.push(`${this.linksLeftOut.toLocaleString("en")} links`)
+    this.leftOut.textContent = omitted.length ? `zoom in for ${omitted.join(", ")}` : ""
   }
 
   save() {
@@ -389,7 +389,7 @@ class NetworkMap {
     return found
   }
 
-  // The frame on its way that is under a point: [layer, row], or null.
+  // Return the moving frame under a point as [layer, row], or null.
   frameAt([x, y]) {
     for (const [layer, rows] of this.inTheAir ?? [])
       for (const row of layer.is_frames ? rows : []) {
@@ -407,21 +407,21 @@ class NetworkMap {
   }
 
   hover(where) {
-    const said = this.said(where)
-    this.tip.hidden = !said
-    this.box.style.cursor = said?.isPickable ? "pointer" : ""
-    if (!said) return
-    this.tip.innerHTML = said.html
+    const tooltip = this.tooltipAt(where)
+    this.tip.hidden = !tooltip
+    this.box.style.cursor = tooltip?.isPickable ? "pointer" : ""
+    if (!tooltip) return
+    this.tip.innerHTML = tooltip.html
     this.tip.style.left = `${clamp(where[0] + 12, 0, Math.max(this.width - this.tip.offsetWidth - 4, 0))}px`
     this.tip.style.top = `${where[1] + 16 + this.tip.offsetHeight > this.height ? where[1] - this.tip.offsetHeight - 8 : where[1] + 14}px`
   }
 
-  said(where) {
+  tooltipAt(where) {
     const frame = this.frameAt(where)
     if (frame >= 0) return { html: escapeText(this.player.frameInWords(frame)), isPickable: true }
     const node = this.nearest(where, Math.max(0.8 * this.node, 9))
     if (node >= 0) {
-      const role = this.nodeLooks?.[node]?.said ?? ""
+      const role = this.nodeLooks?.[node]?.label ?? ""
       return { html: `node <b>${this.plan.id[node]}</b>${role ? `<br>${escapeText(role)}` : ""}`, isPickable: true }
     }
     const link = this.linkAt(where)
@@ -472,11 +472,11 @@ function element(name, className, parent, text = "") {
   return made
 }
 
-function button(parent, text, said, act) {
+function button(parent, text, title, act) {
   const made = element("button", "", parent, text)
   made.type = "button"
-  made.title = said
-  made.setAttribute("aria-label", said)
+  made.title = title
+  made.setAttribute("aria-label", title)
   made.dataset.lmSuppressShortcuts = "true"
   made.addEventListener("click", act)
   return made

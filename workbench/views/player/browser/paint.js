@@ -267,7 +267,7 @@ function paintHead(brush, x0, y0, x1, y1, share, size) {
   if (++brush.waiting == SHAPES_A_PATH) brush.flushShapes()
 }
 
-// A line from near one node to near the other, moved to the right of its way.
+// Return a line between the edges of two nodes, shifted to the right.
 function aside([x0, y0, x1, y1], clear, lane) {
   const [dx, dy] = [x1 - x0, y1 - y0]
   const length = Math.hypot(dx, dy) || 1

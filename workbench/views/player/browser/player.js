@@ -22,7 +22,7 @@ class Player {
 
   constructor(root) {
     this.root = root
-    this.selection = { node: -1, way: null, frame: -1 }
+    this.selection = { node: -1, path: null, frame: -1 }
     this.hidden = null
     this.speed = 1
     this.isEven = false
@@ -63,19 +63,19 @@ class Player {
     this.notes = element("div", "wb-notes", root)
     this.help = element("div", "wb-help", root)
     this.help.hidden = true
-    this.help.innerHTML = `<h4>Keys</h4><table>${KEYS.map(([key, said]) => `<tr><td><kbd>${key}</kbd></td><td>${said}</td></tr>`).join("")}</table>`
+    this.help.innerHTML = `<h4>Keys</h4><table>${KEYS.map(([key, text]) => `<tr><td><kbd>${key}</kbd></td><td>${text}</td></tr>`).join("")}</table>`
   }
 
   buildSide(side) {
     const tabs = element("div", "wb-tabs", side)
     tabs.setAttribute("role", "tablist")
     this.pages = {}
-    for (const [name, said] of [["node", "Node"], ["messages", "Messages"]]) {
-      const tab = button(tabs, said, said, () => this.openPage(name))
+    for (const [name, label] of [["node", "Node"], ["messages", "Messages"]]) {
+      const tab = button(tabs, label, label, () => this.openPage(name))
       tab.setAttribute("role", "tab")
       const page = element("div", `wb-page wb-page-${name}`, side)
       page.setAttribute("role", "tabpanel")
-      page.setAttribute("aria-label", said)
+      page.setAttribute("aria-label", label)
       this.pages[name] = { tab, page }
     }
     this.inspector = this.pages.node.page
@@ -94,7 +94,7 @@ class Player {
     this.slider = element("input", "", bar)
     Object.assign(this.slider, { type: "range", min: 0, max: 2000, step: 1, value: 0 })
     this.slider.setAttribute("aria-label", "Time")
-    this.slider.addEventListener("input", () => this.jump(this.timeOf((this.slider.value / 2000) * this.filmLength), false))
+    this.slider.addEventListener("input", () => this.jump(this.timeOf((this.slider.value / 2000) * this.playbackLength), false))
     this.speedChoice = this.choice(bar, "Speed", SPEEDS, "1", (value) => (this.speed = Number(value)))
     this.paceChoice = this.choice(bar, "Pace", PACES, "paced", (value) => {
       this.isEven = value == "even"
@@ -103,9 +103,9 @@ class Player {
     button(bar, "?", "Keys", () => (this.help.hidden = !this.help.hidden)).dataset.name = "help"
   }
 
-  choice(parent, said, options, value, act) {
+  choice(parent, label, options, value, act) {
     const made = element("select", "", parent)
-    made.setAttribute("aria-label", said)
+    made.setAttribute("aria-label", label)
     for (const [key, text] of options) element("option", "", made, text).value = key
     made.value = value
     made.addEventListener("change", () => act(made.value))
@@ -200,11 +200,11 @@ class Player {
 
   escape() {
     this.help.hidden = true
-    this.selection = { node: -1, way: null, frame: -1 }
+    this.selection = { node: -1, path: null, frame: -1 }
     this.wantPicture()
   }
 
-  // To the next node, in order of their numbers; past the last one the focus goes on its way.
+  // Select the next node, in order of their numbers; after the last node the focus leaves the player.
   tab(direction) {
     const next = this.selection.node + direction
     if (next < 0 || next >= this.plan.x.length) {
@@ -217,29 +217,29 @@ class Player {
 
   // Pictures
 
-  // A run's picture in place of the last one. The first one opens at a telling moment, others where the last one was.
-  // A glimpse is a picture of one moment; the run itself follows, and the words that it has not stay as they were.
+  // Show another run. The first run opens at an informative moment, later runs at the present time. A preview shows a
+  // single moment until the whole run arrives; texts that it lacks stay as they are.
   feed(data) {
-    const picture = readParcel(data)
-    if (picture.is_glimpse && !this.isWaitingAt(picture)) return
+    const picture = readPayload(data)
+    if (picture.is_preview && !this.isWaitingAt(picture)) return
     const isFirst = !this.picture
     const isGoingOn = !isFirst && this.picture.now_s !== null && this.duration == picture.duration_s
     this.picture = picture
     this.plan = picture.plan
     this.duration = picture.duration_s
-    this.filmLength = picture.film.moment[picture.film.moment.length - 1]
+    this.playbackLength = picture.clock.moment[picture.clock.moment.length - 1]
     this.frames = picture.layers.find((layer) => layer.is_frames)
     if (isFirst) {
       this.time = picture.poster_s
       this.isUntouched = true
     }
-    // A run that goes on is followed until somebody moves the time.
+    // A run in progress is shown at its newest moment until the user moves the time.
     if (picture.now_s !== null && this.isUntouched) this.time = picture.now_s
     this.time = Math.min(this.time, this.duration)
     if (!isGoingOn) this.timeRange = [0, this.duration]
     const nodes = this.plan.x.length
     if (isFirst || this.selection.node >= nodes) this.selection.node = picture.picked
-    if (!isGoingOn) this.selection.way = null
+    if (!isGoingOn) this.selection.path = null
     this.selection.frame = -1
     this.hidden ??= new Set()
     this.known ??= new Set()
@@ -251,7 +251,7 @@ class Player {
     this.timeline.feed(picture)
     this.feedBelow()
     this.writeHeading()
-    if (!picture.is_glimpse) {
+    if (!picture.is_preview) {
       this.writeChips()
       this.writeLegend()
       this.messages.feed()
@@ -263,12 +263,12 @@ class Player {
     this.fedAt = performance.now() // benchmarks/player.py asks for it
   }
 
-  // Whether a run is shown, and stands at the moment of a glimpse.
+  // Return whether a run is shown, paused at the moment of a preview.
   isWaitingAt({ poster_s: time, duration_s: duration }) {
     return this.picture && !this.isPlaying && Math.min(this.time, duration) == time
   }
 
-  // Curves and lanes: as many boxes as this picture needs; those that are there already are fed.
+  // Create as many boxes for curves and lanes as this run needs, and reuse existing ones.
   feedBelow() {
     const { curves, panels, layers } = this.picture
     while (this.curves.length > curves.length) this.curves.pop().box.remove()
@@ -288,9 +288,9 @@ class Player {
   }
 
   writeHeading() {
-    const { title, workload, numbers, is_glimpse: isGlimpse } = this.picture
-    if (!isGlimpse) this.numbers = numbers.map(([name, number]) => `${escapeText(name)} <b>${escapeText(number)}</b>`).join(" · ")
-    this.heading.innerHTML = `<h2>${escapeText(title)}</h2><p title="${escapeText(workload)}">${escapeText(workload)}</p><p${isGlimpse ? ' class="wb-before"' : ""}>${this.numbers}</p>`
+    const { title, workload, numbers, is_preview: isPreview } = this.picture
+    if (!isPreview) this.numbers = numbers.map(([name, number]) => `${escapeText(name)} <b>${escapeText(number)}</b>`).join(" · ")
+    this.heading.innerHTML = `<h2>${escapeText(title)}</h2><p title="${escapeText(workload)}">${escapeText(workload)}</p><p${isPreview ? ' class="wb-before"' : ""}>${this.numbers}</p>`
     this.root.setAttribute("role", "region")
     this.root.setAttribute("aria-label", `${title}; press ? for the keys`)
   }
@@ -310,46 +310,46 @@ class Player {
       chip.setAttribute("aria-label", name)
       chip.setAttribute("aria-pressed", this.isOn(name))
     }
-    if (this.picture.ways.length) this.writeWays()
+    if (this.picture.paths.length) this.writePaths()
   }
 
-  // What the choice of a message says: that of the user, or else that of the run.
-  get chosenWay() {
-    const { way } = this.selection
-    if (way === null) return this.picture.is_newest ? "newest" : "none"
-    return way == -1 ? "none" : `${way}`
+  // The selected option of the message menu: the user's, or else the run's default.
+  get chosenPath() {
+    const { path } = this.selection
+    if (path === null) return this.picture.is_newest ? "newest" : "none"
+    return path == -1 ? "none" : `${path}`
   }
 
-  // Which message is followed: none, the newest, or one of them.
-  writeWays() {
-    const { ways } = this.picture
+  // Write the menu of messages whose path can be shown: none, the newest, or one of them.
+  writePaths() {
+    const { paths } = this.picture
     const options = [["none", "follow no message"], ["newest", "follow the newest message"]]
-    for (const [i, { said }] of ways.entries()) options.push([`${i}`, said])
-    this.wayChoice = this.choice(this.chips, "The message that is followed", options, this.chosenWay, (value) => {
-      this.selection.way = value == "none" ? -1 : value == "newest" ? "newest" : Number(value)
+    for (const [i, { label }] of paths.entries()) options.push([`${i}`, label])
+    this.pathChoice = this.choice(this.chips, "The message that is followed", options, this.chosenPath, (value) => {
+      this.selection.path = value == "none" ? -1 : value == "newest" ? "newest" : Number(value)
       this.map.shown = null
       this.wantPicture()
     })
-    this.wayChoice.className = "wb-way"
+    this.pathChoice.className = "wb-way"
   }
 
   writeLegend() {
     const entries = new Map()
     const { layers, plain_node: plain } = this.picture
-    entries.set(plain.said, swatch("node", plain, this.isDark))
+    entries.set(plain.label, swatch("node", plain, this.isDark))
     for (const layer of layers) {
       if (!layer.rows || !this.isOn(layer.name)) continue
       if (layer.scale) {
-        const { said, low, high } = layer.scale
-        entries.set(`${said}: ${low} to ${high}`, scaleSwatch(layer.scale, this.isDark))
+        const { label, low, high } = layer.scale
+        entries.set(`${label}: ${low} to ${high}`, scaleSwatch(layer.scale, this.isDark))
       }
       for (const i of layer.used) {
         const look = layer.looks[i]
-        if (!look.said || !(look.mark || layer.mark) || (look.chip && !this.isOn(look.chip))) continue
-        if (!entries.has(look.said)) entries.set(look.said, swatch(look.mark || layer.mark, look, this.isDark))
+        if (!look.label || !(look.mark || layer.mark) || (look.chip && !this.isOn(look.chip))) continue
+        if (!entries.has(look.label)) entries.set(look.label, swatch(look.mark || layer.mark, look, this.isDark))
       }
     }
-    this.legend.innerHTML = [...entries].map(([said, drawn]) => `<span>${drawn}${escapeText(said)}</span>`).join("")
+    this.legend.innerHTML = [...entries].map(([label, drawn]) => `<span>${drawn}${escapeText(label)}</span>`).join("")
   }
 
   openPage(name) {
@@ -373,14 +373,14 @@ class Player {
   }
 
   momentOf(time) {
-    const { film } = this.picture
-    return this.isEven ? (time / this.duration) * this.filmLength : interpolate(film.time, film.moment, time)
+    const { clock } = this.picture
+    return this.isEven ? (time / this.duration) * this.playbackLength : interpolate(clock.time, clock.moment, time)
   }
 
   timeOf(moment) {
-    const { film } = this.picture
-    if (this.isEven) return Math.min((moment / this.filmLength) * this.duration, this.duration)
-    return interpolate(film.moment, film.time, moment)
+    const { clock } = this.picture
+    if (this.isEven) return Math.min((moment / this.playbackLength) * this.duration, this.duration)
+    return interpolate(clock.moment, clock.time, moment)
   }
 
   play() {
@@ -410,7 +410,7 @@ class Player {
     this.lastTick = now
     const moment = this.momentOf(this.time) + passed * this.speed
     this.time = this.timeOf(moment)
-    if (moment >= this.filmLength) {
+    if (moment >= this.playbackLength) {
       this.time = this.duration
       this.pause()
     }
@@ -427,7 +427,7 @@ class Player {
     this.wantPicture()
   }
 
-  // To the next (or last) message; it is shown where it is easy to see, a third of its way.
+  // Go to the next (or previous) message, at a third of its path, where it is easy to see.
   step(direction) {
     const { from } = this.frames.table
     const now = this.steppedTo ?? this.tick
@@ -457,16 +457,16 @@ class Player {
     this.wantPicture()
   }
 
-  // A message picked: its time, its sender and its way are, too.
+  // Select a message, and with it its time, its sender and its path.
   pickFrame(row, isMoving = true) {
     if (isMoving) this.goToFrame(row)
     else this.pause()
     const { table } = this.frames
     this.selection.frame = row
     this.selection.node = table.node[row]
-    if (table.way && table.way[row] >= 0) {
-      this.selection.way = table.way[row]
-      if (this.wayChoice) this.wayChoice.value = `${table.way[row]}`
+    if (table.path && table.path[row] >= 0) {
+      this.selection.path = table.path[row]
+      if (this.pathChoice) this.pathChoice.value = `${table.path[row]}`
       this.map.shown = null
     }
     this.openPage("messages")
@@ -478,16 +478,16 @@ class Player {
     const { id } = this.plan
     const to = table.peer && table.peer[row] >= 0 ? id[table.peer[row]] : "all"
     const became = table.text && table.text[row] >= 0 ? `: ${words[table.text[row]]}` : ""
-    return `${lookOf(this.frames, row).said} ${id[table.node[row]]} → ${to}${became}`
+    return `${lookOf(this.frames, row).label} ${id[table.node[row]]} → ${to}${became}`
   }
 
-  // The message whose way is shown now; -1 for none.
-  findWay() {
-    const { ways, is_newest } = this.picture
-    const chosen = this.selection.way ?? (is_newest ? "newest" : -1)
+  // Return the message whose path is shown now; -1 for none.
+  findPath() {
+    const { paths, is_newest } = this.picture
+    const chosen = this.selection.path ?? (is_newest ? "newest" : -1)
     if (chosen != "newest") return chosen
     let newest = -1
-    for (let i = 0; i < ways.length; i++) if (ways[i].from_s <= this.time && (newest < 0 || ways[i].from_s >= ways[newest].from_s)) newest = i
+    for (let i = 0; i < paths.length; i++) if (paths[i].from_s <= this.time && (newest < 0 || paths[i].from_s >= paths[newest].from_s)) newest = i
     return newest
   }
 
@@ -503,17 +503,17 @@ class Player {
   }
 
   paint() {
-    this.wayNow = this.findWay()
+    this.pathNow = this.findPath()
     this.map.paint()
     this.timeline.paint()
     for (const one of this.curves) one.paint()
     for (const one of this.lanes) one.paint()
-    this.slider.value = (this.momentOf(this.time) / this.filmLength) * 2000
+    this.slider.value = (this.momentOf(this.time) / this.playbackLength) * 2000
     this.writeClock()
     // While it plays, words follow at some ten times a second: nobody reads faster.
     const now = performance.now()
-    if (!this.isPlaying || now - (this.toldAt ?? 0) > 90) {
-      this.toldAt = now
+    if (!this.isPlaying || now - (this.writtenAt ?? 0) > 90) {
+      this.writtenAt = now
       this.writeSide()
     }
     this.tellSelection(now)
@@ -553,7 +553,7 @@ class Player {
   tellBytes(bytes) {
     if (!bytes.at) return
     this.picture.bytes = bytes
-    this.messages.told = null
+    this.messages.shownFrame = null
     this.wantPicture()
   }
 
@@ -563,33 +563,33 @@ class Player {
     const total = (name, digits = 0) => (i < 0 ? 0 : running[name][i]).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
     this.clock.innerHTML = `${writeTime(this.time)}<span> s of ${this.duration.toLocaleString("en")} s</span>`
     this.slider.setAttribute("aria-valuetext", `${writeTime(this.time)} s`)
-    if (this.picture.is_glimpse) return
+    if (this.picture.is_preview) return
     /** @type {[string, number, string][]} */
     const counts = [["deliveries", 0, "deliveries"], ["transmissions", 0, "transmissions"], ["energy", 1, "mJ radio"]]
-    this.totals.innerHTML = counts.map(([name, digits, said]) => `<span><b>${total(name, digits)}</b> ${said}</span>`).join("")
+    this.totals.innerHTML = counts.map(([name, digits, label]) => `<span><b>${total(name, digits)}</b> ${label}</span>`).join("")
   }
 
   writeSide() {
-    if (this.picture.is_glimpse) return
+    if (this.picture.is_preview) return
     const { node, frame } = this.selection
-    const way = this.wayNow >= 0 ? this.picture.ways[this.wayNow] : null
-    const told = way ? `${way.said}${way.told ? `: ${way.told}` : ""}` : ""
-    if (this.followed.textContent != told) this.followed.textContent = told
+    const path = this.pathNow >= 0 ? this.picture.paths[this.pathNow] : null
+    const sentence = path ? `${path.label}${path.description ? `: ${path.description}` : ""}` : ""
+    if (this.followed.textContent != sentence) this.followed.textContent = sentence
     if (this.openedPage == "messages") {
       this.messages.update()
-      if (frame !== this.messages.told) {
-        this.messages.told = frame
-        this.messages.tell(frame)
+      if (frame !== this.messages.shownFrame) {
+        this.messages.shownFrame = frame
+        this.messages.showFrame(frame)
       }
       return
     }
-    const role = this.map.nodeLooks?.[node]?.said ?? ""
+    const role = this.map.nodeLooks?.[node]?.label ?? ""
     const text = node < 0 ? '<p class="wb-hint">Click a node to see what it knew and had counted at this time.</p>' : nodeText(this.picture, node, this.tick, role)
     if (text !== this.inspectorText) this.inspector.innerHTML = this.inspectorText = text
   }
 }
 
-// A player in an element; `data`: a parcel. One that is there already is fed.
+// Create a player in an element, or reuse the existing one, and feed it with `data`, a payload.
 function mount(root, data) {
   root.workbenchPlayer ??= new Player(root)
   if (data) root.workbenchPlayer.feed(data)

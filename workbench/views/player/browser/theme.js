@@ -8,8 +8,8 @@ function isDarkAt(root) {
   if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight == "false"
   if (body.classList.contains("vscode-dark") || body.classList.contains("vscode-high-contrast")) return true
   if (body.classList.contains("vscode-light")) return false
-  const told = root.closest("[data-theme]")?.dataset.theme ?? documentElement.dataset.theme
-  if (told) return told == "dark"
+  const theme = root.closest("[data-theme]")?.dataset.theme ?? documentElement.dataset.theme
+  if (theme) return theme == "dark"
   return DARK_SYSTEM.matches
 }
 

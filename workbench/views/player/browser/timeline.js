@@ -8,10 +8,10 @@ const RIGHT = 10
 class TimeBox {
   paintStill(_brush) {} // by subclasses
 
-  constructor(player, parent, className, said) {
+  constructor(player, parent, className, label) {
     this.player = player
     this.box = element("div", `wb-time ${className}`, parent)
-    this.box.setAttribute("aria-label", said)
+    this.box.setAttribute("aria-label", label)
     this.box.setAttribute("role", "img")
     this.canvases = [0, 1].map(() => element("canvas", "", this.box))
     this.brushes = this.canvases.map((canvas) => new Brush(canvas.getContext("2d")))
@@ -125,7 +125,7 @@ class Timeline extends TimeBox {
   paintStill(brush) {
     const { row, ticks, label } = this.picture.timeline
     const size = clamp(240 / Math.max(row.length, 1), 1.6, 5)
-    for (const [where, said] of ticks) this.write(brush, said, LEFT - 6, this.y(where), "right")
+    for (const [position, label] of ticks) this.write(brush, label, LEFT - 6, this.y(position), "right")
     const { context } = brush
     context.save()
     context.translate(9, (this.height - AXIS) / 2)
@@ -204,7 +204,7 @@ class CurvesBox extends TimeBox {
     this.highest = Math.max(1e-9, ...curves.lines.map((line) => line.value.reduce((most, one) => Math.max(most, one), 0)))
     this.legend ??= element("div", "wb-curve-legend", this.box)
     this.legend.innerHTML = `<b>${escapeText(curves.y_label)}</b>` + curves.lines
-      .map((line) => `<span><i style="background:${line.colour[this.player.isDark]}"></i>${escapeText(line.said)}</span>`)
+      .map((line) => `<span><i style="background:${line.colour[this.player.isDark]}"></i>${escapeText(line.label)}</span>`)
       .join("")
   }
 

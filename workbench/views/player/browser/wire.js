@@ -21,9 +21,9 @@ function join(player, name) {
 async function render({ model, el }) {
   const holder = (await holderOf(model.get("holder"))) ?? el
   if (holder === el) el.style.width = "100%"
-  const player = mount(holder, holder.workbenchPlayer ? null : bytesOf(model.get("parcel")))
-  const feed = () => player.feed(bytesOf(model.get("parcel")))
-  const tellBytes = () => player.tellBytes(model.get("told"))
+  const player = mount(holder, holder.workbenchPlayer ? null : bytesOf(model.get("payload")))
+  const feed = () => player.feed(bytesOf(model.get("payload")))
+  const tellBytes = () => player.tellBytes(model.get("dissected"))
   const tell = (selection) => {
     model.set("selection", selection)
     model.save_changes()
@@ -31,12 +31,12 @@ async function render({ model, el }) {
   const joinClock = () => join(player, model.get("clock"))
   joinClock()
   model.on("change:clock", joinClock)
-  model.on("change:parcel", feed)
-  model.on("change:told", tellBytes)
+  model.on("change:payload", feed)
+  model.on("change:dissected", tellBytes)
   player.onSelect = tell
   return () => {
-    model.off("change:parcel", feed)
-    model.off("change:told", tellBytes)
+    model.off("change:payload", feed)
+    model.off("change:dissected", tellBytes)
     model.off("change:clock", joinClock)
     join(player, "")
     if (player.onSelect === tell) player.onSelect = null

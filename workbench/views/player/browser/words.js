@@ -1,10 +1,10 @@
-// What is said in words: what a node knew and had counted, and the table of messages.
+// Texts: the known state and the counters of a node, and the table of messages.
 
 const ROW_PX = 21
 const LARGEST_MATRIX = 16
 
 // Columns of which a table that leaves them out has -1, as in layers.COLUMNS; of all others 0.
-const ABSENT = new Set(["node", "peer", "origin", "text", "way", "row"])
+const ABSENT = new Set(["node", "peer", "origin", "text", "path", "row"])
 
 // A cell of an inspector's table; `how` as in layers.Section.
 const CELLS = {
@@ -18,7 +18,7 @@ const CELLS = {
 
 function cellText(picture, layer, row, column, how) {
   if (how == "word" || how == "echelon") {
-    if (column == "look") return escapeText(lookOf(layer, row)?.said ?? "")
+    if (column == "look") return escapeText(lookOf(layer, row)?.label ?? "")
     const word = layer.table.text ? layer.table.text[row] : -1
     return word < 0 ? "" : escapeText(layer.words[word])
   }
@@ -82,7 +82,7 @@ function countsAt(counts, node, tick) {
 
 // The table of messages: of all of them, but only the lines in sight are in the page.
 class MessageTable {
-  told = null // the frame whose bytes are shown
+  shownFrame = null // the frame whose bytes are shown
 
   constructor(player, parent) {
     this.player = player
@@ -93,7 +93,7 @@ class MessageTable {
     this.choice.addEventListener("change", () => this.list())
     this.count = element("span", "", this.bar)
     this.head = element("div", "wb-line wb-head", parent)
-    for (const said of ["time", "from", "to", "message", "B", "what became of it"]) element("span", "", this.head, said)
+    for (const label of ["time", "from", "to", "message", "B", "what became of it"]) element("span", "", this.head, label)
     this.scroll = element("div", "wb-lines", parent)
     this.scroll.tabIndex = 0
     this.scroll.setAttribute("role", "listbox")
@@ -108,17 +108,17 @@ class MessageTable {
   // What can be chosen: kinds of messages, too. What is chosen stays, if it is there.
   offer(kinds) {
     const { value } = this.choice
-    const choices = [["all", "all messages"], ["node", "of the selected node"], ["way", "of the followed message"]]
+    const choices = [["all", "all messages"], ["node", "of the selected node"], ["path", "of the followed message"]]
     const offered = [...choices, ...kinds.map((kind) => [`kind ${kind}`, kind])]
     if (offered.length == this.choice.length && offered.every(([one], i) => this.choice[i].value == one)) return
     this.choice.textContent = ""
-    for (const [one, said] of offered) element("option", "", this.choice, said).value = one
+    for (const [value, label] of offered) element("option", "", this.choice, label).value = value
     this.choice.value = offered.some(([one]) => one == value) ? value : "all"
   }
 
   feed() {
     this.layer = this.player.frames
-    if (!this.player.picture.is_glimpse) this.offer(kindsOf(this.layer))
+    if (!this.player.picture.is_preview) this.offer(kindsOf(this.layer))
     this.detail.textContent = ""
     this.listed = null
     // What is not looked at is listed when it is (`update`).
@@ -127,15 +127,15 @@ class MessageTable {
 
   // Which rows are listed.
   list() {
-    const { node, way } = { node: this.player.selection.node, way: this.player.wayNow }
+    const { node, path } = { node: this.player.selection.node, path: this.player.pathNow }
     const { table, rows } = this.layer
     const every = Array.from({ length: rows }, (_, i) => i)
     const { value } = this.choice
     if (value == "node") this.rows = every.filter((i) => table.node[i] == node || (table.peer && table.peer[i] == node))
-    else if (value == "way") this.rows = every.filter((i) => table.way && way >= 0 && table.way[i] == way)
-    else if (value.startsWith("kind ")) this.rows = every.filter((i) => `kind ${lookOf(this.layer, i).said}` == value)
+    else if (value == "path") this.rows = every.filter((i) => table.path && path >= 0 && table.path[i] == path)
+    else if (value.startsWith("kind ")) this.rows = every.filter((i) => `kind ${lookOf(this.layer, i).label}` == value)
     else this.rows = every
-    this.listed = `${value} ${value == "node" ? node : value == "way" ? way : ""}`
+    this.listed = `${value} ${value == "node" ? node : value == "path" ? path : ""}`
     this.count.textContent = `${this.rows.length.toLocaleString("en")}`
     this.spacer.style.height = `${this.rows.length * ROW_PX}px`
     this.follow()
@@ -144,7 +144,7 @@ class MessageTable {
   // The selection has changed.
   update() {
     const { value } = this.choice
-    const wanted = `${value} ${value == "node" ? this.player.selection.node : value == "way" ? this.player.wayNow : ""}`
+    const wanted = `${value} ${value == "node" ? this.player.selection.node : value == "path" ? this.player.pathNow : ""}`
     if (wanted != this.listed) this.list()
     else this.follow()
   }
@@ -196,8 +196,8 @@ class MessageTable {
     for (const cell of cells) element("span", "", made, `${cell}`).title = cell
     const name = made.children[3]
     element("i", "", name).style.background = look.colour[this.player.isDark]
-    name.title = look.said
-    name.append(look.said)
+    name.title = look.label
+    name.append(look.label)
     made.addEventListener("click", () => this.player.pickFrame(row))
     return made
   }
@@ -211,7 +211,7 @@ class MessageTable {
   }
 
   // The bytes of the selected message, taken apart.
-  tell(frame) {
+  showFrame(frame) {
     this.detail.innerHTML = frame < 0 ? "" : bytesText(this.player.picture.bytes, this.layer, frame)
   }
 }
@@ -219,7 +219,7 @@ class MessageTable {
 // The kinds of messages that a layer has, by their words.
 function kindsOf(layer) {
   const found = new Set()
-  for (let i = 0; i < layer.rows; i++) found.add(lookOf(layer, i).said)
+  for (let i = 0; i < layer.rows; i++) found.add(lookOf(layer, i).label)
   return [...found].sort()
 }
 

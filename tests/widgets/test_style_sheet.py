@@ -3,8 +3,8 @@
 import pytest
 
 import workbench as wb
-from workbench.widgets.part import close_all
-from workbench.widgets.skin import Skin, one_for_all
+from workbench.widgets.panel import close_all
+from workbench.widgets.style_sheet import StyleSheet, shared_style_sheet
 
 # A slider as ipywidgets makes it, in a field of a part.
 PAGE = """
@@ -28,17 +28,17 @@ PARTS = ("Network", "Workload", "Filters", "ProtocolForm", "RadioForm", "RunPane
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_that_stands_alone_wears_a_skin_which_goes_with_it(name):
     part = getattr(wb.widgets, name)()
-    (worn,) = (child for child in part.children if isinstance(child, Skin))
+    (worn,) = (child for child in part.children if isinstance(child, StyleSheet))
     assert ".wb-row" in worn._css and ".wb-told" in worn._css
     close_all(part)
     assert worn.comm is None
 
 
 def test_parts_whose_maker_wears_one_for_all_have_none():
-    with one_for_all():
+    with shared_style_sheet():
         part = wb.widgets.RadioForm()
-    assert not any(isinstance(child, Skin) for child in part.children)
-    assert any(isinstance(child, Skin) for child in wb.widgets.RadioForm().children)
+    assert not any(isinstance(child, StyleSheet) for child in part.children)
+    assert any(isinstance(child, StyleSheet) for child in wb.widgets.RadioForm().children)
 
 
 @pytest.mark.browser
@@ -52,7 +52,7 @@ def test_a_slider_over_decades_tells_its_value_and_not_the_logarithm(chromium):
         '<div class="noUi-handle" role="slider" aria-valuetext="2"></div></div><span class="wb-unit">kb/s</span></div>'
         '<div class="skin"></div></div>'
     )
-    page.evaluate(WEAR, Skin().script)
+    page.evaluate(WEAR, StyleSheet().script)
     said = "(said) => document.querySelector('.noUi-handle').getAttribute('aria-valuetext') === said"
     page.wait_for_function(said, arg="100 kb/s")
     page.evaluate("() => document.querySelector('.noUi-handle').setAttribute('aria-valuetext', '-0.5')")
@@ -91,7 +91,7 @@ async (script) => {
 @pytest.mark.browser
 def test_what_is_closed_is_let_go(chromium):
     page = chromium.new_page()
-    assert page.evaluate(CLOSED, Skin().script) == [True, None, None, True, True, ["msg:custom"]]
+    assert page.evaluate(CLOSED, StyleSheet().script) == [True, None, None, True, True, ["msg:custom"]]
     page.close()
 
 
@@ -99,7 +99,7 @@ def test_what_is_closed_is_let_go(chromium):
 def test_handles_of_sliders_are_named_also_those_that_come_later(chromium):
     page = chromium.new_page()
     page.set_content(PAGE)
-    page.evaluate(WEAR, Skin().script)
+    page.evaluate(WEAR, StyleSheet().script)
     assert page.evaluate(NAMES) == ["ttl"]
     page.evaluate("() => document.querySelector('.inner').append(document.querySelector('.wb-field').cloneNode(true))")
     page.evaluate("() => document.querySelectorAll('.noUi-handle')[1].removeAttribute('aria-label')")

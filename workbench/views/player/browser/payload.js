@@ -1,4 +1,4 @@
-// A parcel: a run's picture as columns in one buffer, made by parcel.py.
+// A payload: the data of a run as columns in one buffer, made by payload.py.
 //
 // A header of JSON says where each column lies. Times are whole ticks (header.tick_s seconds each), nodes are indices of
 // the plan's arrays, words are indices of lists.
@@ -6,7 +6,7 @@
 const KINDS = { i1: Int8Array, u1: Uint8Array, i2: Int16Array, u2: Uint16Array, i4: Int32Array, u4: Uint32Array, f4: Float32Array, f8: Float64Array }
 
 // The picture in an ArrayBuffer or DataView. Columns are views of the buffer, nothing is copied but an unaligned buffer.
-function readParcel(data) {
+function readPayload(data) {
   let buffer = data.buffer ?? data
   let start = data.byteOffset ?? 0
   if (start % 8) [buffer, start] = [buffer.slice(start, start + data.byteLength), 0]

@@ -1,22 +1,23 @@
-"""What costs more than the picture is done later, in a thread of its own, and given up for whatever is newer."""
+"""Run slow work in a background thread; newer work cancels it."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 
-AFTER_S = 0.25  # a slider that moves wishes something new in less
+AFTER_S = 0.25  # a moving slider submits new work at shorter intervals
 
 
-class GivenUp(Exception):
-    """Nobody wants any more what is being done."""
+class Cancelled(Exception):
+    """Raised in background work that is no longer needed."""
 
 
-class Later:
-    """Does the newest of what it is asked for, once nothing else was asked for during a moment.
+class Deferred:
+    """Runs the most recently submitted function, after a short delay without newer submissions.
 
-    ``want(act)`` calls ``act(look)`` in a thread. What takes long calls ``look()`` now and then, which raises `GivenUp`
-    when something newer is wanted, or nothing any more (`drop`).
+    ``submit(act)`` calls ``act(check)`` in a thread. Slow work calls ``check()`` repeatedly; it raises `Cancelled`
+    after a
+    newer submission or after `cancel`.
     """
 
     def __init__(self, after_s: float = AFTER_S) -> None:
@@ -25,22 +26,22 @@ class Later:
         self._newest = self._done = 0
         self._timer: threading.Timer | None = None
 
-    def want(self, act: Callable[[Callable[[], None]], None], at_once: bool = False) -> None:
-        """Do this in place of what was wanted before; ``at_once``: somebody has asked for it and waits."""
+    def submit(self, act: Callable[[Callable[[], None]], None], at_once: bool = False) -> None:
+        """Run this function instead of the previous one; ``at_once``: without delay, as the user is waiting."""
         with self._condition:
             number = self._forget()
             self._timer = threading.Timer(0.0 if at_once else self._after_s, self._do, (act, number))
             self._timer.name, self._timer.daemon = "lab-later", True
             self._timer.start()
 
-    def drop(self) -> None:
-        """What was wanted is not wanted any more."""
+    def cancel(self) -> None:
+        """Cancel the work."""
         with self._condition:
             self._done = self._forget()
             self._condition.notify_all()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until what is wanted is done; False if that took too long."""
+        """Wait for the end of the work; return False on timeout."""
         with self._condition:
             return self._condition.wait_for(lambda: self._done == self._newest, timeout_s)
 
@@ -52,14 +53,14 @@ class Later:
         return self._newest
 
     def _do(self, act: Callable[[Callable[[], None]], None], number: int) -> None:
-        def look() -> None:
+        def check() -> None:
             if number != self._newest:
-                raise GivenUp
+                raise Cancelled
 
         try:
-            look()
-            act(look)
-        except GivenUp:
+            check()
+            act(check)
+        except Cancelled:
             return
         finally:
             with self._condition:

@@ -1,0 +1,128 @@
+"""Paths of publications in protocols without path layers of their own: which node got a publication from which.
+
+    followed(recorded, sent)    -> (MessagePaths, [Layer])
+
+Theory of operation
+    A publication is identified by its origin and number. It went from ``peer`` to ``node`` when a node came to hold it
+    from a neighbor, and when a unicast frame of it was received. Its frames are those whose message name begins, is
+    held or is delivered somewhere in the run; an interest with the same number does not count. Its path ends at a node
+    that dropped it without holding it before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.columns import find_last, first_rows, row_keys, unique_inverse
+from workbench.sim.rows import Columns
+from workbench.views import palette
+from workbench.views.frames import Sent
+from workbench.views.layers import NO_PATHS, Layer, Look, MessagePath, MessagePaths, Recorded, Table, table
+from workbench.views.spans import FOREVER_US
+
+MOST_PATHS = 1_000
+MOST_ROWS = 60_000
+
+HOPPED, DELIVERED, DROPPED = 0, 1, 2
+LOOKS = (
+    Look("its way", palette.DATA, 0.22, 1.6, lane=0.25),
+    Look("delivered", palette.DELIVERED, 2.0, 13, 2.2, mark="ring"),
+    Look("dropped", palette.LOST, 0.9, 7, 1.8, mark="cross"),
+)
+
+
+def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]:
+    """Return the publications of a run, and the layer of their paths."""
+    columns = recorded.columns
+    originated = columns.where(event="originated")
+    originated = originated[first_rows(row_keys(columns["origin"][originated], columns["sequence"][originated]))]
+    if not len(originated):
+        return NO_PATHS, []
+    carriers = _carriers(columns)
+    rows, look, path = _steps(columns, originated, carriers, sent)
+    most = _most(path, len(originated))
+    shown = path < most
+    notes = (
+        (f"Of {len(originated):,} publications the first {most:,} can be followed.",) if most < len(originated) else ()
+    )
+    paths = MessagePaths(_message_paths(columns, originated[:most], carriers), is_newest=False, notes=notes)
+    path_table, words = _path_table(columns, rows[shown], look[shown], path[shown], recorded.duration_us)
+    return paths, [Layer("way", path_table, LOOKS, "arrow", words=words, of_path=True)]
+
+
+def _carriers(columns: Columns) -> np.ndarray:
+    """Return whether each message name belongs to messages that carry publications; bool, shape (names,)."""
+    rows = columns.where(event=("originated", "held", "delivered"))
+    return np.bincount(columns.codes["message"][rows], minlength=len(columns.words["message"])) > 0
+
+
+def _message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarray) -> tuple[MessagePath, ...]:
+    names = [columns.words["message"][code] for code in np.flatnonzero(carriers).tolist()]
+    return tuple(
+        MessagePath(
+            f"publication {sequence} of node {origin}", time_us, tuple((origin, sequence, name) for name in names)
+        )
+        for origin, sequence, time_us in columns.tuples(originated, "origin", "sequence", "time_us")
+    )
+
+
+def _most(path: np.ndarray, paths: int) -> int:
+    """Return how many publications, from the first on, have few enough rows together; at least one."""
+    rows = np.cumsum(np.bincount(path, minlength=paths))
+    return int(np.clip(np.searchsorted(rows, MOST_ROWS, "right"), 1, min(paths, MOST_PATHS)))
+
+
+def _steps(
+    columns: Columns, originated: np.ndarray, carriers: np.ndarray, sent: Sent
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the steps of publications: (rows of the trace, looks, index of the publication of each row)."""
+    steps = (_hops(columns, carriers, sent), columns.where(event="delivered"), _drops(columns, originated))
+    rows = np.concatenate(steps)
+    look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(step_rows) for step_rows in steps])
+    path = _numbers(columns, originated, rows)
+    known = (path >= 0) & carriers[columns.codes["message"][rows]]
+    return rows[known], look[known], path[known]
+
+
+def _hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
+    """Return the rows at which a publication went from ``peer`` to ``node``."""
+    held = columns.where(event="held")
+    received = columns.where(event="received")
+    received = received[carriers[columns.codes["message"][received]]]
+    is_unicast = np.append(columns["peer"][sent.rows] >= 0, False)  # the last entry is for rows before all frames
+    rows = np.concatenate([held[columns["peer"][held] >= 0], received[is_unicast[sent.of[received]]]])
+    # A first reception also makes the node hold the publication; the two rows are one hop.
+    key_columns = [columns[name][rows] for name in ("node", "peer", "origin", "sequence", "time_us")]
+    return rows[first_rows(row_keys(*key_columns))]
+
+
+def _drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
+    """Return the rows at which a node dropped a publication that it had not held, once per node and publication."""
+    had, drops = np.concatenate([originated, columns.where(event="held")]), columns.where(event="dropped")
+    both = np.concatenate([had, drops])
+    keys, key = unique_inverse(row_keys(*(columns[name][both] for name in ("origin", "sequence", "node"))))
+    since_us = np.full(len(keys), FOREVER_US)
+    np.minimum.at(since_us, key[: len(had)], columns["time_us"][had])
+    dropped = key[len(had) :]
+    fresh = np.flatnonzero(since_us[dropped] >= columns["time_us"][drops])
+    return drops[fresh[first_rows(dropped[fresh])]]
+
+
+def _numbers(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return which publication (index in ``originated``) each row of the trace is about; -1 if none."""
+    return find_last(*((columns["origin"][selected], columns["sequence"][selected]) for selected in (rows, originated)))
+
+
+def _path_table(
+    columns: Columns, rows: np.ndarray, look: np.ndarray, path: np.ndarray, duration_us: int
+) -> tuple[Table, list[str]]:
+    """Return the layer's table and texts; every row lasts until the end of the run."""
+    node, peer = columns["node"][rows], columns["peer"][rows]
+    is_hop, is_end = look == HOPPED, look == DROPPED
+    text, words = columns.coded("detail", rows[is_end])
+    text_codes = np.full(len(rows), -1)
+    text_codes[is_end] = text
+    start = np.minimum(columns["time_us"][rows], duration_us - 1)
+    result = {name: columns[name][rows] for name in ("origin", "sequence")}
+    result |= {"node": np.where(is_hop, peer, node), "peer": np.where(is_hop, node, peer), "look": look, "path": path}
+    return table(**result, text=text_codes, from_us=start, until_us=np.full(len(rows), duration_us)), words

@@ -1,0 +1,425 @@
+"""The payload: the data of a run for the browser, as one buffer of bytes. ``browser/payload.js`` reads it.
+
+Theory of operation
+    8 bytes of magic and the length of a header, the header as JSON, then columns, each at a multiple of 8 bytes. In the
+    header a column is {"column": type, "at": offset, "rows": number}. If all rows are equal, it has "all": the value,
+    in place of the offset. Nodes become indices of the layout, times become whole ticks, and integers get the smallest
+    type that holds them all. Rows about nodes outside the layout are left out, and so are columns with only neutral
+    values.
+
+    For a large run, a tenth of that is enough for a picture of one moment (`preview`): the marks alive at that time and
+    the marks of the timeline. The player shows it until the rest arrives.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from workbench.columns import unique_inverse
+from workbench.sim.rows import Columns
+from workbench.views import caption, palette
+from workbench.views.frames import LOST_AT
+from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, RunView, Scale, Table, select
+from workbench.views.layout import Layout, hops_to
+from workbench.views.nodes import HOLDS, LOOKS, SUBSCRIPTIONS
+from workbench.views.player.counters import counted, running
+from workbench.views.seeing import NODE_LOOK
+
+MAGIC = b"wbp1"
+FEW = 64  # up to so many rows a column is always sent in full
+TICKS = (1 << 32) - 2
+LINK_SHADES = 6
+MOVING = frozenset(("packet", "wave", "loss"))
+PAINTED = ("node", "peer", "from", "until", "look", "weight", "path", "text", "low", "high", "lane")
+FRAMES, NODES = "frames", "nodes"
+ON_TIMELINE = (FRAMES, "losses", "deliveries")
+_TOTALS = ("transmissions", "deliveries", "energy")
+_COLOURS = {
+    "ground": palette.BACKGROUND,
+    "text": palette.TEXT,
+    "faint": palette.FAINT_TEXT,
+    "grid": palette.GRID,
+    "outline": palette.OUTLINE,
+    "wall": palette.WALL,
+}
+
+
+class Buffer:
+    """A sequence of columns as bytes."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def column(self, values: np.ndarray) -> dict[str, Any]:
+        """Add a column and return its entry in the header; a constant column is stored in the header only."""
+        shortest = _shrink(np.asarray(values))
+        if len(shortest) > FEW and shortest[0] == shortest[-1] and (shortest == shortest[0]).all():
+            return {"column": shortest.dtype.str[1:], "all": shortest[0].item(), "rows": len(shortest)}
+        data = np.ascontiguousarray(shortest).tobytes()
+        entry = {"column": shortest.dtype.str[1:], "at": self.size, "rows": len(shortest)}
+        self.parts += [data, bytes(-len(data) % 8)]
+        self.size += len(data) + -len(data) % 8
+        return entry
+
+
+def _shrink(values: np.ndarray) -> np.ndarray:
+    """Return integers in the smallest type that holds them, or as float64 if none does; floats are unchanged."""
+    if values.dtype.kind == "f":
+        return values
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    for kind in (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return values.astype(kind)
+    return values.astype(np.float64)
+
+
+def pack(
+    view: RunView,
+    frames_bytes: Mapping[str, Any] | None = None,
+    now_s: float | None = None,
+    notes: Iterable[str] = (),
+) -> bytes:
+    """Return the payload of a run's layers.
+
+    frames_bytes: dissected frames, as from `dissections.dissect_first`; now_s: current time of a run in progress;
+    notes:
+    further sentences to show.
+    """
+    buffer, columns = Buffer(), view.trace or Columns(view.run.trace)
+    panels = _panels(view)
+    header = {
+        **_common_entries(view, buffer),
+        "numbers": caption.key_numbers(view.run),
+        "poster_s": poster_us(view) / 1e6,
+        "picked": _first_picked(view),
+        "clock": {"time": buffer.column(view.clock.knots_us / 1e6), "moment": buffer.column(view.clock.knots_s)},
+        "running": _running(columns, view, buffer),
+        "counts": (counts := _counts(columns, view, buffer)),
+        "layers": [_layer(layer, view, panels, buffer) for layer in view.layers],
+        "bytes": frames_bytes,
+        "now_s": now_s,
+        "notes": [*notes, *view.notes, *_rounded(counts["step"])],
+    }
+    return written(header, buffer)
+
+
+def preview(view: RunView, time_s: float) -> bytes:
+    """Return a payload for one time: what map and timeline show then, without texts."""
+    buffer, panels, clock = Buffer(), _panels(view), view.clock
+    duration_s = view.duration_us / 1e6
+    time_s = min(time_s, duration_s)
+    times_us = np.array([0.0, time_s * 1e6, view.duration_us])
+    layers = [_alive(layer, view, panels, time_s, buffer) for layer in view.layers]
+    empty = np.zeros(0)
+    header = {
+        **_common_entries(view, buffer),
+        "is_preview": True,
+        "numbers": [],
+        "poster_s": time_s,
+        "picked": -1,
+        "clock": {"time": buffer.column(times_us / 1e6), "moment": buffer.column(clock.at(times_us))},
+        "running": dict.fromkeys(("time", *_TOTALS), buffer.column(empty)),
+        "counts": {**dict.fromkeys(("first", "time", "kind"), buffer.column(empty)), "words": [], "step": 1},
+        "layers": [layer for layer in layers if layer["is_drawn"] or layer["panel"] is not None]
+        + [_marks(layer, view, buffer) for layer in view.layers if layer.name in ON_TIMELINE],
+        "bytes": None,
+        "now_s": None,
+        "notes": [],
+    }
+    return written(header, buffer)
+
+
+def _common_entries(view: RunView, buffer: Buffer) -> dict[str, Any]:
+    """Return the entries that every header of a run has."""
+    return {
+        **_caption(view),
+        "duration_s": view.duration_us / 1e6,
+        "tick_s": _tick_us(view) / 1e6,
+        **map_header(view.plan, buffer),
+        "timeline": _timeline(view, buffer),
+        "panels": [_panel(panel) for panel in _panels(view)],
+        "chips": _chips(view),
+        "curves": [_curves(curves, buffer) for curves in view.curves],
+        "paths": [
+            {"label": path.label, "from_s": path.from_us / 1e6, "description": path.description}
+            for path in view.paths.paths
+        ],
+        "is_newest": view.paths.is_newest,
+    }
+
+
+def _tick_us(view: RunView) -> int:
+    return max(1, -(-view.duration_us // TICKS))
+
+
+def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
+    """Return the payload of a header and the columns that it lists."""
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    return b"".join((MAGIC, struct.pack("<I", len(text)), text, bytes(-len(text) % 8), *buffer.parts))
+
+
+def _caption(view: RunView) -> dict[str, Any]:
+    facts = " · ".join(part for part in (caption.workload(view.run), caption.conditions(view.run)) if part)
+    return {"title": caption.title(view.run), "workload": facts}
+
+
+def _rounded(step: int) -> list[str]:
+    return [f"Counters of single nodes are rounded down to multiples of {step}."] if step > 1 else []
+
+
+def _pair(colour: str) -> list[str]:
+    """Return a colour for a light and for a dark background."""
+    return [colour, palette.in_dark(colour)]
+
+
+def _link_shades() -> list[list[str]]:
+    shades = [palette.link_colour(step / (LINK_SHADES - 1)) for step in range(LINK_SHADES)]
+    return [shades, [palette.in_dark(shade) for shade in shades]]
+
+
+def look_header(look: Look) -> dict[str, Any]:
+    """Return a look in the form that the browser code reads."""
+    return {**look._asdict(), "colour": _pair(look.colour)}
+
+
+def _scale(scale: Scale | None) -> dict[str, Any] | None:
+    if scale is None:
+        return None
+    return {**scale._asdict(), "colours": [list(scale.colours), [palette.in_dark(colour) for colour in scale.colours]]}
+
+
+# The network
+
+
+def map_header(plan: Layout, buffer: Buffer) -> dict[str, Any]:
+    """Return the entries of a header that an empty map needs: the network, and how it is painted."""
+    return {
+        "colours": {name: _pair(colour) for name, colour in _COLOURS.items()},
+        "link_shades": _link_shades(),
+        "plain_node": look_header(NODE_LOOK),
+        "node_level": LEVELS["node"],
+        "lost_at": LOST_AT,
+        "plan": _plan(plan, buffer),
+    }
+
+
+def _plan(plan: Layout, buffer: Buffer) -> dict[str, Any]:
+    forward, backward = plan.links["pdr_ab"], plan.links["pdr_ba"]
+    columns = {
+        "x": plan.x_m,
+        "y": plan.y_m,
+        "id": plan.ids,
+        "a": plan.links["a"],
+        "b": plan.links["b"],
+        "ab": np.rint(100 * forward).astype(np.int64),
+        "ba": np.rint(100 * backward).astype(np.int64),
+        "shade": np.rint((LINK_SHADES - 1) * np.maximum(forward, backward)).astype(np.int64),
+        "walls": plan.walls.reshape(-1),
+    }
+    entries = {name: buffer.column(column) for name, column in columns.items()}
+    return {**entries, "box": list(plan.box_m), "spacing": plan.spacing_m}
+
+
+def _timeline(view: RunView, buffer: Buffer) -> dict[str, Any]:
+    """Return each node's row on the timeline, nodes near the first sink first, and the axis ticks (position, hops)."""
+    sinks = [layer.table["node"] for layer in view.layers if layer.section is SUBSCRIPTIONS]
+    sink = int(sinks[0][0]) if sinks and len(sinks[0]) else None
+    hops = {} if sink is None else hops_to(view.run.scenario.topology, sink)
+    unreachable = len(view.plan.ids) + 1
+    distance = np.array([hops.get(node, unreachable) for node in view.plan.ids.tolist()], np.int64)
+    order = np.lexsort((view.plan.ids, distance))
+    row = np.empty(len(order), np.int64)
+    row[order] = np.arange(len(order))
+    ticks: list[tuple[float, str]] = []
+    for hop in np.unique(distance).tolist() if hops else ():
+        middle = float(row[distance == hop].mean())
+        if not ticks or middle - ticks[-1][0] > 0.13 * len(order):  # room for its label
+            ticks.append((middle, "–" if hop == unreachable else str(hop)))
+    label = "node" if sink is None else f"hops to {sink}"
+    return {"row": buffer.column(row), "ticks": ticks, "label": label}
+
+
+# Layers
+
+
+def _layer(layer: Layer, view: RunView, panels: list[Panel], buffer: Buffer) -> dict[str, Any]:
+    table, rows = _table(layer, view)
+    return _described(layer, panels, rows) | {
+        "section": layer.section and layer.section._asdict(),
+        "words": list(layer.words),
+        "table": {name: buffer.column(column) for name, column in table.items()},
+    }
+
+
+def _alive(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buffer: Buffer) -> dict[str, Any]:
+    """Return the rows of a layer that are drawn at a time."""
+    tick_us = _tick_us(view)
+    tick = min(time_s, view.duration_us / 1e6 - 1e-6) / (tick_us / 1e6)  # as in the player
+    began, ends = (layer.table[name] // tick_us for name in ("from_us", "until_us"))
+    alive = np.flatnonzero((began <= tick) & (ends > tick))
+    alive_layer = replace(layer, table=select(layer.table, alive))
+    table, rows = _table(alive_layer, view)
+    words: Sequence[str] = ()
+    is_written = layer.panel is not None or "label" in (layer.mark, *(look.mark for look in layer.looks))
+    if not is_written:
+        table.pop("text", None)
+    elif "text" in table:
+        used, table["text"] = unique_inverse(table["text"])
+        words = [layer.words[code] if code >= 0 else "" for code in used.tolist()]
+    return _described(alive_layer, panels, rows) | {
+        "on_timeline": False,
+        "section": None,
+        "words": words,
+        "table": {name: buffer.column(table[name]) for name in PAINTED if name in table},
+    }
+
+
+def _marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, Any]:
+    """Return the marks of a layer on the timeline, one for each row."""
+    marks: Table = {name: layer.table[name] for name in ("from_us", "node", "look") if name in layer.table}
+    table, rows = _table(replace(layer, table=marks | {"until_us": marks["from_us"]}), view)
+    del table["until"]
+    hidden = {"panel": None, "is_drawn": False, "is_moving": False, "is_frames": False, "section": None, "words": []}
+    return _described(layer, [], rows) | hidden | {"table": {name: buffer.column(table[name]) for name in table}}
+
+
+def _described(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[str, Any]:
+    """Return the header entry of a layer without its table and texts; ``rows``: the rows that are sent."""
+    marks = {look.mark or layer.mark for look in layer.looks}
+    level = min((LEVELS[mark] for mark in marks if mark), default=0) if layer.level is None else layer.level
+    looks = layer.column("look")[rows] if len(layer.looks) > 1 else np.zeros(min(len(rows), 1), np.int16)
+    return {
+        "name": layer.name,
+        "mark": layer.mark,
+        "looks": [look_header(look) for look in layer.looks],
+        "used": np.unique(looks).tolist() if layer.looks else [],
+        "scale": _scale(layer.scale),
+        "panel": None if layer.panel is None else panels.index(layer.panel),
+        "is_detail": layer.is_detail,
+        "of_path": layer.of_path,
+        "level": level,
+        "has_nodes": "node" in marks,
+        "is_drawn": bool(marks - {"", "strip"}),
+        "is_moving": bool(marks & MOVING),
+        "is_frames": layer.name == FRAMES,
+        "on_timeline": layer.name in ON_TIMELINE,
+    }
+
+
+def _table(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return the columns with other than neutral values for rows whose nodes are in the layout, and these rows'
+    numbers.
+    """
+    places = {name: view.plan.indices(layer.column(name)) for name in ("node", "peer")}
+    node = layer.column("node")
+    rows = np.flatnonzero((places["node"] >= 0) | (node < 0))
+    columns, tick_us = {}, _tick_us(view)
+    for name in layer.table:
+        neutral = COLUMNS[name][1]
+        column = places[name][rows] if name in places else layer.column(name)[rows]
+        if name in ("from_us", "until_us"):
+            columns[name.removesuffix("_us")] = np.clip(column // tick_us, 0, TICKS + 1)
+        elif (column != neutral).any():
+            columns[name] = column
+    return columns, rows
+
+
+def _chips(view: RunView) -> list[dict[str, Any]]:
+    """Return the buttons that show and hide layers, in order."""
+    chips = {"links": True}
+    for layer in view.layers:
+        names = [look.chip or layer.name for look in layer.looks if look.mark or layer.mark]
+        for name in dict.fromkeys(names):
+            if len(layer) and name != NODES:
+                chips[name] = chips.get(name, False) or layer.is_on
+    return [{"name": name, "is_on": is_on} for name, is_on in chips.items()]
+
+
+def _panels(view: RunView) -> list[Panel]:
+    return list(dict.fromkeys(layer.panel for layer in view.layers if layer.panel is not None))
+
+
+def _panel(panel: Panel) -> dict[str, Any]:
+    return panel._asdict()
+
+
+def _curves(curves: Curves, buffer: Buffer) -> dict[str, Any]:
+    lines = [
+        {
+            "label": line.label,
+            "colour": _pair(line.colour),
+            "time": buffer.column(np.asarray(line.times_us) / 1e6),
+            "value": buffer.column(np.asarray(line.values, np.float64)),
+        }
+        for line in curves.lines
+    ]
+    return {"name": curves.name, "y_label": curves.y_label, "lines": lines}
+
+
+# Numbers
+
+
+def _running(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
+    totals = running(columns, getattr(view.run.scenario, "radio", None))
+    totals["energy"] = totals.pop("energy_mJ").astype(np.float32)
+    return {"time": buffer.column(totals["time_us"] / 1e6), **{name: buffer.column(totals[name]) for name in _TOTALS}}
+
+
+def _counts(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
+    """Return the counter data: times in order of node and time, and the index of each node's first time."""
+    counts = counted(columns)
+    place = view.plan.indices(counts.node)
+    known = place >= 0
+    return {
+        "first": buffer.column(np.searchsorted(place[known], np.arange(len(view.plan.ids)))),
+        "time": buffer.column(np.clip(counts.time_us[known] // _tick_us(view), 0, TICKS)),
+        "kind": buffer.column(counts.kind[known]),
+        "words": counts.words,
+        "step": counts.step,
+    }
+
+
+# The initial state of a player
+
+
+def poster_us(view: RunView) -> int:
+    """Return the initial time: a message on its last hop to a sink, after a third of the deliveries.
+
+    Without deliveries it is the median time at which nodes came to hold an event, else the middle of the run.
+    """
+    deliveries = view.layer("deliveries").table
+    if not len(deliveries["from_us"]):
+        held = view.layer(NODES, "node")
+        start = held.table["from_us"][held.column("look") == LOOKS.index(HOLDS)]
+        return int(np.median(start)) if len(start) > 1 else view.duration_us // 2
+    row = len(deliveries["from_us"]) // 3
+    time_us, sink = int(deliveries["from_us"][row]), int(deliveries["node"][row])
+    frames = view.layer(FRAMES)
+    ends = frames.column("value")
+    last = np.flatnonzero((frames.column("peer") == sink) & (ends <= time_us) & (ends > time_us - 1_000_000))
+    if not len(last):
+        return time_us
+    start_us = int(frames.table["from_us"][last[-1]])
+    return (start_us + int(frames.table["until_us"][last[-1]])) // 2
+
+
+def _first_picked(view: RunView) -> int:
+    """Return the index of the node that the inspector shows first, or -1.
+
+    It is the first subscriber, else a node that decodes or holds an event.
+    """
+    time_us = poster_us(view)
+    for layer in view.layers:
+        if layer.section is None or "node" not in layer.table:
+            continue
+        nodes = layer.table["node"][layer.alive(time_us)] if layer.section is not SUBSCRIPTIONS else layer.table["node"]
+        if len(nodes):
+            return int(view.plan.indices(nodes[:1])[0])
+    return -1

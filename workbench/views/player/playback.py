@@ -1,0 +1,77 @@
+"""The playback clock, which slows down while frames are in the air and speeds up in silence.
+
+Theory of operation
+    A frame lasts about a millisecond, a run lasts minutes. At a constant speed, an interest would cross the network
+    within one picture and nothing would happen for seconds. So a gap of g µs between two happenings gets
+    log(1 + g / frame) units of playback time, where ``frame`` is the median airtime. Short gaps keep their proportions
+    and long ones are shortened. Under continuous traffic all gaps are short and playback is even. The displayed time is
+    always the simulated time.
+
+    A frame is shown for its airtime, and at least for ``VISIBLE_S`` of playback time.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+VISIBLE_S = 0.3
+SHORTEST_S, LONGEST_S = 8.0, 75.0
+SECONDS_PER_UNIT = 0.12
+MAX_KNOTS = 20_000
+
+
+@dataclass(frozen=True)
+class PlaybackClock:
+    """A monotone map between simulated time and playback time, linear between knots.
+
+    knots_us, knots_s: float64, shape (knots,), from 0 to the run's duration and to the length of playback.
+    """
+
+    knots_us: np.ndarray
+    knots_s: np.ndarray
+
+    @property
+    def length_s(self) -> float:
+        """The length of playback at speed 1."""
+        return float(self.knots_s[-1])
+
+    def at(self, time_us: np.ndarray) -> np.ndarray:
+        """Return the playback time in s of simulated times in µs."""
+        return np.interp(time_us, self.knots_us, self.knots_s)
+
+    def time_us(self, playback_s: np.ndarray) -> np.ndarray:
+        """Return the simulated times in µs of playback times in s."""
+        return np.interp(playback_s, self.knots_s, self.knots_us)
+
+    def visible_until(self, from_us: np.ndarray, until_us: np.ndarray) -> np.ndarray:
+        """Return the end of marks for [from_us, until_us] so that they are visible for at least ``VISIBLE_S``."""
+        shown = self.time_us(self.at(from_us) + VISIBLE_S)
+        return np.maximum(np.maximum(until_us, shown), from_us + 1)
+
+
+def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> PlaybackClock:
+    """Return the playback clock of a run whose frames were in the air in [start, end], arrays of shape (frames,)."""
+    frame_us = max(float(np.median(end_us - start_us)) if len(start_us) else 1000.0, 1.0)
+    times = np.concatenate([[0.0, float(duration_us)], start_us, end_us])
+    times = np.sort(np.clip(times, 0, duration_us), kind="stable")
+    times = times[np.append(True, times[1:] > times[:-1])]
+    gap = np.diff(times)
+    units = np.concatenate([[0.0], np.cumsum(np.log1p(gap / frame_us))])
+    if units[-1] <= 0:
+        return PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, SHORTEST_S]))
+    within_us, within = _within(times, gap, units, frame_us)
+    times, units = np.concatenate([times, within_us]), np.concatenate([units, within])
+    order = np.argsort(times, kind="stable")
+    if len(order) > MAX_KNOTS:
+        order = order[np.unique(np.linspace(0, len(order) - 1, MAX_KNOTS).astype(np.int64))]
+    length_s = min(max(units.max() * SECONDS_PER_UNIT, SHORTEST_S), LONGEST_S)
+    return PlaybackClock(times[order], units[order] / units.max() * length_s)
+
+
+def _within(times: np.ndarray, gap: np.ndarray, units: np.ndarray, frame_us: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return (times, units) of knots in long gaps: 4, 16, 64, ... frames after the gap begins."""
+    elapsed = frame_us * 4.0 ** np.arange(1, 16)
+    long = np.flatnonzero(gap > elapsed[0])
+    index, step = np.nonzero(elapsed < gap[long, None])
+    index = long[index]
+    return times[index] + elapsed[step], units[index] + np.log1p(elapsed[step] / frame_us)

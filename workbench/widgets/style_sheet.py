@@ -1,0 +1,48 @@
+"""An invisible widget with the styles of panels and the names of their sliders for screen readers.
+
+Each panel has one and closes it with itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+
+import traitlets
+
+from workbench.views.player.once import LoadedOnce
+
+_is_shared = False  # whether the panels that are made now share the style sheet of their owner
+
+
+def _style() -> str:
+    sheets = [path for path in files(__package__).iterdir() if path.name.endswith(".css")]
+    return "".join(path.read_text(encoding="utf-8") for path in sorted(sheets, key=lambda path: path.name))
+
+
+class StyleSheet(LoadedOnce):
+    """The styles of all panels. Its script names the handles of sliders, which ipywidgets leaves without a name."""
+
+    script = traitlets.Unicode(files(__package__).joinpath("style_sheet.js").read_text(encoding="utf-8")).tag(sync=True)
+    _css = _style()
+
+
+def style_sheets() -> tuple[StyleSheet, ...]:
+    """Return a style sheet to put beside a panel's children; none inside `shared_style_sheet`."""
+    if _is_shared:
+        return ()
+    sheet = StyleSheet()
+    sheet.add_class("wb-skin")
+    return (sheet,)
+
+
+@contextmanager
+def shared_style_sheet() -> Iterator[None]:
+    """Make panels without a style sheet of their own inside this context."""
+    global _is_shared
+    before, _is_shared = _is_shared, True
+    try:
+        yield
+    finally:
+        _is_shared = before
