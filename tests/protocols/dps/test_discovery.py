@@ -273,7 +273,7 @@ def test_announcements_are_asked_for_of_no_neighbor_and_publications_are_not_mul
         ):
             heard = await listener.subscribe("#")
             await until(lambda: node.discovered and other.discovered)
-            assert node.core.links.interests.all_but(None)[0].is_empty
+            assert node.core.links.interests.combine(None)[0].is_empty
             await node.publish("a/b", b"for links alone")
             assert (await heard.next()).topics == ("$DPS_Discovery/test",)
             assert await heard.next(0.05) is None or heard.waiting <= 2

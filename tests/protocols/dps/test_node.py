@@ -573,7 +573,7 @@ def test_whatever_neighbors_say_the_sums_of_interests_stay_right(happened):
         union = BitVector(8192)
         for interests, _ in entries:
             union = union | interests
-        assert node.links.interests.all_but(None)[0] == union
+        assert node.links.interests.combine(None)[0] == union
         assert all(remote.pending is None or remote.tick_us is not None for remote in node.links.remotes.values())
         assert node.next_wake is None or node.next_wake > alone.now or what != "wait"
     # Left alone, every link is settled or given up.

@@ -69,7 +69,7 @@ class History:
         if neighbor is not None:
             known = seen.neighbors.get(neighbor)
             if known is None:
-                if rules.is_noted(is_linked, len(seen.neighbors)):
+                if rules.records_sender(is_linked, len(seen.neighbors)):
                     seen.neighbors[neighbor] = (sequence, hops)
             elif sequence > known[0] or (sequence == known[0] and hops < known[1]):
                 seen.neighbors[neighbor] = (sequence, hops)
@@ -89,10 +89,10 @@ class History:
     def _make_room(self, now: int) -> None:
         entries = self._entries
         self._since_cleared += 1
-        if rules.clears(len(entries), self._clear_at, self._since_cleared, self.size):
+        if rules.clears_history(len(entries), self._clear_at, self._since_cleared, self.size):
             for publication_id in [one for one, seen in entries.items() if seen.expires_us <= now]:
                 del entries[publication_id]
-            self._clear_at = rules.clears_at(len(entries))
+            self._clear_at = rules.next_clearing_size(len(entries))
             self._since_cleared = 0
         while len(entries) >= self.size:
             del entries[next(iter(entries))]

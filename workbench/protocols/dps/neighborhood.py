@@ -86,7 +86,7 @@ class Neighborhood:
         A neighbor that should ask by itself is asked, too, if it does not: it may be in a crowd, and have better ones.
         """
         is_wanted = neighbor in self._wanted
-        after_us = 0 if is_wanted else rules.ask_late_us(self._settings.relink_s)
+        after_us = 0 if is_wanted else rules.late_request_us(self._settings.relink_s)
         if self._context.is_crowded:
             if not is_wanted:
                 return
@@ -112,7 +112,7 @@ class Neighborhood:
             return
         if context.is_crowded and self._choose_us is None:
             self._choose_us = now + 1
-        after_us = rules.ask_late_us(self._settings.relink_s)
+        after_us = rules.late_request_us(self._settings.relink_s)
         if self._address < neighbor:
             self._wanted.add(neighbor)
             after_us = context.random.below(context.times.update_us)  # not all at once: the answers would meet
@@ -157,7 +157,7 @@ class Neighborhood:
 
     def _turn_us(self, place: int) -> int:
         context = self._context
-        return rules.turn_us(place, len(self._qualities), context.times.update_us, context.random.uniform())
+        return rules.request_delay_us(place, len(self._qualities), context.times.update_us, context.random.uniform())
 
     def _rank(self) -> list[int]:
         if self._ranked is None:

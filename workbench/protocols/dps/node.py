@@ -14,7 +14,7 @@ from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.context import Context, Neighbor
 from workbench.protocols.dps.history import History
 from workbench.protocols.dps.links import Links
-from workbench.protocols.dps.mesh_ids import marked, number_of
+from workbench.protocols.dps.mesh_ids import add_mark, mesh_id_number
 from workbench.protocols.dps.neighborhood import Neighborhood
 from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
 from workbench.protocols.dps.remotes import Remote
@@ -76,7 +76,7 @@ class DPSNode(Node):
         """Begin, with a mesh id of its own."""
         Node.start(self, now, boot)
         self._series = self.first_number
-        mesh_id = marked(number_of(self._random_bytes() + self._random_bytes()))
+        mesh_id = add_mark(mesh_id_number(self._random_bytes() + self._random_bytes()))
         self.links.start(mesh_id.to_bytes(fields.ID_B, "little"))
         self._finish()
 
@@ -313,7 +313,7 @@ class DPSNode(Node):
 
     def _finish(self) -> None:
         """Report what has changed, and plan when to wake up."""
-        self.links.announce()
+        self.links.report_changes()
         times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         due = [time_us for time_us in times if time_us is not None]

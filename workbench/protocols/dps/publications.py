@@ -218,7 +218,7 @@ class Publications:
             self._report(Held, message, neighbor, message.hops + 1)
         self._keep(message, neighbor, now)
         is_reported = self._deliver(message, neighbor, now)
-        if rules.waits(self._context.is_crowded, len(self._waiting)):
+        if rules.delays_forwarding(self._context.is_crowded, len(self._waiting)):
             due_us = now + 1 + self._context.random.below(rules.FORWARD_US)
             self._waiting[message.publication_id] = Waiting(due_us, message, neighbor, is_reported)
         else:
