@@ -134,13 +134,13 @@ class Links:
         else:
             self._apply(remote, END_WAITS, now)
 
-    def subscribed(self, pair: Pair, now: int) -> None:
+    def add_subscription(self, pair: Pair, now: int) -> None:
         """Add the interests and needs of a new subscription of this node, and send the change."""
         self.interests.add(pair)
         self._has_changes = True
         self.update(now)
 
-    def unsubscribed(self, pair: Pair, now: int) -> None:
+    def remove_subscription(self, pair: Pair, now: int) -> None:
         """Remove the interests and needs of an ended subscription of this node, and send the change."""
         self.interests.remove(pair)
         self._has_changes = True
@@ -173,7 +173,7 @@ class Links:
 
     # Messages
 
-    def take_subscription(self, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
+    def receive_subscription(self, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
         """Handle a subscription message from a neighbor."""
         remote = self.remotes.get(neighbor)
         if message.flags & wire.UNLINK:
@@ -220,7 +220,7 @@ class Links:
         self._out.send_acknowledgement(remote, False, now)
         self._apply(remote, UNLINKED, now)
 
-    def take_acknowledgement(self, neighbor: Neighbor, message: wire.SubscriptionAcknowledgement, now: int) -> None:
+    def receive_acknowledgement(self, neighbor: Neighbor, message: wire.SubscriptionAcknowledgement, now: int) -> None:
         """Handle an acknowledgement of a subscription message from a neighbor."""
         remote = self.remotes.get(neighbor)
         if remote is None:
@@ -372,13 +372,13 @@ class Links:
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
                 self._apply(remote, QUIET, now)
 
-    def reached(self, neighbor: Neighbor) -> None:
+    def note_reached(self, neighbor: Neighbor) -> None:
         """Record that the radio of a neighbor acknowledged a frame."""
         remote = self.remotes.get(neighbor)
         if remote is not None:
             remote.repeated = 0
 
-    def give_up(self, neighbor: Neighbor, is_answer: bool, now: int) -> None:
+    def plan_retry(self, neighbor: Neighbor, is_answer: bool, now: int) -> None:
         """Plan a retry of a link message that the radio gave up; ``is_answer``: it requests no answer itself."""
         remote = self.remotes.get(neighbor)
         if remote is None:
@@ -516,7 +516,7 @@ class Links:
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Return whether a muted neighbor's interests stay in the sum; in a crowd they attract too many publications."""
+        """Return whether a muted neighbor's interests stay in the sum; in a crowd they attract many publications."""
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:
