@@ -78,7 +78,7 @@ Limits
                     as long. A loop of more than 510 nodes is not detected.
     C nodes         A C node forwards a mesh id unchanged and compares all of it, so ids are sent to it without hops,
                     and the hops of ids from it are counted from 0 again. A loop without C nodes opens, whichever node
-                    the id in it belongs to. The exception is an id that a C node made lower than all others, after a
+                    owns the id in it. The exception is an id that a C node made lower than all others, after a
                     link of its own ended or by chance (one in 256). A loop with a C node may keep the id of a node that
                     left, and the mesh stays partitioned: 2 of 300 static networks with loops if half of the nodes are C
                     nodes, 4 if all are. A C node's random id looks like an id with hops once in 65,536.
@@ -128,7 +128,7 @@ Differs from the reference implementation in
     retained    A new subscription also gets the publications that its own node retains. Retained publications are sent
                 to the neighbor whose interests changed, not to all, and at most once every ``update_s``.
     timers      Each link has its own. The reference has one timer for all of them.
-    radio       On a radio, in a crowd (`neighborhood.py`): few neighbors are asked for links; keep-alives are rarer and
+    radio       On a radio, in a crowd (`neighborhood.py`): a node requests few links; keep-alives are rarer and
                 come from one end, rechecks are rarer; muted neighbors are not counted; publications wait before they
                 are forwarded. On each radio: frames that it gave up are sent again; without a crowd, a neighbor's
                 interests wait for a twentieth of ``update_s`` at each hop.

@@ -49,7 +49,7 @@ class _Code(IntEnum):
 class State(_Code):
     """State of a link. The numbers and labels are those of `LinkSet` in a trace."""
 
-    GONE = "there is no link"
+    GONE = "the link does not exist"
     LINKING = "requested; no answer yet"
     ACTIVE = "carries interests and publications"
     MUTED = "closes a loop: carries neither"
@@ -136,7 +136,7 @@ NOTHING = -1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The next state, the actions in order, and the reason. If ``state`` is None, the input never comes."""
+    """The next state, the actions in order, and the reason. The ``state`` None marks an input that never comes."""
 
     state: State | None
     does: tuple[Action, ...]

@@ -163,7 +163,7 @@ class Links:
         return len(self.remotes) >= self.settings.max_links
 
     def _add(self, neighbor: Neighbor, is_requester: bool) -> Remote:
-        """Return a new remote for a neighbor without a link; the inputs ASKED or BEGUN then create the link."""
+        """Return a new remote for a neighbor without a link; an input must follow that creates the link."""
         remote = self.remotes[neighbor] = Remote(neighbor, is_requester, self._last_revisions.pop(neighbor, 0))
         return remote
 

@@ -10,10 +10,10 @@ Theory of operation
     can compute, about the square root of the number of neighbors are hubs. All nodes link with hubs, and hubs with the
     best hub, so publications make few hops. Requests are spread over a random time, the best neighbor's first. This
     time grows with the number of neighbors, as they share the channel. When a requested link ends, the next neighbor
-    is asked instead.
+    replaces it.
 
-    The *scout* keeps the mesh connected. It is one more link, which tries all other neighbors in turn. If it is muted,
-    its neighbor is connected already: after about ``recheck_s`` it ends, and the next neighbor is asked. If it is
+    The *scout* keeps the mesh connected. It is one more link, tried with all other neighbors in turn. If it is muted, its
+    neighbor is connected already: after about ``recheck_s`` it ends, and the scout tries the next neighbor. If it is
     active, it connects two parts, and stays.
 
     In a crowd links also behave differently (`Context.is_crowded`). Keep-alives, repetitions and rechecks are rarer the
@@ -49,8 +49,8 @@ class Neighborhood:
         self._settings = context.settings
         self._qualities: dict[int, float] = {}  # neighbor -> delivery ratio, if at least worst_link
         self._ranked: list[int] | None = None  # these neighbors, best first; None: not sorted yet
-        self._wanted: set[int] = set()  # neighbors to ask again when their link ends
-        self._request_at_us: dict[int, int] = {}  # neighbors without a link: when to ask them
+        self._wanted: set[int] = set()  # neighbors whose link is requested again after it ends
+        self._request_at_us: dict[int, int] = {}  # neighbor without a link -> when to request one
         self._has_chosen = False
         self._choose_us: int | None = None  # when to choose the best neighbors, after all reports
         self._scout_us: int | None = None  # when the scout tries the next neighbor
@@ -83,7 +83,7 @@ class Neighborhood:
     def link_ended(self, neighbor: int, now: int) -> None:
         """Plan a new request after a link ended: to the same neighbor, or in a crowd to the next one.
 
-        A neighbor that should request the link itself is asked later, as it may be in a crowd and prefer others.
+        A neighbor that should request the link itself gets a later request, as it may be in a crowd and prefer others.
         """
         is_wanted = neighbor in self._wanted
         after_us = 0 if is_wanted else rules.late_request_us(self._settings.relink_s)
@@ -145,7 +145,7 @@ class Neighborhood:
             self._request_at_us[neighbor] = now + int(self._settings.relink_s * rules.SECOND_US)
 
     def _choose(self, now: int) -> None:
-        """Plan to ask only the best neighbors, and to start the scout after them."""
+        """Plan link requests to the best neighbors only, and then the start of the scout."""
         self._choose_us = None
         self._has_chosen = True
         self._next_index = self._settings.best_links
@@ -179,7 +179,7 @@ class Neighborhood:
         return None
 
     def _move_scout(self, now: int) -> None:
-        """End the scout's link if it is muted, and ask the next neighbor."""
+        """End the scout's link if it is muted, and request one with the next neighbor."""
         remote = None if self._scout is None else self._links.remotes.get(self._scout)
         if remote is not None and remote.state == MUTED and remote.pending is None and self._scout not in self._wanted:
             self._links.unlink(self._scout, now)

@@ -110,7 +110,7 @@ class DPSNode(Node):
         self._finish()
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Take delivery ratios (0 to 1) from the link layer, by which the node chooses the neighbors to link with."""
+        """Take delivery ratios (0 to 1) from the link layer, to choose the neighbors for links."""
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
 
@@ -163,7 +163,7 @@ class DPSNode(Node):
     # Publications
 
     def publish(self, attributes: Any, now: int, payload: bytes = b"") -> int:
-        """Publish a reading on the topics that it is mapped to; return its number at this node."""
+        """Publish a reading on the topics of its attributes; return its number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         topics = mapping.publication_topics(attributes, self.settings.separators)

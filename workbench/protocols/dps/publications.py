@@ -15,7 +15,7 @@ Theory of operation
     duplicate. A network without such reports, such as UDP, repeats nothing.
 
 Bounds
-    `Retries` holds the last `rules.REPEATS_KEPT` frames that were given up; older ones are not sent again.
+    `Retries` holds the last `rules.MOST_RETRIED` frames that were given up; older ones are not sent again.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Retries:
         self._remotes = remotes
         self._history = history
         self._entries: list[FailedFrame] = []
-        self._oldest = 0  # index of the entry that is replaced next, once there are REPEATS_KEPT
+        self._oldest = 0  # index of the entry that is replaced next, once there are MOST_RETRIED
 
     def plan(self, neighbor: Neighbor, frame: bytes, message: wire.Publication, now: int) -> None:
         """Plan a retry of a publication that the radio gave up; ``message`` is the decoded frame."""
@@ -94,11 +94,11 @@ class Retries:
         for entry in self._entries:
             if entry.neighbor == new.neighbor and entry.frame == new.frame:
                 return entry
-        if len(self._entries) < rules.REPEATS_KEPT:
+        if len(self._entries) < rules.MOST_RETRIED:
             self._entries.append(new)
         else:
             self._entries[self._oldest] = new
-            self._oldest = (self._oldest + 1) % rules.REPEATS_KEPT
+            self._oldest = (self._oldest + 1) % rules.MOST_RETRIED
         return new
 
     def next_due_us(self) -> int | None:

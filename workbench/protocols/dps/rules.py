@@ -29,7 +29,7 @@ _MARK_MASK = 0xFFFF00
 MOST_ID_HOPS = 255  # a mesh id with more hops is ignored
 MOST_RISES = 4  # after so many increases of its hop count in a row, a mesh id is ignored
 MOST_REPEATS = 3  # retries of a frame that the radio gave up
-REPEATS_KEPT = 16  # frames that the radio gave up last; fewer wait to be sent again
+MOST_RETRIED = 16  # frames that the radio gave up last; fewer wait to be sent again
 MOST_WAITING = 64  # publications waiting to be forwarded; no radio receives as many within FORWARD_US
 
 
@@ -298,7 +298,7 @@ def late_request_us(relink_s: float) -> int:
 
 
 def request_delay_us(position: int, neighbors: int, update_us: int, uniform: float) -> int:
-    """Return the delay in µs before a neighbor in a crowd is asked for a link, by its rank; ``uniform`` in [0, 1)."""
+    """Return the delay in µs before requesting a link in a crowd, by the neighbor's rank; ``uniform`` in [0, 1)."""
     return 1 + int((position + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
 

@@ -269,7 +269,7 @@ class CountingVector:
         return BitVector(self.length, bits)
 
     def intersection(self) -> BitVector:
-        """Return the bits that all entries have; no bits if there are no entries."""
+        """Return the bits that all entries have; an empty vector for an empty sum."""
         every = (1 << self.length) - 1
         bits = every if self.entries else 0
         for power, digit in enumerate(self._digits):

@@ -65,9 +65,9 @@ _ACK_BIT = 0x80
 class Opened(NamedTuple):
     """A readable message, and how it was secured.
 
-    sender     identifier of the key that signed it, None without a valid signature
-    recipient  identifier of the key that it was encrypted for, None if it was not
-    way        how it was encrypted (one of `WAYS`), None if it was not
+    sender     identifier of the key that signed it; None without a valid signature
+    recipient  identifier of the key that decrypted it; None if it was not encrypted
+    way        way of its encryption (one of `WAYS`); None if it was not encrypted
     """
 
     message: Any
@@ -147,7 +147,7 @@ class Security:
     def answering(self, opened: Opened) -> "Security":
         """Return the security for acknowledging a publication: with its key, or with ECDH for its signer's key.
 
-        Raises ParameterError if that needs a signer and the publication has none, or if the key is not in the store.
+        Raises ParameterError if that needs a signature and the publication lacks it, or if the key is not in the store.
         """
         if opened.way == ECDH_ES_A256KW:
             if opened.sender is None:

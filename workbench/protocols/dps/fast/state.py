@@ -21,7 +21,7 @@ from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.fast.filters import NEEDS_WORDS, WORD, Number, hashes_of, longest_B, table_of
 from workbench.protocols.dps.fast.topics import Workload, workload_of
 from workbench.protocols.dps.node import SIMULATED_PORT as PORT
-from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_WAITING, REPEATS_KEPT, rank, times_of
+from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_RETRIED, MOST_WAITING, rank, times_of
 from workbench.protocols.dps.series import publication_filter
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup
@@ -334,7 +334,7 @@ FIELDS: Fields = {
     "kept": Array(KEPT, ("publications", "nodes"), only_if="retains"),
     "waitings": Array(WAITING, ("publications", "nodes"), only_if="has_crowds"),
     "reports": GIVEN,  # whether the radio reports outcomes of unicasts
-    "repeats": Array(REPEAT, ("nodes", REPEATS_KEPT), only_if="reports"),
+    "repeats": Array(REPEAT, ("nodes", MOST_RETRIED), only_if="reports"),
 }
 State: Any = namedtuple("State", FIELDS)
 
@@ -429,8 +429,8 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
         Needs(22 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
         Needs(
             16 + deliveries * (1 + retained) + ended + degree * (6 + retained) + waiting,
-            frames + degree * (retained + waiting) + REPEATS_KEPT,
-            frames + 2 + degree * retained + waiting + REPEATS_KEPT,
+            frames + degree * (retained + waiting) + MOST_RETRIED,
+            frames + 2 + degree * retained + waiting + MOST_RETRIED,
         ),
     )
 
