@@ -40,7 +40,7 @@ class PlainNode(DPSNode):
     def __init__(self, address, settings, random):
         DPSNode.__init__(self, address, settings, random)
         links = self.links
-        links.mesh_ids = links._out._mesh_ids = PlainMeshIds(links.remotes)
+        links.mesh_ids = links._sender._mesh_ids = PlainMeshIds(links.remotes)
 
 
 def _plain(name):

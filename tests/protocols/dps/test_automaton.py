@@ -35,12 +35,12 @@ def test_table_has_an_entry_for_each_state_and_whatever_comes():
         assert sorted(TABLE[state]) == list(Input)
     for state, event in ENTRIES:
         entry = TABLE[state][event]
-        assert entry.why and entry.state in (None, *State)
-        assert not (entry.state is None and entry.does), "an input that never comes has no actions"
+        assert entry.reason and entry.state in (None, *State)
+        assert not (entry.state is None and entry.actions), "an input that never comes has no actions"
 
 
 def test_each_state_input_and_action_has_a_name_and_a_meaning():
-    assert {action for state, event in ENTRIES for action in TABLE[state][event].does} == {*Action}
+    assert {action for state, event in ENTRIES for action in TABLE[state][event].actions} == {*Action}
     assert [method.__name__ for method in _ACTIONS] == [f"_{action.name.lower()}" for action in Action]
     for codes in (State, Input, Action):
         assert [*codes] == [*range(len(codes))]
@@ -89,14 +89,14 @@ def test_the_twins_arrays_are_the_table():
     for number, (state, event) in enumerate(ENTRIES):
         entry = TABLE[state][event]
         assert next_states[number] == (state if entry.state is None else entry.state)
-        assert tuple(actions[firsts[number] : firsts[number + 1]]) == entry.does
+        assert tuple(actions[firsts[number] : firsts[number + 1]]) == entry.actions
     assert len(actions) == firsts[-1]
 
 
 def test_what_takes_a_links_place_or_is_told_changes_sets_off_no_more_of_that():
     # The twin's function for it does not call itself.
     for state in State:
-        assert not {Action.REPLACE, Action.UPDATE} & {*TABLE[state][NEEDED].does, *TABLE[state][CHANGED].does}
+        assert not {Action.REPLACE, Action.UPDATE} & {*TABLE[state][NEEDED].actions, *TABLE[state][CHANGED].actions}
 
 
 def traces():

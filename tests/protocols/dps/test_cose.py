@@ -263,7 +263,7 @@ def test_protected_field_that_was_changed_is_found_out(stores, way, field):
 
 def test_port_ttl_and_hops_may_change_on_the_way(stores):
     sealed = sent(Security(stores["alice"], A256KW, [SHARED]).seal(PUBLICATION))
-    passed_on = sent(dps.forwarded(sealed, 50000, -1))
+    passed_on = sent(dps.with_next_hop(sealed, 50000, -1))
     opened = Security(stores["bob"]).open(passed_on)
     assert (opened.message.data, opened.message.hops) == (b"hello", 1)
 

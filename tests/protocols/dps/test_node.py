@@ -606,14 +606,14 @@ def test_nothing_grows_with_the_publications_that_pass():
         node.take_events()
     publications = node.publications
     assert len(publications.history) <= 100 and len(publications.retained) <= 50
-    assert len(publications.retained._ends) <= 2 * 50 + 64 and len(node.acknowledgements._own) <= 100
+    assert len(publications.retained._expiries) <= 2 * 50 + 64 and len(node.acknowledgements._own) <= 100
 
 
 def test_what_is_secured_without_keys_is_passed_on_and_not_delivered():
     alone = Alone().linked(1).linked(2, ["a/b"])
     subscription = alone.node.subscribe_topics("a/b", 0)
     alone.sent()
-    sealed = wire.secured(publication(), b"\xd0\x83\x40\xa0\x41\x00")
+    sealed = wire.with_secured_body(publication(), b"\xd0\x83\x40\xa0\x41\x00")
     ((to, onward),) = alone.says(1, sealed)
     assert (to, onward.body, onward.data) == (2, sealed.body, None)
     assert subscription.take() == [] and alone.drops() == {"sealed": 1}

@@ -224,7 +224,7 @@ def test_signs_of_life_and_rechecks_of_a_crowd_take_no_more_than_those_of_a_few(
         rules.times_of(settings, 10 * rules.FULL_RATE_NEIGHBORS),
     )
     assert few._replace(ids_us=alone.ids_us) == alone and alone.ids_us < few.ids_us
-    assert many.sign_us == 10 * few.sign_us and many.recheck_s == 10 * few.recheck_s
+    assert many.silence_us == 10 * few.silence_us and many.recheck_s == 10 * few.recheck_s
     assert many.ids_us == 10 * few.ids_us
     assert few.update_us == many.update_us == few.tick_us < many.tick_us
 

@@ -19,7 +19,7 @@ def test_times_follow_from_the_settings():
     settings = wb.DPS(update_s=0.5, link_loss_s=3.0, recheck_s=60.0, history_s=7.0)
     times = rules.times_of(settings)
     assert times == (500_000, 500_000, 500_000, 3_500_000, 60.0, 25_001, 7_000_000)
-    assert rules.times_of(settings, 0, True) == times._replace(learnt_us=25_001)
+    assert rules.times_of(settings, 0, True) == times._replace(forward_interests_us=25_001)
     assert rules.times_of(settings, 20, True) == rules.times_of(settings, 20)
 
 
@@ -116,9 +116,9 @@ def test_waits_are_spread_around_the_setting():
 
 @pytest.mark.parametrize(("recheck_s", "longest_s"), [(0.0, 32), (60.0, 32), (8.0, 8)])
 def test_who_asked_for_a_muted_link_asks_again_before_the_other_end_does(recheck_s, longest_s):
-    sign_us = 32 * SECOND_US
+    silence_us = 32 * SECOND_US
     waits = [
-        rules.recheck_after_us(asked, recheck_s, sign_us, drawn) for asked in (True, False) for drawn in (0.0, 1.0)
+        rules.recheck_after_us(asked, recheck_s, silence_us, drawn) for asked in (True, False) for drawn in (0.0, 1.0)
     ]
     assert waits == [share * longest_s * SECOND_US for share in (0.625, 0.875, 1.0, 1.25)]
 

@@ -170,7 +170,7 @@ def test_captured_forwarding_is_what_we_would_send(dps_captured):
     for messages in chains:
         for one, next_one in itertools.pairwise(messages):
             if next_one.hops == one.hops + 1:
-                ours = dps.forwarded(one, next_one.port, next_one.ttl_s)
+                ours = dps.with_next_hop(one, next_one.port, next_one.ttl_s)
                 assert dps.encode(ours) == dps.encode(next_one)
 
 
@@ -222,7 +222,7 @@ def test_any_bytes_are_read_or_refused(data):
 @given(PUBLICATIONS, U16, TTLS)
 def test_forwarded_publication_is_the_same_inside(publication, port, ttl_s):
     received = dps.decode(dps.encode(publication._replace(hops=publication.hops % 2**15)))
-    ours = dps.decode(dps.encode(dps.forwarded(received, port, ttl_s)))
+    ours = dps.decode(dps.encode(dps.with_next_hop(received, port, ttl_s)))
     assert (ours.port, ours.path, ours.ttl_s, ours.hops) == (port, None, ttl_s, received.hops + 1)
     assert (ours.protected, ours.body) == (received.protected, received.body)
 

@@ -28,13 +28,13 @@ class Acknowledgements:
         self._context = context
         self._history = history
         self._own: dict[bytes, Series] = {}  # publication id -> Series, the latest at the end
-        self._most = context.settings.max_history
+        self._limit = context.settings.max_history
 
     def expect(self, series: Series) -> None:
         """Accept acknowledgements of this series; of more than ``max_history`` series the oldest are forgotten."""
         own = self._own
         own.pop(series.publication_id, None)
-        while len(own) >= self._most:
+        while len(own) >= self._limit:
             del own[next(iter(own))]
         own[series.publication_id] = series
 
@@ -65,15 +65,15 @@ class Acknowledgements:
         if series is not None and message.acknowledged <= series.sequence:
             self._open(message, series, neighbor)
             return
-        seen = self._history.get(message.publication_id)
-        if seen is None or not seen.acknowledge or message.acknowledged > seen.sequence:
+        entry = self._history.get(message.publication_id)
+        if entry is None or not entry.acknowledge or message.acknowledged > entry.sequence:
             self._drop(message, neighbor, "unasked")
             return
-        onward = self._history.reverse_hop(message.publication_id)
-        if onward is None or onward == neighbor:
+        next_hop = self._history.reverse_hop(message.publication_id)
+        if next_hop is None or next_hop == neighbor:
             self._drop(message, neighbor, "no_way_back")
             return
-        self._context.send(onward, frame)
+        self._context.send(next_hop, frame)
         if self._context.reports_details:
             self._context.report(
                 Forwarded, neighbor, NAME, *event_label(message.publication_id, message.acknowledged), 1, ""

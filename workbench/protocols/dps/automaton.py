@@ -139,18 +139,18 @@ class Entry:
     """The next state, the actions in order, and the reason. The ``state`` None marks an input that never comes."""
 
     state: State | None
-    does: tuple[Action, ...]
-    why: str
+    actions: tuple[Action, ...]
+    reason: str
 
 
-def _to(state: State, actions: str, why: str) -> Entry:
+def _entry(state: State, actions: str, reason: str) -> Entry:
     """Return an entry; ``actions`` are labels of actions, separated by commas."""
     names = actions.upper().replace(" ", "_").split(",_") if actions else ()
-    return Entry(state, tuple(Action[name] for name in names), why)
+    return Entry(state, tuple(Action[name] for name in names), reason)
 
 
-def _never(why: str) -> Entry:
-    return Entry(None, (), why)
+def _impossible(reason: str) -> Entry:
+    return Entry(None, (), reason)
 
 
 _START_AGAIN = "forget revision, forget mesh id, forget inbound, forget sent, stop waiting"
@@ -161,30 +161,30 @@ _UNMUTE_BOTH = "new mesh id, forget inbound, stop waiting, send all"
 _END_LINK = "remove, report end, update"
 _GIVE_UP = "note revision, remove, report end, update later"
 
-_NO_LINK = _never("without a link this input does not exist")
+_NO_LINK = _impossible("without a link this input does not exist")
 _END_CANCELED = "the link exists; it is not ended after all"
-_NOT_MUTED = _never("only muted links are rechecked for a loop")
-_NOT_NEEDED = _never("only muted links replace another link")
-_NOT_ACTIVE = _never("it matters only over an active link; elsewhere all interests are sent anyway")
-_FIRST_OUTSTANDING = _never("its first message is answered before that")
+_NOT_MUTED = _impossible("only muted links are rechecked for a loop")
+_NOT_NEEDED = _impossible("only muted links replace another link")
+_NOT_ACTIVE = _impossible("it matters only over an active link; elsewhere all interests are sent anyway")
+_FIRST_OUTSTANDING = _impossible("its first message is answered before that")
 _OUTSTANDING = "the outstanding answer comes first"
-_OUTSTANDING_HERE = _never("a message is outstanding, and is repeated before that")
+_OUTSTANDING_HERE = _impossible("a message is outstanding, and is repeated before that")
 _BOTH_START_AGAIN = "the neighbor lost all state: all is sent to it, and its former interests are void"
 _NEIGHBOR_GONE = "the neighbor is gone, and its interests are dropped"
 _NEIGHBOR_GONE_NEW_ID = "the neighbor is gone; a lower mesh id shows whether its id circulates in a loop"
 
 TABLE: dict[State, dict[Input, Entry]] = {
     GONE: {
-        ASKED: _to(LINKING, "send all", "the first message carries all interests"),
+        ASKED: _entry(LINKING, "send all", "the first message carries all interests"),
         END: _NO_LINK,
         END_WAITS: _NO_LINK,
-        BEGUN: _to(ACTIVE, "start from empty, answer in full", "a neighbor requests a link, and gets it"),
+        BEGUN: _entry(ACTIVE, "start from empty, answer in full", "a neighbor requests a link, and gets it"),
         RESTARTED: _NO_LINK,
-        UNMUTED: _never("without a link, the input is BEGUN first"),
-        LOOP: _never("without a link, the input is BEGUN first"),
+        UNMUTED: _impossible("without a link, the input is BEGUN first"),
+        LOOP: _impossible("without a link, the input is BEGUN first"),
         NO_LOOP: _NO_LINK,
-        ANSWERED: _never("the answer is dropped: unknown"),
-        UNLINKED: _never("the message is dropped: unknown"),
+        ANSWERED: _impossible("the answer is dropped: unknown"),
+        UNLINKED: _impossible("the message is dropped: unknown"),
         CHANGED: _NO_LINK,
         QUIET: _NO_LINK,
         OVERDUE: _NO_LINK,
@@ -192,90 +192,98 @@ TABLE: dict[State, dict[Input, Entry]] = {
         NEEDED: _NO_LINK,
     },
     LINKING: {
-        ASKED: _to(LINKING, "cancel end", _END_CANCELED),
+        ASKED: _entry(LINKING, "cancel end", _END_CANCELED),
         END: _FIRST_OUTSTANDING,
-        END_WAITS: _to(LINKING, "end later", _OUTSTANDING),
-        BEGUN: _to(ACTIVE, _START_AGAIN + ", answer in full", _BOTH_START_AGAIN),
+        END_WAITS: _entry(LINKING, "end later", _OUTSTANDING),
+        BEGUN: _entry(ACTIVE, _START_AGAIN + ", answer in full", _BOTH_START_AGAIN),
         RESTARTED: _NOT_ACTIVE,
-        UNMUTED: _to(ACTIVE, _UNMUTE_HERE + ", answer in full", "both sides start again"),
-        LOOP: _to(MUTED, _MUTE_HERE, "another path connects the neighbor: the new link would close a loop"),
+        UNMUTED: _entry(ACTIVE, _UNMUTE_HERE + ", answer in full", "both sides start again"),
+        LOOP: _entry(MUTED, _MUTE_HERE, "another path connects the neighbor: the new link would close a loop"),
         NO_LOOP: _NOT_MUTED,
-        ANSWERED: _to(ACTIVE, "settle, send retained", "the neighbor has this node's interests, and sent its own"),
-        UNLINKED: _to(GONE, _END_LINK, _NEIGHBOR_GONE),
-        CHANGED: _to(LINKING, "send if changed", "a change is useless to a neighbor without the interests before"),
+        ANSWERED: _entry(ACTIVE, "settle, send retained", "the neighbor has this node's interests, and sent its own"),
+        UNLINKED: _entry(GONE, _END_LINK, _NEIGHBOR_GONE),
+        CHANGED: _entry(LINKING, "send if changed", "a change is useless to a neighbor without the interests before"),
         QUIET: _OUTSTANDING_HERE,
-        OVERDUE: _to(LINKING, "repeat", "the message or its answer may be lost"),
-        LOST: _to(GONE, _GIVE_UP, _NEIGHBOR_GONE),
+        OVERDUE: _entry(LINKING, "repeat", "the message or its answer may be lost"),
+        LOST: _entry(GONE, _GIVE_UP, _NEIGHBOR_GONE),
         NEEDED: _NOT_NEEDED,
     },
     ACTIVE: {
-        ASKED: _to(ACTIVE, "cancel end", _END_CANCELED),
-        END: _to(UNLINKING, "send unlink, replace", "it ends when the neighbor answers; a muted link replaces it"),
-        END_WAITS: _to(ACTIVE, "end later", _OUTSTANDING),
-        BEGUN: _to(ACTIVE, _START_AGAIN + ", answer in full", _BOTH_START_AGAIN),
-        RESTARTED: _to(ACTIVE, _RESEND, "one side took a change for all interests, or for empty ones"),
-        UNMUTED: _to(ACTIVE, _UNMUTE_HERE + ", answer in full", "it was muted only at the other end"),
-        LOOP: _to(MUTED, _MUTE_HERE, "interests and publications would circulate: this link is muted"),
+        ASKED: _entry(ACTIVE, "cancel end", _END_CANCELED),
+        END: _entry(UNLINKING, "send unlink, replace", "it ends when the neighbor answers; a muted link replaces it"),
+        END_WAITS: _entry(ACTIVE, "end later", _OUTSTANDING),
+        BEGUN: _entry(ACTIVE, _START_AGAIN + ", answer in full", _BOTH_START_AGAIN),
+        RESTARTED: _entry(ACTIVE, _RESEND, "one side took a change for all interests, or for empty ones"),
+        UNMUTED: _entry(ACTIVE, _UNMUTE_HERE + ", answer in full", "it was muted only at the other end"),
+        LOOP: _entry(MUTED, _MUTE_HERE, "interests and publications would circulate: this link is muted"),
         NO_LOOP: _NOT_MUTED,
-        ANSWERED: _to(ACTIVE, "settle", "the next change may be sent"),
-        UNLINKED: _to(GONE, "remove, replace, report end, update", _NEIGHBOR_GONE),
-        CHANGED: _to(ACTIVE, "send if changed", "the neighbor gets the interests behind the other links"),
-        QUIET: _to(ACTIVE, "send change", "a keep-alive, which must be answered"),
-        OVERDUE: _to(ACTIVE, "repeat", "the message or its answer may be lost"),
-        LOST: _to(GONE, "note revision, remove, new mesh id, replace, report end, update later", _NEIGHBOR_GONE_NEW_ID),
+        ANSWERED: _entry(ACTIVE, "settle", "the next change may be sent"),
+        UNLINKED: _entry(GONE, "remove, replace, report end, update", _NEIGHBOR_GONE),
+        CHANGED: _entry(ACTIVE, "send if changed", "the neighbor gets the interests behind the other links"),
+        QUIET: _entry(ACTIVE, "send change", "a keep-alive, which must be answered"),
+        OVERDUE: _entry(ACTIVE, "repeat", "the message or its answer may be lost"),
+        LOST: _entry(
+            GONE, "note revision, remove, new mesh id, replace, report end, update later", _NEIGHBOR_GONE_NEW_ID
+        ),
         NEEDED: _NOT_NEEDED,
     },
     MUTED: {
-        ASKED: _to(MUTED, "cancel end", _END_CANCELED),
-        END: _to(UNLINKING, "send unlink", "it ends when the neighbor answers"),
-        END_WAITS: _to(MUTED, "end later", _OUTSTANDING),
-        BEGUN: _to(ACTIVE, _START_AGAIN + ", answer in full", "the neighbor requests the link again: the loop is gone"),
+        ASKED: _entry(MUTED, "cancel end", _END_CANCELED),
+        END: _entry(UNLINKING, "send unlink", "it ends when the neighbor answers"),
+        END_WAITS: _entry(MUTED, "end later", _OUTSTANDING),
+        BEGUN: _entry(
+            ACTIVE, _START_AGAIN + ", answer in full", "the neighbor requests the link again: the loop is gone"
+        ),
         RESTARTED: _NOT_ACTIVE,
-        UNMUTED: _to(UNMUTING, _UNMUTE_BOTH + ", answer in full", "the neighbor needs it, and both sides send all"),
-        LOOP: _to(MUTED, _MUTE_HERE, "the answer shows that there is still a loop"),
-        NO_LOOP: _to(ACTIVE, "forget inbound", "the ids that showed a loop were late, or the loop is cut"),
-        ANSWERED: _to(MUTED, "settle", "it waits for the next recheck"),
-        UNLINKED: _to(GONE, _END_LINK, _NEIGHBOR_GONE),
-        CHANGED: _to(MUTED, "", "a muted link carries no interests"),
-        QUIET: _to(MUTED, "forget inbound, forget revision, send probe", "is there still a loop, and a neighbor?"),
-        OVERDUE: _to(MUTED, "repeat", "the message or its answer may be lost"),
-        LOST: _to(GONE, _GIVE_UP, _NEIGHBOR_GONE),
-        NEEDED: _to(UNMUTING, "forget revision, " + _UNMUTE_BOTH, "the mesh may be in parts, which this link connects"),
+        UNMUTED: _entry(UNMUTING, _UNMUTE_BOTH + ", answer in full", "the neighbor needs it, and both sides send all"),
+        LOOP: _entry(MUTED, _MUTE_HERE, "the answer shows that there is still a loop"),
+        NO_LOOP: _entry(ACTIVE, "forget inbound", "the ids that showed a loop were late, or the loop is cut"),
+        ANSWERED: _entry(MUTED, "settle", "it waits for the next recheck"),
+        UNLINKED: _entry(GONE, _END_LINK, _NEIGHBOR_GONE),
+        CHANGED: _entry(MUTED, "", "a muted link carries no interests"),
+        QUIET: _entry(MUTED, "forget inbound, forget revision, send probe", "is there still a loop, and a neighbor?"),
+        OVERDUE: _entry(MUTED, "repeat", "the message or its answer may be lost"),
+        LOST: _entry(GONE, _GIVE_UP, _NEIGHBOR_GONE),
+        NEEDED: _entry(
+            UNMUTING, "forget revision, " + _UNMUTE_BOTH, "the mesh may be in parts, which this link connects"
+        ),
     },
     UNMUTING: {
-        ASKED: _to(UNMUTING, "cancel end", _END_CANCELED),
+        ASKED: _entry(UNMUTING, "cancel end", _END_CANCELED),
         END: _FIRST_OUTSTANDING,
-        END_WAITS: _to(UNMUTING, "end later", _OUTSTANDING),
-        BEGUN: _to(ACTIVE, _START_AGAIN + ", answer in full", _BOTH_START_AGAIN),
+        END_WAITS: _entry(UNMUTING, "end later", _OUTSTANDING),
+        BEGUN: _entry(ACTIVE, _START_AGAIN + ", answer in full", _BOTH_START_AGAIN),
         RESTARTED: _NOT_ACTIVE,
-        UNMUTED: _to(UNMUTING, "", "both sides need it, or this is the neighbor's answer"),
-        LOOP: _to(UNMUTING, "", "these ids were sent before the change"),
+        UNMUTED: _entry(UNMUTING, "", "both sides need it, or this is the neighbor's answer"),
+        LOOP: _entry(UNMUTING, "", "these ids were sent before the change"),
         NO_LOOP: _NOT_MUTED,
-        ANSWERED: _to(ACTIVE, "settle, send retained", "the neighbor has this node's interests"),
-        UNLINKED: _to(GONE, _END_LINK, _NEIGHBOR_GONE),
-        CHANGED: _to(UNMUTING, "send if changed", "a change is useless to a neighbor without the interests before"),
+        ANSWERED: _entry(ACTIVE, "settle, send retained", "the neighbor has this node's interests"),
+        UNLINKED: _entry(GONE, _END_LINK, _NEIGHBOR_GONE),
+        CHANGED: _entry(UNMUTING, "send if changed", "a change is useless to a neighbor without the interests before"),
         QUIET: _OUTSTANDING_HERE,
-        OVERDUE: _to(UNMUTING, "repeat", "the message or its answer may be lost"),
-        LOST: _to(GONE, _GIVE_UP, _NEIGHBOR_GONE),
+        OVERDUE: _entry(UNMUTING, "repeat", "the message or its answer may be lost"),
+        LOST: _entry(GONE, _GIVE_UP, _NEIGHBOR_GONE),
         NEEDED: _NOT_NEEDED,
     },
     UNLINKING: {
-        ASKED: _to(UNLINKING, "cancel end", "it ends all the same: the neighbor has been notified"),
+        ASKED: _entry(UNLINKING, "cancel end", "it ends all the same: the neighbor has been notified"),
         END: _OUTSTANDING_HERE,
-        END_WAITS: _to(UNLINKING, "", "it is ending already"),
-        BEGUN: _to(ACTIVE, _START_AGAIN + ", end later, answer in full", "the neighbor restarted; the end is repeated"),
+        END_WAITS: _entry(UNLINKING, "", "it is ending already"),
+        BEGUN: _entry(
+            ACTIVE, _START_AGAIN + ", end later, answer in full", "the neighbor restarted; the end is repeated"
+        ),
         RESTARTED: _NOT_ACTIVE,
-        UNMUTED: _to(
+        UNMUTED: _entry(
             ACTIVE, _UNMUTE_HERE + ", end later, answer in full", "the neighbor starts again; the end is repeated"
         ),
-        LOOP: _to(UNLINKING, "", "it ends anyway"),
+        LOOP: _entry(UNLINKING, "", "it ends anyway"),
         NO_LOOP: _NOT_MUTED,
-        ANSWERED: _to(GONE, _END_LINK, "the neighbor has confirmed the end"),
-        UNLINKED: _to(GONE, _END_LINK, "both sides have ended it"),
-        CHANGED: _to(UNLINKING, "", "it ends anyway"),
+        ANSWERED: _entry(GONE, _END_LINK, "the neighbor has confirmed the end"),
+        UNLINKED: _entry(GONE, _END_LINK, "both sides have ended it"),
+        CHANGED: _entry(UNLINKING, "", "it ends anyway"),
         QUIET: _OUTSTANDING_HERE,
-        OVERDUE: _to(UNLINKING, "send unlink", "the message or its answer may be lost"),
-        LOST: _to(GONE, _GIVE_UP, "the neighbor is gone itself"),
+        OVERDUE: _entry(UNLINKING, "send unlink", "the message or its answer may be lost"),
+        LOST: _entry(GONE, _GIVE_UP, "the neighbor is gone itself"),
         NEEDED: _NOT_NEEDED,
     },
 }

@@ -19,7 +19,7 @@ from workbench.sim.rows import Row
 CARRIERS = (NAME,)
 HARMLESS = ("duplicate", "stale", "full")
 # Drop reasons of a node without an interested neighbor: the explanation names the missing link or interest.
-_UNASKED = frozenset(("dead_end", "no_match", "out_of_range"))
+_NO_INTEREST_REASONS = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
@@ -40,21 +40,21 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     path = first_hops.get(pair.subscriber)
     if path is None:
         # The path over active links ends where the shortest path over arcs to the subscriber begins.
-        cuts = list(evidence.crossings(first_hops, pair.subscriber))
-        if not cuts:
+        crossings = list(evidence.crossings(first_hops, pair.subscriber))
+        if not crossings:
             return None
-        node, neighbor, _ = max(cuts, key=lambda cut: links.when(cut[0]).position)
+        node, neighbor, _ = max(crossings, key=lambda cut: links.receipt(cut[0]).position)
         path = first_hops[node]
         if path is None:
             return links.missing_link(node, neighbor)
     node, neighbor = path
-    when = links.when(node)
+    receipt = links.receipt(node)
     step = trail.outcome(node, (neighbor,))
-    if step is not None and step.detail not in _UNASKED:
+    if step is not None and step.detail not in _NO_INTEREST_REASONS:
         return step
     if not trail.at("forwarded", node) and not trail.at("sent", node) and node != pair.publisher and step is None:
-        return Step("run_ended", node, None, when.time_us, "", (when,))
-    return _unasked(evidence, node, neighbor, when)
+        return Step("run_ended", node, None, receipt.time_us, "", (receipt,))
+    return _no_interest_step(evidence, node, neighbor, receipt)
 
 
 class _Links:
@@ -66,7 +66,7 @@ class _Links:
         self._last = max((row.position for row in holders.values()), default=published.position)
         self._published = published
 
-    def when(self, node: int) -> Row:
+    def receipt(self, node: int) -> Row:
         """Return the row at which a node received the reading, or its publication."""
         return self._holders.get(node, self._published)
 
@@ -110,40 +110,42 @@ class _Links:
 
     def missing_link(self, node: int, neighbor: int) -> Step:
         """Return the step of a holder that had no active link to a neighbor."""
-        when, link = self.when(node), self.state(node).get(neighbor)
+        receipt, link = self.receipt(node), self.state(node).get(neighbor)
         detail = "never" if link is None else link.detail
-        return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if link is None else (link,))))
+        return Step("no_link", node, neighbor, receipt.time_us, detail, (receipt, *(() if link is None else (link,))))
 
 
-def _unasked(evidence: Evidence, node: int, neighbor: int, when: Row) -> Step:
+def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
     """Return the step of a node that had received no matching interests over an active link."""
-    interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < when.position][-1:]
+    interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < receipt.position][
+        -1:
+    ]
     since = interests[0].position if interests else -1
     refused = [
         row
         for row in evidence.at("dropped", node, peer=neighbor)
-        if row.detail == "no_base" and since < row.position < when.position
+        if row.detail == "no_base" and since < row.position < receipt.position
     ]
     if refused:
-        return Step("no_base", node, neighbor, when.time_us, "no_base", (refused[-1], when))
-    return Step("not_asked", node, neighbor, when.time_us, "", (*interests, when))
+        return Step("no_base", node, neighbor, receipt.time_us, "no_base", (refused[-1], receipt))
+    return Step("not_asked", node, neighbor, receipt.time_us, "", (*interests, receipt))
 
 
 def clause(scenario: Any, account: Any) -> str | None:
     """Return the part of an explanation on links and interests, or None for other causes."""
     node, neighbor, subscriber = account.node, account.neighbor, account.subscriber
-    when = seconds(account.time_us)
+    time_text = seconds(account.time_us)
     if account.cause == "not_asked":
         return (
-            f"node {node} did not send it to node {neighbor} at {when}, on the path to node {subscriber}: no interest "
-            "in it had come from there"
+            f"node {node} did not send it to node {neighbor} at {time_text}, on the path to node {subscriber}: no "
+            "interest in it had come from there"
         )
     if account.cause == "no_link":
         state = "there was no link" if account.detail == "never" else f"the link was {account.detail}"
-        return f"node {node} had it last, at {when}; from there the path leads to node {neighbor}, and {state}"
+        return f"node {node} had it last, at {time_text}; from there the path leads to node {neighbor}, and {state}"
     if account.cause == "no_base":
         return (
-            f"node {node} did not send it to node {neighbor} at {when}: it could not apply the change of interests "
-            f"that came from there, as it lacked the interests before (no_base)"
+            f"node {node} did not send it to node {neighbor} at {time_text}: it could not apply the change of "
+            f"interests that came from there, as it lacked the interests before (no_base)"
         )
     return None

@@ -5,7 +5,7 @@ Theory of operation
     needs that it sent: the union of the filters behind it, and the bits that all their fuzzy hashes share. All these
     pairs are entries of two counting vectors. A neighbor gets the union of the interests and the intersection of the
     needs of all entries except its own. Leaving out one entry costs some operations on long integers, however many
-    entries there are. `Outgoing` finds the change for each neighbor, and writes the messages of links.
+    entries there are. `LinkSender` finds the change for each neighbor, and writes the messages of links.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Interests:
 _NO_INTERESTS = None, None
 
 
-class Outgoing:
+class LinkSender:
     """Writer of link messages to the node's outbox; it records in each Remote what was sent."""
 
     def __init__(self, context: Context, interests: Interests, mesh_ids: MeshIds) -> None:
@@ -97,11 +97,13 @@ class Outgoing:
         if with_interests and remote.pending is None:
             remote.await_answer(ACKNOWLEDGEMENT, now + self._context.times.tick_us)
 
-    def _send(self, remote: Remote, kind: Callable[..., wire.LinkMessage], flags: int, rest: tuple[Any, ...]) -> None:
-        """Send a link message, and store its mesh id in the remote; ``rest``: the fields after the mesh id."""
+    def _send(
+        self, remote: Remote, kind: Callable[..., wire.LinkMessage], flags: int, last_fields: tuple[Any, ...]
+    ) -> None:
+        """Send a link message, and store its mesh id in the remote; ``last_fields``: the fields after the mesh id."""
         remote.sent_mesh_id = remote.outbound_mesh_id(self._mesh_ids.lowest_except(remote))
         mesh_id = remote.sent_mesh_id.to_bytes(ID_B, "little")
         if hop_to_add(self._mesh_ids.own):  # this node's id has the mark, so it counts hops
             flags |= wire.COUNTS_HOPS
-        message = kind(self._context.port, None, remote.revision, flags, mesh_id, *rest)
+        message = kind(self._context.port, None, remote.revision, flags, mesh_id, *last_fields)
         self._context.send(remote.address, wire.encode(message))

@@ -61,15 +61,15 @@ from workbench.protocols.dps.automaton import (
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.context import Context, Neighbor
 from workbench.protocols.dps.events import InterestsSet, LinkSet, MeshIdSet
-from workbench.protocols.dps.interests import Interests, Outgoing, Pair
+from workbench.protocols.dps.interests import Interests, LinkSender, Pair
 from workbench.protocols.dps.mesh_ids import MeshIds, mesh_id_number, owner_number
 from workbench.protocols.dps.remotes import (
     ACKNOWLEDGEMENT,
+    EMPTY_REPORT,
     NO_MESH_ID,
     NO_NEEDS,
-    NOTHING_ANNOUNCED,
     SUBSCRIPTION,
-    Announced,
+    LinkReport,
     Remote,
     owner_of,
 )
@@ -103,10 +103,10 @@ class Links:
         self._last_revisions: dict[Neighbor, int] = {}
         self._update_us: int | None = None
         self._ids_us: int | None = None  # when changed mesh ids are sent to neighbors
-        self._ids_wait = False  # whether a changed id waits for an outstanding answer
+        self._ids_wait_for_answer = False  # whether a changed id waits for an outstanding answer
         self._has_changes = False  # whether interests or mesh ids may have changed since the last events
-        self._announced = NOTHING_ANNOUNCED
-        self._out = Outgoing(context, self.interests, self.mesh_ids)
+        self._last_report = EMPTY_REPORT
+        self._sender = LinkSender(context, self.interests, self.mesh_ids)
 
     def start(self, mesh_id: bytes) -> None:
         """Set this node's own mesh id: 16 bytes, in the order of the wire."""
@@ -153,7 +153,7 @@ class Links:
 
     def _plan_update(self, now: int) -> None:
         if self._update_us is None:
-            self._update_us = now + self._context.times.learnt_us
+            self._update_us = now + self._context.times.forward_interests_us
 
     def _plan_ids(self, now: int) -> None:
         if self._ids_us is None:
@@ -177,7 +177,7 @@ class Links:
         """Handle a subscription message from a neighbor."""
         remote = self.remotes.get(neighbor)
         if message.flags & wire.UNLINK:
-            self._take_unlink(remote, neighbor, message, now)
+            self._handle_unlink(remote, neighbor, message, now)
             return
         if remote is None:
             if not rules.opens_link(message.flags):
@@ -193,7 +193,7 @@ class Links:
         if remote.state == LINKING:
             # The neighbor is up, so the messages that it missed before do not count towards giving it up.
             remote.ticks = rules.cap_ticks(remote.ticks, self.settings.retry_ticks)
-        self._take(remote, message, None, now)
+        self._handle_message(remote, message, None, now)
         if remote.pending is None:
             if remote.state == MUTED or remote.keep_alive_us is None:
                 remote.keep_alive_us = self._next_keep_alive_us(remote, now)
@@ -212,12 +212,12 @@ class Links:
             rules.is_settled(remote.state, remote.sends_all()),
         )
 
-    def _take_unlink(self, remote: Remote | None, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
+    def _handle_unlink(self, remote: Remote | None, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
         if remote is None:
             self._drop(neighbor, _SUB, message, "unknown")
             return
         remote.inbound_revision = message.sequence
-        self._out.send_acknowledgement(remote, False, now)
+        self._sender.send_acknowledgement(remote, False, now)
         self._apply(remote, UNLINKED, now)
 
     def receive_acknowledgement(self, neighbor: Neighbor, message: wire.SubscriptionAcknowledgement, now: int) -> None:
@@ -235,8 +235,8 @@ class Links:
         has_restarted = is_answer and self._has_restarted(remote, message)
         if has_restarted:
             self._apply(remote, RESTARTED, now)
-        is_taken = self._take(remote, message, message.acknowledged, now)
-        if has_restarted or not is_taken:
+        is_valid = self._handle_message(remote, message, message.acknowledged, now)
+        if has_restarted or not is_valid:
             return
         if is_answer:
             self._apply(remote, ANSWERED, now)
@@ -255,9 +255,10 @@ class Links:
             owner_of(_mesh_id_of(message)) != owner_of(remote.inbound_mesh_id),
         )
 
-    def _take(self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int) -> bool:
-        """Handle the fields that SUB and SAK share; ``acknowledged``: the revision in a SAK, None in a SUB.
+    def _handle_message(self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int) -> bool:
+        """Handle the fields that subscriptions (SUB) and their acknowledgements (SAK) share.
 
+        ``acknowledged`` is the revision that a SAK acknowledges, None in a SUB.
         Return False if both ends send everything again, so that the rest of the message is void.
         """
         name = _SUB if acknowledged is None else _SAK
@@ -291,9 +292,9 @@ class Links:
             self._mark_changed(remote)
             self._plan_ids(now)
         if rules.announces_mute(self._context.is_crowded, was_muted, remote.state, message.flags):
-            self._out.send_acknowledgement(remote, False, now)
+            self._sender.send_acknowledgement(remote, False, now)
         if message.flags & wire.SAK_REQUESTED:
-            self._take_interests(remote, message, is_known, now)
+            self._handle_interests(remote, message, is_known, now)
         return True
 
     def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool) -> bool:
@@ -301,7 +302,7 @@ class Links:
         if message.needs == NO_NEEDS:
             return False
         # A repeated change must not be applied twice: the second time would undo it.
-        return (remote.inbound if is_known else self._pair_by(remote, message)) is None
+        return (remote.inbound if is_known else self._compute_pair(remote, message)) is None
 
     def _detect_loop(self, remote: Remote, flags: int, mesh_id: int, is_acknowledgement: bool, now: int) -> None:
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
@@ -311,10 +312,10 @@ class Links:
         if number != NOTHING:
             self._apply(remote, _INPUTS[number], now)
 
-    def _take_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool, now: int) -> None:
+    def _handle_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool, now: int) -> None:
         before = remote.inbound
         if not is_known and (remote.state != MUTED or self._counts_muted()):
-            self._set_inbound(remote, self._pair_by(remote, message))
+            self._set_inbound(remote, self._compute_pair(remote, message))
         self._acknowledge(remote, now)
         if remote.inbound != before:
             self._send_retained(remote, now)
@@ -322,7 +323,7 @@ class Links:
             self._plan_update(now)
 
     @staticmethod
-    def _pair_by(remote: Remote, message: wire.LinkMessage) -> Pair | None:
+    def _compute_pair(remote: Remote, message: wire.LinkMessage) -> Pair | None:
         """Return interests and needs of a neighbor after this message, None if its interests are empty."""
         interests, needs = message.interests, message.needs
         assert interests is not None and needs is not None, "a message with SAK_REQUESTED has both"
@@ -336,18 +337,18 @@ class Links:
             with_interests = False
         elif remote.answers_in_full:
             # After unmuting they are in flight already; this is the same message as an answer.
-            with_interests = remote.state == UNMUTING or self._out.find_changes(remote)
+            with_interests = remote.state == UNMUTING or self._sender.find_changes(remote)
         else:
             with_interests = remote.pending == ACKNOWLEDGEMENT
         remote.answers_in_full = False
-        self._out.send_acknowledgement(remote, with_interests, now)
+        self._sender.send_acknowledgement(remote, with_interests, now)
 
     def _resume(self, remote: Remote, now: int) -> None:
-        """Do the delayed steps, if no answer is outstanding any more."""
+        """Do the steps that waited for an outstanding answer, if it has come."""
         if remote.pending is not None or remote.state == GONE:
             return
-        if self._ids_wait:
-            self._ids_wait = False
+        if self._ids_wait_for_answer:
+            self._ids_wait_for_answer = False
             self._plan_ids(now)
         if remote.ends_later:
             self._end(remote, now)
@@ -392,7 +393,7 @@ class Links:
         """Repeat the messages that the radio gave up, if they still matter."""
         remote.retry_us = None
         if remote.answers_again:
-            self._out.send_acknowledgement(remote, False, now)
+            self._sender.send_acknowledgement(remote, False, now)
         if remote.pending is not None:
             self._apply(remote, OVERDUE, now)
 
@@ -402,7 +403,7 @@ class Links:
             if remote.pending is None:
                 self._apply(remote, QUIET, now)
             else:
-                self._ids_wait = True
+                self._ids_wait_for_answer = True
         if self._context.times.recheck_s > 0 and not self._context.is_crowded:
             self._recheck_soon(self.mesh_ids.separated_remotes(), now)
 
@@ -426,9 +427,9 @@ class Links:
         """Return when the next keep-alive or recheck of a link is due."""
         times = self._context.times
         if remote.state != MUTED:
-            return now + times.sign_us
+            return now + times.silence_us
         uniform = self._context.random.uniform()
-        return now + rules.recheck_after_us(remote.is_requester, times.recheck_s, times.sign_us, uniform)
+        return now + rules.recheck_after_us(remote.is_requester, times.recheck_s, times.silence_us, uniform)
 
     def next_due_us(self) -> int | None:
         """Return when `wake` is next due, None for never."""
@@ -452,18 +453,18 @@ class Links:
             number, name = int(remote.state), remote.state.label
             self._context.report(LinkSet, remote.address, "", NOBODY, remote.revision, number, name)
             self._plan_ids(now)
-        for action in entry.does:
+        for action in entry.actions:
             _ACTIONS[action](self, remote, now)
 
     def _send_change(self, remote: Remote, now: int) -> None:
-        self._out.find_changes(remote)
-        self._out.send_subscription(remote, now)
+        self._sender.find_changes(remote)
+        self._sender.send_subscription(remote, now)
 
     def _send_if_changed(self, remote: Remote, now: int) -> None:
         if remote.pending is not None:
             remote.is_behind = True
-        elif self._out.find_changes(remote):
-            self._out.send_subscription(remote, now)
+        elif self._sender.find_changes(remote):
+            self._sender.send_subscription(remote, now)
 
     def _send_all(self, remote: Remote, now: int) -> None:
         remote.interests = None
@@ -474,17 +475,17 @@ class Links:
         remote.vector = remote.interests
         remote.is_behind = True
         remote.revision += 1
-        self._out.send_subscription(remote, now)
+        self._sender.send_subscription(remote, now)
 
     def _repeat(self, remote: Remote, now: int) -> None:
         if remote.pending == ACKNOWLEDGEMENT:
-            self._out.send_acknowledgement(remote, True, now)
+            self._sender.send_acknowledgement(remote, True, now)
         else:
-            self._out.send_subscription(remote, now)
+            self._sender.send_subscription(remote, now)
 
     def _send_unlink(self, remote: Remote, now: int) -> None:
         remote.ends_later = False
-        self._out.send_unlink(remote, now)
+        self._sender.send_unlink(remote, now)
 
     def _end_later(self, remote: Remote, now: int) -> None:
         remote.ends_later = True
@@ -516,7 +517,7 @@ class Links:
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Return whether a muted neighbor's interests stay in the sum; in a crowd they attract many publications."""
+        """Return whether a muted neighbor's interests still count; in a crowd they attract many publications."""
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:
@@ -595,14 +596,14 @@ class Links:
         for remote in self.remotes.values():
             if remote.has_changes:
                 remote.has_changes = False
-                announced = _announced_of(remote.inbound, remote.inbound_mesh_id)
-                self._report(remote.address, _SUB, remote.inbound_revision, remote.announced, announced)
-                remote.announced = announced
-        announced = _announced_of(self.interests.combine(None), self.mesh_ids.own)
-        self._report(NOBODY, "", 0, self._announced, announced)
-        self._announced = announced
+                report = _report_of(remote.inbound, remote.inbound_mesh_id)
+                self._report(remote.address, _SUB, remote.inbound_revision, remote.last_report, report)
+                remote.last_report = report
+        report = _report_of(self.interests.combine(None), self.mesh_ids.own)
+        self._report(NOBODY, "", 0, self._last_report, report)
+        self._last_report = report
 
-    def _report(self, peer: Neighbor, message: str, revision: int, before: Announced, after: Announced) -> None:
+    def _report(self, peer: Neighbor, message: str, revision: int, before: LinkReport, after: LinkReport) -> None:
         if after.interests != before.interests:
             self._context.report(InterestsSet, peer, message, NOBODY, revision, *after.interests)
         if after.owner != before.owner:
@@ -622,6 +623,6 @@ def _mesh_id_of(message: wire.LinkMessage) -> int:
     return mesh_id if message.flags & wire.COUNTS_HOPS else owner_of(mesh_id)
 
 
-def _announced_of(pair: Pair | None, mesh_id: int) -> Announced:
+def _report_of(pair: Pair | None, mesh_id: int) -> LinkReport:
     bits, needs = (0, 0) if pair is None else (pair[0].popcount, BitVector.from_bytes(pair[1]).popcount)
-    return Announced((bits, str(needs)), owner_number(mesh_id))
+    return LinkReport((bits, str(needs)), owner_number(mesh_id))

@@ -63,7 +63,7 @@ def subscription_topics(attributes: Iterable[Any], separators: str = topics.SEPA
 def _publication_topic(attribute: Any, separator: str) -> str:
     key, _, value = attribute
     if key == TOPIC:
-        return _text(value)
+        return _topic_text(value)
     if key == PAYLOAD:
         return "PAYLOAD" + separator + "bytes"
     return key_of(key).name + separator + _value_text(key, value)
@@ -76,7 +76,7 @@ def _subscription_topic(attribute: Any, separator: str) -> str:
             raise AttributeFormatError(
                 'DPS cannot ask for TOPIC with NE or EQ_ANY; name a topic, with wildcards: TOPIC EQ "a/#"'
             )
-        return _text(value)
+        return _topic_text(value)
     if operator != EQ or key == PAYLOAD:
         return key_of(key).name + separator + "+"
     return key_of(key).name + separator + _value_text(key, value)
@@ -86,7 +86,7 @@ def _value_text(key: int, value: Any) -> str:
     return "0x" + bytes(value).hex() if is_blob(key) else str(value)
 
 
-def _text(value: Any) -> str:
+def _topic_text(value: Any) -> str:
     try:
         return value.decode()
     except ValueError:
@@ -112,7 +112,9 @@ def decode_data(data: bytes) -> Any:
 def samples(subscription: Iterable[Any], publication: Any, separators: str) -> list[Any]:
     """Return the samples that match, as `matching_samples` does, but compare TOPIC with wildcards."""
     wanted = [
-        _text(attribute.value) for attribute in subscription if attribute.key == TOPIC and attribute.operator == EQ
+        _topic_text(attribute.value)
+        for attribute in subscription
+        if attribute.key == TOPIC and attribute.operator == EQ
     ]
     if not wanted:
         return matching_samples(subscription, publication)

@@ -58,7 +58,7 @@ class MeshIds:
         self._lowest_seen = NO_MESH_ID
 
     def note_seen(self, mesh_id: int) -> None:
-        """Record a received id; `choose_lower_id` goes below it."""
+        """Record a received id, so that `choose_lower_id` chooses an id below it."""
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
     def lowest_except(self, remote: Remote) -> int:
@@ -76,7 +76,7 @@ class MeshIds:
         return owner_of(mesh_id) in (owner_of(self.own), owner_of(self.lowest_except(remote)))
 
     def outdated_remotes(self) -> list[Remote]:
-        """Return the active remotes that were sent another id than they would be sent now."""
+        """Return the neighbors with an active link to which another id was sent than would be sent now."""
         lowest = second = NO_MESH_ID
         source = None
         for remote in self._remotes.values():

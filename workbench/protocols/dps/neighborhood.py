@@ -12,8 +12,8 @@ Theory of operation
     time grows with the number of neighbors, as they share the channel. When a requested link ends, the next neighbor
     replaces it.
 
-    The *scout* keeps the mesh connected. It is one more link, tried with all other neighbors in turn. If it is muted, its
-    neighbor is connected already: after about ``recheck_s`` it ends, and the scout tries the next neighbor. If it is
+    The *scout* keeps the mesh connected. It is one more link, tried with all other neighbors in turn. If it is muted,
+    its neighbor is connected already: after about ``recheck_s`` it ends, and the scout tries the next one. If it is
     active, it connects two parts, and stays.
 
     In a crowd links also behave differently (`Context.is_crowded`). Keep-alives, repetitions and rechecks are rarer the
@@ -52,7 +52,7 @@ class Neighborhood:
         self._wanted: set[int] = set()  # neighbors whose link is requested again after it ends
         self._request_at_us: dict[int, int] = {}  # neighbor without a link -> when to request one
         self._has_chosen = False
-        self._choose_us: int | None = None  # when to choose the best neighbors, after all reports
+        self._choice_us: int | None = None  # when to choose the best neighbors, after all reports
         self._scout_us: int | None = None  # when the scout tries the next neighbor
         self._scout: int | None = None  # the scout's present neighbor
         self._next_index = 0  # of the next neighbor to try, in ``_ranked``
@@ -110,8 +110,8 @@ class Neighborhood:
         context = self._context
         if self._has_chosen:
             return
-        if context.is_crowded and self._choose_us is None:
-            self._choose_us = now + 1
+        if context.is_crowded and self._choice_us is None:
+            self._choice_us = now + 1
         after_us = rules.late_request_us(self._settings.relink_s)
         if self._address < neighbor:
             self._wanted.add(neighbor)
@@ -123,7 +123,7 @@ class Neighborhood:
 
     def wake(self, now: int) -> None:
         """Choose the best neighbors, move the scout, and request due links."""
-        if self._choose_us is not None and self._choose_us <= now:
+        if self._choice_us is not None and self._choice_us <= now:
             self._choose(now)
         if self._scout_us is not None and self._scout_us <= now:
             self._move_scout(now)
@@ -134,7 +134,7 @@ class Neighborhood:
 
     def next_due_us(self) -> int | None:
         """Return when `wake` is next due, None for never."""
-        due = [time_us for time_us in (self._choose_us, self._scout_us) if time_us is not None]
+        due = [time_us for time_us in (self._choice_us, self._scout_us) if time_us is not None]
         due += self._request_at_us.values()
         return min(due) if due else None
 
@@ -146,10 +146,10 @@ class Neighborhood:
 
     def _choose(self, now: int) -> None:
         """Plan link requests to the best neighbors only, and then the start of the scout."""
-        self._choose_us = None
+        self._choice_us = None
         self._has_chosen = True
         self._next_index = self._settings.best_links
-        chosen = self._rank()[: self._next_index]
+        chosen = self._rank_neighbors()[: self._next_index]
         self._wanted = set(chosen)
         self._request_at_us = {neighbor: now + self._request_us(position) for position, neighbor in enumerate(chosen)}
         if self._settings.recheck_s > 0:
@@ -159,7 +159,7 @@ class Neighborhood:
         context = self._context
         return rules.request_delay_us(position, len(self._qualities), context.times.update_us, context.random.uniform())
 
-    def _rank(self) -> list[int]:
+    def _rank_neighbors(self) -> list[int]:
         if self._ranked is None:
             address, qualities = self._address, self._qualities
             count = len(qualities)
@@ -170,7 +170,7 @@ class Neighborhood:
 
     def _next_neighbor(self) -> int | None:
         """Return the next neighbor without a link, in circular order, or None."""
-        ranked, remotes = self._rank(), self._links.remotes
+        ranked, remotes = self._rank_neighbors(), self._links.remotes
         for _ in range(len(ranked)):
             neighbor = ranked[self._next_index % len(ranked)]
             self._next_index += 1
@@ -179,7 +179,7 @@ class Neighborhood:
         return None
 
     def _move_scout(self, now: int) -> None:
-        """End the scout's link if it is muted, and request one with the next neighbor."""
+        """End the link of the scout (a trial link) if it is muted, and request one with the next neighbor."""
         remote = None if self._scout is None else self._links.remotes.get(self._scout)
         if remote is not None and remote.state == MUTED and remote.pending is None and self._scout not in self._wanted:
             self._links.unlink(self._scout, now)

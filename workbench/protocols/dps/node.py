@@ -216,8 +216,8 @@ class DPSNode(Node):
         """End a retained publication at all nodes, and return the number of the message that does."""
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
-                f"no publication on {', '.join(series.topics)} is retained; only one that was published with a ttl_s, "
-                "which has not passed, can be expired"
+                f"no publication on {', '.join(series.topics)} is retained; publish it with a ttl_s, and expire it "
+                "before that time is over"
             )
         self._send_next(series, b"", -1, now)
         return series.sequence

@@ -156,8 +156,8 @@ class Publications:
         self._subscriptions = subscriptions
         self._answer = answer
         self._waiting: dict[bytes, DelayedPublication] = {}
-        wait_us, most = context.times.update_us, 2 * settings.max_links
-        self._resending = Resending(remotes, self._send_retained, wait_us, most)
+        wait_us, limit = context.times.update_us, 2 * settings.max_links
+        self._resending = Resending(remotes, self._send_retained, wait_us, limit)
 
     # Publications of this node
 
@@ -202,14 +202,14 @@ class Publications:
             self._drop(message, neighbor, "hops")
             return
         retained = self.retained.get(message.publication_id)
-        seen = self.history.get(message.publication_id)
+        entry = self.history.get(message.publication_id)
         if retained is not None:
             newest = retained.message.sequence
         elif message.ttl_s < 0:
             self._drop(message, neighbor, "not_retained")
             return
         else:
-            newest = 0 if seen is None else seen.sequence
+            newest = 0 if entry is None else entry.sequence
         self._record(message, neighbor, now)
         if message.sequence <= newest:
             self._drop(message, neighbor, "duplicate" if message.sequence == newest else "stale")
@@ -230,7 +230,7 @@ class Publications:
             self._drop(message, neighbor, "dead_end")
 
     def _encode_forwarded(self, message: wire.Publication, ttl_s: int) -> bytes:
-        return wire.encode(wire.forwarded(message, self._context.port, ttl_s))
+        return wire.encode(wire.with_next_hop(message, self._context.port, ttl_s))
 
     # Sending
 
@@ -409,7 +409,9 @@ class Publications:
     def next_due_us(self) -> int | None:
         """Return when `wake` is next due, None for never."""
         due = [waiting.due_us for waiting in self._waiting.values()]
-        due += [time_us for time_us in (self.retained.next_end_us(), self.retries.next_due_us()) if time_us is not None]
+        due += [
+            time_us for time_us in (self.retained.next_expiry_us(), self.retries.next_due_us()) if time_us is not None
+        ]
         return min(due) if due else None
 
     def wake(self, now: int) -> None:

@@ -23,14 +23,14 @@ def owner_of(mesh_id: int) -> int:
     return mesh_id - hops_of(mesh_id)
 
 
-class Announced(NamedTuple):
+class LinkReport(NamedTuple):
     """The interests and the mesh id's owner that events reported last, of one neighbor or of the node."""
 
     interests: tuple[int, str] = (0, "0")  # numbers of bits set, in the interests and in the needs
     owner: int = -1
 
 
-NOTHING_ANNOUNCED = Announced()
+EMPTY_REPORT = LinkReport()
 
 
 @dataclass(slots=True, eq=False)
@@ -63,8 +63,8 @@ class Remote:
     inbound: tuple[BitVector, bytes] | None = None  # its interests and needs, None if its interests are empty
     inbound_mesh_id: int = NO_MESH_ID
     inbound_revision: int = 0
-    announced: Announced = NOTHING_ANNOUNCED
-    has_changes: bool = False  # whether ``announced`` may be outdated
+    last_report: LinkReport = EMPTY_REPORT
+    has_changes: bool = False  # whether ``last_report`` may be outdated
     counts_hops: bool = False  # whether it counts hops in mesh ids (flag of its last message)
     rises: int = 0  # increases in a row of its mesh id's hops
 
@@ -85,8 +85,8 @@ class Remote:
 
     def effective_mesh_id(self) -> int:
         """Return this neighbor's mesh id with one more hop, or NO_MESH_ID if it only circulates in a loop."""
-        more = hop_to_add(self.inbound_mesh_id)
-        return NO_MESH_ID if more < 0 or is_circulating(self.rises) else self.inbound_mesh_id + more
+        hops = hop_to_add(self.inbound_mesh_id)
+        return NO_MESH_ID if hops < 0 or is_circulating(self.rises) else self.inbound_mesh_id + hops
 
     def sends_all(self) -> bool:
         """Return whether a subscription with all interests is outstanding."""

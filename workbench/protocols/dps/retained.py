@@ -26,7 +26,7 @@ from workbench.protocols.dps.context import Neighbor
 from workbench.protocols.dps.remotes import Remote
 from workbench.protocols.dps.wire import Publication
 
-End: TypeAlias = tuple[int, bytes]  # expires_us, publication id
+Expiry: TypeAlias = tuple[int, bytes]  # expires_us, publication id
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +53,7 @@ class Retained:
     def __init__(self, size: int) -> None:
         self.size = size
         self._publications: dict[bytes, RetainedPublication] = {}
-        self._ends: list[End] = []  # a heap; entries of replaced publications stay until their time
+        self._expiries: list[Expiry] = []  # a heap; entries of replaced publications stay until their time
 
     def __len__(self) -> int:
         return len(self._publications)
@@ -81,9 +81,9 @@ class Retained:
                 return retained
             del self._publications[evicted.message.publication_id]
         self._publications[message.publication_id] = retained
-        heappush(self._ends, (expires_us, message.publication_id))
-        if len(self._ends) > 2 * len(self._publications) + 64:
-            self._ends = sorted((other.expires_us, name) for name, other in self._publications.items())
+        heappush(self._expiries, (expires_us, message.publication_id))
+        if len(self._expiries) > 2 * len(self._publications) + 64:
+            self._expiries = sorted((other.expires_us, name) for name, other in self._publications.items())
         return evicted
 
     def remove(self, publication_id: bytes) -> None:
@@ -93,18 +93,18 @@ class Retained:
     def pop_expired(self, now: int) -> list[RetainedPublication]:
         """Remove and return the expired publications."""
         expired = []
-        while (end_us := self.next_end_us()) is not None and end_us <= now:
-            expired.append(self._publications.pop(heappop(self._ends)[1]))
+        while (expiry_us := self.next_expiry_us()) is not None and expiry_us <= now:
+            expired.append(self._publications.pop(heappop(self._expiries)[1]))
         return expired
 
-    def next_end_us(self) -> int | None:
+    def next_expiry_us(self) -> int | None:
         """Return when the next publication expires, None if none is retained."""
-        while self._ends:
-            expires_us, publication_id = self._ends[0]
+        while self._expiries:
+            expires_us, publication_id = self._expiries[0]
             retained = self._publications.get(publication_id)
             if retained is not None and retained.expires_us == expires_us:
                 return expires_us
-            heappop(self._ends)
+            heappop(self._expiries)
         return None
 
 
@@ -112,12 +112,12 @@ class Resending:
     """A rate limit, per neighbor, on sending retained publications; ``send(remote, now)`` sends them."""
 
     def __init__(
-        self, remotes: Mapping[Neighbor, Remote], send: Callable[[Remote, int], None], wait_us: int, most: int
+        self, remotes: Mapping[Neighbor, Remote], send: Callable[[Remote, int], None], wait_us: int, limit: int
     ) -> None:
         self._remotes = remotes
         self._send = send
         self._wait_us = wait_us
-        self._most = most
+        self._limit = limit
         self._next_us: dict[Neighbor, int] = {}  # neighbor -> earliest time of its next transfer, latest last
 
     def request(self, remote: Remote, now: int) -> None:
@@ -128,7 +128,7 @@ class Resending:
             return
         remote.resend_us = None
         self._next_us.pop(remote.address, None)
-        while len(self._next_us) >= self._most:
+        while len(self._next_us) >= self._limit:
             del self._next_us[next(iter(self._next_us))]
         self._next_us[remote.address] = now + self._wait_us
         self._send(remote, now)

@@ -37,18 +37,18 @@ class Times(NamedTuple):
     """Times derived from the settings, in microseconds except ``recheck_s`` (seconds).
 
     update_us   shortest time between two transfers of retained publications to a neighbor
-    learnt_us   delay before interests from a neighbor are forwarded
+    forward_interests_us   delay before interests from a neighbor are forwarded
     tick_us     period after which an unanswered message may be repeated
-    sign_us     silence of a link after which a keep-alive is sent
+    silence_us     silence of a link after which a keep-alive is sent
     recheck_s   time until a muted link is rechecked for a loop
     ids_us      longest time that a changed mesh id waits for a message to travel in
     history_us  time that a publication is remembered beyond its lifetime
     """
 
     update_us: int
-    learnt_us: int
+    forward_interests_us: int
     tick_us: int
-    sign_us: int
+    silence_us: int
     recheck_s: float
     ids_us: int
     history_us: int
@@ -67,15 +67,15 @@ def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
     # Changed mesh ids spread fast: the owner of a low id that comes late may have left the mesh. Such an id never
     # meets its owner, so it shows no loop, and the loop in which it circulates stays.
     update_us = int(settings.update_s * SECOND_US)
-    sign_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * slowdown)
+    silence_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * slowdown)
     soon_us = 1 + update_us // SHORT_WAIT_DIVISOR
     return Times(
         update_us,
         soon_us if is_on_radio and not crowd else update_us,
         int(update_us * min(slowdown, 2.0)),
-        sign_us,
+        silence_us,
         settings.recheck_s * slowdown,
-        max(update_us, sign_us // 10) if crowd else soon_us,
+        max(update_us, silence_us // 10) if crowd else soon_us,
         int(settings.history_s * SECOND_US),
     )
 
@@ -148,45 +148,47 @@ def opens_link(flags: int) -> bool:
 
 
 def is_settled(state: int, sends_all: bool) -> bool:
-    """Return whether a link is active and no subscription with all interests is outstanding (``sends_all``).
+    """Return whether a link is active, and no subscription with all interests of this end is outstanding.
 
-    A neighbor's subscription may cross such a subscription.
+    ``sends_all``: such a subscription is outstanding; one from the neighbor may cross it.
     """
     return state == ACTIVE and not sends_all
 
 
 def has_begun_anew(
-    flags: int, revision: int, newest: int, is_acknowledging: bool, stays_muted: bool, settled: bool
+    flags: int, revision: int, newest: int, is_acknowledging: bool, stays_muted: bool, link_is_settled: bool
 ) -> bool:
     """Return whether a subscription shows that a linked neighbor gave the link up, or restarted.
 
     Its interests are complete and not a repetition. ``is_acknowledging``: this node's acknowledgement with interests is
-    outstanding. ``stays_muted``: the link is muted, and the neighbor's mesh id still shows a loop. ``settled``: see
-    `is_settled`; first interests over a settled link show that only this end considered it active.
+    outstanding. ``stays_muted``: the link is muted, and the neighbor's mesh id still shows a loop.
+    ``link_is_settled``: see `is_settled`; first interests over such a link show that the other end had no link.
     """
     if (flags & (DELTA | UNMUTE | MUTE)) != 0 or stays_muted:
         return False
     if newest == 0:
-        return settled
+        return link_is_settled
     if 1 < revision < newest:
         return False  # A restarted neighbor begins with 1; this is an older message that a newer one overtook.
     return revision != newest or not is_acknowledging
 
 
-def has_restarted(flags: int, revision: int, newest: int, is_sign: bool, is_new_owner: bool) -> bool:
+def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, is_new_owner: bool) -> bool:
     """Return whether an acknowledgement over an active link shows that the neighbor restarted.
 
     A restarted reference node creates a link for any subscription. It takes a change for all interests, and a
     keep-alive for no interests. It acknowledges with revision 1 and its interests, or with 0 if it has no interests;
-    otherwise an acknowledgement carries no interests. ``is_sign``: it acknowledges a keep-alive. ``is_new_owner``:
-    its mesh id has another owner than before; for a neighbor that never sent interests this is the only evidence.
+    a neighbor that did not restart sent its interests before, and acknowledges without them.
+
+    ``is_keep_alive``: a keep-alive is acknowledged. ``is_new_owner``: the mesh id has another owner than before; for a
+    neighbor that never sent interests this is the only evidence.
     """
     brings_interests = (flags & SAK_REQUESTED) != 0
     if (flags & DELTA) == 0 or revision != (1 if brings_interests else 0):
         return False
     if revision < newest:
         return True
-    return (is_sign or is_new_owner) if brings_interests else (is_sign and is_new_owner)
+    return (is_keep_alive or is_new_owner) if brings_interests else (is_keep_alive and is_new_owner)
 
 
 # Mesh ids, as integers; these functions use only the lowest three bytes of an id
@@ -205,7 +207,7 @@ def hop_to_add(mesh_id: int) -> int:
 
 
 def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) -> int:
-    """Return how often in a row the hop count of the same owner's id has increased on a link, at most MOST_RISES."""
+    """Return how often in a row the hops of an owner's id increased, after one more id; at most MOST_RISES."""
     if not is_same_owner or hops < hops_before:
         return 0
     return min(rises + 1, MOST_RISES) if hops > hops_before else rises
@@ -257,13 +259,13 @@ def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
     return LOST if ticks >= retry_ticks + retries else OVERDUE
 
 
-def recheck_after_us(is_requester: bool, recheck_s: float, sign_us: int, uniform: float) -> int:
+def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, uniform: float) -> int:
     """Return the silence in µs after which this end rechecks a muted link for a loop and a live neighbor.
 
     ``uniform`` in [0, 1) spreads the rechecks, as other links were muted at the same time. The end that requested the
     link (``is_requester``) rechecks first. The other end rechecks only if that message does not come.
     """
-    silent_us = sign_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), sign_us)
+    silent_us = silence_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), silence_us)
     return int(silent_us * ((0.625 if is_requester else 1.0) + uniform / 4))
 
 
@@ -286,10 +288,10 @@ def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[i
 
     All hubs prefer the same hub. Other nodes prefer different hubs, so the links are spread over all hubs.
     """
-    lot = mix64(neighbor)
+    order_hash = mix64(neighbor)
     if not is_hub(address, neighbors):
-        lot = mix64(min(address, neighbor) << 32 | max(address, neighbor))
-    return -min(int(10 * quality), 9), not is_hub(neighbor, neighbors), lot, neighbor
+        order_hash = mix64(min(address, neighbor) << 32 | max(address, neighbor))
+    return -min(int(10 * quality), 9), not is_hub(neighbor, neighbors), order_hash, neighbor
 
 
 def late_request_us(relink_s: float) -> int:
@@ -335,10 +337,10 @@ def forget_us(now: int, lifetime_s: int, history_us: int) -> int:
     return now + lifetime_s * SECOND_US + history_us
 
 
-def clears_history(entries: int, clear_at: int, since_cleared: int, most: int) -> bool:
+def clears_history(entries: int, clear_at: int, since_cleared: int, limit: int) -> bool:
     """Return whether to remove expired entries now: the history doubled, or half of it is new."""
     # So the cost of a search is shared by as many new entries.
-    return entries >= clear_at or since_cleared > max(FEWEST_TO_CLEAR, most // 2)
+    return entries >= clear_at or since_cleared > max(FEWEST_TO_CLEAR, limit // 2)
 
 
 def next_clearing_size(entries: int) -> int:

@@ -87,7 +87,7 @@ class Interest:
 
     @property
     def pair(self) -> tuple[BitVector, bytes] | None:
-        """The interests and needs that it adds to those for neighbors; None if it is not announced."""
+        """The interests and needs that the subscription adds for neighbors; None if it is not announced."""
         return (self.filter, self.filter.fuzzy_hash()) if self.is_announced else None
 
 

@@ -254,12 +254,12 @@ class CountingVector:
         self.entries -= 1
 
     def without(self, vector: BitVector) -> CountingVector:
-        """Return the sum of all entries except this one; the present sum does not change."""
-        rest = CountingVector(self.length)
-        rest._digits = self._digits[:]
-        rest.entries = self.entries
-        rest.remove(vector)
-        return rest
+        """Return the sum without one entry, ``vector``; the original does not change."""
+        difference = CountingVector(self.length)
+        difference._digits = self._digits[:]
+        difference.entries = self.entries
+        difference.remove(vector)
+        return difference
 
     def union(self) -> BitVector:
         """Return the bits that at least one entry has."""
@@ -270,10 +270,10 @@ class CountingVector:
 
     def intersection(self) -> BitVector:
         """Return the bits that all entries have; an empty vector for an empty sum."""
-        every = (1 << self.length) - 1
-        bits = every if self.entries else 0
+        all_ones = (1 << self.length) - 1
+        bits = all_ones if self.entries else 0
         for power, digit in enumerate(self._digits):
-            bits &= digit if self.entries >> power & 1 else every ^ digit
+            bits &= digit if self.entries >> power & 1 else all_ones ^ digit
         return BitVector(self.length, bits if not self.entries >> len(self._digits) else 0)
 
     def count(self, position: int) -> int:
@@ -332,19 +332,19 @@ def fuzzy_hash_bits(bits: int, length: int) -> int:
     result = (1 << popcount) - 1 if popcount < WORD - 1 else _WORD_MASK
     for rotations in reversed(_ROTATIONS):
         word = folded
-        for by in rotations:
+        for count in rotations:
             # Each rotation applies to the result of those before it, not to the folded vector.
-            word |= (word << by | word >> (WORD - by)) & _WORD_MASK
+            word |= (word << count | word >> (WORD - count)) & _WORD_MASK
         result = result << WORD | word
     return result
 
 
 @lru_cache(maxsize=1 << 14)
-def _code(zeros: int) -> str:
+def _gamma_code(zeros: int) -> str:
     """Return the Elias-gamma code of a run of zeros; its first bit is the last character, as in a number."""
     width = (zeros + 1).bit_length() - 1
-    rest = bin(zeros + 1)[3:]  # zeros + 1 without its highest digit, in ``width`` digits
-    return rest + "1" + "0" * width
+    low_digits = bin(zeros + 1)[3:]  # zeros + 1 without its highest digit, in ``width`` digits
+    return low_digits + "1" + "0" * width
 
 
 @lru_cache(maxsize=_CACHED_CODES)
@@ -354,7 +354,7 @@ def _encode_runs(bits: int, length: int) -> bytes | None:
         return b""
     # The highest bit that is set comes first in a number's text, and its run of zeros follows it.
     runs = bin(bits)[3:].split("1")
-    stream = "".join([_code(len(run)) for run in runs])
+    stream = "".join([_gamma_code(len(run)) for run in runs])
     if len(stream) > length:
         return None
     return int(stream, 2).to_bytes((len(stream) + 7) // 8, "little")

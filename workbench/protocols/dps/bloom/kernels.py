@@ -15,7 +15,7 @@ _LENGTH_B = 8
 _DIGEST_WORDS = 8
 
 
-def _roots(count: int, power: int) -> list[int]:
+def _root_bits(count: int, power: int) -> list[int]:
     """Return the low 32 bits of scaled square (2) or cube (3) roots of the first primes, SHA-256's constants."""
     primes = [n for n in range(2, 312) if all(n % d for d in range(2, int(n**0.5) + 1))][:count]
     roots = []
@@ -28,13 +28,13 @@ def _roots(count: int, power: int) -> list[int]:
     return roots
 
 
-_START = np.array(_roots(8, 2), np.uint32)
-_ROUND = np.array(_roots(64, 3), np.uint32)
+_INITIAL_STATE = np.array(_root_bits(8, 2), np.uint32)
+_ROUND_CONSTANTS = np.array(_root_bits(64, 3), np.uint32)
 
 
 @njit(cache=True)
-def _rotate(x: np.uint32, by: Integer) -> np.uint32:
-    return np.uint32(x >> np.uint32(by)) | np.uint32(x << np.uint32(32 - by))
+def _rotate(x: np.uint32, count: Integer) -> np.uint32:
+    return np.uint32(x >> np.uint32(count)) | np.uint32(x << np.uint32(32 - count))
 
 
 @njit(cache=True)
@@ -56,7 +56,7 @@ def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Intege
     a, b, c, d, e, f, g, h = state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7]
     for t in range(64):
         s1 = _rotate(e, 6) ^ _rotate(e, 11) ^ _rotate(e, 25)
-        first = np.uint32(h + s1 + ((e & f) ^ (~e & g)) + _ROUND[t] + w[t])
+        first = np.uint32(h + s1 + ((e & f) ^ (~e & g)) + _ROUND_CONSTANTS[t] + w[t])
         s0 = _rotate(a, 2) ^ _rotate(a, 13) ^ _rotate(a, 22)
         second = np.uint32(s0 + ((a & b) ^ (a & c) ^ (b & c)))
         h, g, f, e, d, c, b, a = g, f, e, np.uint32(d + first), c, b, a, np.uint32(first + second)
@@ -73,7 +73,7 @@ def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Intege
 @njit(cache=True)
 def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -> None:
     """Compute SHA-256 of the first ``size`` bytes of ``item`` into ``state``; the padding is written after them."""
-    state[:] = _START
+    state[:] = _INITIAL_STATE
     end = (size + 1 + _LENGTH_B + _BLOCK_B - 1) // _BLOCK_B * _BLOCK_B
     item[size] = 0x80
     for at in range(size + 1, end):
@@ -86,7 +86,7 @@ def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -
 
 
 @njit(cache=True)
-def _insert(
+def _insert_item(
     row: np.ndarray, item: np.ndarray, size: Integer, hashes: Integer, state: np.ndarray, w: np.ndarray
 ) -> None:
     """Set the bits of an item in a filter. DPS reads the digest as little-endian words, SHA-256 gives big-endian."""
@@ -146,26 +146,26 @@ def add_publications(
         row = filters[i]
         size = end - begin
         item[:size] = data[begin:end]
-        _insert(row, item, size, hashes, state, w)
+        _insert_item(row, item, size, hashes, state, w)
         if not wildcards:
             continue
         count = _find_separators(data, begin, end, is_separator, separators)
         for k in range(count):
             size = separators[k] + 1 - begin
             item[:size] = data[begin : begin + size]
-            _insert(row, item, size, hashes, state, w)
+            _insert_item(row, item, size, hashes, state, w)
         for k in range(1, count + 1):
             size = _copy_segment(item, data, separators, count, k, end)
-            _insert(row, item, size, hashes, state, w)
+            _insert_item(row, item, size, hashes, state, w)
         for levels in range(count + 1):
             for k in range(levels):
                 item[k] = data[separators[k]]
             item[levels] = _HASH
-            _insert(row, item, levels + 1, hashes, state, w)
+            _insert_item(row, item, levels + 1, hashes, state, w)
         for k in range(count):
             item[k] = data[separators[k]]
         item[count] = _PLUS
-        _insert(row, item, count + 1, hashes, state, w)
+        _insert_item(row, item, count + 1, hashes, state, w)
 
 
 @njit(cache=True)
@@ -190,14 +190,14 @@ def add_subscriptions(
         size = wildcard - begin
         if size:
             item[:size] = data[begin:wildcard]
-            _insert(row, item, size, hashes, state, w)
+            _insert_item(row, item, size, hashes, state, w)
         count = _find_separators(data, begin, end, is_separator, separators)
         for k in range(1, count + 1):
             first = separators[k - 1] + 1
             if first <= wildcard or (data[first] == _PLUS and k < count and separators[k] == first + 1):
                 continue
             size = _copy_segment(item, data, separators, count, k, end)
-            _insert(row, item, size, hashes, state, w)
+            _insert_item(row, item, size, hashes, state, w)
 
 
 @njit(cache=True)
@@ -274,12 +274,12 @@ def fuzzy_hash(filters: np.ndarray, hashes: np.ndarray) -> None:
                 word &= word - np.uint64(1)
                 bits += 1
         hashes[i, 0], hashes[i, 1], hashes[i, 2] = _fold_rotations(folded)
-        hashes[i, 3] = _unary(bits)
+        hashes[i, 3] = _unary_count(bits)
 
 
 @njit(cache=True)
-def _or_rotated(x: np.uint64, by: Integer) -> np.uint64:
-    return x | (x << np.uint64(by)) | (x >> np.uint64(64 - by))
+def _or_rotated(x: np.uint64, count: Integer) -> np.uint64:
+    return x | (x << np.uint64(count)) | (x >> np.uint64(64 - count))
 
 
 @njit(cache=True)
@@ -292,7 +292,7 @@ def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]
 
 
 @njit(cache=True)
-def _unary(bits: Integer) -> np.uint64:
+def _unary_count(bits: Integer) -> np.uint64:
     """Return the last word of a fuzzy hash, the number of bits in unary; 63 and more set all its bits."""
     return ~np.uint64(0) if bits >= 63 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
 
@@ -303,13 +303,13 @@ def route(routed: np.ndarray, filters: np.ndarray, interests: np.ndarray, needs:
     words = np.empty(filters.shape[1], np.int64)
     for i in range(routed.shape[0]):
         # Filters are sparse: only the words that are not empty are compared.
-        used = 0
+        word_count = 0
         for k in range(filters.shape[1]):
             if filters[i, k]:
-                words[used] = k
-                used += 1
+                words[word_count] = k
+                word_count += 1
         for j in range(routed.shape[1]):
-            routed[i, j] = _is_routed(filters[i], interests[j], needs[j], words[:used])
+            routed[i, j] = _is_routed(filters[i], interests[j], needs[j], words[:word_count])
 
 
 @njit(cache=True)
@@ -330,7 +330,7 @@ def _is_routed(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray
         while common and bits < 63:
             common &= common - np.uint64(1)
             bits += 1
-    return not needs[3] & ~_unary(bits)
+    return not needs[3] & ~_unary_count(bits)
 
 
 @njit(cache=True)

@@ -52,7 +52,7 @@ from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.dps import wire as dps
 from workbench.protocols.dps.cose import algorithms, structures
 from workbench.protocols.dps.cose.keys import KeyStore, kid_bytes
-from workbench.protocols.dps.cose.structures import Recipient, Secured, Signature
+from workbench.protocols.dps.cose.structures import CoseItem, Recipient, Signature
 
 __all__ = ["A256KW", "DIRECT", "ECDH_ES_A256KW", "IMPLICIT", "KeyStore", "Opened", "Security", "nonce"]
 
@@ -125,11 +125,11 @@ class Security:
         external = dps.protected_map(message)
         plain = dps.body_map(message)
         if self.way is not None:
-            return dps.secured(message, structures.encode(self._encrypt(plain, external, nonce(message))))
+            return dps.with_secured_body(message, structures.encode(self._encrypt(plain, external, nonce(message))))
         if self.sender is None:
             return message
         signature = self._sign("Signature1", external, plain)
-        return dps.secured(message, structures.encode_signed(signature, plain))
+        return dps.with_secured_body(message, structures.encode_signed(signature, plain))
 
     def open(self, message: Any) -> Opened:
         """Return the readable message, decrypted if necessary; raise DecodeError if that fails."""
@@ -139,10 +139,10 @@ class Security:
         external = dps.protected_map(message)
         if item.tag == structures.SIGN1:
             sender = self._verified_signer(item.signature, "Signature1", external, item.content)
-            return Opened(dps.opened(message, item.content), sender, None, None)
+            return Opened(dps.with_plain_body(message, item.content), sender, None, None)
         way, kid, plain = self._decrypt(item, external, nonce(message))
         sender = self._verified_signer(item.signature, "CounterSignature", b"", item.content, item.protected)
-        return Opened(dps.opened(message, plain), sender, kid, way)
+        return Opened(dps.with_plain_body(message, plain), sender, kid, way)
 
     def answering(self, opened: Opened) -> "Security":
         """Return the security for acknowledging a publication: with its key, or with ECDH for its signer's key.
@@ -158,7 +158,7 @@ class Security:
         recipients = () if opened.recipient is None else (opened.recipient,)
         return Security(self.keys, opened.way, recipients, self.sender)
 
-    def _encrypt(self, plain: bytes, external: bytes, fixed_nonce: bytes) -> Secured:
+    def _encrypt(self, plain: bytes, external: bytes, fixed_nonce: bytes) -> CoseItem:
         protected = structures.CONTENT_HEADER
         implicit = self.way == IMPLICIT
         tag = structures.ENCRYPT0 if implicit else structures.ENCRYPT
@@ -172,7 +172,7 @@ class Security:
         signature = None
         if self.sender is not None:
             signature = self._sign("CounterSignature", b"", content, protected)
-        return Secured(tag, protected, iv, content, tuple(recipients), signature)
+        return CoseItem(tag, protected, iv, content, tuple(recipients), signature)
 
     def _wrap_key(self, kid: bytes, key: bytes) -> Recipient:
         if self.way == A256KW:
@@ -180,7 +180,7 @@ class Security:
         ephemeral, wrapping = algorithms.agree_with(self.keys.public(kid))
         return Recipient(structures.ECDH_ES_A256KW, kid, ephemeral, aes_key_wrap(wrapping, key))
 
-    def _decrypt(self, item: Secured, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
+    def _decrypt(self, item: CoseItem, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
         """Return (how it was encrypted, the key's identifier, the plain bytes)."""
         authenticated = structures.encryption_structure(item.tag, item.protected, external)
         for way, kid, key in self._content_keys(item):
@@ -190,7 +190,7 @@ class Security:
         keys = ", ".join(repr(recipient.kid) for recipient in item.recipients) or "an implicit shared key"
         raise DecodeError(f"a message encrypted for {keys} cannot be decrypted with the keys in the store")
 
-    def _content_keys(self, item: Secured) -> list[tuple[str, bytes, bytes]]:
+    def _content_keys(self, item: CoseItem) -> list[tuple[str, bytes, bytes]]:
         """Return the keys that the content may be encrypted with: (how it is encrypted, identifier, key)."""
         if item.tag == structures.ENCRYPT0:
             return [(IMPLICIT, kid, key) for kid, key in self.keys.symmetric.items()]
@@ -240,6 +240,6 @@ def nonce(message: Any) -> bytes:
     """Return the nonce for a long-lived key, 12 bytes from the message's id and sequence number."""
     is_acknowledgement = isinstance(message, dps.Acknowledgement)
     number = message.acknowledged if is_acknowledgement else message.sequence
-    first = message.publication_id[0]
-    marked = first | _ACK_BIT if is_acknowledgement else first & ~_ACK_BIT
-    return number.to_bytes(4, "little") + bytes((marked,)) + message.publication_id[1:8]
+    id_byte = message.publication_id[0]
+    first_byte = id_byte | _ACK_BIT if is_acknowledgement else id_byte & ~_ACK_BIT
+    return number.to_bytes(4, "little") + bytes((first_byte,)) + message.publication_id[1:8]

@@ -52,10 +52,10 @@ def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
 def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
     """Return (public key of a fresh key pair, wrapping key that only the owner of ``public`` can derive, too)."""
     number, size_B, _, _ = _CURVES[public.curve.name]
-    fresh = ec.generate_private_key(public.curve)
-    numbers = fresh.public_key().public_numbers()
+    fresh_key = ec.generate_private_key(public.curve)
+    numbers = fresh_key.public_key().public_numbers()
     point = Point(number, numbers.x.to_bytes(size_B, "big"), numbers.y.to_bytes(size_B, "big"))
-    return point, _derive(fresh.exchange(ec.ECDH(), public))
+    return point, _derive(fresh_key.exchange(ec.ECDH(), public))
 
 
 def agree(private: ec.EllipticCurvePrivateKey, point: Point) -> bytes | None:

@@ -61,8 +61,8 @@ class KeyStore:
         """Add the public key of another node, from the key or a certificate in PEM."""
         try:
             is_certificate = _CERTIFICATE in pem
-            certified = x509.load_pem_x509_certificate(pem).public_key() if is_certificate else None
-            key = certified or serialization.load_pem_public_key(pem)
+            certificate_key = x509.load_pem_x509_certificate(pem).public_key() if is_certificate else None
+            key = certificate_key or serialization.load_pem_public_key(pem)
         except (ValueError, UnsupportedAlgorithm) as error:
             raise ParameterError(f"the public key {kid!r} cannot be read: {error}") from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or not is_supported(key.curve):

@@ -51,7 +51,7 @@ class Recipient(NamedTuple):
     wrapped: bytes
 
 
-class Secured(NamedTuple):
+class CoseItem(NamedTuple):
     """A COSE item; ``content``: the ciphertext, or the signed bytes."""
 
     tag: int
@@ -96,7 +96,7 @@ def key_derivation_structure() -> bytes:
     return cbor.sequence(cbor.integer(A256KW), no_party, no_party, public)
 
 
-def encode(item: Secured) -> bytes:
+def encode(item: CoseItem) -> bytes:
     """Encode an Encrypt0 or Encrypt."""
     unprotected = [(_IV, cbor.byte_string(item.iv))]
     if item.signature is not None:
@@ -134,13 +134,13 @@ def _encode_recipient(recipient: Recipient) -> bytes:
     return cbor.sequence(cbor.byte_string(protected), unprotected, cbor.byte_string(recipient.wrapped))
 
 
-def decode(data: bytes) -> Secured:
+def decode(data: bytes) -> CoseItem:
     """Return the COSE item in some bytes; raise DecodeError for other bytes, and for items that DPS does not use."""
     reader = cbor.Reader(data)
     tag = reader.tag("a COSE item")
     if tag == SIGN1:
         signature, payload = _read_signature(reader, "a signed item", True)
-        return Secured(SIGN1, signature.protected, b"", payload, (), signature)
+        return CoseItem(SIGN1, signature.protected, b"", payload, (), signature)
     if tag not in (ENCRYPT0, ENCRYPT):
         raise DecodeError(f"a COSE item has tag {tag}; DPS uses 16, 18 and 96")
     reader.array("an encrypted item", 4 if tag == ENCRYPT else 3)
@@ -153,7 +153,7 @@ def decode(data: bytes) -> Secured:
     recipients = []
     if tag == ENCRYPT:
         recipients = [_decode_recipient(reader) for _ in range(reader.array("recipients"))]
-    return Secured(tag, protected, headers.iv, content, tuple(recipients), headers.countersignature)
+    return CoseItem(tag, protected, headers.iv, content, tuple(recipients), headers.countersignature)
 
 
 def _decode_recipient(reader: cbor.Reader) -> Recipient:

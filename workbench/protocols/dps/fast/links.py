@@ -536,6 +536,6 @@ def _next_sign_us(core, state, i, link, now):
     """When a link that is silent has to be heard of again."""
     it = state.links[link]
     if it.state != MUTED:
-        return now + state.nodes[i].sign_us
+        return now + state.nodes[i].silence_us
     uniform, node = twin.stream_uniform(core, i), state.nodes[i]
-    return now + rules.recheck_after_us(it.asked != 0, node.recheck_s, node.sign_us, uniform)
+    return now + rules.recheck_after_us(it.asked != 0, node.recheck_s, node.silence_us, uniform)

@@ -152,7 +152,7 @@ NODE = np.dtype(
         ("place", np.int32),
         ("is_crowded", np.int64),
         ("tick_us", np.int64),
-        ("sign_us", np.int64),
+        ("silence_us", np.int64),
         ("recheck_s", np.float64),
         ("ids_after_us", np.int64),
         ("learnt_after_us", np.int64),
@@ -461,7 +461,7 @@ def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarr
         for what in automaton.Input:
             entry = table[state][what]
             next_states.append(state if entry.state is None else entry.state)
-            actions += entry.does
+            actions += entry.actions
             firsts.append(len(actions))
     return np.array(next_states, np.int32), np.array(firsts, np.int32), np.array(actions, np.int32)
 
@@ -494,8 +494,8 @@ def make_state(setup: Setup, messages: int) -> Any:
     state.nodes["is_crowded"] = crowds.neighbors > 0
     times = [times_of(protocol, crowd, True) for crowd in crowds.neighbors.tolist()]
     state.nodes["ids_after_us"] = [one.ids_us for one in times]
-    state.nodes["learnt_after_us"] = [one.learnt_us for one in times]
-    for name in ("tick_us", "sign_us", "recheck_s"):
+    state.nodes["learnt_after_us"] = [one.forward_interests_us for one in times]
+    for name in ("tick_us", "silence_us", "recheck_s"):
         state.nodes[name] = [getattr(one, name) for one in times]
     return state
 

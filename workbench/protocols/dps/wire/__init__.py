@@ -20,7 +20,7 @@ Layout (CBOR: definite lengths, shortest integers)
 
 Theory of operation
     The decoder keeps the bytes of the protected map and the fifth item of a publication or acknowledgement. A node that
-    forwards the message (`forwarded`) sends the same bytes, as encryption and signatures cover them.
+    forwards the message (`with_next_hop`) sends the same bytes, as encryption and signatures cover them.
 
     Decoding is as strict as in the C implementation, which reads the maps in order. Unknown keys are skipped. Keys out
     of order are refused, and so are more or fewer than five items, indefinite lengths, missing fields, and the sequence
@@ -144,7 +144,7 @@ KIND_OF: dict[type, int] = {
     Acknowledgement: ACKNOWLEDGEMENT,
     SubscriptionAcknowledgement: SUBSCRIPTION_ACKNOWLEDGEMENT,
 }
-_HEADS = {
+_MESSAGE_HEADS = {
     message: cbor.array(_ELEMENTS) + cbor.unsigned(VERSION) + cbor.unsigned(kind) for message, kind in KIND_OF.items()
 }
 
@@ -167,8 +167,10 @@ def encode(message: Message) -> bytes:
     elif isinstance(message, SubscriptionAcknowledgement):
         unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32))
     else:
-        raise EncodeError(f"{message!r} is not a message of DPS")
-    return b"".join((_HEADS[type(message)], unprotected, protected, body))
+        raise EncodeError(
+            f"{message!r} is not a message; its type must be one of {', '.join(kind.__name__ for kind in KIND_OF)}"
+        )
+    return b"".join((_MESSAGE_HEADS[type(message)], unprotected, protected, body))
 
 
 def decode(frame: bytes, filter_bits: int | None = None) -> Message:
@@ -183,7 +185,7 @@ def decode(frame: bytes, filter_bits: int | None = None) -> Message:
     return _decode_acknowledgement(reader) if kind == ACKNOWLEDGEMENT else _decode_link(reader, kind, filter_bits)
 
 
-def forwarded(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
+def with_next_hop(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
     """Return a publication as this node forwards it: with one more hop, its own port, and the remaining ttl."""
     return publication._replace(port=port, path=path, ttl_s=ttl_s, hops=publication.hops + 1)
 
@@ -208,7 +210,7 @@ def protected_map(message: Securable) -> bytes:
 
 
 def body_map(message: Securable) -> bytes:
-    """Return the bytes of the fifth item before encryption: topics and data, or data."""
+    """Return the bytes of the fifth item before encryption: data, and in a publication the topics."""
     if isinstance(message, Publication):
         assert message.topics is not None, "the body of a secured publication is its COSE item"
         head = cbor.mapping(2) + cbor.unsigned(fields.TOPICS) + cbor.array(len(message.topics))
@@ -216,7 +218,7 @@ def body_map(message: Securable) -> bytes:
     return cbor.mapping(1) + fields.byte_string(fields.DATA, message.data)
 
 
-def secured(message: Securable, body: bytes) -> Securable:
+def with_secured_body(message: Securable, body: bytes) -> Securable:
     """Return the message with ``body``, the bytes of a COSE item, in place of topics and data."""
     protected = protected_map(message)
     if isinstance(message, Publication):
@@ -224,7 +226,7 @@ def secured(message: Securable, body: bytes) -> Securable:
     return message._replace(data=None, protected=protected, body=body)
 
 
-def opened(message: Securable, plain: bytes) -> Securable:
+def with_plain_body(message: Securable, plain: bytes) -> Securable:
     """Return a secured message with the topics and data in ``plain``, the decrypted or signed bytes.
 
     ``body`` is unchanged, so that the message is forwarded unchanged. Raises DecodeError if ``plain`` is invalid.
@@ -240,7 +242,8 @@ def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
     """Return an id of 16 bytes: the node's address, the number of the series at the node, and 8 random bytes."""
     if not (0 <= address <= fields.I31 and 0 <= series <= fields.I31 and len(draw) == 8):
         raise EncodeError(
-            f"address {address}, series {series}, {len(draw)} random bytes; both must fit 31 bits, and 8 bytes"
+            f"address {address}, series {series}, {len(draw)} random bytes; the numbers must fit 31 bits, and 8 bytes "
+            "are needed"
         )
     return pack(">II", address, series) + draw
 
@@ -332,19 +335,19 @@ _protected_values = itemgetter(*_PROTECTED_KEYS)
 
 def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publication:
     where = "unprotected map of the publication"
-    outer = fields.read_map(reader, where, _OUTER_KEYS)
-    fields.require(outer, (fields.TTL, fields.HOPS), where)
-    if fields.PORT not in outer and fields.PATH not in outer:
+    outer_values = fields.read_map(reader, where, _OUTER_KEYS)
+    fields.require(outer_values, (fields.TTL, fields.HOPS), where)
+    if fields.PORT not in outer_values and fields.PATH not in outer_values:
         raise DecodeError(f"the {where} has neither port nor path; it must have one of them")
-    protected, inner = _decode_protected(reader, "publication", _PROTECTED_KEYS, filter_bits)
-    if not inner[fields.SEQUENCE]:
+    protected, inner_values = _decode_protected(reader, "publication", _PROTECTED_KEYS, filter_bits)
+    if not inner_values[fields.SEQUENCE]:
         raise DecodeError("the sequence number of the publication is 0; the first one is 1")
     start = reader.at
     topics, data = (None, None) if _skip_secured(reader) else _decode_body(reader)
-    port, path = outer.get(fields.PORT), outer.get(fields.PATH)
-    ttl_s, hops = outer[fields.TTL], outer[fields.HOPS]
+    port, path = outer_values.get(fields.PORT), outer_values.get(fields.PATH)
+    ttl_s, hops = outer_values[fields.TTL], outer_values[fields.HOPS]
     body = bytes(reader.data[start : reader.at])
-    values = (port, path if port is None else None, ttl_s, hops, *_protected_values(inner))
+    values = (port, path if port is None else None, ttl_s, hops, *_protected_values(inner_values))
     return Publication._make((*values, topics, data, protected, body))
 
 
@@ -358,7 +361,7 @@ def _decode_protected(
 
 
 def _read_all(reader: cbor.Reader, where: str, keys: tuple[int, ...], filter_bits: int | None = None) -> Values:
-    """Read a map that must have all these keys; return its fields."""
+    """Read a map that must have all ``keys``; return its fields."""
     values = fields.read_map(reader, where, keys, filter_bits)
     fields.require(values, keys, where)
     return values
@@ -387,13 +390,13 @@ def _decode_data(reader: cbor.Reader) -> bytes:
 
 def _decode_acknowledgement(reader: cbor.Reader) -> Acknowledgement:
     reader.skip_mapping("unprotected map of the acknowledgement")
-    protected, inner = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
-    if not inner[fields.ACKNOWLEDGED]:
+    protected, inner_values = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
+    if not inner_values[fields.ACKNOWLEDGED]:
         raise DecodeError("the acknowledged sequence number is 0; the first one is 1")
     start = reader.at
     data = None if _skip_secured(reader) else _decode_data(reader)
     body = bytes(reader.data[start : reader.at])
-    return Acknowledgement(inner[fields.ID], inner[fields.ACKNOWLEDGED], data, protected, body)
+    return Acknowledgement(inner_values[fields.ID], inner_values[fields.ACKNOWLEDGED], data, protected, body)
 
 
 _LINK_KEYS = (

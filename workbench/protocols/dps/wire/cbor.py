@@ -51,8 +51,8 @@ def head(major: int, argument: int) -> bytes:
         raise EncodeError(f"{argument} does not fit CBOR's 64 bits; it must be 0 to {_LARGEST}")
     if argument < 24:
         return bytes((major << 5 | argument,))
-    which = 0 if argument <= 0xFF else 1 if argument <= 0xFFFF else 2 if argument <= 0xFFFFFFFF else 3
-    return bytes((major << 5 | 24 + which,)) + pack(_LAYOUTS[which][0], argument)
+    layout_index = 0 if argument <= 0xFF else 1 if argument <= 0xFFFF else 2 if argument <= 0xFFFFFFFF else 3
+    return bytes((major << 5 | 24 + layout_index,)) + pack(_LAYOUTS[layout_index][0], argument)
 
 
 def unsigned(value: int) -> bytes:
@@ -159,16 +159,16 @@ class Reader:
     def byte_string(self, name: str, length: int | None = None) -> bytes:
         """Read a byte string, with ``length`` only of this length."""
         at = self.at
-        data = self._string(BYTES, name)
+        data = self._read_string(BYTES, name)
         if length is not None and len(data) != length:
             raise DecodeError(f"byte {at}: {name} has {len(data)} bytes; it must have {length}")
         return data
 
     def text(self, name: str) -> bytes:
         """Read a text; return its bytes."""
-        return self._string(TEXT, name)
+        return self._read_string(TEXT, name)
 
-    def _string(self, major: int, name: str) -> bytes:
+    def _read_string(self, major: int, name: str) -> bytes:
         at = self.at
         size = self._expect(major, name)
         begin = self.at

@@ -70,5 +70,5 @@ def decode_addresses(payload: bytes) -> list[str]:
     while len(texts) < count and reader.peek() is not None:
         texts.append(reader.text("an address").decode("utf-8", "surrogateescape"))
     if count and not texts:
-        raise DecodeError(f"the registration has a count of {count} addresses and no address")
+        raise DecodeError(f"the registration announces {count} addresses, and contains no address")
     return texts

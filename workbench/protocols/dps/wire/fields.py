@@ -77,7 +77,7 @@ def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bit
             raise DecodeError(f"byte {at}: key {key} after key {last}; the keys of a map must ascend")
         last = key
         if key in known:
-            values[key] = _READ[key](reader, filter_bits)
+            values[key] = _READERS[key](reader, filter_bits)
         else:
             reader.skip(f"the value of key {key}")
     return values
@@ -121,4 +121,4 @@ _FIELDS: dict[int, tuple[str, Callable[[cbor.Reader, int | None], Any]]] = {
     HOPS: ("hop count", lambda reader, _: reader.unsigned("hop count", U16)),
 }
 NAMES = {key: name for key, (name, _) in _FIELDS.items()}
-_READ = {key: read for key, (_, read) in _FIELDS.items()}
+_READERS = {key: read for key, (_, read) in _FIELDS.items()}
