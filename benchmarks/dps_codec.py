@@ -120,7 +120,7 @@ def messages() -> dict[str, Callable[[], int]]:
     received = dps.decode(dps.encode(publication))
     sealed = dps.decode(dps.encode(security.seal(publication)))
     assert security.open(sealed).message.data == b"hello"
-    jobs["publication: pass on"] = lambda: dps.encode(dps.forwarded(received, 40002, 0))
+    jobs["publication: pass on"] = lambda: dps.encode(dps.with_next_hop(received, 40002, 0))
     jobs["publication: encrypt, A256KW"] = lambda: security.seal(publication)
     jobs["publication: decrypt, A256KW"] = lambda: security.open(sealed)
     made = {name: _thousand(job) for name, job in jobs.items()}

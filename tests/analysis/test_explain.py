@@ -222,10 +222,10 @@ def test_what_arrived_in_part_is_explained_for_what_did_not():
 def test_published_before_there_were_links_is_told():
     early = [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5")]
     (sentence,) = told(wb.DPS(), early)
-    assert sentence.endswith("from there the way leads to node 2, and there was no link.")
+    assert sentence.endswith("from there the path leads to node 2, and there was no link.")
     # Links stand by then, and the interests of the sink have not come as far.
     (sentence,) = told(wb.DPS(), [early[0], wb.publish(3, "TEMP IS 5", start_s=1.3)])
-    assert sentence.endswith("on the way to node 0: no interest in it had come from there.")
+    assert sentence.endswith("on the path to node 0: no interest in it had come from there.")
 
 
 def test_published_before_queries_were_stored_is_told():

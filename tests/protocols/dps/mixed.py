@@ -15,7 +15,7 @@ _CALLS = ("start", "receive", "wake", "link", "unlink", "link_quality", "subscri
 @contextmanager
 def plain_ids():
     """Until the end of the block all ids are compared whole, count no hops, and are made without the mark."""
-    patched = [(rules, "MARK", _NO_MARK), (node, "marked", lambda mesh_id: mesh_id)]
+    patched = [(rules, "MARK", _NO_MARK), (node, "add_mark", lambda mesh_id: mesh_id)]
     before = [(module, name, getattr(module, name)) for module, name, _ in patched]
     try:
         for module, name, value in patched:
@@ -29,9 +29,9 @@ def plain_ids():
 class PlainMeshIds(mesh_ids.MeshIds):
     """The ids of a node that marks none of its own."""
 
-    def go_below(self, random):
+    def choose_lower_id(self, random):
         self.own = min(self._lowest_seen, self.own) - random.bits() - 1
-        self.heard(self.own)
+        self.note_seen(self.own)
 
 
 class PlainNode(DPSNode):
@@ -40,7 +40,7 @@ class PlainNode(DPSNode):
     def __init__(self, address, settings, random):
         DPSNode.__init__(self, address, settings, random)
         links = self.links
-        links.mesh_ids = links._out._mesh_ids = PlainMeshIds(links.remotes)
+        links.mesh_ids = links._sender._mesh_ids = PlainMeshIds(links.remotes)
 
 
 def _plain(name):

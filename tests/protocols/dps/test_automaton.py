@@ -26,21 +26,21 @@ from workbench.protocols.dps.automaton import (
 from workbench.protocols.dps.links import _ACTIONS, Links
 from workbench.protocols.dps.views.automaton import draw
 
-ENTRIES = [(state, what) for state in State for what in Input]
+ENTRIES = [(state, event) for state in State for event in Input]
 
 
 def test_table_has_an_entry_for_each_state_and_whatever_comes():
     assert sorted(TABLE) == list(State)
     for state in State:
         assert sorted(TABLE[state]) == list(Input)
-    for state, what in ENTRIES:
-        entry = TABLE[state][what]
-        assert entry.why and entry.state in (None, *State)
-        assert not (entry.state is None and entry.does), "what never comes has no actions"
+    for state, event in ENTRIES:
+        entry = TABLE[state][event]
+        assert entry.reason and entry.state in (None, *State)
+        assert not (entry.state is None and entry.actions), "an input that never comes has no actions"
 
 
 def test_each_state_input_and_action_has_a_name_and_a_meaning():
-    assert {action for state, what in ENTRIES for action in TABLE[state][what].does} == {*Action}
+    assert {action for state, event in ENTRIES for action in TABLE[state][event].actions} == {*Action}
     assert [method.__name__ for method in _ACTIONS] == [f"_{action.name.lower()}" for action in Action]
     for codes in (State, Input, Action):
         assert [*codes] == [*range(len(codes))]
@@ -53,22 +53,22 @@ def test_each_state_input_and_action_has_a_name_and_a_meaning():
 def come(monkeypatch):
     """The entries that are looked up."""
     found = set()
-    look_up = Links._come
+    look_up = Links._apply
 
-    def note(self, remote, what, now):
-        found.add((State(remote.state), Input(what)))
-        look_up(self, remote, what, now)
+    def note(self, remote, event, now):
+        found.add((State(remote.state), Input(event)))
+        look_up(self, remote, event, now)
 
-    monkeypatch.setattr(Links, "_come", note)
+    monkeypatch.setattr(Links, "_apply", note)
     return found
 
 
 def named(entries):
-    return sorted((state.label, what.label) for state, what in entries)
+    return sorted((state.label, event.label) for state, event in entries)
 
 
 def test_each_entry_comes_in_some_run_and_what_never_comes_in_none(come):
-    wanted = {(state, what) for state, what in ENTRIES if TABLE[state][what].state is not None}
+    wanted = {(state, event) for state, event in ENTRIES if TABLE[state][event].state is not None}
     for seed in range(400):
         fuzz = Fuzz(seed)
         for _ in range(120):
@@ -86,17 +86,17 @@ def test_the_twins_arrays_are_the_table():
     from workbench.protocols.dps.fast.state import automaton_arrays
 
     next_states, firsts, actions = automaton_arrays()
-    for number, (state, what) in enumerate(ENTRIES):
-        entry = TABLE[state][what]
+    for number, (state, event) in enumerate(ENTRIES):
+        entry = TABLE[state][event]
         assert next_states[number] == (state if entry.state is None else entry.state)
-        assert tuple(actions[firsts[number] : firsts[number + 1]]) == entry.does
+        assert tuple(actions[firsts[number] : firsts[number + 1]]) == entry.actions
     assert len(actions) == firsts[-1]
 
 
 def test_what_takes_a_links_place_or_is_told_changes_sets_off_no_more_of_that():
     # The twin's function for it does not call itself.
     for state in State:
-        assert not {Action.REPLACE, Action.UPDATE} & {*TABLE[state][NEEDED].does, *TABLE[state][CHANGED].does}
+        assert not {Action.REPLACE, Action.UPDATE} & {*TABLE[state][NEEDED].actions, *TABLE[state][CHANGED].actions}
 
 
 def traces():
@@ -113,20 +113,20 @@ def traces():
 
 
 @pytest.mark.parametrize(
-    ("state", "what", "after", "does"),
+    ("state", "event", "after", "does"),
     [
         (ACTIVE, LOOP, ACTIVE, ()),
         (LINKING, ANSWERED, ACTIVE, (Action.STOP_WAITING,)),
-        (ACTIVE, CHANGED, ACTIVE, (Action.TELL,)),
-        (ACTIVE, automaton.LOST, GONE, (Action.NOTE_REVISION, Action.REMOVE, Action.ASK_LATER)),
+        (ACTIVE, CHANGED, ACTIVE, (Action.SEND_CHANGE,)),
+        (ACTIVE, automaton.LOST, GONE, (Action.NOTE_REVISION, Action.REMOVE, Action.REPORT_END)),
         (MUTED, QUIET, MUTED, (Action.STOP_WAITING,)),
-        (MUTED, NEEDED, ACTIVE, (Action.STOP_WAITING, Action.TELL_IN_FULL)),
+        (MUTED, NEEDED, ACTIVE, (Action.STOP_WAITING, Action.SEND_ALL)),
         (GONE, automaton.BEGUN, ACTIVE, (Action.ANSWER_IN_FULL,)),
     ],
 )
-def test_changing_an_entry_changes_both_engines_alike(monkeypatch, state, what, after, does):
+def test_changing_an_entry_changes_both_engines_alike(monkeypatch, state, event, after, does):
     before = traces()
-    monkeypatch.setitem(TABLE[state], what, Entry(after, does, "for a try"))
+    monkeypatch.setitem(TABLE[state], event, Entry(after, does, "for a try"))
     reference, fast = traces()
     assert reference == fast != before[0] == before[1]
 

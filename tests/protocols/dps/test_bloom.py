@@ -240,7 +240,7 @@ def test_counting_vector_counts(pool, steps):
 def test_removing_what_was_never_added_changes_nothing():
     counting = CountingVector(64)
     counting.add(BitVector(64, 6))
-    with pytest.raises(ParameterError, match="remove only what was added"):
+    with pytest.raises(ParameterError, match="remove only vectors that were added"):
         counting.remove(BitVector(64, 1))
     assert (counting.entries, counting.union().bits) == (1, 6)
     counting.remove(BitVector(64, 6))
@@ -317,9 +317,9 @@ def test_bit_outside_of_the_vector_is_refused():
         ([3, 2**40, b""], "length"),
         ([0, 64, bytes(7)], "7 bytes"),
         ([0, 64, bytes(9)], "9 bytes"),
-        ([1, 64, b"\x00" * 16 + b"\x80"], "in the middle"),
-        ([1, 64, b"\xff" * 9], "outside"),
-        ([1, 64, b"\x80\xff\x7f"], "outside"),
+        ([1, 64, b"\x00" * 16 + b"\x80"], "end within a code"),
+        ([1, 64, b"\xff" * 9], "exceed its 64 bits"),
+        ([1, 64, b"\x80\xff\x7f"], "exceed its 64 bits"),
         ([1, 64, "text"], "must be a byte string"),
         ([1, -64, b""], "must be an unsigned integer"),
     ],

@@ -166,7 +166,7 @@ def test_encrypted_message_is_read_by_its_recipients_and_answered(stores, way, r
     assert opened.sender == (b"alice" if sender else None)
     assert opened.way == way
     if way == ECDH_ES_A256KW and not sender:
-        with pytest.raises(ParameterError, match="names no sender"):
+        with pytest.raises(ParameterError, match="has no valid signature"):
             bob.answering(opened)
         return
     answer = sent(bob.answering(opened).seal(ACKNOWLEDGEMENT))
@@ -263,7 +263,7 @@ def test_protected_field_that_was_changed_is_found_out(stores, way, field):
 
 def test_port_ttl_and_hops_may_change_on_the_way(stores):
     sealed = sent(Security(stores["alice"], A256KW, [SHARED]).seal(PUBLICATION))
-    passed_on = sent(dps.forwarded(sealed, 50000, -1))
+    passed_on = sent(dps.with_next_hop(sealed, 50000, -1))
     opened = Security(stores["bob"]).open(passed_on)
     assert (opened.message.data, opened.message.hops) == (b"hello", 1)
 
@@ -373,9 +373,9 @@ def test_private_key_may_have_a_password(pairs):
         (lambda store: store.add_public("k", b"nothing"), "cannot be read"),
         (lambda store: store.add_private("k", pem(ec.generate_private_key(ec.SECP256R1()))), "P-384 or P-521"),
         (lambda store: store.add_public("k", public_pem(ec.generate_private_key(ec.SECP256R1()))), "P-384 or P-521"),
-        (lambda store: store.symmetric(b"k"), "no shared key b'k'"),
-        (lambda store: store.private(b"k"), "no private key b'k'"),
-        (lambda store: store.public(b"k"), "no public key b'k'"),
+        (lambda store: store.symmetric(b"k"), "b'k': the key store has no shared key"),
+        (lambda store: store.private(b"k"), "b'k': the key store has no private key"),
+        (lambda store: store.public(b"k"), "b'k': the key store has no public key"),
     ],
 )
 def test_bad_or_missing_key_is_told(add, reason):

@@ -117,7 +117,7 @@ def test_who_falls_silent_is_forgotten_in_every_state(seed):
     fuzz.alone.until(fuzz.alone.now / SECOND + silent_s + 2 * given_up_s)
     assert node.links.remotes == {}
     own = subscription_filter([topic for one in fuzz.subscriptions for topic in one.topics], DPS())
-    assert node.links.interests.all_but(None)[0] == own
+    assert node.links.interests.combine(None)[0] == own
 
 
 @pytest.mark.parametrize("recheck_s", [0.0, 60.0])

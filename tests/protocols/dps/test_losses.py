@@ -177,11 +177,11 @@ def test_it_is_not_sent_again_to_a_neighbor_that_has_it_or_is_gone():
 
 def test_of_many_that_were_given_up_the_last_are_sent_again():
     alone = Alone().linked(topics=[TOPIC])
-    messages = [publish(alone) for _ in range(rules.REPEATS_KEPT + 4)]
+    messages = [publish(alone) for _ in range(rules.MOST_RETRIED + 4)]
     for message in messages:
         given_up(alone, 1, message)
     again = [message for _, _, message in alone.until(1)]
-    assert len(again) == rules.REPEATS_KEPT
+    assert len(again) == rules.MOST_RETRIED
     assert {message.publication_id for message in again} == {message.publication_id for message in messages[4:]}
 
 

@@ -33,7 +33,7 @@ def crowd(links, seconds=40, poor=(), **settings):
 
 
 def asked(node):
-    return {address for address, remote in node.links.remotes.items() if remote.asked}
+    return {address for address, remote in node.links.remotes.items() if remote.is_requester}
 
 
 def lonely_node(neighbors, **settings):
@@ -209,19 +209,22 @@ def test_a_node_without_a_link_layer_is_in_no_crowd():
 
 @pytest.mark.parametrize("is_crowded", [True, False])
 def test_a_link_that_an_acknowledgement_has_muted_says_so_once_and_in_a_crowd_alone(is_crowded):
-    assert rules.tells_mute(is_crowded, False, MUTED, 0) == is_crowded
+    assert rules.announces_mute(is_crowded, False, MUTED, 0) == is_crowded
     # It was muted before; it is not muted; the neighbor has said so itself; it gets an acknowledgement that says so.
     for was_muted, state, flags in [(True, MUTED, 0), (False, ACTIVE, 0), (False, MUTED, wire.MUTE)]:
-        assert not rules.tells_mute(is_crowded, was_muted, state, flags)
-    assert not rules.tells_mute(is_crowded, False, MUTED, wire.SAK_REQUESTED)
+        assert not rules.announces_mute(is_crowded, was_muted, state, flags)
+    assert not rules.announces_mute(is_crowded, False, MUTED, wire.SAK_REQUESTED)
 
 
 def test_signs_of_life_and_rechecks_of_a_crowd_take_no_more_than_those_of_a_few():
     settings = DPS()
     alone = rules.times_of(settings)
-    few, many = rules.times_of(settings, rules.CALM), rules.times_of(settings, 10 * rules.CALM)
+    few, many = (
+        rules.times_of(settings, rules.FULL_RATE_NEIGHBORS),
+        rules.times_of(settings, 10 * rules.FULL_RATE_NEIGHBORS),
+    )
     assert few._replace(ids_us=alone.ids_us) == alone and alone.ids_us < few.ids_us
-    assert many.sign_us == 10 * few.sign_us and many.recheck_s == 10 * few.recheck_s
+    assert many.silence_us == 10 * few.silence_us and many.recheck_s == 10 * few.recheck_s
     assert many.ids_us == 10 * few.ids_us
     assert few.update_us == many.update_us == few.tick_us < many.tick_us
 

@@ -19,7 +19,7 @@ def test_times_follow_from_the_settings():
     settings = wb.DPS(update_s=0.5, link_loss_s=3.0, recheck_s=60.0, history_s=7.0)
     times = rules.times_of(settings)
     assert times == (500_000, 500_000, 500_000, 3_500_000, 60.0, 25_001, 7_000_000)
-    assert rules.times_of(settings, 0, True) == times._replace(learnt_us=25_001)
+    assert rules.times_of(settings, 0, True) == times._replace(forward_interests_us=25_001)
     assert rules.times_of(settings, 20, True) == rules.times_of(settings, 20)
 
 
@@ -27,15 +27,15 @@ def test_times_follow_from_the_settings():
 def test_a_link_in_use_shows_a_loop_by_the_lowest_id_if_that_is_news_or_by_the_flag(state):
     for is_reply, is_lowest, is_news in product(BOOLEANS, repeat=3):
         expected = LOOP if is_lowest and is_news else NOTHING
-        assert rules.loop_shown(SAK_REQUESTED, state, is_reply, is_lowest, is_news) == expected
-        assert rules.loop_shown(MUTE, state, is_reply, is_lowest, is_news) == LOOP
+        assert rules.classify_loop(SAK_REQUESTED, state, is_reply, is_lowest, is_news) == expected
+        assert rules.classify_loop(MUTE, state, is_reply, is_lowest, is_news) == LOOP
 
 
 def test_a_muted_link_shows_something_by_the_reply_to_its_question_alone():
     for flags, is_lowest, is_news in product((0, MUTE), BOOLEANS, BOOLEANS):
-        assert rules.loop_shown(flags, MUTED, False, is_lowest, is_news) == NOTHING
+        assert rules.classify_loop(flags, MUTED, False, is_lowest, is_news) == NOTHING
         expected = LOOP if flags or is_lowest else NO_LOOP
-        assert rules.loop_shown(flags, MUTED, True, is_lowest, is_news) == expected
+        assert rules.classify_loop(flags, MUTED, True, is_lowest, is_news) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_who_asks_for_nothing_and_needs_something_changes_what_is_not_here_any_m
 
 
 def test_a_message_is_repeated_from_some_tick_on_and_given_up_after_some_repetitions():
-    found = [rules.after_tick(ticks, 2, 3) for ticks in range(1, 6)]
+    found = [rules.tick_input(ticks, 2, 3) for ticks in range(1, 6)]
     assert found == [NOTHING, OVERDUE, OVERDUE, OVERDUE, LOST]
-    assert rules.after_tick(1, 1, 0) == LOST
+    assert rules.tick_input(1, 1, 0) == LOST
 
 
 def test_flags_say_in_which_state_the_link_is():
@@ -116,19 +116,19 @@ def test_waits_are_spread_around_the_setting():
 
 @pytest.mark.parametrize(("recheck_s", "longest_s"), [(0.0, 32), (60.0, 32), (8.0, 8)])
 def test_who_asked_for_a_muted_link_asks_again_before_the_other_end_does(recheck_s, longest_s):
-    sign_us = 32 * SECOND_US
+    silence_us = 32 * SECOND_US
     waits = [
-        rules.ask_muted_after_us(asked, recheck_s, sign_us, drawn) for asked in (True, False) for drawn in (0.0, 1.0)
+        rules.recheck_after_us(asked, recheck_s, silence_us, drawn) for asked in (True, False) for drawn in (0.0, 1.0)
     ]
     assert waits == [share * longest_s * SECOND_US for share in (0.625, 0.875, 1.0, 1.25)]
 
 
 def test_history_is_cleared_when_it_has_doubled_or_half_of_it_is_new():
-    assert rules.clears_at(0) == rules.FEWEST_TO_CLEAR
-    assert rules.clears_at(100) == 200
-    assert rules.clears(200, 200, 1, 5000)
-    assert not rules.clears(199, 200, 2500, 5000)
-    assert rules.clears(199, 200, 2501, 5000)
+    assert rules.next_clearing_size(0) == rules.FEWEST_TO_CLEAR
+    assert rules.next_clearing_size(100) == 200
+    assert rules.clears_history(200, 200, 1, 5000)
+    assert not rules.clears_history(199, 200, 2500, 5000)
+    assert rules.clears_history(199, 200, 2501, 5000)
 
 
 marks = st.one_of(st.integers(0, rules.MARKED), st.integers(0, 255).map(lambda hops: rules.MARK | hops))
@@ -149,7 +149,7 @@ def test_an_id_goes_round_when_it_has_come_from_farther_often_enough_in_turn(hop
     changes = [after - before for before, after in pairwise(hops)]
     last_fall = max((place for place, change in enumerate(changes) if change < 0), default=-1)
     farther = sum(change > 0 for change in changes[last_fall + 1 :])
-    assert rules.goes_round(rises) == (farther >= rules.MOST_RISES)
+    assert rules.is_circulating(rises) == (farther >= rules.MOST_RISES)
 
 
 def test_the_id_of_another_owner_begins_anew():
@@ -157,4 +157,4 @@ def test_the_id_of_another_owner_begins_anew():
 
 
 def test_a_question_to_a_neighbor_that_was_heard_is_repeated_at_the_next_tick():
-    assert [rules.ticks_when_heard(ticks, 2) for ticks in range(6)] == [0, 1, 1, 1, 1, 1]
+    assert [rules.cap_ticks(ticks, 2) for ticks in range(6)] == [0, 1, 1, 1, 1, 1]

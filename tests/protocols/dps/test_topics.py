@@ -246,7 +246,7 @@ def test_topic_that_is_no_utf8_keeps_its_bytes():
         ("a/b/++", "position 4 is a wildcard"),
         ("é+", "position 2 is a wildcard"),
         ("x" * 2049, "position 2048"),
-        ("\ud800", "half of a character"),
+        ("\ud800", "lone surrogate"),
     ],
 )
 def test_bad_topic_is_an_error_that_names_the_position(topic, reason):

@@ -34,7 +34,7 @@ def crash(node):
 def test_a_wildcard_alone_is_told_to_ask_no_neighbor_for_anything(topics):
     async def test():
         async with wb.dps_node() as node:
-            with pytest.warns(UserWarning, match=r"asks no neighbor for anything.*\+/# asks for all"):
+            with pytest.warns(UserWarning, match=r"gets only publications of this node.*subscribe to \+/# for all"):
                 subscription = await node.subscribe(*topics)
             await node.publish("here", b"x")
             assert (await subscription.next(5)).data == b"x"
@@ -440,7 +440,7 @@ def test_what_cannot_be_is_refused_in_a_sentence():
                 await node.publish("a", 42)
             subscription = await node.subscribe("a")
             await node.publish("a", b"x")
-            with pytest.raises(wb.ParameterError, match="has not asked for acknowledgements"):
+            with pytest.raises(wb.ParameterError, match="wants no acknowledgement"):
                 (await subscription.next()).acknowledge()
         with pytest.raises(wb.LinkError, match="the node is closed"):
             await node.publish("a", b"x")

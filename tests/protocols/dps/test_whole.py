@@ -19,7 +19,7 @@ from workbench.draws import Stream
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import ACTIVE
 from workbench.protocols.dps.fast import mesh_ids as fast_ids
-from workbench.protocols.dps.mesh_ids import MeshIds, marked, number_of
+from workbench.protocols.dps.mesh_ids import MeshIds, add_mark, mesh_id_number
 from workbench.protocols.dps.remotes import NO_MESH_ID, Remote, owner_of
 
 sys.path.append(str(REPOSITORY / "benchmarks"))
@@ -128,7 +128,9 @@ def _line_of_four(plain):
 # The rules of ids, here and in the twin
 
 words = st.integers(0, (1 << 128) - 1)
-ids = st.one_of(words, words.map(marked), st.builds(lambda word, hops: marked(word) | hops, words, st.integers(0, 255)))
+ids = st.one_of(
+    words, words.map(add_mark), st.builds(lambda word, hops: add_mark(word) | hops, words, st.integers(0, 255))
+)
 
 
 def remote_with(mesh_id, rises=0):
@@ -139,8 +141,8 @@ def remote_with(mesh_id, rises=0):
 
 @given(ids, st.integers(0, rules.MOST_RISES))
 def test_an_id_grows_by_a_hop_at_each_node_and_keeps_its_owner(mesh_id, rises):
-    here = remote_with(mesh_id, rises).mesh_id_here()
-    if rules.goes_round(rises) or (rules.hop_to_add(mesh_id) < 0):
+    here = remote_with(mesh_id, rises).effective_mesh_id()
+    if rules.is_circulating(rises) or (rules.hop_to_add(mesh_id) < 0):
         assert here == NO_MESH_ID
     else:
         assert owner_of(here) == owner_of(mesh_id)
@@ -151,11 +153,11 @@ def test_an_id_grows_by_a_hop_at_each_node_and_keeps_its_owner(mesh_id, rises):
 def test_an_id_below_all_others_has_the_mark_and_no_hops(own, heard):
     random = Stream(own & 0xFFFF)
     known = MeshIds({})
-    known.own = marked(own)
-    known.heard(heard)
-    known.go_below(random)
-    assert marked(known.own) == known.own
-    low = min(marked(own), heard)
+    known.own = add_mark(own)
+    known.note_seen(heard)
+    known.choose_lower_id(random)
+    assert add_mark(known.own) == known.own
+    low = min(add_mark(own), heard)
     assert known.own < low or low >> 24 <= 1 << 64
 
 
@@ -166,7 +168,7 @@ def test_the_twin_has_the_same_rules_of_ids(mesh_id, before, rises):
         np.recarray
     )[0]
     it.mesh_high, it.mesh_low, it.rises = *_words(before), rises
-    assert _number(*fast_ids.mesh_id_here(it)) in (remote.mesh_id_here(), NO_MESH_ID - 1)
+    assert _number(*fast_ids.mesh_id_here(it)) in (remote.effective_mesh_id(), NO_MESH_ID - 1)
     remote.note_mesh_id(mesh_id)
     fast_ids.note_mesh_id(it, *_words(mesh_id))
     assert (_number(it.mesh_high, it.mesh_low), it.rises) == (remote.inbound_mesh_id, remote.rises)
@@ -183,6 +185,6 @@ def _number(high, low):
 
 
 def test_an_id_reads_as_it_goes_over_the_wire():
-    mesh_id = marked(number_of(bytes(range(16))))
+    mesh_id = add_mark(mesh_id_number(bytes(range(16))))
     assert mesh_id.to_bytes(16, "little")[:3] == b"\0WB"
     assert mesh_id.to_bytes(16, "little")[15] == 0

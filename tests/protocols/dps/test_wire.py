@@ -170,7 +170,7 @@ def test_captured_forwarding_is_what_we_would_send(dps_captured):
     for messages in chains:
         for one, next_one in itertools.pairwise(messages):
             if next_one.hops == one.hops + 1:
-                ours = dps.forwarded(one, next_one.port, next_one.ttl_s)
+                ours = dps.with_next_hop(one, next_one.port, next_one.ttl_s)
                 assert dps.encode(ours) == dps.encode(next_one)
 
 
@@ -222,7 +222,7 @@ def test_any_bytes_are_read_or_refused(data):
 @given(PUBLICATIONS, U16, TTLS)
 def test_forwarded_publication_is_the_same_inside(publication, port, ttl_s):
     received = dps.decode(dps.encode(publication._replace(hops=publication.hops % 2**15)))
-    ours = dps.decode(dps.encode(dps.forwarded(received, port, ttl_s)))
+    ours = dps.decode(dps.encode(dps.with_next_hop(received, port, ttl_s)))
     assert (ours.port, ours.path, ours.ttl_s, ours.hops) == (port, None, ttl_s, received.hops + 1)
     assert (ours.protected, ours.body) == (received.protected, received.body)
 
@@ -277,7 +277,7 @@ def test_other_versions_and_types_are_refused(where, value):
     ],
 )
 def test_missing_field_is_refused(name, where, key):
-    with pytest.raises(DecodeError, match="without|neither|port or a path"):
+    with pytest.raises(DecodeError, match="lacks|only one|neither|port or a path"):
         dps.decode(changed(FRAMES[name], where, without(key)))
 
 
@@ -467,14 +467,14 @@ def test_token_is_passed_over():
 @pytest.mark.parametrize(
     ("datagram", "reason"),
     [
-        ("", "no non-confirmable"),
-        ("500300", "no non-confirmable"),
-        ("40030001ff00", "no non-confirmable"),  # confirmable
-        ("90030001ff00", "no non-confirmable"),  # version 2
-        ("59030001000000000000000000ff00", "token of 9"),
-        ("50030001", "without a payload"),
-        ("50030001ff", "without a payload"),
-        ("50030001b86470", "without a payload"),
+        ("", "non-confirmable CoAP messages begin"),
+        ("500300", "non-confirmable CoAP messages begin"),
+        ("40030001ff00", "non-confirmable CoAP messages begin"),  # confirmable
+        ("90030001ff00", "non-confirmable CoAP messages begin"),  # version 2
+        ("59030001000000000000000000ff00", "token has 9"),
+        ("50030001", "has no payload"),
+        ("50030001ff", "has no payload"),
+        ("50030001b86470", "has no payload"),
         ("50030001f0ff00", "reserved"),
         ("500300010fff00", "reserved"),
         ("50030001bd", "cut short"),

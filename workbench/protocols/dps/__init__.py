@@ -2,134 +2,136 @@
 
 Theory of operation
     A topic is a text in levels, "sensor/42/temp"; a subscription may have wildcards, "sensor/+/temp" or "sensor/#".
-    Topics are broken into items, and each item sets some bits of a filter. Neighbors *link*. Over a link each tells the
-    other the union of the filters of everybody behind it, and what these filters have in common. A publication carries
-    the filter of its topics, and a node forwards it over each link whose interests it may meet. So no node need know
-    who has subscribed, or to what. Filters may say yes in vain, never no; the subscriber's node compares the topics.
+    Topics are broken into items, and each item sets some bits of a filter. Neighbors *link*. Over a link each end sends
+    the other its *interests*, the union of the filters of all subscriptions behind it, and its *needs*, the bits that
+    the fuzzy hashes of these filters have in common. A publication carries the filter of its topics, and a node
+    forwards it over each link whose interests it may match. So a node does not learn which nodes subscribed, or to
+    which topics. Filters give false positives, never false negatives; the subscriber's node compares the topics.
 
-    A link that closes a loop is muted, so that interests do not go round. A node remembers for some time which
-    publications have come, and from whom: to drop duplicates, and to send acknowledgements back the same way. A
-    publication with a lifetime is retained by all nodes that it comes to, and sent to those who ask later.
+    A link that closes a loop is muted, so that interests do not circulate. A node remembers for some time which
+    publications came, and from which neighbor: to drop duplicates, and to send acknowledgements back on the reverse
+    path. A publication with a lifetime is retained by all nodes that receive it, and sent to later subscribers.
 
-    The node is the reference implementation's neighbor: it speaks its messages, byte for byte. In simulation it is on a
-    radio, and asks those neighbors for links with which these work well: all of a few, and in a crowd a few of them
-    (neighborhood.py). Attributes are mapped to topics, so the workload of the other protocols runs on it.
+    The node interoperates with the reference implementation: its messages are the same, byte for byte. In simulation a
+    node is on a radio, and requests links with the neighbors whose delivery ratios are good: with all of them, or in a
+    dense neighborhood (a *crowd*) with a few (neighborhood.py). Attributes are mapped to topics, so the workload of the
+    other protocols runs on DPS.
 
-Where what stands
-    node            node.py: what the application calls, what comes from neighbors, when to wake up
-                    context.py: what its parts share, and where they send frames and report events
+Modules
+    node            node.py: the interface to the application and to the driver; context.py: what its modules share
     links           automaton.py: the table of a link's states, and how a link is muted (docs/images/dps-links.svg);
-                    links.py acts by it; remotes.py has the state of a neighbor, interests.py the sums of filters and
-                    the messages with them, mesh_ids.py the ids that show loops; neighborhood.py chooses the neighbors
-                    that a node on a radio asks for links, and spares a crowd
-    rules           rules.py: constants, times, and decisions on plain numbers, which the fast twin calls too
-    publications    publications.py: forwarding, delivery, and sending again what a radio gave up; history.py: the ids
-                    that were seen; retained.py: what is kept, and when it is sent to a neighbor; acknowledgements.py;
-                    series.py: what the application gets
-    topics          topics.py: items and matching; mapping.py: attributes as topics; bloom/: filters, one or many
+                    links.py: acts by the table; remotes.py: the state of one neighbor; interests.py: sums of filters,
+                    and the messages that carry them; mesh_ids.py: the ids that show loops; neighborhood.py: chooses the
+                    neighbors to link with on a radio
+    rules           rules.py: constants, times, and decisions on plain numbers, which the fast engine's node also calls
+    publications    publications.py: forwarding, delivery, and retries of frames that the radio gave up; history.py: the
+                    publications seen; retained.py: the publications kept; acknowledgements.py; series.py: the objects
+                    that the application holds
+    topics          topics.py: items and matching; mapping.py: attributes as topics; bloom/: filters, single or in
+                    arrays
     messages        wire/: bytes of all messages, and the CoAP envelope; cose/: encryption and signatures
     on a network    udp/: nodes on UDP and multicast; cli/: the commands; processes/: many nodes, each a process
-    for a host      fast/: the twin on the fast engine; events.py; views/: pictures and pages
+    for a host      fast/: the same node for the fast engine (its "twin"); events.py; views/: pictures and pages
 
-Messages (wire/__init__.py), all to one neighbor
+Messages (wire/__init__.py), each to one neighbor
     subscription        interests, mesh id; with the flags unlink and unmute
-    subscription ack    acknowledges one, and may bring interests in turn
+    subscription ack    acknowledges a subscription, and may carry interests in turn
     publication         filter, topics, data, hops, lifetime
     acknowledgement     data for the publisher
 
 False positives
-    A message that ends without a delivery is dropped under one reason. "out_of_range" is logged for each subscription,
-    and "full" for what is retained no longer, whatever became of it before.
+    A message that ends without a delivery is dropped with one reason. Two reasons are logged in addition:
+    "out_of_range" for each subscription, and "full" for a retained publication that is evicted.
 
-    no_match        a filter of the node's own said yes and no topic matched (the node may have forwarded it)
+    no_match        a filter of the node's own subscriptions matched and no topic did (the node may have forwarded it)
     out_of_range    topics matched, and the attributes did not: "TEMP/+" stands for any range
-    dead_end        no filter of the node's own said yes, and the publication does not go on
+    dead_end        no filter of the node's own subscriptions matched, and the publication is not forwarded
 
-    A dead end is the last node of a way in vain, not all of it, and long filters do not prevent it: "a/+" says yes to
-    "a/b/c" at any length, a neighbor's interests are a sum, and muted links stay in it. `views.paths.paths`
-    names each frame that was in vain. How many of them are due to short filters is the difference to the same run with
-    long ones.
+    A dead end is only the last node of a useless path. Long filters do not prevent all of them: the filter of "a/+"
+    matches "a/b/c" at any length, a neighbor's interests are a union, and muted links stay in it. `views.paths.paths`
+    lists each frame that led to no delivery. To find how many are due to short filters, compare with the same run with
+    long filters.
 
 Cost
-    For a message of a link some long-integer operations for each link; for a publication some 2 µs for each link, and
-    for each subscription of the node's own. Memory: ``max_history`` entries and ``max_retained`` publications, and
-    for each link two or three filters.
+    For a message of a link, some long-integer operations for each link. For a publication, about 2 µs for each link
+    and for each subscription of the node's own. Memory: ``max_history`` entries, ``max_retained`` publications, and
+    two or three filters for each link.
 
 Limits
-    losses          A publication goes over a link once. A radio that reports which frames it gave up has them sent
-                    again, up to three times; without such reports, and over UDP, a publication may be lost. Interests
-                    are repeated until acknowledged. On a grid of 25 that loses a tenth of its frames readings come from
-                    second 5 on (`benchmarks/dps_radio.py forms`).
-    loops           Mesh ids travel with interests and signs of life, so a loop may stand for some ``link_loss_s``. It
-                    costs duplicates, and interests that have ended may go round in it.
-    muted links     What a neighbor told before its link was muted stays in the sum of what is asked for, as in the
-                    reference. Publications follow it in vain (``count_muted``) until the link is asked for again.
-    repair          Where an active link has ended, its two ends take muted links in its place, if they have any. Other
-                    nodes notice when a muted neighbor has told an id that is not known here any more, in a crowd when
-                    they ask again; until then the mesh may be in parts. On ideal links a network is
-                    whole within two ``link_loss_s`` of its last change (`benchmarks/dps_whole.py`).
-    the dead        A neighbor that falls silent is given up 1.25 (``link_loss_s`` + ``update_s``) later and some
-                    repetitions, whatever the state of its link. Its interests are out of the mesh when the loops are
-                    that its end has made: where up to 5 of 25 nodes die, after three or four ``link_loss_s``.
-    old ids         The id of a node that has gone may go round in a loop of active links for some laps. It comes from
-                    farther each time, and counts for nothing after the fourth; interests that have ended may go round
-                    as long. A loop of more than 510 nodes is not seen.
-    C nodes         A C node passes a mesh id on as it came and compares all of it, so it is told ids without hops, and
-                    ids that it brings begin at no hops again. A loop without C nodes opens, whoever made the id in it,
-                    unless a C node has put that below all others, as one does when a link of its ends, or has drawn one
-                    as low (one in 256). A loop with a C node may keep the id of a node that has gone, and the mesh
-                    stays in parts: 2 of 300 static networks with loops if half of the nodes are such, 4 if all are.
-                    A C node's random id reads as one that counts hops once in 65,536.
-    wildcards       A subscription to ``+`` or ``#`` alone sets no bit, and asks nobody.
+    losses          A publication is sent over a link once. If the radio reports which frames it gave up, they are sent
+                    again, up to three times; without such reports, as over UDP, a publication may be lost. Interests
+                    are repeated until acknowledged. On a grid of 25 nodes that loses a tenth of its frames, readings
+                    arrive from second 5 on (`benchmarks/dps_radio.py forms`).
+    loops           Mesh ids travel with interests and keep-alives, so a loop may exist for about ``link_loss_s``. It
+                    causes duplicates, and interests of ended subscriptions may circulate in it.
+    muted links     Interests that came over a link before it was muted stay in the sum, as in the reference.
+                    Publications follow them in vain (``count_muted``) until the link is rechecked.
+    repair          When an active link ends, both ends unmute a muted link in its place, if they have any. Other nodes
+                    notice when a muted neighbor announces an id lower than all that they know; in a crowd they notice
+                    at the next recheck. Until then the mesh may be partitioned. On ideal links a network is connected
+                    within two ``link_loss_s`` of its last change (`benchmarks/dps_whole.py`).
+    dead nodes      A silent neighbor is given up after 1.25 (``link_loss_s`` + ``update_s``) and some retries, in any
+                    state of its link. Its interests leave the mesh when the loops that its end created are gone: where
+                    up to 5 of 25 nodes die, after three or four ``link_loss_s``.
+    old ids         The id of a node that left may circulate in a loop of active links for some laps. Its hop count
+                    grows each time, and it is ignored after the fourth; interests of ended subscriptions may circulate
+                    as long. A loop of more than 510 nodes is not detected.
+    C nodes         A C node forwards a mesh id unchanged and compares all of it, so ids are sent to it without hops,
+                    and the hops of ids from it are counted from 0 again. A loop without C nodes opens, whichever node
+                    owns the id in it. The exception is an id that a C node made lower than all others, after a
+                    link of its own ended or by chance (one in 256). A loop with a C node may keep the id of a node that
+                    left, and the mesh stays partitioned: 2 of 300 static networks with loops if half of the nodes are C
+                    nodes, 4 if all are. A C node's random id looks like an id with hops once in 65,536.
+    wildcards       A subscription to ``+`` or ``#`` alone sets no bit, so no neighbor forwards anything for it.
     outages         In simulation a node that was off keeps its memory.
     settings        All nodes need the same filter length, hashes and separators.
-    late messages   A neighbor's first subscription that comes a second time, late, is taken for its restart. The link
-                    is told anew in full, and is apart until the neighbor gives it up and begins anew, some 10 s later.
-    crowds          A publication waits for up to 80 ms at each hop, so it comes later than it could. Ids go slowly in a
-                    crowd, so for the first minute the mesh may be in parts, or parts of it in loops. From then on the
-                    testbeds lose fewer than one reading in a hundred, and networks of 348 nodes, 60 neighbors and
-                    collisions one to seven (`benchmarks/dps_radio.py`): their trees are some nine hops deep where two
-                    would do. Hubs are the same nodes in every run, and spend the most energy; where nodes have
-                    different numbers of neighbors they do not agree on who is a hub.
+    late messages   A copy of a neighbor's first subscription that arrives late looks like a restart of the neighbor.
+                    All interests are sent again, and the link carries nothing until the neighbor gives it up and starts
+                    again, about 10 s later.
+    crowds          A publication waits for up to 80 ms at each hop. Mesh ids spread slowly in a crowd, so in the first
+                    minute the mesh may be partitioned, or have loops. From then on the testbeds lose fewer than 1 % of
+                    the readings. Networks of 348 nodes, 60 neighbors and collisions lose 1 to 7 %
+                    (`benchmarks/dps_radio.py`): their trees are about nine hops deep where two would do. Hubs are the
+                    same nodes in every run and spend the most energy. Where nodes have different numbers of neighbors,
+                    they disagree on which nodes are hubs.
     left out        Discovery and registration are not part of the node; udp/ has them.
-    security        Who may reach a node's port can do much: `workbench/protocols/dps/udp/__init__.py`.
+    security        What an attacker can do who reaches a node's port: `workbench/protocols/dps/udp/__init__.py`.
 
 Differs from the reference implementation in
     history     It is cleared, and bounded. The reference's grows for as long as it runs.
     filters     They are sent as bytes where run lengths would be longer than the vector: short filters work.
     collision   A subscription that crosses another stays unacknowledged until its own acknowledgement comes. The
-                reference takes the other's for it, and what was told is lost if the message was.
-    repeated    A first subscription that comes again is answered with the interests again.
-    anew        Interests in full from a neighbor that is linked show that it has given the link up or has restarted:
-                they are taken, and answered in full. The reference takes them for an old message until it has given
-                the link up itself.
-    numbers     A neighbor that was given up is told the next revision and not the first again, so nothing on its way
-                can be mistaken.
-    no base     A change of interests that never came is not taken for the interests, nor acknowledged. Over an active
-                link it is answered with all interests instead, by which both ends begin anew. An acknowledgement
-                without interests says nothing of them.
-    late        A neighbor that is heard while it is asked for a link is asked again before it is given up: it may have
-                come up just now. Its first interests over a link that this end alone held for active are answered in
-                full. Else each end holds a link for active in turn that the other one has not, for ever.
-    unmute      Interests go out in full, not as a change of nothing, so no old ones can get into them.
-    recheck     A muted link is asked for again now and then, first without interests: ids on their way may show loops
-                that do not exist. In the reference what is muted for such a loop stays apart for good, and a neighbor
-                that has died is kept. Who did not ask for the link asks too, if the other one does not.
-    restarts    An acknowledgement as only a neighbor sends that has never heard of the link shows that it has restarted
-                and took what has changed, often nothing, for all interests. It is told all. The reference goes on.
-    parts       A muted link is asked for again soon where the neighbor's id is lower than all that are known here.
-    ids         A mesh id that has changed is told with a sign of life soon, and not with the next one, ``link_loss_s``
-                later. A node's own id from a neighbor shows a loop, even if there is a lower one.
-    hops        The first byte of a mesh id counts how many hops it has come, between nodes whose messages of links have
-                the flag 32; the rest is its owner's, by which loops show. Bytes 1 and 2 are a mark, and the last byte,
-                which counts most, is 0: ids of these nodes are below those of C nodes (`mesh_ids.py`).
-    retained    A new subscription gets what its own node retains, too. What is retained goes to the neighbor whose
-                interests have changed, not to all, and at most once every ``update_s``.
-    timers      Each link has its own. The reference ticks for all of them at once.
-    radio       On a radio, in a crowd (`neighborhood.py`): few neighbors are asked for links; signs of life are
-                rarer and come from one end, rechecks are rarer; muted neighbors do not count; publications wait before
-                they are forwarded. On each radio: what it gave up is sent again; interests that were learnt wait for a
-                twentieth of ``update_s`` at each hop, without a crowd.
+                reference accepts the other subscription as the answer, and interests are lost if the message was.
+    repeated    A repeated first subscription is answered with the interests again.
+    anew        Full interests from a linked neighbor show that it gave the link up or restarted: they are accepted, and
+                answered in full. The reference treats them as an old message until it has given the link up itself.
+    numbers     A neighbor that was given up is next sent the following revision, not the first again, so that no
+                message in flight can be mistaken.
+    no base     A change of interests that never came is neither applied nor acknowledged. Over an active link it is
+                answered with all interests, and both ends start again. An acknowledgement without interests leaves
+                them unchanged.
+    late        A neighbor that sends something while a link request to it is outstanding gets the request again before
+                it is given up: it may have just started. Its first interests over a link that only this end considers
+                active are answered in full. Otherwise the two ends could disagree for ever on whether the link exists.
+    unmute      Interests are sent in full, not as a change of nothing, so that no old ones remain in them.
+    recheck     A muted link is rechecked now and then, first without interests: ids in flight may show loops that do
+                not exist. In the reference such a link stays muted for good, and a dead neighbor is kept. The end that
+                did not request the link rechecks it if the other end does not.
+    restarts    An acknowledgement that only a restarted neighbor would send shows that it took a change, often an empty
+                one, for all interests. All interests are sent to it. The reference continues.
+    parts       A muted link is rechecked soon if the neighbor's id is lower than all that this node knows.
+    ids         A changed mesh id is sent in a keep-alive soon, and not with the next one, ``link_loss_s`` later. A
+                node's own id from a neighbor shows a loop, even if there is a lower one.
+    hops        The first byte of a mesh id counts its hops, between nodes whose link messages have the flag 32. The
+                other bytes belong to its owner, and loops are found by them. Bytes 1 and 2 are a mark, and the last,
+                most significant byte is 0: ids of these nodes are below those of C nodes (`mesh_ids.py`).
+    retained    A new subscription also gets the publications that its own node retains. Retained publications are sent
+                to the neighbor whose interests changed, not to all, and at most once every ``update_s``.
+    timers      Each link has its own. The reference has one timer for all of them.
+    radio       On a radio, in a crowd (`neighborhood.py`): a node requests few links; keep-alives are rarer and
+                come from one end, rechecks are rarer; muted neighbors are not counted; publications wait before they
+                are forwarded. On each radio: frames that it gave up are sent again; without a crowd, a neighbor's
+                interests wait for a twentieth of ``update_s`` at each hop.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427 (Apache-2.0; archived). B. Bloom: Space/time trade-offs
@@ -152,16 +154,21 @@ from workbench.protocols.protocol import Parameter, Protocol
 __all__ = ["DPS"]
 
 PARAMETERS = (
-    Parameter("filter_bits", LENGTH, 64, LONGEST, "bits", "the reference's; a multiple of 64, the same in all nodes"),
-    Parameter("hashes", HASHES, 1, MOST_HASHES, "bits per item", "the reference's; the same in all nodes"),
-    Parameter("separators", SEPARATORS, None, None, "", "between the levels of a topic; each character is one"),
-    Parameter("wildcards", True, None, None, "", "False: only who spells a topic out gets it, for fewer bits"),
-    Parameter("update_s", 2.0, 0.01, 3600.0, "s", "the reference's subscription rate: what is learnt waits so long"),
-    Parameter("link_loss_s", 30.0, 0.01, 86400.0, "s", "the reference's; after so long a link gives a sign of life"),
-    Parameter("retry_ticks", 2, 1, 100, "update_s", "the reference's: nothing is repeated before"),
-    Parameter("retries", 3, 0, 100, "messages", "the reference's, one each update_s: then a neighbor is given up"),
+    Parameter("filter_bits", LENGTH, 64, LONGEST, "bits", "as in the reference; multiple of 64, the same in all nodes"),
+    Parameter("hashes", HASHES, 1, MOST_HASHES, "bits per item", "as in the reference; the same in all nodes"),
+    Parameter("separators", SEPARATORS, None, None, "", "between the levels of a topic; each character separates"),
+    Parameter("wildcards", True, None, None, "", "False: fewer bits, but subscriptions with wildcards do not match"),
+    Parameter("update_s", 2.0, 0.01, 3600.0, "s", "as in the reference: delay of interests at each hop"),
+    Parameter("link_loss_s", 30.0, 0.01, 86400.0, "s", "as in the reference: silence before a keep-alive"),
+    Parameter("retry_ticks", 2, 1, 100, "update_s", "as in the reference: delay before the first retry"),
+    Parameter("retries", 3, 0, 100, "messages", "as in the reference, one each update_s; then a neighbor is given up"),
     Parameter(
-        "count_muted", True, None, None, "", "the reference's; False: no dead ends for what was told before the muting"
+        "count_muted",
+        True,
+        None,
+        None,
+        "",
+        "as in the reference; False: muting drops a neighbor's interests",
     ),
     Parameter(
         "recheck_s",
@@ -169,23 +176,37 @@ PARAMETERS = (
         0.0,
         86400.0,
         "s",
-        "whether muted links still close loops, or link_loss_s; 0: never",
+        "time until a muted link is rechecked for a loop (link_loss_s if that is less); 0: never",
     ),
-    Parameter("ttl_s", 0, 0, wire.LONGEST_TTL_S, "s", "publications are sent once; else they are kept for so long"),
-    Parameter("acknowledge", False, None, None, "", "True: sinks acknowledge each publication that they are given"),
-    Parameter("history_s", 10.0, 0.0, 86400.0, "s", "the reference's, beyond a publication's lifetime"),
-    Parameter("max_history", 5000, 1, None, "publications", "500 a second, for history_s"),
-    Parameter("max_retained", 1000, 1, None, "publications", "the one that would end first goes"),
-    Parameter("max_links", 256, 1, None, "links", "more than a dense testbed has; strangers are many"),
+    Parameter(
+        "ttl_s",
+        0,
+        0,
+        wire.LONGEST_TTL_S,
+        "s",
+        "lifetime of publications; 0: they are not retained",
+    ),
+    Parameter("acknowledge", False, None, None, "", "True: sinks acknowledge each publication that they receive"),
+    Parameter("history_s", 10.0, 0.0, 86400.0, "s", "as in the reference: remembered for so long beyond the lifetime"),
+    Parameter("max_history", 5000, 1, None, "publications", "enough for 500 a second during history_s"),
+    Parameter("max_retained", 1000, 1, None, "publications", "beyond it, the one that would expire first is evicted"),
+    Parameter("max_links", 256, 1, None, "links", "more than a dense testbed has; a bound against strangers"),
     Parameter("max_subscriptions", 1000, 1, None, "subscriptions", "of one node's application"),
-    Parameter("worst_link", 0.5, 0.0, 1.0, "delivery ratio", "simulation: a publication goes over a link only once"),
-    Parameter("crowd", 12, 1, None, "neighbors", "on a radio: a node with more asks the best of them alone"),
-    Parameter("best_links", 3, 1, None, "links", "which a node in a crowd asks for: one, and two that may replace it"),
-    Parameter("relink_s", 10.0, 0.1, 86400.0, "s", "simulation: as long as giving a neighbor up takes"),
+    Parameter(
+        "worst_link",
+        0.5,
+        0.0,
+        1.0,
+        "delivery ratio",
+        "simulation: worse links are not used",
+    ),
+    Parameter("crowd", 12, 1, None, "neighbors", "on a radio: a node with more links only with the best of them"),
+    Parameter("best_links", 3, 1, None, "links", "that a node in a crowd requests: one, and two to replace it"),
+    Parameter("relink_s", 10.0, 0.1, 86400.0, "s", "simulation: delay before a link is requested again"),
 )
 
 
-# The reference's settings are the defaults; notebooks/04-dps.ipynb has others.
+# The defaults are the reference's settings; notebooks/04-dps.ipynb uses others.
 PRESETS = {
     "lesson 4": {"filter_bits": 256},
     "lesson 4, muted links forgotten": {"filter_bits": 256, "count_muted": False},
@@ -211,17 +232,17 @@ class DPS(Protocol):
 
     def __init__(self, **settings: Any) -> None:
         Protocol.__init__(self, **settings)
-        BitVector(self.filter_bits)  # It says what is wrong with a length.
+        BitVector(self.filter_bits)  # raises ParameterError for an invalid length
         separator_bytes(self.separators)
         if not self.separators:
-            raise ParameterError("DPS: separators is empty; name at least one, as in separators='/'")
+            raise ParameterError("DPS: separators is empty; it needs at least one character, as in separators='/'")
 
     def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
-        """Besides the readings: links that come to be, and are kept up."""
+        """Return the estimated receptions per arc: the readings, and 400 for creating and keeping up links."""
         return readings + 400
 
     def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:
-        """As `attributes.matching_samples`, but TOPIC is matched as topics are, with wildcards."""
+        """Return the samples that match, as `attributes.matching_samples` does, but compare TOPIC with wildcards."""
         return mapping.samples(subscription, publication, self.separators)
 
 

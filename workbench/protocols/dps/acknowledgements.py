@@ -1,10 +1,10 @@
-"""Acknowledgements of publications: from a subscriber's application back to the publisher's, the way they came.
+"""Acknowledgements of publications: from a subscriber's application to the publisher's, on the reverse path.
 
 Theory of operation
-    An acknowledgement goes to the neighbor that brought the series' newest publication with the fewest hops, over a
-    link or straight to its address, and from there likewise; the bytes stay as they are. It is sent once. The node that
-    has published it hands it to its series. What was encrypted is answered encrypted: an answer to it that is neither
-    that nor signed by a known key is dropped as "plain".
+    A node sends an acknowledgement to the neighbor from which the newest publication of the series came with the fewest
+    hops, over a link or directly to its address. Each node on the path forwards the same bytes in the same way. It is
+    sent once. The publisher's node puts it into the series. An encrypted publication needs an encrypted answer: an
+    answer that is neither encrypted nor signed by a known key is dropped as "plain".
 """
 
 from __future__ import annotations
@@ -15,66 +15,69 @@ from workbench.protocols.dps import wire
 from workbench.protocols.dps.context import Context, Neighbor
 from workbench.protocols.dps.events import Acknowledged
 from workbench.protocols.dps.history import History
-from workbench.protocols.dps.publications import fit_for_datagram, label
+from workbench.protocols.dps.publications import check_datagram_size, event_label
 from workbench.protocols.dps.series import Answer, Arrival, Series
 
 NAME = wire.NAMES[wire.ACKNOWLEDGEMENT]
 
 
 class Acknowledgements:
-    """Acknowledgements at one node. Its ``history`` has the path back of each publication."""
+    """Acknowledgements at one node; ``history`` has the reverse path of each publication."""
 
     def __init__(self, context: Context, history: History) -> None:
         self._context = context
         self._history = history
-        self._own: dict[bytes, Series] = {}  # publication id -> Series, the one published last at the end
-        self._most = context.settings.max_history
+        self._own: dict[bytes, Series] = {}  # publication id -> Series, the latest at the end
+        self._limit = context.settings.max_history
 
     def expect(self, series: Series) -> None:
-        """Answers to this series are for this node; of too many the oldest are forgotten."""
+        """Accept acknowledgements of this series; of more than ``max_history`` series the oldest are forgotten."""
         own = self._own
         own.pop(series.publication_id, None)
-        while len(own) >= self._most:
+        while len(own) >= self._limit:
             del own[next(iter(own))]
         own[series.publication_id] = series
 
     def send(self, arrival: Arrival, data: bytes) -> None:
-        """Acknowledge what has arrived.
+        """Acknowledge an arrived publication with some data.
 
-        ParameterError if its publisher has not asked for that, EncodeError if it does not fit a datagram.
+        Raises ParameterError if its publisher does not want acknowledgements, EncodeError if the message does not fit a
+        datagram.
         """
         if not arrival.wants_answer:
-            raise ParameterError("the publisher has not asked for acknowledgements of this publication")
+            raise ParameterError("this publication wants no acknowledgement; acknowledge only if wants_answer is True")
         message = wire.Acknowledgement(arrival.publication_id, arrival.sequence, data)
         if arrival.neighbor is None:
-            self._hand_over(message, Answer(arrival.sequence, data, None, None, None))
+            self._deliver(message, Answer(arrival.sequence, data, None, None, None))
             return
         if arrival.opened is not None:
             message = self._context.security.answering(arrival.opened).seal(message)
-        frame = fit_for_datagram(wire.encode(message), NAME)
-        neighbor = self._history.way_back(arrival.publication_id)
+        frame = check_datagram_size(wire.encode(message), NAME)
+        neighbor = self._history.reverse_hop(arrival.publication_id)
         if neighbor is None:
             self._drop(message, None, "no_way_back")
             return
         self._context.send(neighbor, frame)
 
-    def take(self, message: wire.Acknowledgement, frame: bytes, neighbor: Neighbor) -> None:
-        """One from a neighbor: for a series of this node's own, or to be passed on."""
+    def receive(self, message: wire.Acknowledgement, frame: bytes, neighbor: Neighbor) -> None:
+        """Handle an acknowledgement from a neighbor: deliver it to a series of this node, or forward it."""
         series = self._own.get(message.publication_id)
         if series is not None and message.acknowledged <= series.sequence:
             self._open(message, series, neighbor)
             return
-        seen = self._history.get(message.publication_id)
-        if seen is None or not seen.acknowledge or message.acknowledged > seen.sequence:
+        entry = self._history.get(message.publication_id)
+        if entry is None or not entry.acknowledge or message.acknowledged > entry.sequence:
             self._drop(message, neighbor, "unasked")
             return
-        onward = self._history.way_back(message.publication_id)
-        if onward is None or onward == neighbor:
+        next_hop = self._history.reverse_hop(message.publication_id)
+        if next_hop is None or next_hop == neighbor:
             self._drop(message, neighbor, "no_way_back")
             return
-        self._context.send(onward, frame)
+        self._context.send(next_hop, frame)
         if self._context.reports_details:
-            self._context.report(Forwarded, neighbor, NAME, *label(message.publication_id, message.acknowledged), 1, "")
+            self._context.report(
+                Forwarded, neighbor, NAME, *event_label(message.publication_id, message.acknowledged), 1, ""
+            )
 
     def _open(self, message: wire.Acknowledgement, series: Series, neighbor: Neighbor) -> None:
         security = self._context.security
@@ -82,7 +85,7 @@ class Acknowledgements:
         if data is None:
             try:
                 if security is None:
-                    raise DecodeError("a secured acknowledgement, and no keys")
+                    raise DecodeError("the acknowledgement is encrypted or signed, and this node has no keys")
                 opened = security.open(message)
                 data, sender, way = opened.message.data, opened.sender, opened.way
             except DecodeError:
@@ -91,16 +94,21 @@ class Acknowledgements:
         if sender is None and way is None and (series.is_encrypted or (security is not None and not security.plain)):
             self._drop(message, neighbor, "plain")
             return
-        self._hand_over(message, Answer(message.acknowledged, data, sender, way, neighbor))
+        self._deliver(message, Answer(message.acknowledged, data, sender, way, neighbor))
 
-    def _hand_over(self, message: wire.Acknowledgement, answer: Answer) -> None:
+    def _deliver(self, message: wire.Acknowledgement, answer: Answer) -> None:
         series = self._own.get(message.publication_id)
         if series is not None:
             series.put(answer)
             peer = NOBODY if answer.neighbor is None else answer.neighbor
             self._context.report(
-                Acknowledged, peer, NAME, *label(message.publication_id, message.acknowledged), len(answer.data), ""
+                Acknowledged,
+                peer,
+                NAME,
+                *event_label(message.publication_id, message.acknowledged),
+                len(answer.data),
+                "",
             )
 
     def _drop(self, message: wire.Acknowledgement, neighbor: Neighbor | None, reason: str) -> None:
-        self._context.drop(neighbor, NAME, label(message.publication_id, message.acknowledged), reason)
+        self._context.drop(neighbor, NAME, event_label(message.publication_id, message.acknowledged), reason)

@@ -1,4 +1,4 @@
-"""The settings, draws, pace of the channel and outputs that the modules of a DPS node share."""
+"""The context that the modules of a DPS node share: settings, random draws, times and outputs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from workbench.draws import Stream
 from workbench.protocols.contract import NOBODY, Node
 from workbench.protocols.dps.rules import times_of
 
-# What a driver takes for a neighbor's address: in simulation an integer, on a network a tuple. It can be hashed.
+# A neighbor's address, in the driver's form: an integer in simulation, a tuple on a network. It is hashable.
 Neighbor: TypeAlias = Any
 
 
 class Context:
-    """Settings, draws and outputs that the parts of a node share; no part needs the node itself.
+    """Settings, random draws, times and outputs of one node; its modules use these and not the node.
 
-    times, is_crowded  set by `Neighborhood`: a crowded node links with the best of its neighbors alone
-    port               port number that this node puts into its messages
-    security           a `workbench.protocols.dps.cose.Security`, or what seals, opens and answers like one; or None
+    times, is_crowded  set by `Neighborhood`; is_crowded: the node is in a dense neighborhood
+    port               port number in this node's messages
+    security           a `workbench.protocols.dps.cose.Security` or an object with its methods; None: no encryption
     """
 
     def __init__(self, node: Node, port: int) -> None:
@@ -32,17 +32,17 @@ class Context:
 
     @property
     def reports_details(self) -> bool:
-        """Whether the driver wants optional events too (see `contract.Node`)."""
+        """Whether optional events are to be logged, too (see `contract.Node`)."""
         return bool(self._node.tells_all)
 
     def send(self, neighbor: Neighbor | None, frame: bytes) -> None:
-        """Send a frame to a neighbor; None: to everybody."""
+        """Send a frame to a neighbor; None sends it to all neighbors."""
         self._node.outbox.append((neighbor, frame))
 
     def report(self, event: Callable[..., Any], *fields: Any) -> None:
-        """Log an event of this kind."""
+        """Log an event; ``event`` is its class, and ``fields`` are its values."""
         self._node.events.append(event(*fields))
 
     def drop(self, neighbor: Neighbor | None, message: str, label: tuple[int, int], reason: str) -> None:
-        """Count a message that ends here, and log it. ``label``: its origin and sequence number in events."""
+        """Count and log a dropped message; ``label``: its origin and sequence number in events."""
         self._node.drop(NOBODY if neighbor is None else neighbor, message, *label, reason)

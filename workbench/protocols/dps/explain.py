@@ -1,4 +1,7 @@
-"""Why readings were not delivered, as far as only DPS can show: publications go over active links that ask for them."""
+"""Explanations, specific to DPS, of why readings were not delivered (see `analysis.explain`).
+
+Publications travel only over active links with matching interests, so a missing link or interest stops them.
+"""
 
 from __future__ import annotations
 
@@ -15,44 +18,47 @@ from workbench.sim.rows import Row
 
 CARRIERS = (NAME,)
 HARMLESS = ("duplicate", "stale", "full")
-# A node drops a publication for these where no neighbor asks for it: that is what is to be explained.
-_UNASKED = frozenset(("dead_end", "no_match", "out_of_range"))
+# Drop reasons of a node without an interested neighbor: the explanation names the missing link or interest.
+_NO_INTEREST_REASONS = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield what the network alone proves: interests need a path back."""
+    """Yield the explanations that follow from the topology alone: interests need a path to the publisher."""
     yield from unheard(missing, "an interest")
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last step on the way over active links to the subscriber, or over arcs if no links lead there."""
+    """Return the last step of a reading on the path over active links to the subscriber.
+
+    If no active links lead to the subscriber, the path over arcs of the topology is used.
+    """
     holders = trail.holders
     if pair.subscriber in holders:
         return trail.outcome(pair.subscriber, ())
     links = _Links(evidence, holders, pair.published)
-    begin = links.reached(pair.subscriber)
-    path = begin.get(pair.subscriber)
+    first_hops = links.first_hops(pair.subscriber)
+    path = first_hops.get(pair.subscriber)
     if path is None:
-        # The way over active links ends where the shortest way over arcs to the subscriber begins.
-        cuts = list(evidence.crossings(begin, pair.subscriber))
-        if not cuts:
+        # The path over active links ends where the shortest path over arcs to the subscriber begins.
+        crossings = list(evidence.crossings(first_hops, pair.subscriber))
+        if not crossings:
             return None
-        node, neighbor, _ = max(cuts, key=lambda cut: links.when(cut[0]).position)
-        path = begin[node]
+        node, neighbor, _ = max(crossings, key=lambda cut: links.receipt(cut[0]).position)
+        path = first_hops[node]
         if path is None:
-            return links.lack(node, neighbor)
+            return links.missing_link(node, neighbor)
     node, neighbor = path
-    when = links.when(node)
+    receipt = links.receipt(node)
     step = trail.outcome(node, (neighbor,))
-    if step is not None and step.detail not in _UNASKED:
+    if step is not None and step.detail not in _NO_INTEREST_REASONS:
         return step
     if not trail.at("forwarded", node) and not trail.at("sent", node) and node != pair.publisher and step is None:
-        return Step("run_ended", node, None, when.time_us, "", (when,))
-    return _unasked(evidence, node, neighbor, when)
+        return Step("run_ended", node, None, receipt.time_us, "", (receipt,))
+    return _no_interest_step(evidence, node, neighbor, receipt)
 
 
 class _Links:
-    """The active links of nodes at the time of one reading."""
+    """The links of nodes at the time of one reading."""
 
     def __init__(self, evidence: Evidence, holders: dict[int, Row], published: Row) -> None:
         self._evidence = evidence
@@ -60,19 +66,19 @@ class _Links:
         self._last = max((row.position for row in holders.values()), default=published.position)
         self._published = published
 
-    def when(self, node: int) -> Row:
-        """Return the row with which a node came to hold the reading."""
+    def receipt(self, node: int) -> Row:
+        """Return the row at which a node received the reading, or its publication."""
         return self._holders.get(node, self._published)
 
     def state(self, node: int) -> dict[int, Row]:
-        """Return neighbor -> the last row "link_set" of a node before it (or else the last holder) held the reading."""
+        """Return neighbor -> the last "link_set" row of a node before it (or else the last holder) got the reading."""
         count = self._count(node)
         return self._evidence.once(
             ("link_set", node, count), lambda: {row.peer: row for row in self._evidence.at("link_set", node)[:count]}
         )
 
     def _count(self, node: int) -> int:
-        """Return how many rows "link_set" of a node came before it (or else the last holder) held the reading."""
+        """Return the number of "link_set" rows of a node before it (or else the last holder) got the reading."""
         index = self._holders[node].position if node in self._holders else self._last
         positions = self._evidence.once(
             ("link_positions", node), lambda: [row.position for row in self._evidence.at("link_set", node)]
@@ -80,64 +86,66 @@ class _Links:
         return bisect_left(positions, index)
 
     def _active(self, node: int) -> list[int]:
-        """Return the neighbors to which the links of a node were active then; many readings share the result."""
+        """Return the neighbors with an active link to a node at that time; many readings share the result."""
         return self._evidence.once(
             ("active", node, self._count(node)),
             lambda: [neighbor for neighbor, row in self.state(node).items() if takes_publications(row.value)],
         )
 
-    def reached(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
-        """Return node -> the first hop (holder, neighbor) of a path of active links to it; None for holders.
+    def first_hops(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
+        """Return node -> the first hop (holder, neighbor) of a path of active links to it, None for holders.
 
-        The search ends with the subscriber.
+        The search ends at the subscriber.
         """
-        begin: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
-        waiting = list(begin)
-        for node in waiting:  # Grows meanwhile: breadth first.
+        first_hops: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
+        waiting = list(first_hops)
+        for node in waiting:  # The list grows meanwhile: breadth-first search.
             for neighbor in self._active(node):
-                if neighbor not in begin:
-                    begin[neighbor] = begin[node] or (node, neighbor)
+                if neighbor not in first_hops:
+                    first_hops[neighbor] = first_hops[node] or (node, neighbor)
                     waiting.append(neighbor)
-            if subscriber in begin:
+            if subscriber in first_hops:
                 break
-        return begin
+        return first_hops
 
-    def lack(self, node: int, neighbor: int) -> Step:
-        """Return that a holder had no active link to a neighbor."""
-        when, link = self.when(node), self.state(node).get(neighbor)
+    def missing_link(self, node: int, neighbor: int) -> Step:
+        """Return the step of a holder that had no active link to a neighbor."""
+        receipt, link = self.receipt(node), self.state(node).get(neighbor)
         detail = "never" if link is None else link.detail
-        return Step("no_link", node, neighbor, when.time_us, detail, (when, *(() if link is None else (link,))))
+        return Step("no_link", node, neighbor, receipt.time_us, detail, (receipt, *(() if link is None else (link,))))
 
 
-def _unasked(evidence: Evidence, node: int, neighbor: int, when: Row) -> Step:
-    """Return why a node did not forward a publication over an active link: no matching interests had come over it."""
-    interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < when.position][-1:]
+def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
+    """Return the step of a node that had received no matching interests over an active link."""
+    interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < receipt.position][
+        -1:
+    ]
     since = interests[0].position if interests else -1
     refused = [
         row
         for row in evidence.at("dropped", node, peer=neighbor)
-        if row.detail == "no_base" and since < row.position < when.position
+        if row.detail == "no_base" and since < row.position < receipt.position
     ]
     if refused:
-        return Step("no_base", node, neighbor, when.time_us, "no_base", (refused[-1], when))
-    return Step("not_asked", node, neighbor, when.time_us, "", (*interests, when))
+        return Step("no_base", node, neighbor, receipt.time_us, "no_base", (refused[-1], receipt))
+    return Step("not_asked", node, neighbor, receipt.time_us, "", (*interests, receipt))
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause on links and the interests behind them."""
+    """Return the part of an explanation on links and interests, or None for other causes."""
     node, neighbor, subscriber = account.node, account.neighbor, account.subscriber
-    when = seconds(account.time_us)
+    time_text = seconds(account.time_us)
     if account.cause == "not_asked":
         return (
-            f"node {node} did not send it to node {neighbor} at {when}, on the way to node {subscriber}: no interest "
-            "in it had come from there"
+            f"node {node} did not send it to node {neighbor} at {time_text}, on the path to node {subscriber}: no "
+            "interest in it had come from there"
         )
     if account.cause == "no_link":
         state = "there was no link" if account.detail == "never" else f"the link was {account.detail}"
-        return f"node {node} had it last, at {when}; from there the way leads to node {neighbor}, and {state}"
+        return f"node {node} had it last, at {time_text}; from there the path leads to node {neighbor}, and {state}"
     if account.cause == "no_base":
         return (
-            f"node {node} did not send it to node {neighbor} at {when}: it could not apply the change of interests "
-            f"that came from there, as it lacked the interests before (no_base)"
+            f"node {node} did not send it to node {neighbor} at {time_text}: it could not apply the change of "
+            f"interests that came from there, as it lacked the interests before (no_base)"
         )
     return None

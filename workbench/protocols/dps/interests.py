@@ -1,11 +1,11 @@
-"""Interests of a DPS node: the sums of what is asked for at the node and behind its links, and their messages.
+"""Interests of a DPS node: the sum of the filters at the node and behind its links, and the messages that carry it.
 
 Theory of operation
-    Each subscription has a filter and its fuzzy hash, its needs; each neighbor has told the union of the filters behind
-    it and the needs that they have in common. All these pairs are entries of two counting vectors. A neighbor is told
-    the union and the intersection of all entries but its own, and to leave out one entry costs no more than some
-    operations on long integers, however many entries there are. `Outgoing` finds what has changed for each neighbor,
-    and writes the messages of links.
+    A subscription adds its filter (interests) and the filter's fuzzy hash (needs). A neighbor adds the interests and
+    needs that it sent: the union of the filters behind it, and the bits that all their fuzzy hashes share. All these
+    pairs are entries of two counting vectors. A neighbor gets the union of the interests and the intersection of the
+    needs of all entries except its own. Leaving out one entry costs some operations on long integers, however many
+    entries there are. `LinkSender` finds the change for each neighbor, and writes the messages of links.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ class Interests:
         self._needs = CountingVector(FUZZY_HASH_BITS)
 
     def add(self, pair: Pair) -> None:
-        """One pair more."""
+        """Add a pair."""
         interests, needs = pair
         self._filters.add(interests)
         self._needs.add(BitVector.from_bytes(needs))
 
     def remove(self, pair: Pair) -> None:
-        """One pair less, which was added before."""
+        """Remove a pair that was added before."""
         interests, needs = pair
         self._filters.remove(interests)
         self._needs.remove(BitVector.from_bytes(needs))
 
-    def all_but(self, pair: Pair | None) -> Pair:
-        """(union, common needs) of all entries but this one; None leaves none out."""
+    def combine(self, excluded: Pair | None) -> Pair:
+        """Return (union of interests, common needs) of all entries except ``excluded``; None excludes no entry."""
         filters, needs = self._filters, self._needs
-        if pair is not None:
-            filters = filters.without(pair[0])
-            needs = needs.without(BitVector.from_bytes(pair[1]))
+        if excluded is not None:
+            filters = filters.without(excluded[0])
+            needs = needs.without(BitVector.from_bytes(excluded[1]))
         return filters.union(), needs.intersection().to_bytes()
 
 
 _NO_INTERESTS = None, None
 
 
-class Outgoing:
-    """Writes the messages of links into the node's outbox, and notes in a Remote what it has been told."""
+class LinkSender:
+    """Writer of link messages to the node's outbox; it records in each Remote what was sent."""
 
     def __init__(self, context: Context, interests: Interests, mesh_ids: MeshIds) -> None:
         self._context = context
@@ -65,8 +65,8 @@ class Outgoing:
         self._mesh_ids = mesh_ids
 
     def find_changes(self, remote: Remote) -> bool:
-        """Work out what to tell a neighbor; whether that is another thing than the last time."""
-        interests, needs = self._interests.all_but(remote.inbound)
+        """Compute the next interests for a neighbor and store them in ``remote``; return whether they changed."""
+        interests, needs = self._interests.combine(remote.inbound)
         before = remote.interests
         is_changed = interests != before or needs != remote.needs
         remote.is_delta = before is not None
@@ -77,31 +77,33 @@ class Outgoing:
         remote.is_behind = False
         return is_changed
 
-    def subscription(self, remote: Remote, now: int) -> None:
-        """Send what `find_changes` found, or send it again."""
+    def send_subscription(self, remote: Remote, now: int) -> None:
+        """Send the interests that `find_changes` stored, for the first time or again."""
         flags = subscription_flags(remote.is_delta, remote.state, self._context.times.recheck_s)
         self._send(remote, wire.Subscription, flags, (remote.needs, remote.vector))
         remote.await_answer(SUBSCRIPTION, now + self._context.times.tick_us)
 
-    def unlink(self, remote: Remote, now: int) -> None:
+    def send_unlink(self, remote: Remote, now: int) -> None:
         """Send that the link ends."""
         self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, _NO_INTERESTS)
         remote.await_answer(SUBSCRIPTION, now + self._context.times.tick_us)
 
-    def acknowledgement(self, remote: Remote, with_interests: bool, now: int) -> None:
-        """Acknowledge what came, perhaps with what `find_changes` found."""
-        remote.owes_answer = False
+    def send_acknowledgement(self, remote: Remote, with_interests: bool, now: int) -> None:
+        """Acknowledge the neighbor's last revision, if ``with_interests`` with those that `find_changes` stored."""
+        remote.answers_again = False
         flags = acknowledgement_flags(remote.is_delta, remote.state, with_interests)
         contents = (remote.needs, remote.vector) if with_interests else _NO_INTERESTS
         self._send(remote, wire.SubscriptionAcknowledgement, flags, (*contents, remote.inbound_revision))
         if with_interests and remote.pending is None:
             remote.await_answer(ACKNOWLEDGEMENT, now + self._context.times.tick_us)
 
-    def _send(self, remote: Remote, kind: Callable[..., wire.LinkMessage], flags: int, rest: tuple[Any, ...]) -> None:
-        """Send a message of a link; ``rest``: its fields behind the mesh id, which is noted in the remote."""
-        remote.sent_mesh_id = remote.mesh_id_there(self._mesh_ids.lowest_but(remote))
+    def _send(
+        self, remote: Remote, kind: Callable[..., wire.LinkMessage], flags: int, last_fields: tuple[Any, ...]
+    ) -> None:
+        """Send a link message, and store its mesh id in the remote; ``last_fields``: the fields after the mesh id."""
+        remote.sent_mesh_id = remote.outbound_mesh_id(self._mesh_ids.lowest_except(remote))
         mesh_id = remote.sent_mesh_id.to_bytes(ID_B, "little")
-        if hop_to_add(self._mesh_ids.own):  # other nodes count the hops of a marked id
+        if hop_to_add(self._mesh_ids.own):  # this node's id has the mark, so it counts hops
             flags |= wire.COUNTS_HOPS
-        message = kind(self._context.port, None, remote.revision, flags, mesh_id, *rest)
+        message = kind(self._context.port, None, remote.revision, flags, mesh_id, *last_fields)
         self._context.send(remote.address, wire.encode(message))

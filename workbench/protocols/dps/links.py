@@ -1,29 +1,31 @@
-"""The links of a DPS node: what comes to each, and what is done about it by the table in `automaton.py`.
+"""The links of a DPS node: their messages and timeouts, and the actions that the table in `automaton.py` prescribes.
 
 Theory of operation
-    A subscription (SUB) tells a neighbor the union of what everybody else asks for, in full the first time and then as
-    what has changed in it (the exclusive or), and asks for an acknowledgement (SAK). Until that comes nothing else is
-    told to this neighbor, as a change says nothing without what it changes; the message is repeated instead, and in the
-    end the neighbor is given up. The first acknowledgement of a link brings interests the other way, and is
-    acknowledged in turn.
+    A subscription message (SUB) carries to a neighbor the union of the interests of all other neighbors and of this
+    node: in full the first time, then as a change (exclusive or with the previous ones). It requests an acknowledgement
+    (SAK). Until that comes nothing else is sent to this neighbor, as a change is useless without the interests that it
+    changes; the message is repeated, and in the end the neighbor is given up. The first acknowledgement of a link
+    carries interests in the other direction, and is acknowledged in turn.
 
-    Each message carries a mesh id, the lowest that is known on this side of the link. An id of the same owner from two
-    neighbors means that they are joined elsewhere: the link it came over second is *muted* at both ends. It carries no
-    publications and no interests, and waits. An id that has changed is told soon, by a sign of life: while it is on its
-    way links change, and it may come where it means nothing any more. When an active link is given up, a muted one is
-    *unmuted*, with a new mesh id below all others, so that the loop that was there is not seen again. And every
-    ``recheck_s``, or ``link_loss_s`` if that is less, the one that asked for a muted link asks again: ids that are late
-    may have shown a loop that was none. Either end asks within ``update_s`` if the neighbor's id is lower than all that
-    are known here: as a rule the two are then in different parts of the mesh. Asking also ends what either side has
-    told the other before. The other one asks if that does not come, so both find out when their neighbor has gone.
+    Each message carries a mesh id, the lowest that is known on this side of the link. Ids of the same owner from two
+    neighbors mean that another path connects them: the link over which the second came is *muted* at both ends. It
+    carries neither publications nor interests. A changed id is sent soon, in a keep-alive: if it came late, after links
+    changed, it would mean nothing. When an active link is given up, a muted one is *unmuted*, with a new mesh id below
+    all others, so that the former loop is not detected again.
 
-    An own change is told at once, one that was learnt after ``update_s`` (on a radio sooner, `rules.times_of`), with
-    whatever else has changed by then. A message that the radio gave up is repeated soon, up to three times until it
-    reaches the neighbor again.
-    A link that had nothing to tell for ``link_loss_s`` says so, as a sign of life, and wants its acknowledgement.
+    Every ``recheck_s``, or ``link_loss_s`` if that is less, the end that requested a muted link *rechecks* it, as late
+    ids may have shown a loop that does not exist. Either end rechecks within ``update_s`` if the neighbor's id is lower
+    than all that this node knows: usually the two ends are then in different parts of the mesh. A recheck also voids
+    the interests that the ends sent each other before. If it does not come, the other end rechecks, so both ends
+    notice when their neighbor is gone.
 
-    What comes (a message, a time, a wish of the application) is named here, by `rules.py` where it takes a decision.
-    `Links._come` looks it up in the table, which has the next state of the link and the actions.
+    A node sends a change of its own subscriptions at once. A change that came from a neighbor waits for ``update_s``
+    (less on a radio, `rules.times_of`), and is sent with all other changes until then. A message that the radio gave up
+    is repeated soon, up to three times until a frame reaches the neighbor again. A link without messages for
+    ``link_loss_s`` sends a keep-alive, a subscription with an empty change, which must be acknowledged.
+
+    This module maps each message, timeout or request of the application to an input, with `rules.py` for decisions.
+    `Links._apply` looks the input up in the table, which has the next state of the link and the actions.
 """
 
 from __future__ import annotations
@@ -59,15 +61,15 @@ from workbench.protocols.dps.automaton import (
 from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.context import Context, Neighbor
 from workbench.protocols.dps.events import InterestsSet, LinkSet, MeshIdSet
-from workbench.protocols.dps.interests import Interests, Outgoing, Pair
-from workbench.protocols.dps.mesh_ids import MeshIds, number_of, owner_number
+from workbench.protocols.dps.interests import Interests, LinkSender, Pair
+from workbench.protocols.dps.mesh_ids import MeshIds, mesh_id_number, owner_number
 from workbench.protocols.dps.remotes import (
     ACKNOWLEDGEMENT,
+    EMPTY_REPORT,
     NO_MESH_ID,
     NO_NEEDS,
-    NOTHING_ANNOUNCED,
     SUBSCRIPTION,
-    Announced,
+    LinkReport,
     Remote,
     owner_of,
 )
@@ -79,8 +81,8 @@ class Links:
     """All links of one node.
 
     remotes            neighbor -> Remote
-    interests_changed  called with a Remote whose interests have changed, or came for the first time
-    ended              called with the neighbor of a link that has ended; the node sets it, as its value needs the links
+    interests_changed  called with a Remote whose interests changed, or came for the first time
+    ended              called with the neighbor of a link that ended; set by the node after construction
     """
 
     ended: Callable[[Neighbor, int], None]
@@ -97,85 +99,85 @@ class Links:
         self.mesh_ids = MeshIds(remotes)
         self._context = context
         self._interests_changed = interests_changed
-        # Of neighbors that were given up: what is sent to them next must not look old.
+        # Of neighbors that were given up: the next message to them must not look old.
         self._last_revisions: dict[Neighbor, int] = {}
         self._update_us: int | None = None
-        self._ids_us: int | None = None  # when neighbors are told ids that have changed
-        self._ids_wait = False  # whether one of them is told when what is outstanding there has been answered
-        self._has_news = False  # whether events may have to report something
-        self._announced = NOTHING_ANNOUNCED
-        self._out = Outgoing(context, self.interests, self.mesh_ids)
+        self._ids_us: int | None = None  # when changed mesh ids are sent to neighbors
+        self._ids_wait_for_answer = False  # whether a changed id waits for an outstanding answer
+        self._has_changes = False  # whether interests or mesh ids may have changed since the last events
+        self._last_report = EMPTY_REPORT
+        self._sender = LinkSender(context, self.interests, self.mesh_ids)
 
     def start(self, mesh_id: bytes) -> None:
-        """Begin with a mesh id of this node's own: 16 bytes, as they go over the wire."""
-        self.mesh_ids.own = number_of(mesh_id)
-        self._has_news = True
+        """Set this node's own mesh id: 16 bytes, in the order of the wire."""
+        self.mesh_ids.own = mesh_id_number(mesh_id)
+        self._has_changes = True
 
-    # What the application and the node ask for
+    # Requests of the application and the node
 
     def link(self, neighbor: Neighbor, now: int) -> None:
-        """Ask a neighbor for a link; nothing if there is one, but that it is not ended after all."""
+        """Request a link with a neighbor, or keep an existing one from ending. ParameterError at ``max_links``."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             if self._is_full():
-                raise ParameterError(f"the node has {len(self.remotes)} links already, which is max_links")
+                raise ParameterError(f"the node has {len(self.remotes)} links, as many as max_links; raise max_links")
             remote = self._add(neighbor, True)
-        self._come(remote, ASKED, now)
+        self._apply(remote, ASKED, now)
 
     def unlink(self, neighbor: Neighbor, now: int) -> None:
-        """End a link, as soon as nothing is outstanding; without one, nothing happens."""
+        """End a link, as soon as no answer is outstanding; do nothing without a link."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             return
         if remote.pending is None:
             self._end(remote, now)
         else:
-            self._come(remote, END_WAITS, now)
+            self._apply(remote, END_WAITS, now)
 
-    def subscribed(self, pair: Pair, now: int) -> None:
-        """A subscription of this node's own begins: interests and needs."""
+    def add_subscription(self, pair: Pair, now: int) -> None:
+        """Add the interests and needs of a new subscription of this node, and send the change."""
         self.interests.add(pair)
-        self._has_news = True
+        self._has_changes = True
         self.update(now)
 
-    def unsubscribed(self, pair: Pair, now: int) -> None:
-        """One of them ends."""
+    def remove_subscription(self, pair: Pair, now: int) -> None:
+        """Remove the interests and needs of an ended subscription of this node, and send the change."""
         self.interests.remove(pair)
-        self._has_news = True
+        self._has_changes = True
         self.update(now)
 
     def update(self, now: int) -> None:
-        """Tell every neighbor at once what has changed for it."""
+        """Send every neighbor its changed interests at once."""
         for remote in list(self.remotes.values()):
-            self._come(remote, CHANGED, now)
+            self._apply(remote, CHANGED, now)
 
     def _plan_update(self, now: int) -> None:
         if self._update_us is None:
-            self._update_us = now + self._context.times.learnt_us
+            self._update_us = now + self._context.times.forward_interests_us
 
-    def _tell_ids_later(self, now: int) -> None:
+    def _plan_ids(self, now: int) -> None:
         if self._ids_us is None:
             self._ids_us = now + self._context.times.ids_us
 
     def _is_full(self) -> bool:
         return len(self.remotes) >= self.settings.max_links
 
-    def _add(self, neighbor: Neighbor, asked: bool) -> Remote:
-        """A remote for a neighbor without a link, which ASKED or BEGUN makes one."""
-        remote = self.remotes[neighbor] = Remote(neighbor, asked, self._last_revisions.pop(neighbor, 0))
+    def _add(self, neighbor: Neighbor, is_requester: bool) -> Remote:
+        """Return a new remote for a neighbor without a link; an input must follow that creates the link."""
+        remote = self.remotes[neighbor] = Remote(neighbor, is_requester, self._last_revisions.pop(neighbor, 0))
         return remote
 
     def _end(self, remote: Remote, now: int) -> None:
-        remote.revision += 1  # of the message that says so, which the event tells of
-        self._come(remote, END, now)
+        remote.revision += 1  # of the unlink message, which the event reports
+        self._apply(remote, END, now)
 
     # Messages
 
-    def take_subscription(self, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
-        """A SUB from a neighbor."""
+    def receive_subscription(self, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
+        """Handle a subscription message from a neighbor."""
         remote = self.remotes.get(neighbor)
         if message.flags & wire.UNLINK:
-            self._take_unlink(remote, neighbor, message, now)
+            self._handle_unlink(remote, neighbor, message, now)
             return
         if remote is None:
             if not rules.opens_link(message.flags):
@@ -185,20 +187,20 @@ class Links:
                 self._drop(neighbor, _SUB, message, "full")
                 return
             remote = self._add(neighbor, False)
-            self._come(remote, BEGUN, now)
+            self._apply(remote, BEGUN, now)
         elif self._has_begun_anew(remote, message):
-            self._come(remote, BEGUN, now)
+            self._apply(remote, BEGUN, now)
         if remote.state == LINKING:
-            # The neighbor is there, so it is not given up for what it missed before it was.
-            remote.ticks = rules.ticks_when_heard(remote.ticks, self.settings.retry_ticks)
-        self._take(remote, message, None, now)
+            # The neighbor is up, so the messages that it missed before do not count towards giving it up.
+            remote.ticks = rules.cap_ticks(remote.ticks, self.settings.retry_ticks)
+        self._handle_message(remote, message, None, now)
         if remote.pending is None:
             if remote.state == MUTED or remote.keep_alive_us is None:
-                remote.keep_alive_us = self._next_sign_us(remote, now)
+                remote.keep_alive_us = self._next_keep_alive_us(remote, now)
             elif self._context.is_crowded:
-                # The neighbor gives signs of life, and this side only if it stops: half of them are enough.
-                remote.keep_alive_us = self._next_sign_us(remote, now) + self._context.times.update_us
-        self._go_on(remote, now)
+                # The neighbor sends keep-alives, and this end only if they stop: half of the messages are enough.
+                remote.keep_alive_us = self._next_keep_alive_us(remote, now) + self._context.times.update_us
+        self._resume(remote, now)
 
     def _has_begun_anew(self, remote: Remote, message: wire.Subscription) -> bool:
         return rules.has_begun_anew(
@@ -210,16 +212,16 @@ class Links:
             rules.is_settled(remote.state, remote.sends_all()),
         )
 
-    def _take_unlink(self, remote: Remote | None, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
+    def _handle_unlink(self, remote: Remote | None, neighbor: Neighbor, message: wire.Subscription, now: int) -> None:
         if remote is None:
             self._drop(neighbor, _SUB, message, "unknown")
             return
         remote.inbound_revision = message.sequence
-        self._out.acknowledgement(remote, False, now)
-        self._come(remote, UNLINKED, now)
+        self._sender.send_acknowledgement(remote, False, now)
+        self._apply(remote, UNLINKED, now)
 
-    def take_acknowledgement(self, neighbor: Neighbor, message: wire.SubscriptionAcknowledgement, now: int) -> None:
-        """A SAK from a neighbor."""
+    def receive_acknowledgement(self, neighbor: Neighbor, message: wire.SubscriptionAcknowledgement, now: int) -> None:
+        """Handle an acknowledgement of a subscription message from a neighbor."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             self._drop(neighbor, _SAK, message, "unknown")
@@ -228,17 +230,17 @@ class Links:
         if message.flags & wire.UNMUTE or lacks_interests:
             self._drop(neighbor, _SAK, message, "malformed")
             return
-        # A number that is old says nothing of what it acknowledges.
+        # An acknowledgement of an old revision answers no outstanding message.
         is_answer = message.acknowledged == remote.revision and remote.pending is not None
         has_restarted = is_answer and self._has_restarted(remote, message)
         if has_restarted:
-            self._come(remote, RESTARTED, now)
-        is_taken = self._take(remote, message, message.acknowledged, now)
-        if has_restarted or not is_taken:
+            self._apply(remote, RESTARTED, now)
+        is_valid = self._handle_message(remote, message, message.acknowledged, now)
+        if has_restarted or not is_valid:
             return
         if is_answer:
-            self._come(remote, ANSWERED, now)
-            self._go_on(remote, now)
+            self._apply(remote, ANSWERED, now)
+            self._resume(remote, now)
         elif not message.flags & wire.SAK_REQUESTED:
             self._drop(neighbor, _SAK, message, "stale")
 
@@ -253,10 +255,11 @@ class Links:
             owner_of(_mesh_id_of(message)) != owner_of(remote.inbound_mesh_id),
         )
 
-    def _take(self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int) -> bool:
-        """What SUB and SAK have in common; ``acknowledged``: the revision that a SAK acknowledges, None in a SUB.
+    def _handle_message(self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int) -> bool:
+        """Handle the fields that subscriptions (SUB) and their acknowledgements (SAK) share.
 
-        Returns False if both sides tell each other everything anew, and the rest of the message says nothing.
+        ``acknowledged`` is the revision that a SAK acknowledges, None in a SUB.
+        Return False if both ends send everything again, so that the rest of the message is void.
         """
         name = _SUB if acknowledged is None else _SAK
         newest = remote.inbound_revision
@@ -268,51 +271,51 @@ class Links:
             if rules.lacks_base(message.flags, remote.state, message.sequence, newest):
                 self._drop(remote.address, name, message, "no_base")
                 if rules.is_settled(remote.state, remote.sends_all()):
-                    self._come(remote, RESTARTED, now)
+                    self._apply(remote, RESTARTED, now)
                     return False
                 return True
-            if rules.has_lost_base(message.flags, remote.state, self._asks_nothing(remote, message, is_known)):
+            if rules.has_lost_base(message.flags, remote.state, self._empties_interests(remote, message, is_known)):
                 self._drop(remote.address, name, message, "no_base")
-                self._come(remote, RESTARTED, now)
+                self._apply(remote, RESTARTED, now)
                 return False
             remote.inbound_revision = message.sequence
         mesh_id = _mesh_id_of(message)
         remote.counts_hops = bool(message.flags & wire.COUNTS_HOPS)
-        self.mesh_ids.heard(mesh_id)
+        self.mesh_ids.note_seen(mesh_id)
         was_muted = remote.state == MUTED
         if not message.flags & wire.UNMUTE:
-            self._look_for_loop(remote, message.flags, mesh_id, acknowledged is not None, now)
+            self._detect_loop(remote, message.flags, mesh_id, acknowledged is not None, now)
         elif not is_known:
-            self._come(remote, UNMUTED, now)
+            self._apply(remote, UNMUTED, now)
         if mesh_id != remote.inbound_mesh_id:
             remote.note_mesh_id(mesh_id)
-            self._note_news(remote)
-            self._tell_ids_later(now)
-        if rules.tells_mute(self._context.is_crowded, was_muted, remote.state, message.flags):
-            self._out.acknowledgement(remote, False, now)
+            self._mark_changed(remote)
+            self._plan_ids(now)
+        if rules.announces_mute(self._context.is_crowded, was_muted, remote.state, message.flags):
+            self._sender.send_acknowledgement(remote, False, now)
         if message.flags & wire.SAK_REQUESTED:
-            self._take_interests(remote, message, is_known, now)
+            self._handle_interests(remote, message, is_known, now)
         return True
 
-    def _asks_nothing(self, remote: Remote, message: wire.LinkMessage, is_known: bool) -> bool:
-        """Return whether a neighbor has needs, and by this message asks for nothing."""
+    def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool) -> bool:
+        """Return whether a message has needs, yet leaves the neighbor without interests."""
         if message.needs == NO_NEEDS:
             return False
-        # A repeated change must not be applied twice: that would take it back.
-        return (remote.inbound if is_known else self._pair_by(remote, message)) is None
+        # A repeated change must not be applied twice: the second time would undo it.
+        return (remote.inbound if is_known else self._compute_pair(remote, message)) is None
 
-    def _look_for_loop(self, remote: Remote, flags: int, mesh_id: int, is_acknowledgement: bool, now: int) -> None:
+    def _detect_loop(self, remote: Remote, flags: int, mesh_id: int, is_acknowledgement: bool, now: int) -> None:
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
-        is_news = owner_of(mesh_id) != owner_of(remote.inbound_mesh_id)
+        is_new_owner = owner_of(mesh_id) != owner_of(remote.inbound_mesh_id)
         is_reply = is_acknowledgement and remote.pending is not None
-        what = rules.loop_shown(flags, remote.state, is_reply, is_lowest, is_news)
-        if what != NOTHING:
-            self._come(remote, _INPUTS[what], now)
+        number = rules.classify_loop(flags, remote.state, is_reply, is_lowest, is_new_owner)
+        if number != NOTHING:
+            self._apply(remote, _INPUTS[number], now)
 
-    def _take_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool, now: int) -> None:
+    def _handle_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool, now: int) -> None:
         before = remote.inbound
         if not is_known and (remote.state != MUTED or self._counts_muted()):
-            self._set_inbound(remote, self._pair_by(remote, message))
+            self._set_inbound(remote, self._compute_pair(remote, message))
         self._acknowledge(remote, now)
         if remote.inbound != before:
             self._send_retained(remote, now)
@@ -320,34 +323,34 @@ class Links:
             self._plan_update(now)
 
     @staticmethod
-    def _pair_by(remote: Remote, message: wire.LinkMessage) -> Pair | None:
-        """Return interests and needs of a neighbor after this message, None if it asks for nothing."""
+    def _compute_pair(remote: Remote, message: wire.LinkMessage) -> Pair | None:
+        """Return interests and needs of a neighbor after this message, None if its interests are empty."""
         interests, needs = message.interests, message.needs
-        assert interests is not None and needs is not None, "the flag SAK_REQUESTED comes with both"
+        assert interests is not None and needs is not None, "a message with SAK_REQUESTED has both"
         if message.flags & wire.DELTA and remote.inbound is not None:
             interests = interests ^ remote.inbound[0]
         return None if interests.is_empty else (interests, needs)
 
     def _acknowledge(self, remote: Remote, now: int) -> None:
-        """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
+        """Acknowledge a message, with interests if the neighbor has not confirmed those of this node."""
         if remote.state == MUTED:
-            is_told = False
-        elif remote.owes_all:
-            # After unmuting they are on their way already; this is the same message as an answer.
-            is_told = remote.state == UNMUTING or self._out.find_changes(remote)
+            with_interests = False
+        elif remote.answers_in_full:
+            # After unmuting they are in flight already; this is the same message as an answer.
+            with_interests = remote.state == UNMUTING or self._sender.find_changes(remote)
         else:
-            is_told = remote.pending == ACKNOWLEDGEMENT
-        remote.owes_all = False
-        self._out.acknowledgement(remote, is_told, now)
+            with_interests = remote.pending == ACKNOWLEDGEMENT
+        remote.answers_in_full = False
+        self._sender.send_acknowledgement(remote, with_interests, now)
 
-    def _go_on(self, remote: Remote, now: int) -> None:
-        """Do what had to wait, if nothing is outstanding any more."""
+    def _resume(self, remote: Remote, now: int) -> None:
+        """Do the steps that waited for an outstanding answer, if it has come."""
         if remote.pending is not None or remote.state == GONE:
             return
-        if self._ids_wait:
-            self._ids_wait = False
-            self._tell_ids_later(now)
-        if remote.unlinks:
+        if self._ids_wait_for_answer:
+            self._ids_wait_for_answer = False
+            self._plan_ids(now)
+        if remote.ends_later:
             self._end(remote, now)
         elif remote.is_behind:
             self._plan_update(now)
@@ -355,166 +358,166 @@ class Links:
     # Time
 
     def wake(self, now: int) -> None:
-        """Tell what is due, repeat what was not answered, give signs of life."""
+        """Send due changes, repeat unanswered messages, and send keep-alives."""
         if self._update_us is not None and self._update_us <= now:
             self._update_us = None
             self.update(now)
         if self._ids_us is not None and self._ids_us <= now:
             self._ids_us = None
-            self._tell_ids(now)
+            self._send_ids(now)
         for remote in list(self.remotes.values()):
-            if remote.again_us is not None and remote.again_us <= now:
+            if remote.retry_us is not None and remote.retry_us <= now:
                 self._send_again(remote, now)
             if remote.tick_us is not None and remote.tick_us <= now:
                 self._tick(remote, now)
             elif remote.keep_alive_us is not None and remote.keep_alive_us <= now:
-                self._come(remote, QUIET, now)
+                self._apply(remote, QUIET, now)
 
-    def reached(self, neighbor: Neighbor) -> None:
-        """Note that the radio of a neighbor has acknowledged a frame."""
+    def note_reached(self, neighbor: Neighbor) -> None:
+        """Record that the radio of a neighbor acknowledged a frame."""
         remote = self.remotes.get(neighbor)
         if remote is not None:
             remote.repeated = 0
 
-    def give_up(self, neighbor: Neighbor, is_answer: bool, now: int) -> None:
-        """Plan to send a message of a link again that the radio gave up; ``is_answer``: one that asks for no answer."""
+    def plan_retry(self, neighbor: Neighbor, is_answer: bool, now: int) -> None:
+        """Plan a retry of a link message that the radio gave up; ``is_answer``: it requests no answer itself."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             return
-        remote.owes_answer = remote.owes_answer or is_answer
-        if remote.again_us is None and remote.repeated < rules.MOST_REPEATS:
-            remote.again_us = now + 1 + self._context.random.below(rules.repeat_within_us(remote.repeated))
+        remote.answers_again = remote.answers_again or is_answer
+        if remote.retry_us is None and remote.repeated < rules.MOST_REPEATS:
+            remote.retry_us = now + 1 + self._context.random.below(rules.repeat_within_us(remote.repeated))
             remote.repeated += 1
 
     def _send_again(self, remote: Remote, now: int) -> None:
-        """Repeat what the radio gave up, as far as it is still to be answered."""
-        remote.again_us = None
-        if remote.owes_answer:
-            self._out.acknowledgement(remote, False, now)
+        """Repeat the messages that the radio gave up, if they still matter."""
+        remote.retry_us = None
+        if remote.answers_again:
+            self._sender.send_acknowledgement(remote, False, now)
         if remote.pending is not None:
-            self._come(remote, OVERDUE, now)
+            self._apply(remote, OVERDUE, now)
 
-    def _tell_ids(self, now: int) -> None:
-        """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
-        for remote in self.mesh_ids.told_otherwise():
+    def _send_ids(self, now: int) -> None:
+        """Send a keep-alive to the neighbors that were sent another mesh id than the present one."""
+        for remote in self.mesh_ids.outdated_remotes():
             if remote.pending is None:
-                self._come(remote, QUIET, now)
+                self._apply(remote, QUIET, now)
             else:
-                self._ids_wait = True
+                self._ids_wait_for_answer = True
         if self._context.times.recheck_s > 0 and not self._context.is_crowded:
-            self._ask_soon(self.mesh_ids.apart(), now)
+            self._recheck_soon(self.mesh_ids.separated_remotes(), now)
 
-    def _ask_soon(self, remotes: list[Remote], now: int) -> None:
-        """Ask muted links whether they still close a loop, as they seem to lead to another part of the network."""
+    def _recheck_soon(self, remotes: list[Remote], now: int) -> None:
+        """Plan early rechecks of muted links that seem to lead to another part of the mesh."""
         update_us = self._context.times.update_us
         for remote in remotes:
-            # Spread, as the first that joins the parts closes the loop for the others.
+            # At random times: after the first has connected the parts, the others do close a loop.
             if remote.keep_alive_us is not None and remote.keep_alive_us > now + update_us:
                 remote.keep_alive_us = now + 1 + self._context.random.below(update_us)
 
     def _tick(self, remote: Remote, now: int) -> None:
-        """A unit of waiting for an answer is over."""
+        """Count a tick of waiting for an answer; repeat the message or give the neighbor up if it is time."""
         remote.ticks += 1
         remote.tick_us = now + self._context.times.tick_us
-        what = rules.after_tick(remote.ticks, self.settings.retry_ticks, self.settings.retries)
-        if what != NOTHING:
-            self._come(remote, _INPUTS[what], now)
+        number = rules.tick_input(remote.ticks, self.settings.retry_ticks, self.settings.retries)
+        if number != NOTHING:
+            self._apply(remote, _INPUTS[number], now)
 
-    def _next_sign_us(self, remote: Remote, now: int) -> int:
-        """When a link that is silent has to be heard of again."""
+    def _next_keep_alive_us(self, remote: Remote, now: int) -> int:
+        """Return when the next keep-alive or recheck of a link is due."""
         times = self._context.times
         if remote.state != MUTED:
-            return now + times.sign_us
+            return now + times.silence_us
         uniform = self._context.random.uniform()
-        return now + rules.ask_muted_after_us(remote.asked, times.recheck_s, times.sign_us, uniform)
+        return now + rules.recheck_after_us(remote.is_requester, times.recheck_s, times.silence_us, uniform)
 
     def next_due_us(self) -> int | None:
-        """When `wake` is next to be called, None for never."""
+        """Return when `wake` is next due, None for never."""
         due = self._update_us
         if self._ids_us is not None and (due is None or self._ids_us < due):
             due = self._ids_us
         for remote in self.remotes.values():
-            for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us, remote.again_us):
+            for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us, remote.retry_us):
                 if time_us is not None and (due is None or time_us < due):
                     due = time_us
         return due
 
     # The automaton, and its actions
 
-    def _come(self, remote: Remote, what: Input, now: int) -> None:
-        """Change a link's state and act as the table has it for this input."""
-        entry = TABLE[remote.state][what]
+    def _apply(self, remote: Remote, event: Input, now: int) -> None:
+        """Change a link's state and do the actions that the table has for an input."""
+        entry = TABLE[remote.state][event]
         assert entry.state is not None, "an input that never comes in this state"
         if entry.state is not remote.state:
             remote.state = entry.state
             number, name = int(remote.state), remote.state.label
             self._context.report(LinkSet, remote.address, "", NOBODY, remote.revision, number, name)
-            self._tell_ids_later(now)
-        for action in entry.does:
+            self._plan_ids(now)
+        for action in entry.actions:
             _ACTIONS[action](self, remote, now)
 
-    def _tell(self, remote: Remote, now: int) -> None:
-        self._out.find_changes(remote)
-        self._out.subscription(remote, now)
+    def _send_change(self, remote: Remote, now: int) -> None:
+        self._sender.find_changes(remote)
+        self._sender.send_subscription(remote, now)
 
-    def _tell_changes(self, remote: Remote, now: int) -> None:
+    def _send_if_changed(self, remote: Remote, now: int) -> None:
         if remote.pending is not None:
             remote.is_behind = True
-        elif self._out.find_changes(remote):
-            self._out.subscription(remote, now)
+        elif self._sender.find_changes(remote):
+            self._sender.send_subscription(remote, now)
 
-    def _tell_in_full(self, remote: Remote, now: int) -> None:
+    def _send_all(self, remote: Remote, now: int) -> None:
         remote.interests = None
-        self._tell(remote, now)
+        self._send_change(remote, now)
 
-    def _tell_nothing(self, remote: Remote, now: int) -> None:
-        self._forget_told(remote, now)
+    def _send_probe(self, remote: Remote, now: int) -> None:
+        self._forget_outbound(remote, now)
         remote.vector = remote.interests
         remote.is_behind = True
         remote.revision += 1
-        self._out.subscription(remote, now)
+        self._sender.send_subscription(remote, now)
 
     def _repeat(self, remote: Remote, now: int) -> None:
         if remote.pending == ACKNOWLEDGEMENT:
-            self._out.acknowledgement(remote, True, now)
+            self._sender.send_acknowledgement(remote, True, now)
         else:
-            self._out.subscription(remote, now)
+            self._sender.send_subscription(remote, now)
 
-    def _say_end(self, remote: Remote, now: int) -> None:
-        remote.unlinks = False
-        self._out.unlink(remote, now)
+    def _send_unlink(self, remote: Remote, now: int) -> None:
+        remote.ends_later = False
+        self._sender.send_unlink(remote, now)
 
     def _end_later(self, remote: Remote, now: int) -> None:
-        remote.unlinks = True
+        remote.ends_later = True
 
-    def _keep(self, remote: Remote, now: int) -> None:
-        remote.unlinks = False
+    def _cancel_end(self, remote: Remote, now: int) -> None:
+        remote.ends_later = False
 
     def _answer_in_full(self, remote: Remote, now: int) -> None:
-        remote.owes_all = True
+        remote.answers_in_full = True
 
-    def _tell_against_nothing(self, remote: Remote, now: int) -> None:
+    def _start_from_empty(self, remote: Remote, now: int) -> None:
         if not remote.revision:
             remote.forget_outbound(self.settings.filter_bits)
 
     def _forget_sent(self, remote: Remote, now: int) -> None:
         remote.interests = None
 
-    def _forget_told(self, remote: Remote, now: int) -> None:
+    def _forget_outbound(self, remote: Remote, now: int) -> None:
         remote.forget_outbound(self.settings.filter_bits)
         remote.is_delta = False
 
-    def _forget_heard(self, remote: Remote, now: int) -> None:
+    def _forget_inbound(self, remote: Remote, now: int) -> None:
         self._set_inbound(remote, None)
 
     def _forget_muted(self, remote: Remote, now: int) -> None:
         if not self._counts_muted() and remote.inbound is not None:
             self._set_inbound(remote, None)
-            # The message that shows the loop may bring nothing new, and then nothing else would forward this.
+            # If the message that shows the loop carries no change, no other step would forward this one.
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Whether what a muted neighbor told stays in the sum: in a crowd it would draw publications to most nodes."""
+        """Return whether a muted neighbor's interests still count; in a crowd they attract many publications."""
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:
@@ -522,17 +525,17 @@ class Links:
 
     def _forget_mesh_id(self, remote: Remote, now: int) -> None:
         remote.inbound_mesh_id = NO_MESH_ID
-        self._note_news(remote)
+        self._mark_changed(remote)
 
     def _stop_waiting(self, remote: Remote, now: int) -> None:
         remote.settle(None)
 
     def _settle(self, remote: Remote, now: int) -> None:
-        remote.settle(self._next_sign_us(remote, now))
+        remote.settle(self._next_keep_alive_us(remote, now))
 
     def _new_mesh_id(self, remote: Remote, now: int) -> None:
-        self.mesh_ids.go_below(self._context.random)
-        self._has_news = True
+        self.mesh_ids.choose_lower_id(self._context.random)
+        self._has_changes = True
 
     def _send_retained(self, remote: Remote, now: int) -> None:
         if remote.takes_publications():
@@ -548,20 +551,20 @@ class Links:
         self._set_inbound(remote, None)
 
     def _replace(self, remote: Remote, now: int) -> None:
-        """Take a muted link in place of one that has ended: one whose mesh id has the same owner if there is one.
+        """Unmute a link in place of one that ended, preferably one whose mesh id has the same owner.
 
-        Another active link with that id joins what this one joined, and nothing is needed.
+        Do nothing if another active link has that owner's id, as it connects the same part of the mesh.
         """
         owner = owner_of(remote.inbound_mesh_id)
         others = self.remotes.values()
-        if any(one.state in (ACTIVE, UNMUTING) and owner_of(one.inbound_mesh_id) == owner for one in others):
+        if any(other.state in (ACTIVE, UNMUTING) and owner_of(other.inbound_mesh_id) == owner for other in others):
             return
-        muted = [one for one in others if one.state == MUTED]
-        alike = [one for one in muted if owner_of(one.inbound_mesh_id) == owner]
-        for other in (alike or muted)[:1]:
-            self._come(other, NEEDED, now)
+        muted = [other for other in others if other.state == MUTED]
+        preferred = [other for other in muted if owner_of(other.inbound_mesh_id) == owner]
+        for other in (preferred or muted)[:1]:
+            self._apply(other, NEEDED, now)
 
-    def _ask_later(self, remote: Remote, now: int) -> None:
+    def _report_end(self, remote: Remote, now: int) -> None:
         self.ended(remote.address, now)
 
     def _update(self, remote: Remote, now: int) -> None:
@@ -576,31 +579,31 @@ class Links:
         remote.inbound = pair
         if pair is not None:
             self.interests.add(pair)
-        self._note_news(remote)
+        self._mark_changed(remote)
 
-    def _note_news(self, remote: Remote) -> None:
-        self._has_news = remote.has_news = True
+    def _mark_changed(self, remote: Remote) -> None:
+        self._has_changes = remote.has_changes = True
 
     # Events
 
-    def announce(self) -> None:
-        """Report what has changed since the last report of interests and of owners of mesh ids, by events."""
-        if not self._has_news:
+    def report_changes(self) -> None:
+        """Log events for the interests and the owners of mesh ids that changed since the last call."""
+        if not self._has_changes:
             return
-        self._has_news = False
+        self._has_changes = False
         if not self._context.reports_details:
             return
         for remote in self.remotes.values():
-            if remote.has_news:
-                remote.has_news = False
-                announced = _announced(remote.inbound, remote.inbound_mesh_id)
-                self._report(remote.address, _SUB, remote.inbound_revision, remote.announced, announced)
-                remote.announced = announced
-        announced = _announced(self.interests.all_but(None), self.mesh_ids.own)
-        self._report(NOBODY, "", 0, self._announced, announced)
-        self._announced = announced
+            if remote.has_changes:
+                remote.has_changes = False
+                report = _report_of(remote.inbound, remote.inbound_mesh_id)
+                self._report(remote.address, _SUB, remote.inbound_revision, remote.last_report, report)
+                remote.last_report = report
+        report = _report_of(self.interests.combine(None), self.mesh_ids.own)
+        self._report(NOBODY, "", 0, self._last_report, report)
+        self._last_report = report
 
-    def _report(self, peer: Neighbor, message: str, revision: int, before: Announced, after: Announced) -> None:
+    def _report(self, peer: Neighbor, message: str, revision: int, before: LinkReport, after: LinkReport) -> None:
         if after.interests != before.interests:
             self._context.report(InterestsSet, peer, message, NOBODY, revision, *after.interests)
         if after.owner != before.owner:
@@ -615,11 +618,11 @@ _ACTIONS = [getattr(Links, "_" + action.name.lower()) for action in Action]
 
 
 def _mesh_id_of(message: wire.LinkMessage) -> int:
-    """The mesh id of a message; without hops if its sender counts none, as that passes ids on as they came."""
-    mesh_id = number_of(message.mesh_id)
+    """Return the mesh id of a message, without hops if its sender does not count them."""
+    mesh_id = mesh_id_number(message.mesh_id)
     return mesh_id if message.flags & wire.COUNTS_HOPS else owner_of(mesh_id)
 
 
-def _announced(pair: Pair | None, mesh_id: int) -> Announced:
+def _report_of(pair: Pair | None, mesh_id: int) -> LinkReport:
     bits, needs = (0, 0) if pair is None else (pair[0].popcount, BitVector.from_bytes(pair[1]).popcount)
-    return Announced((bits, str(needs)), owner_number(mesh_id))
+    return LinkReport((bits, str(needs)), owner_number(mesh_id))

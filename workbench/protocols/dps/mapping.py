@@ -1,25 +1,25 @@
-"""Readings and requests made of attributes, as topics: what lets one workload run on DPS and on the other protocols.
+"""Attributes of readings and subscriptions as topics, so that one workload runs on DPS and on the other protocols.
 
 Rules
-    TEMP IS 26.5          topic "TEMP/2650": the key's name and the integer of the wire; so floats have one spelling
+    TEMP IS 26.5          topic "TEMP/2650": the key's name and the value as the integer on the wire
     TEMP EQ 26.5          the same topic
-    TEMP GE 25, NE, ...   "TEMP/+": topics know no order
+    TEMP GE 25, NE, ...   "TEMP/+": topics have no order
     a blob NAME IS        "NAME/0x..." in hex digits; EQ likewise, NE and EQ_ANY "NAME/+"
-    PAYLOAD IS            "PAYLOAD/bytes": what it holds is no topic, so every constraint on it is "PAYLOAD/+"
+    PAYLOAD IS            "PAYLOAD/bytes", without its value; every constraint on it is "PAYLOAD/+"
     TOPIC IS "a/b/c"      the topic itself, TOPIC EQ "a/+/c" likewise, with wildcards
     no constraint         "+/+" (match_all)
 
     The "/" is the first of the protocol's separators.
 
-    A request's topics must all be met, so constraints are ANDed as they are in attributes. Topics say at most less than
-    the attributes do, never more: the attributes are the publication's data, and the sink compares them exactly. IS
-    attributes of a request describe it and are no topics.
+    A publication must match all topics of a subscription, so constraints are ANDed as in attributes. Topics match every
+    reading that the attributes match, and possibly more: the attributes are the publication's data, and the sink
+    compares them exactly. IS attributes of a subscription describe it and do not become topics.
 
 Limits
-    TOPIC NE and TOPIC EQ_ANY are refused: they match whatever there is, which no filter can say. Other protocols
-    compare TOPIC byte by byte. match_all asks for readings; one that has nothing but a TOPIC need not have two
-    levels. TOPIC EQ "#" or "+" alone asks no neighbor for anything, as in the reference: it is given what is
-    published at its own node or comes by, while metrics expect every publication for it; ask for "a/#", or match_all.
+    TOPIC NE and TOPIC EQ_ANY are refused: they match almost any topic, which a filter cannot express. Other protocols
+    compare TOPIC byte by byte. match_all ("+/+") misses readings that have only a TOPIC, unless it has two levels. As
+    in the reference, TOPIC EQ "#" or "+" alone sets no bit of a filter. It gets only publications that its own node
+    publishes or forwards, while metrics expect all of them; subscribe to "a/#", or with match_all.
 """
 
 from __future__ import annotations
@@ -41,50 +41,52 @@ from workbench.attributes.wire import decode_readings, encode_readings
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError
 from workbench.protocols.dps import topics
 
-# In front of the attributes in a publication's data; no text begins like this.
+# Precedes the attributes in a publication's data; no UTF-8 text begins with these bytes.
 _MARK = b"\xffA"
 _MOST_ATTRIBUTES = 255
 
 
 def publication_topics(attributes: Sequence[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
-    """The topics of a reading, each once, in the order of its attributes."""
-    return tuple(dict.fromkeys(_published(attribute, separators[0]) for attribute in attributes))
+    """Return the topics of a reading, without duplicates, in the order of its attributes."""
+    return tuple(dict.fromkeys(_publication_topic(attribute, separators[0]) for attribute in attributes))
 
 
 def subscription_topics(attributes: Iterable[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
-    """The topics of a request; AttributeFormatError for what no topic can say."""
-    between = separators[0]
-    texts = dict.fromkeys(_asked_for(attribute, between) for attribute in attributes if attribute.operator != IS)
-    return tuple(texts) or ("+" + between + "+",)
+    """Return the topics of a subscription; raise AttributeFormatError for a constraint that no topic can express."""
+    separator = separators[0]
+    texts = dict.fromkeys(
+        _subscription_topic(attribute, separator) for attribute in attributes if attribute.operator != IS
+    )
+    return tuple(texts) or ("+" + separator + "+",)
 
 
-def _published(attribute: Any, between: str) -> str:
+def _publication_topic(attribute: Any, separator: str) -> str:
     key, _, value = attribute
     if key == TOPIC:
-        return _text(value)
+        return _topic_text(value)
     if key == PAYLOAD:
-        return "PAYLOAD" + between + "bytes"
-    return key_of(key).name + between + _value(key, value)
+        return "PAYLOAD" + separator + "bytes"
+    return key_of(key).name + separator + _value_text(key, value)
 
 
-def _asked_for(attribute: Any, between: str) -> str:
+def _subscription_topic(attribute: Any, separator: str) -> str:
     key, operator, value = attribute
     if key == TOPIC:
         if operator != EQ:
             raise AttributeFormatError(
                 'DPS cannot ask for TOPIC with NE or EQ_ANY; name a topic, with wildcards: TOPIC EQ "a/#"'
             )
-        return _text(value)
+        return _topic_text(value)
     if operator != EQ or key == PAYLOAD:
-        return key_of(key).name + between + "+"
-    return key_of(key).name + between + _value(key, value)
+        return key_of(key).name + separator + "+"
+    return key_of(key).name + separator + _value_text(key, value)
 
 
-def _value(key: int, value: Any) -> str:
+def _value_text(key: int, value: Any) -> str:
     return "0x" + bytes(value).hex() if is_blob(key) else str(value)
 
 
-def _text(value: Any) -> str:
+def _topic_text(value: Any) -> str:
     try:
         return value.decode()
     except ValueError:
@@ -92,26 +94,34 @@ def _text(value: Any) -> str:
 
 
 def encode_data(attributes: Sequence[Any]) -> bytes:
-    """A reading as a publication's data: a mark, the number of attributes, and they themselves."""
+    """Encode a reading as a publication's data: a mark, the number of attributes, and the attributes."""
     if len(attributes) > _MOST_ATTRIBUTES:
-        raise EncodeError(f"a reading of {len(attributes)} attributes; there may be {_MOST_ATTRIBUTES}")
+        raise EncodeError(f"the reading has {len(attributes)} attributes; it may have {_MOST_ATTRIBUTES} at most")
     return _MARK + bytes((len(attributes),)) + encode_readings(attributes)
 
 
 def decode_data(data: bytes) -> Any:
-    """The attributes in a publication's data; DecodeError if it is somebody else's."""
+    """Return the attributes in a publication's data; raise DecodeError if it does not come from `encode_data`."""
     if data[: len(_MARK)] != _MARK or len(data) <= len(_MARK):
-        raise DecodeError("the data of a publication are no attributes")
+        raise DecodeError(
+            f"the publication's data begin with {data[:3]!r}; attributes begin with {_MARK!r} and their number"
+        )
     return decode_readings(data, len(_MARK) + 1, data[len(_MARK)])
 
 
 def samples(subscription: Iterable[Any], publication: Any, separators: str) -> list[Any]:
-    """As `matching_samples`, but TOPIC is compared as topics are, with wildcards."""
-    asked = [
-        _text(attribute.value) for attribute in subscription if attribute.key == TOPIC and attribute.operator == EQ
+    """Return the samples that match, as `matching_samples` does, but compare TOPIC with wildcards."""
+    wanted = [
+        _topic_text(attribute.value)
+        for attribute in subscription
+        if attribute.key == TOPIC and attribute.operator == EQ
     ]
-    if not asked:
+    if not wanted:
         return matching_samples(subscription, publication)
-    rest = tuple([attribute for attribute in subscription if attribute.key != TOPIC])
-    named = [attribute.value for attribute in publication if attribute.key == TOPIC]
-    return [publication] if one_way_match(rest, publication) and topics.matches(named, asked, separators) else []
+    other_constraints = tuple([attribute for attribute in subscription if attribute.key != TOPIC])
+    published = [attribute.value for attribute in publication if attribute.key == TOPIC]
+    return (
+        [publication]
+        if one_way_match(other_constraints, publication) and topics.matches(published, wanted, separators)
+        else []
+    )

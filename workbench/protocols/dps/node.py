@@ -1,4 +1,4 @@
-"""The DPS node: what it does for its application, with a neighbor's message, and when time has passed."""
+"""The DPS node: its interface to the application and to the driver; the other modules do the work."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from workbench.protocols.dps.acknowledgements import Acknowledgements
 from workbench.protocols.dps.context import Context, Neighbor
 from workbench.protocols.dps.history import History
 from workbench.protocols.dps.links import Links
-from workbench.protocols.dps.mesh_ids import marked, number_of
+from workbench.protocols.dps.mesh_ids import add_mark, mesh_id_number
 from workbench.protocols.dps.neighborhood import Neighborhood
-from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, label
+from workbench.protocols.dps.publications import MOST_TOPICS, NAME, Publications, event_label
 from workbench.protocols.dps.remotes import Remote
 from workbench.protocols.dps.series import (
     Arrival,
@@ -29,12 +29,14 @@ from workbench.protocols.dps.series import (
 from workbench.protocols.dps.wire import fields
 from workbench.protocols.subscriptions import Subscription
 
-SIMULATED_PORT = 40000  # what goes into the messages; in simulation nobody looks at it
+SIMULATED_PORT = 40000  # port number in the messages of a simulation, where it has no meaning
 
 
 class DPSNode(Node):
-    """One node of a mesh. A driver with addresses of its own sets ``port``, ``security``, ``multicasts`` and
-    overrides `neighbor_of` and `may_speak_for`; neighbors are whatever it takes for addresses, if that can be hashed.
+    """One node of a mesh.
+
+    A driver for a real network sets ``port``, ``security`` and ``multicasts`` (whether publications are also sent by
+    multicast), and overrides `neighbor_of` and `may_speak_for`. A neighbor's address is any hashable value.
     """
 
     EVENTS = events.EVENTS
@@ -56,7 +58,7 @@ class DPSNode(Node):
 
     @property
     def port(self) -> int:
-        """The port that this node names in its messages."""
+        """The port number in this node's messages, to which neighbors answer."""
         return self.context.port
 
     @port.setter
@@ -65,7 +67,7 @@ class DPSNode(Node):
 
     @property
     def security(self) -> Any:
-        """A `workbench.protocols.dps.cose.Security`, or what seals, opens and answers like one; None without keys."""
+        """A `workbench.protocols.dps.cose.Security` or an object with its methods; None without encryption."""
         return self.context.security
 
     @security.setter
@@ -73,22 +75,22 @@ class DPSNode(Node):
         self.context.security = security
 
     def start(self, now: int, boot: int = 0) -> None:
-        """Begin, with a mesh id of its own."""
+        """Start the node with a random mesh id; ``boot`` is the number of earlier starts."""
         Node.start(self, now, boot)
         self._series = self.first_number
-        mesh_id = marked(number_of(self._random_bytes() + self._random_bytes()))
+        mesh_id = add_mark(mesh_id_number(self._random_bytes() + self._random_bytes()))
         self.links.start(mesh_id.to_bytes(fields.ID_B, "little"))
         self._finish()
 
     def neighbor_of(self, previous_hop: Neighbor, port: int | None) -> Neighbor | None:
-        """The neighbor that a message is from, by where it came from and the port that it names (None: it names none).
+        """Return the neighbor that sent a message, by its source address and the port in it (None: it has no port).
 
-        None if nobody there could be answered: the message is dropped then.
+        Return None if an answer could not be sent; the message is dropped then.
         """
         return previous_hop
 
     def may_speak_for(self, previous_hop: Neighbor, port: int) -> bool:
-        """Whether what came from there, and not by multicast, may be of the neighbor that its port names."""
+        """Return whether a unicast message from a source address may come from the neighbor with that port."""
         return True
 
     def _random_bytes(self) -> bytes:
@@ -97,18 +99,18 @@ class DPSNode(Node):
     # Links
 
     def link(self, neighbor: Neighbor, now: int) -> None:
-        """Ask a neighbor for a link; nothing if there is one. ParameterError if there are ``max_links``."""
+        """Request a link with a neighbor, unless one exists; raise ParameterError if the node has ``max_links``."""
         self.links.link(neighbor, now)
         self._finish()
 
     def unlink(self, neighbor: Neighbor, now: int) -> None:
-        """End a link; nothing if there is none."""
+        """End the link with a neighbor, if one exists."""
         self.neighborhood.forget(neighbor)
         self.links.unlink(neighbor, now)
         self._finish()
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """On a radio the links are with the neighbors that work well enough both ways, or the best of them."""
+        """Take delivery ratios (0 to 1) from the link layer, to choose the neighbors for links."""
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
 
@@ -117,49 +119,51 @@ class DPSNode(Node):
     def subscribe(
         self, attributes: Any, now: int, expires_s: float | None = None, match_all: bool = False
     ) -> Subscription:
-        """Ask for what matches ``attributes``, by the topics that they are mapped to (see mapping.py)."""
+        """Subscribe to readings that match ``attributes``, by the topics that they are mapped to (mapping.py)."""
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         topics = mapping.subscription_topics(subscription.attributes, self.settings.separators)
         subscription.request = Interest(topics, subscription_filter(topics, self.settings), is_of_attributes=True)
-        return self._keep(subscription, now)
+        return self._open_subscription(subscription, now)
 
     def subscribe_topics(
-        self, topics: str | Sequence[str], now: int, expired: bool = False, is_told: bool = True
+        self, topics: str | Sequence[str], now: int, expired: bool = False, is_announced: bool = True
     ) -> TopicSubscription:
-        """Ask for publications that match all of these topics (texts); ``expired``: also for the end of retained ones.
+        """Subscribe to publications that match all of these topics; return a TopicSubscription of Arrivals.
 
-        Returns a TopicSubscription, whose samples are Arrivals. Unless it ``is_told`` to the neighbors, they are
-        what comes without being asked for: by multicast, say.
+        With ``expired`` it also gets the expiry of retained publications. Without ``is_announced`` the neighbors do not
+        learn of it, so it gets only publications that reach the node anyway, for example by multicast.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not topics:
-            raise ParameterError("a subscription needs at least one topic")
+            raise ParameterError("topics is empty; a subscription needs at least one topic")
         subscription = TopicSubscription(self, topics, now)
-        subscription.request = Interest(topics, subscription_filter(topics, self.settings), expired, is_told=is_told)
-        return self._keep(subscription, now)
+        subscription.request = Interest(
+            topics, subscription_filter(topics, self.settings), expired, is_announced=is_announced
+        )
+        return self._open_subscription(subscription, now)
 
-    def _keep(self, subscription: Any, now: int) -> Any:
+    def _open_subscription(self, subscription: Any, now: int) -> Any:
         if len(self.subscriptions.open) >= self.settings.max_subscriptions:
             raise ParameterError(
-                f"the node has {len(self.subscriptions.open)} subscriptions already, which is max_subscriptions"
+                f"the node has {len(self.subscriptions.open)} subscriptions, as many as max_subscriptions; end one"
             )
         self.subscriptions.add(subscription)
         if subscription.request.pair is not None:
-            self.links.subscribed(subscription.request.pair, now)
-        self.publications.give_retained(subscription, now)
+            self.links.add_subscription(subscription.request.pair, now)
+        self.publications.deliver_retained(subscription, now)
         self._finish()
         return subscription
 
     def unsubscribe(self, subscription: Any, now: int) -> None:
-        """End a subscription of either kind. Ending one that has ended does nothing."""
+        """End a subscription to attributes or topics, unless it has ended."""
         if self.subscriptions.end(subscription) and subscription.request.pair is not None:
-            self.links.unsubscribed(subscription.request.pair, now)
+            self.links.remove_subscription(subscription.request.pair, now)
         self._finish()
 
     # Publications
 
     def publish(self, attributes: Any, now: int, payload: bytes = b"") -> int:
-        """Publish a reading on the topics it is mapped to; returns its number at this node."""
+        """Publish a reading on the topics of its attributes; return its number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         topics = mapping.publication_topics(attributes, self.settings.separators)
@@ -178,21 +182,21 @@ class DPSNode(Node):
         acknowledge: bool = False,
         wildcards: bool = True,
     ) -> Series:
-        """Publish a payload (bytes) on topics (texts); returns its Series, with which to publish again.
+        """Publish a payload on topics; return its Series, for further publications and for answers.
 
-        ``ttl_s``: for so many seconds it is kept for those who ask later. ``acknowledge``: subscribers may answer, and
-        the series has their answers. Without ``wildcards`` only subscriptions that spell a topic out are sent it.
+        ``ttl_s`` is the lifetime in seconds during which it is retained for later subscribers. With ``acknowledge``
+        subscribers may answer. Without ``wildcards`` it matches only subscriptions without wildcards. Raises
         EncodeError if it does not fit a datagram.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not 1 <= len(topics) <= MOST_TOPICS:
-            raise ParameterError(f"a publication on {len(topics)} topics; it has 1 to {MOST_TOPICS} of them")
+            raise ParameterError(f"a publication has {len(topics)} topics; it must have 1 to {MOST_TOPICS}")
         series = self.new_series(topics, acknowledge, wildcards)
         self.publish_next(series, payload, now, ttl_s)
         return series
 
     def new_series(self, topics: tuple[str, ...], acknowledge: bool, wildcards: bool) -> Series:
-        """A Series of which nothing is published yet; `publish_topics` says what it is of."""
+        """Return a Series without publications yet; the parameters are those of `publish_topics`."""
         vector = publication_filter(topics, self.settings, wildcards)
         number = self._series & fields.I31
         if isinstance(self.address, int) and self.address >= 0:
@@ -202,18 +206,18 @@ class DPSNode(Node):
         return Series(self, publication_id, topics, vector, acknowledge)
 
     def publish_next(self, series: Series, payload: bytes, now: int, ttl_s: int) -> int:
-        """Publish under the next number of a series, and return that: what `Series.publish` does."""
+        """Publish under the next number of a series, and return that number (called by `Series.publish`)."""
         if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
             raise ParameterError(f"ttl_s is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}")
         self._send_next(series, payload, ttl_s, now)
         return series.sequence
 
     def expire(self, series: Series, now: int) -> int:
-        """End a retained publication everywhere, and return the number of the message that says so."""
+        """End a retained publication at all nodes, and return the number of the message that does."""
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
-                f"there is nothing retained of the publication on {', '.join(series.topics)}; only what was published "
-                "with a ttl can be expired"
+                f"no publication on {', '.join(series.topics)} is retained; publish it with a ttl_s, and expire it "
+                "before that time is over"
             )
         self._send_next(series, b"", -1, now)
         return series.sequence
@@ -244,19 +248,19 @@ class DPSNode(Node):
         if ttl_s >= 0:
             number = self.first_number + self._published
             self._published += 1
-            labels = label(series.publication_id, series.sequence)
+            labels = event_label(series.publication_id, series.sequence)
             self.context.report(Originated, NOBODY, NAME, *labels, number, "")
         self.publications.send_own(message, frame, plain, is_multicast, now)
         self._finish()
 
     def acknowledge(self, arrival: Arrival, payload: bytes, now: int) -> None:
-        """Answer an Arrival with a payload (bytes); ParameterError if its publisher has not asked for answers."""
+        """Answer an Arrival with a payload; raise ParameterError if its publisher does not want answers."""
         self.acknowledgements.send(arrival, bytes(payload))
 
     # Messages
 
     def receive(self, frame: bytes, previous_hop: Neighbor, now: int, broadcast: bool = False) -> None:
-        """Take a message; from whom is told by `neighbor_of`."""
+        """Handle a frame from a neighbor, which `neighbor_of` identifies; ``broadcast``: it came by multicast."""
         try:
             message = wire.decode(frame, self.settings.filter_bits)
         except DecodeError:
@@ -271,49 +275,49 @@ class DPSNode(Node):
         if neighbor is None:
             self.drop(previous_hop, name, NOBODY, 0, "no_address")
         elif isinstance(message, wire.Publication):
-            self.publications.take(message, neighbor, now)
+            self.publications.receive(message, neighbor, now)
             self._finish()
         elif isinstance(message, wire.Acknowledgement):
-            self.acknowledgements.take(message, bytes(frame), neighbor)
+            self.acknowledgements.receive(message, bytes(frame), neighbor)
         elif broadcast:
             self.drop(previous_hop, name, NOBODY, message.sequence, "malformed")
         else:
             if isinstance(message, wire.Subscription):
-                self.links.take_subscription(neighbor, message, now)
+                self.links.receive_subscription(neighbor, message, now)
             else:
-                self.links.take_acknowledgement(neighbor, message, now)
+                self.links.receive_acknowledgement(neighbor, message, now)
             self._finish()
 
     def sent(self, destination: Neighbor, frame: bytes, ok: bool, now: int) -> None:
-        """Send again what the radio has given up."""
+        """Take the outcome of a frame; if the radio gave it up (``ok`` False), plan a retry."""
         if ok:
-            self.links.reached(destination)
+            self.links.note_reached(destination)
             return
         try:
             message = wire.decode(frame, self.settings.filter_bits)
         except DecodeError:
             return
         if isinstance(message, wire.Publication):
-            self.publications.repeats.give_up(destination, bytes(frame), message, now)
+            self.publications.retries.plan(destination, bytes(frame), message, now)
         elif not isinstance(message, wire.Acknowledgement):
             is_answer = isinstance(message, wire.SubscriptionAcknowledgement) and message.interests is None
-            self.links.give_up(destination, is_answer, now)
+            self.links.plan_retry(destination, is_answer, now)
         self._finish()
 
     # Time
 
     def wake(self, now: int) -> None:
-        """Do what is due: messages of links, ends of publications and subscriptions, links to ask for."""
+        """Do what is due: link messages, expiry of publications and subscriptions, link requests."""
         for subscription in self.subscriptions.expire(now):
-            self.links.unsubscribed(subscription.request.pair, now)
+            self.links.remove_subscription(subscription.request.pair, now)
         self.links.wake(now)
         self.publications.wake(now)
         self.neighborhood.wake(now)
         self._finish()
 
     def _finish(self) -> None:
-        """Report what has changed, and plan when to wake up."""
-        self.links.announce()
+        """Log changes of links, and compute ``next_wake``."""
+        self.links.report_changes()
         times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         due = [time_us for time_us in times if time_us is not None]

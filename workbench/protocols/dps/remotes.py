@@ -1,4 +1,4 @@
-"""What a DPS node knows of one neighbor that it has a link with: what was sent to it last, and what came from it."""
+"""State of one link of a DPS node: the interests and mesh ids last sent to the neighbor and received from it."""
 
 from __future__ import annotations
 
@@ -8,89 +8,92 @@ from typing import NamedTuple
 from workbench.protocols.dps.automaton import GONE, State
 from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.context import Neighbor
-from workbench.protocols.dps.rules import goes_round, hop_to_add, hops_of, rises_after, takes_publications
+from workbench.protocols.dps.rules import hop_to_add, hops_of, is_circulating, rises_after, takes_publications
 
 NO_NEEDS = bytes(FUZZY_HASH_B)
-# Above every mesh id: what a neighbor is taken to have sent before it has sent anything.
+# Above every mesh id; it stands for an id before the first one is sent or received.
 NO_MESH_ID = 1 << 128
 
-# What an answer is outstanding to.
+# Kinds of messages that wait for an answer (`Remote.pending`).
 SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
 
 
 def owner_of(mesh_id: int) -> int:
-    """Return a mesh id as its owner made it, before any hop; equal for two ids of one owner."""
+    """Return a mesh id without its hops, as its owner sends it; equal for two ids of one owner."""
     return mesh_id - hops_of(mesh_id)
 
 
-class Announced(NamedTuple):
-    """The interests and the mesh id's owner that events reported last, of a neighbor or of all together."""
+class LinkReport(NamedTuple):
+    """The interests and the mesh id's owner that events reported last, of one neighbor or of the node."""
 
-    interests: tuple[int, str] = (0, "0")  # bits, and bits of the needs
+    interests: tuple[int, str] = (0, "0")  # numbers of bits set, in the interests and in the needs
     owner: int = -1
 
 
-NOTHING_ANNOUNCED = Announced()
+EMPTY_REPORT = LinkReport()
 
 
 @dataclass(slots=True, eq=False)
 class Remote:
-    """A neighbor with a link."""
+    """A neighbor with a link.
+
+    ``interests``, ``needs`` and ``vector`` belong to messages to the neighbor; ``inbound...`` came from it.
+    """
 
     address: Neighbor
-    asked: bool  # whether this node asked for the link
+    is_requester: bool  # whether this node requested the link
     revision: int
     state: State = GONE
-    interests: BitVector | None = None  # sent last, with ``needs``; None: nothing so far
+    interests: BitVector | None = None  # sent last, with ``needs``; None: not sent yet
     needs: bytes = NO_NEEDS
-    vector: BitVector | None = None  # in the message sent last or next: the interests, or what changed in them
-    is_delta: bool = False
-    is_behind: bool = False  # its interests may have changed while something was pending
-    owes_all: bool = False  # the next acknowledgement brings all interests
-    unlinks: bool = False  # the link ends when nothing is pending any more
+    vector: BitVector | None = None  # in the last or next message: the interests, or the change of them
+    is_delta: bool = False  # whether ``vector`` is a change
+    is_behind: bool = False  # the interests for it may have changed while an answer was outstanding
+    answers_in_full: bool = False  # the next acknowledgement carries all interests
+    ends_later: bool = False  # the link ends when no answer is outstanding any more
     pending: int | None = None  # SUBSCRIPTION or ACKNOWLEDGEMENT while an answer to it is outstanding
-    ticks: int = 0
-    tick_us: int | None = None
-    keep_alive_us: int | None = None
-    again_us: int | None = None  # when to send again what the radio gave up
-    repeated: int = 0  # how often that was done since the radio last reached the neighbor
-    owes_answer: bool = False  # an acknowledgement without interests was given up
-    resend_us: int | None = None  # when it is sent what is retained, None if its interests have not changed since
-    sent_mesh_id: int = NO_MESH_ID  # sent last
-    inbound: tuple[BitVector, bytes] | None = None  # its interests and needs, None if there are no interests
+    ticks: int = 0  # how many have passed since the outstanding message
+    tick_us: int | None = None  # time of the next tick
+    keep_alive_us: int | None = None  # time of the next keep-alive
+    retry_us: int | None = None  # when to send again the messages that the radio gave up
+    repeated: int = 0  # retries since the radio last reached the neighbor
+    answers_again: bool = False  # an acknowledgement without interests was given up, and is sent again
+    resend_us: int | None = None  # when retained publications are sent to it; None: its interests are unchanged
+    sent_mesh_id: int = NO_MESH_ID
+    inbound: tuple[BitVector, bytes] | None = None  # its interests and needs, None if its interests are empty
     inbound_mesh_id: int = NO_MESH_ID
     inbound_revision: int = 0
-    announced: Announced = NOTHING_ANNOUNCED
-    has_news: bool = False  # whether events may have to report others
-    counts_hops: bool = False  # whether it counts hops in mesh ids, as its last message has shown
-    rises: int = 0  # how often in turn its mesh id has come from farther
+    last_report: LinkReport = EMPTY_REPORT
+    has_changes: bool = False  # whether ``last_report`` may be outdated
+    counts_hops: bool = False  # whether it counts hops in mesh ids (flag of its last message)
+    rises: int = 0  # increases in a row of its mesh id's hops
 
     def takes_publications(self) -> bool:
-        """Whether publications go to this neighbor, if it asks for them."""
+        """Return whether publications that match its interests are sent to this neighbor."""
         return takes_publications(self.state) and self.inbound is not None
 
     def note_mesh_id(self, mesh_id: int) -> None:
-        """Note a mesh id that has come from this neighbor, and whether it has come from farther than before."""
+        """Store a mesh id from this neighbor, and count whether its hops increased."""
         before = self.inbound_mesh_id
         is_same = owner_of(mesh_id) == owner_of(before)
         self.rises = rises_after(self.rises, is_same, hops_of(mesh_id), hops_of(before))
         self.inbound_mesh_id = mesh_id
 
-    def mesh_id_there(self, mesh_id: int) -> int:
-        """Return a mesh id as this neighbor is told it: without hops, if it would pass on and compare these, too."""
+    def outbound_mesh_id(self, mesh_id: int) -> int:
+        """Return a mesh id in the form for this neighbor: without hops, if it does not count them."""
         return mesh_id if self.counts_hops else owner_of(mesh_id)
 
-    def mesh_id_here(self) -> int:
-        """Return what this neighbor's mesh id counts for here: one hop more, or NO_MESH_ID if it only goes round."""
-        more = hop_to_add(self.inbound_mesh_id)
-        return NO_MESH_ID if more < 0 or goes_round(self.rises) else self.inbound_mesh_id + more
+    def effective_mesh_id(self) -> int:
+        """Return this neighbor's mesh id with one more hop, or NO_MESH_ID if it only circulates in a loop."""
+        hops = hop_to_add(self.inbound_mesh_id)
+        return NO_MESH_ID if hops < 0 or is_circulating(self.rises) else self.inbound_mesh_id + hops
 
     def sends_all(self) -> bool:
         """Return whether a subscription with all interests is outstanding."""
         return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length: int) -> None:
-        """From now on what goes out is told against no interests at all."""
+        """Forget the interests that were sent: the next are sent as a change of empty ones."""
         self.interests = BitVector(length)
         self.needs = NO_NEEDS
         self.vector = None
@@ -98,7 +101,7 @@ class Remote:
         self.is_behind = False
 
     def await_answer(self, pending: int, tick_us: int) -> None:
-        """A message went out that asks for an answer; the first to be answered keeps its clock."""
+        """Record that a message requests an answer; if another is outstanding already, its clock goes on."""
         if self.pending is None:
             self.ticks = 0
             self.tick_us = tick_us
@@ -106,7 +109,7 @@ class Remote:
         self.keep_alive_us = None
 
     def settle(self, keep_alive_us: int | None) -> None:
-        """Nothing is outstanding any more."""
+        """Record that no answer is outstanding any more, and set the time of the next keep-alive."""
         self.pending = None
         self.tick_us = None
         self.keep_alive_us = keep_alive_us

@@ -1,17 +1,17 @@
-"""The publications that a DPS node keeps for as long as they live, to send them to neighbors that ask later.
+"""Retained publications: a DPS node keeps publications with a lifetime, and sends them to later subscribers.
 
 Theory of operation
-    When a neighbor's interests change, it is sent the retained publications that may meet them: at once, but not more
-    often than every ``update_s`` (`Resending`). A later change is answered when that time is over. Without this a
-    neighbor, or anybody who can forge its address, could have everything sent again with each small message. The time
-    holds for an address, so a link that is ended and made anew is no way round it.
+    When a neighbor's interests change, the node sends it the retained publications that may match them: at once, but
+    not more often than every ``update_s`` (`Resending`). A later change is served when that time is over. Without this
+    limit a neighbor, or a sender that forges its address, could trigger a full transfer with each small message. The
+    limit applies to the address, so a new link to the same neighbor does not avoid it.
 
-    The reference sends to all neighbors whenever a neighbor sends its interests, even the same as before, and those
-    that have the publications drop them. Here they go to that neighbor alone, as nothing has changed for the others.
+    The reference sends them to all neighbors whenever one sends its interests, even unchanged ones, and neighbors that
+    have the publications drop them. Here they are sent to that neighbor only, as nothing changed for the others.
 
 Bounds
-    ``max_retained`` publications, each as large as a datagram can be: 64 MB with 1000. Others' cannot push out this
-    node's own. Of `Resending` the times of the last 2 ``max_links`` addresses.
+    ``max_retained`` publications, each at most as large as a datagram: 64 MB with 1000. Publications of other nodes
+    cannot evict this node's own. `Resending` stores times for the last 2 ``max_links`` addresses.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from workbench.protocols.dps.context import Neighbor
 from workbench.protocols.dps.remotes import Remote
 from workbench.protocols.dps.wire import Publication
 
-End: TypeAlias = tuple[int, bytes]  # expires_us, publication id
+Expiry: TypeAlias = tuple[int, bytes]  # expires_us, publication id
 
 
 @dataclass(slots=True, eq=False)
 class RetainedPublication:
-    """A retained publication. ``neighbor``: where it came from, None: it is this node's own."""
+    """A retained publication; ``neighbor``: the neighbor that sent it, None: this node published it."""
 
     message: Publication
     neighbor: Neighbor | None
@@ -39,103 +39,104 @@ class RetainedPublication:
 
     @property
     def is_own(self) -> bool:
-        """Whether it was published here."""
+        """Whether this node published it."""
         return self.neighbor is None
 
     def left_s(self, now: int) -> int:
-        """Seconds that are left, rounded up; no more than when it came, though the clock is set back."""
+        """Return the remaining lifetime in seconds, rounded up; at most the initial one, if the clock is set back."""
         return min(rules.left_s(self.expires_us, now), self.message.ttl_s)
 
 
 class Retained:
-    """Publication id -> Kept, for at most ``size`` of them."""
+    """A map from publication ids to RetainedPublication, for at most ``size`` ids."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._kept: dict[bytes, RetainedPublication] = {}
-        self._ends: list[End] = []  # a heap; the entry of a publication that was replaced stays until its time
+        self._publications: dict[bytes, RetainedPublication] = {}
+        self._expiries: list[Expiry] = []  # a heap; entries of replaced publications stay until their time
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._publications)
 
     def get(self, publication_id: bytes) -> RetainedPublication | None:
-        """Return the publication kept under an id, or None."""
-        return self._kept.get(publication_id)
+        """Return the publication of an id, or None."""
+        return self._publications.get(publication_id)
 
     def values(self) -> list[RetainedPublication]:
-        """Return all of them, oldest first."""
-        return list(self._kept.values())
+        """Return all retained publications, oldest first."""
+        return list(self._publications.values())
 
     def put(self, message: Publication, neighbor: Neighbor | None, expires_us: int) -> RetainedPublication | None:
-        """Keep one, in place of an older one of its series; returns what had to go for it, or None.
+        """Retain a publication, in place of an older one of its series; return the one evicted for it, or None.
 
-        Of others' the one that ends first goes. If all are this node's own, one of theirs is not kept, and returned.
+        The publication of another node that expires first is evicted. If this node published all of them, a
+        publication of another node is not retained but returned.
         """
         evicted = None
-        self._kept.pop(message.publication_id, None)
+        self._publications.pop(message.publication_id, None)
         retained = RetainedPublication(message, neighbor, expires_us)
-        if len(self._kept) >= self.size:
-            evicted = min(self._kept.values(), key=lambda other: (other.is_own, other.expires_us))
+        if len(self._publications) >= self.size:
+            evicted = min(self._publications.values(), key=lambda other: (other.is_own, other.expires_us))
             if evicted.is_own and not retained.is_own:
                 return retained
-            del self._kept[evicted.message.publication_id]
-        self._kept[message.publication_id] = retained
-        heappush(self._ends, (expires_us, message.publication_id))
-        if len(self._ends) > 2 * len(self._kept) + 64:
-            self._ends = sorted((other.expires_us, name) for name, other in self._kept.items())
+            del self._publications[evicted.message.publication_id]
+        self._publications[message.publication_id] = retained
+        heappush(self._expiries, (expires_us, message.publication_id))
+        if len(self._expiries) > 2 * len(self._publications) + 64:
+            self._expiries = sorted((other.expires_us, name) for name, other in self._publications.items())
         return evicted
 
     def remove(self, publication_id: bytes) -> None:
-        """Keep a publication no longer; nothing if it is not kept."""
-        self._kept.pop(publication_id, None)
+        """Remove a publication if it is retained."""
+        self._publications.pop(publication_id, None)
 
-    def pop_over(self, now: int) -> list[RetainedPublication]:
-        """Take out those whose time is over."""
-        over = []
-        while (end_us := self.next_end_us()) is not None and end_us <= now:
-            over.append(self._kept.pop(heappop(self._ends)[1]))
-        return over
+    def pop_expired(self, now: int) -> list[RetainedPublication]:
+        """Remove and return the expired publications."""
+        expired = []
+        while (expiry_us := self.next_expiry_us()) is not None and expiry_us <= now:
+            expired.append(self._publications.pop(heappop(self._expiries)[1]))
+        return expired
 
-    def next_end_us(self) -> int | None:
-        """Return when the next one is over, None if nothing is kept."""
-        while self._ends:
-            expires_us, publication_id = self._ends[0]
-            retained = self._kept.get(publication_id)
+    def next_expiry_us(self) -> int | None:
+        """Return when the next publication expires, None if none is retained."""
+        while self._expiries:
+            expires_us, publication_id = self._expiries[0]
+            retained = self._publications.get(publication_id)
             if retained is not None and retained.expires_us == expires_us:
                 return expires_us
-            heappop(self._ends)
+            heappop(self._expiries)
         return None
 
 
 class Resending:
-    """The turns of the neighbors of one node; ``send(remote, now)`` sends what is retained."""
+    """A rate limit, per neighbor, on sending retained publications; ``send(remote, now)`` sends them."""
 
     def __init__(
-        self, remotes: Mapping[Neighbor, Remote], send: Callable[[Remote, int], None], wait_us: int, most: int
+        self, remotes: Mapping[Neighbor, Remote], send: Callable[[Remote, int], None], wait_us: int, limit: int
     ) -> None:
         self._remotes = remotes
         self._send = send
         self._wait_us = wait_us
-        self._most = most
-        self._next_us: dict[Neighbor, int] = {}  # when a neighbor may be sent to again, the last one at the end
+        self._limit = limit
+        self._next_us: dict[Neighbor, int] = {}  # neighbor -> earliest time of its next transfer, latest last
 
-    def ask(self, remote: Remote, now: int) -> None:
-        """Send to a neighbor whose interests have changed, now or when its turn comes."""
+    def request(self, remote: Remote, now: int) -> None:
+        """Send to a neighbor whose interests changed, now or as soon as the limit allows."""
         next_us = self._next_us.get(remote.address)
         if next_us is not None and now < next_us:
             remote.resend_us = next_us
             return
         remote.resend_us = None
         self._next_us.pop(remote.address, None)
-        while len(self._next_us) >= self._most:
+        while len(self._next_us) >= self._limit:
             del self._next_us[next(iter(self._next_us))]
         self._next_us[remote.address] = now + self._wait_us
         self._send(remote, now)
 
     def wake(self, now: int) -> None:
-        """Send to the neighbors whose turn has come."""
+        """Send to the waiting neighbors that the limit allows now."""
         for remote in list(self._remotes.values()):
             if remote.resend_us is not None and remote.resend_us <= now:
                 remote.resend_us = None
                 if remote.takes_publications():
-                    self.ask(remote, now)
+                    self.request(remote, now)

@@ -1,7 +1,8 @@
-"""What a DPS node decides by, on plain numbers: constants, times, and rules on revisions, loops and waiting.
+"""Decisions of a DPS node as functions of plain numbers: constants, times, rules on revisions, loops and waiting.
 
-A node and its fast twin call the same functions, which numba compiles as they are, so they take and return numbers
-only. Times are in microseconds. Revisions and sequence numbers count from 1. ``flags`` are those of a link's message.
+The node and its twin on the fast engine call the same functions. Numba compiles them unchanged, so they take and return
+numbers only. Times are in microseconds. Revisions (numbers of a link's messages) and sequence numbers count from 1.
+``flags`` are the flags of a link's message (wire/__init__.py); ``state`` is the state of a link (automaton.py).
 """
 
 from __future__ import annotations
@@ -14,66 +15,67 @@ from workbench.protocols.dps.automaton import ACTIVE, LINKING, LOOP, LOST, MUTED
 from workbench.protocols.dps.wire import DELTA, MUTE, SAK_REQUESTED, UNMUTE
 
 SECOND_US = 1000000
-MOST_HOPS = 0xFFFF  # what the field holds
-FEWEST_TO_CLEAR = 64  # entries of the history
-MOST_STRANGERS = 16  # of one publication's entry in the history: the way back needs one
-# On a radio that a crowd shares: see `neighborhood.py`.
-CALM = 32  # so many neighbors may give signs of life and ask muted links as often as a node without neighbors
-EXCHANGE_US = 40000  # what a crowd leaves each neighbor for making a link: some frames, and as long again idle
-FORWARD_US = 80000  # by then a publication is forwarded; the frames of those that got it at once take a tenth of that
-SOON_SHARE = 20  # of update_s: without a crowd a mesh id that has changed waits no longer, nor on a radio interests
-MARK = 0x425700  # "WB", bytes 1 and 2 of the mesh ids that this project's nodes make: their byte 0 counts hops
-MARKED = 0xFFFFFF  # the bytes of the hops and the mark
+MOST_HOPS = 0xFFFF  # the largest number that the header field holds
+FEWEST_TO_CLEAR = 64  # entries in the history before expired ones are searched for
+MOST_STRANGERS = 16  # neighbors without a link that one history entry lists; the reverse path needs one
+# For nodes on a radio in a dense neighborhood (a crowd): see `neighborhood.py`.
+FULL_RATE_NEIGHBORS = 32  # up to so many neighbors, keep-alives and rechecks are as frequent as without a crowd
+EXCHANGE_US = 40000  # channel time for creating one link in a crowd: some frames, and as long again idle
+FORWARD_US = 80000  # longest wait before forwarding; the frames of all simultaneous receivers take a tenth of it
+SHORT_WAIT_DIVISOR = 20  # without a crowd, update_s / 20 delays changed mesh ids and, on a radio, interests
+MARK = 0x425700  # "WB", bytes 1 and 2 of the mesh ids of this project's nodes; byte 0 of such an id counts hops
+MARKED = 0xFFFFFF  # mask of the bytes of the hops and the mark
 _MARK_MASK = 0xFFFF00
-MOST_ID_HOPS = 255  # an id that has come farther counts for nothing
-MOST_RISES = 4  # so many times in turn an id may come from farther than before
-MOST_REPEATS = 3  # of a frame that the radio gave up
-REPEATS_KEPT = 16  # publications that it gave up last; those that wait are fewer
-MOST_WAITING = 64  # publications that are to be forwarded; no radio brings as many in that time
+MOST_ID_HOPS = 255  # a mesh id with more hops is ignored
+MOST_RISES = 4  # after so many increases of its hop count in a row, a mesh id is ignored
+MOST_REPEATS = 3  # retries of a frame that the radio gave up
+MOST_RETRIED = 16  # frames that the radio gave up last; fewer wait to be sent again
+MOST_WAITING = 64  # publications waiting to be forwarded; no radio receives as many within FORWARD_US
 
 
 class Times(NamedTuple):
-    """Times that follow from the settings, in microseconds but for ``recheck_s``.
+    """Times derived from the settings, in microseconds except ``recheck_s`` (seconds).
 
-    update_us   how long retained publications are not sent again
-    learnt_us   how long interests of a neighbor wait before they are forwarded
-    tick_us     how long a message is not repeated
-    sign_us     how long a link may be silent
-    recheck_s   when a muted link is asked for again
-    ids_us      how long a mesh id that has changed waits for a message that it can go with
-    history_us  how long a publication is remembered beyond its lifetime
+    update_us   shortest time between two transfers of retained publications to a neighbor
+    forward_interests_us   delay before interests from a neighbor are forwarded
+    tick_us     period after which an unanswered message may be repeated
+    silence_us     silence of a link after which a keep-alive is sent
+    recheck_s   time until a muted link is rechecked for a loop
+    ids_us      longest time that a changed mesh id waits for a message to travel in
+    history_us  time that a publication is remembered beyond its lifetime
     """
 
     update_us: int
-    learnt_us: int
+    forward_interests_us: int
     tick_us: int
-    sign_us: int
+    silence_us: int
     recheck_s: float
     ids_us: int
     history_us: int
 
 
 def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
-    """The times that follow from a protocol's settings; ``crowd``: with how many neighbors a node shares the channel.
+    """Return the times derived from a protocol's settings.
 
-    The reference lets learnt interests wait for update_s at each hop. On a radio they are forwarded sooner: a path has
-    many hops there, and readings are lost until the interests have come to their source.
+    ``crowd`` is the number of neighbors in a dense neighborhood, 0 elsewhere. The keep-alives and rechecks of a crowd
+    take no more of the channel than those of FULL_RATE_NEIGHBORS nodes.
 
-    A crowd's signs of life and rechecks take no more of the channel than those of CALM nodes.
+    The reference delays the forwarding of interests by update_s at each hop. On a radio they are forwarded sooner: a
+    path has many hops there, and readings are lost until the interests reach their source.
     """
-    pace = max(1.0, crowd / CALM)
-    # A low id that goes round late meets links that have changed since: who told it may be behind no link any more, and
-    # an id that nobody has is never seen twice, so the loop that it goes round stays. What is quick has gone before.
+    slowdown = max(1.0, crowd / FULL_RATE_NEIGHBORS)
+    # Changed mesh ids spread fast: the owner of a low id that comes late may have left the mesh. Such an id never
+    # meets its owner, so it shows no loop, and the loop in which it circulates stays.
     update_us = int(settings.update_s * SECOND_US)
-    sign_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * pace)
-    soon_us = 1 + update_us // SOON_SHARE
+    silence_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * slowdown)
+    soon_us = 1 + update_us // SHORT_WAIT_DIVISOR
     return Times(
         update_us,
         soon_us if is_on_radio and not crowd else update_us,
-        int(update_us * min(pace, 2.0)),
-        sign_us,
-        settings.recheck_s * pace,
-        max(update_us, sign_us // 10) if crowd else soon_us,
+        int(update_us * min(slowdown, 2.0)),
+        silence_us,
+        settings.recheck_s * slowdown,
+        max(update_us, silence_us // 10) if crowd else soon_us,
         int(settings.history_s * SECOND_US),
     )
 
@@ -82,12 +84,12 @@ def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
 
 
 def takes_publications(state: int) -> bool:
-    """Whether publications go over a link in this state."""
+    """Return whether publications are sent over a link in this state."""
     return state == ACTIVE
 
 
-def joins(state: int) -> bool:
-    """Whether a link in this state joins its two sides: the mesh id from there counts on this side."""
+def is_connecting(state: int) -> bool:
+    """Return whether a link in this state connects the mesh, so that the neighbor's mesh id counts at this end."""
     return state in (ACTIVE, LINKING)
 
 
@@ -95,9 +97,9 @@ def joins(state: int) -> bool:
 
 
 def subscription_flags(is_delta: bool, state: int, recheck_s: float) -> int:
-    """The flags of a subscription over a link in this state; ``is_delta``: its interests are what has changed.
+    """Return the flags of a subscription over a link in this state; ``is_delta``: its interests are a change.
 
-    A link that is to stay muted (``recheck_s`` 0) says so, when all it wants to know is whether the neighbor is there.
+    A link that stays muted for good (``recheck_s`` 0) sends MUTE: its message only checks that the neighbor is alive.
     """
     stays_muted = state == MUTED and recheck_s == 0
     flags = (UNMUTE if state == UNMUTING else 0) | (MUTE if stays_muted else 0)
@@ -105,39 +107,40 @@ def subscription_flags(is_delta: bool, state: int, recheck_s: float) -> int:
 
 
 def acknowledgement_flags(is_delta: bool, state: int, with_interests: bool) -> int:
-    """The flags of a subscription's acknowledgement; one that brings interests wants to be acknowledged in turn."""
+    """Return the flags of a subscription's acknowledgement; if it carries interests, it requests an answer in turn."""
     return (DELTA if is_delta else 0) | (MUTE if state == MUTED else 0) | (SAK_REQUESTED if with_interests else 0)
 
 
 def is_stale(revision: int, newest: int) -> bool:
-    """Whether a message says what is not so any more; ``newest``: the highest revision that came, 0 for none yet."""
+    """Return whether a message is outdated; ``newest``: the highest revision received, 0 before the first."""
     return revision < newest
 
 
 def is_duplicate(revision: int, newest: int) -> bool:
-    """Whether a message says what is known; it is acknowledged all the same, as the acknowledgement may be lost."""
+    """Return whether a message came before; it is acknowledged again, as the first acknowledgement may be lost."""
     return revision == newest
 
 
 def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
-    """Whether a message tells what has changed in interests that never came; these would be taken for all of them."""
+    """Return whether a message is a change of interests that were never received, so it cannot be applied."""
     is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and state != UNMUTING
     return is_change and revision > newest + 1
 
 
 def has_lost_base(flags: int, state: int, needs_nothing: bool) -> bool:
-    """Whether a message over an active link tells what has changed in interests that are not here any more.
+    """Return whether a message over an active link changes interests that this node has forgotten.
 
-    ``needs_nothing``: by it the neighbor asks for nothing, and yet needs something of what it asks for. What was told
-    before has been forgotten here, as messages have overtaken each other, or the link was muted at this end alone.
+    ``needs_nothing``: applying the message leaves the neighbor without interests, yet it carries needs, which is a
+    contradiction. This happens if messages overtook each other, or if the link was muted at this end alone.
     """
     return (flags & (DELTA | UNMUTE)) == DELTA and state == ACTIVE and needs_nothing
 
 
 def opens_link(flags: int) -> bool:
-    """Whether a subscription from a neighbor without a link begins one; what changed in unknown interests does not.
+    """Return whether a subscription from a neighbor without a link creates a link.
 
-    Nor does one of a neighbor that has it muted. Without an answer it gives its link up, and begins anew.
+    A change of unknown interests does not, nor a subscription over a link that the neighbor has muted. Without an
+    answer the neighbor gives its link up, and starts again.
     """
     if (flags & MUTE) != 0:
         return False
@@ -145,95 +148,98 @@ def opens_link(flags: int) -> bool:
 
 
 def is_settled(state: int, sends_all: bool) -> bool:
-    """Return whether a link is active, and this end is not sending all its interests over it.
+    """Return whether a link is active, and no subscription with all interests of this end is outstanding.
 
-    ``sends_all``: a subscription with all interests is outstanding. A neighbor's subscription may cross that.
+    ``sends_all``: such a subscription is outstanding; one from the neighbor may cross it.
     """
     return state == ACTIVE and not sends_all
 
 
 def has_begun_anew(
-    flags: int, revision: int, newest: int, is_acknowledging: bool, stays_muted: bool, settled: bool
+    flags: int, revision: int, newest: int, is_acknowledging: bool, stays_muted: bool, link_is_settled: bool
 ) -> bool:
-    """Whether a neighbor with a link has given it up, or has restarted: its interests come in full, and not again.
+    """Return whether a subscription shows that a linked neighbor gave the link up, or restarted.
 
-    ``is_acknowledging``: the acknowledgement with interests that it may not have got is what is outstanding here;
-    ``stays_muted``: the link is muted, and the neighbor's mesh id shows that it has to be; ``settled``: see
-    `is_settled`. First interests over a settled link show that this end alone has held it for active.
+    Its interests are complete and not a repetition. ``is_acknowledging``: this node's acknowledgement with interests is
+    outstanding. ``stays_muted``: the link is muted, and the neighbor's mesh id still shows a loop.
+    ``link_is_settled``: see `is_settled`; first interests over such a link show that the other end had no link.
     """
     if (flags & (DELTA | UNMUTE | MUTE)) != 0 or stays_muted:
         return False
     if newest == 0:
-        return settled
+        return link_is_settled
     if 1 < revision < newest:
-        return False  # Who has restarted begins with 1: it was overtaken by what has been told since.
+        return False  # A restarted neighbor begins with 1; this is an older message that a newer one overtook.
     return revision != newest or not is_acknowledging
 
 
-def has_restarted(flags: int, revision: int, newest: int, is_sign: bool, is_news: bool) -> bool:
-    """Whether the acknowledgement of a subscription over an active link is the first of a neighbor that has restarted.
+def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, is_new_owner: bool) -> bool:
+    """Return whether an acknowledgement over an active link shows that the neighbor restarted.
 
-    The reference makes a link of any subscription. It takes what has changed for all interests, nothing of a sign of
-    life, and acknowledges with revision 1 and its interests, or with 0 if it has none: what it has told before is not
-    told in an acknowledgement. ``is_sign``: what it acknowledges is a sign of life; ``is_news``: its mesh id is another
-    than before, which alone shows a neighbor that has never told interests.
+    A restarted reference node creates a link for any subscription. It takes a change for all interests, and a
+    keep-alive for no interests. It acknowledges with revision 1 and its interests, or with 0 if it has no interests;
+    a neighbor that did not restart sent its interests before, and acknowledges without them.
+
+    ``is_keep_alive``: a keep-alive is acknowledged. ``is_new_owner``: the mesh id has another owner than before; for a
+    neighbor that never sent interests this is the only evidence.
     """
     brings_interests = (flags & SAK_REQUESTED) != 0
     if (flags & DELTA) == 0 or revision != (1 if brings_interests else 0):
         return False
     if revision < newest:
         return True
-    return (is_sign or is_news) if brings_interests else (is_sign and is_news)
+    return (is_keep_alive or is_new_owner) if brings_interests else (is_keep_alive and is_new_owner)
 
 
-# Mesh ids, as numbers; of an id its lowest three bytes are enough
+# Mesh ids, as integers; these functions use only the lowest three bytes of an id
 
 
 def hops_of(mesh_id: int) -> int:
-    """Return how many hops a mesh id has come; 0 for an id without the mark, which counts no hops."""
+    """Return the hops that a mesh id has travelled; 0 for an id without the mark, which does not count them."""
     return (mesh_id & 0xFF) if (mesh_id & _MARK_MASK) == MARK else 0
 
 
 def hop_to_add(mesh_id: int) -> int:
-    """Return by how much a mesh id grows where a node takes it: 1, or 0 without the mark; -1 if it has come too far."""
+    """Return the hops to add to a received mesh id: 1, or 0 without the mark; -1 if it reached MOST_ID_HOPS."""
     if (mesh_id & _MARK_MASK) != MARK:
         return 0
     return 1 if (mesh_id & 0xFF) < MOST_ID_HOPS else -1
 
 
 def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) -> int:
-    """Return how many times in turn the same owner's id has come over a link from farther than before."""
+    """Return how often in a row the hops of an owner's id increased, after one more id; at most MOST_RISES."""
     if not is_same_owner or hops < hops_before:
         return 0
     return min(rises + 1, MOST_RISES) if hops > hops_before else rises
 
 
-def goes_round(rises: int) -> bool:
-    """Return whether an id only goes round a loop: it has come from farther each time, and counts for nothing."""
+def is_circulating(rises: int) -> bool:
+    """Return whether an id only circulates in a loop, as its hop count increased MOST_RISES times in a row."""
     return rises >= MOST_RISES
 
 
 # Loops
 
 
-def loop_shown(flags: int, state: int, is_reply: bool, is_lowest: bool, is_news: bool) -> int:
-    """What a message shows of loops: LOOP, NO_LOOP or NOTHING.
+def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_new_owner: bool) -> int:
+    """Return the evidence of a loop in a message: LOOP, NO_LOOP or NOTHING.
 
-    ``is_lowest``: its mesh id is of the owner of the lowest on this side of the link, so its sender is joined
-    elsewhere; an owner that the neighbor has told before is not news. A muted link asks now and then: only the
-    reply to that says anything of it.
+    ``is_lowest``: its mesh id has the same owner as the lowest id on this side of the link, so its sender is connected
+    by another path. ``is_new_owner``: the neighbor's id had another owner before. For a muted link, only the reply to a
+    recheck is evidence (``is_reply``).
     """
     if state == MUTED:
         if not is_reply:
             return NOTHING
         return LOOP if (flags & MUTE) != 0 or is_lowest else NO_LOOP
-    return LOOP if (flags & MUTE) != 0 or (is_lowest and is_news) else NOTHING
+    return LOOP if (flags & MUTE) != 0 or (is_lowest and is_new_owner) else NOTHING
 
 
-def tells_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) -> bool:
-    """Whether a link that was muted by an acknowledgement alone says so: else its other end is told by its next sign.
+def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) -> bool:
+    """Return whether a node that just muted a link sends MUTE at once, as no other answer carries the flag.
 
-    Signs of a crowd are rare, and publications would come over the link until then.
+    Otherwise the next keep-alive carries it. Keep-alives are rare in a crowd, and publications would still arrive over
+    the link until then.
     """
     return is_crowded and not was_muted and state == MUTED and (flags & (MUTE | SAK_REQUESTED)) == 0
 
@@ -241,30 +247,30 @@ def tells_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) -> boo
 # Waiting
 
 
-def ticks_when_heard(ticks: int, retry_ticks: int) -> int:
-    """Return the ticks that count once the neighbor was heard: the next one repeats what is not answered."""
+def cap_ticks(ticks: int, retry_ticks: int) -> int:
+    """Return the ticks to count after a sign of the neighbor: the next tick repeats the unanswered message."""
     return min(ticks, retry_ticks - 1)
 
 
-def after_tick(ticks: int, retry_ticks: int, retries: int) -> int:
-    """What comes when a message has not been answered for so many ticks of update_s: OVERDUE, LOST or NOTHING."""
+def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
+    """Return the input of a link whose message is unanswered for ``ticks`` ticks: OVERDUE, LOST or NOTHING."""
     if ticks < retry_ticks:
         return NOTHING
     return LOST if ticks >= retry_ticks + retries else OVERDUE
 
 
-def ask_muted_after_us(asked: bool, recheck_s: float, sign_us: int, uniform: float) -> int:
-    """How long a muted link may be silent until this end asks whether it still closes a loop, and has a neighbor.
+def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, uniform: float) -> int:
+    """Return the silence in µs after which this end rechecks a muted link for a loop and a live neighbor.
 
-    Spread, as others were muted when it was: 0 <= uniform < 1. The end that asked for the link asks first. The other
-    one asks if nothing was heard of that: the neighbor has gone, or is none that asks.
+    ``uniform`` in [0, 1) spreads the rechecks, as other links were muted at the same time. The end that requested the
+    link (``is_requester``) rechecks first. The other end rechecks only if that message does not come.
     """
-    silent_us = sign_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), sign_us)
-    return int(silent_us * ((0.625 if asked else 1.0) + uniform / 4))
+    silent_us = silence_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), silence_us)
+    return int(silent_us * ((0.625 if is_requester else 1.0) + uniform / 4))
 
 
 def relink_after_us(relink_s: float, uniform: float) -> int:
-    """How long a neighbor that was given up is left alone; spread, so that two ends do not meet. 0 <= uniform < 1."""
+    """Return the delay in µs before a link is requested again; ``uniform`` in [0, 1) spreads both ends."""
     spread = 0.5 + uniform
     return int(relink_s * spread * SECOND_US)
 
@@ -273,74 +279,75 @@ def relink_after_us(relink_s: float, uniform: float) -> int:
 
 
 def is_hub(address: int, neighbors: int) -> bool:
-    """Whether a node is one of the few in a crowd that the others like best: about the root of their number."""
+    """Return whether a node is a hub, preferred by all: of n neighbors, about the square root of n are hubs."""
     return mix64(address) % neighbors < math.sqrt(neighbors)
 
 
 def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[int, bool, int, int]:
-    """What a node in a crowd sorts its neighbors by, the best first: tenths of their delivery ratios, then hubs.
+    """Return the sort key of a neighbor in a crowd, best first: tenths of its delivery ratio, then hubs, then a hash.
 
-    Hubs agree on the best hub. Others like any hub, so the links are shared out among all hubs.
+    All hubs prefer the same hub. Other nodes prefer different hubs, so the links are spread over all hubs.
     """
-    lot = mix64(neighbor)
+    order_hash = mix64(neighbor)
     if not is_hub(address, neighbors):
-        lot = mix64(min(address, neighbor) << 32 | max(address, neighbor))
-    return -min(int(10 * quality), 9), not is_hub(neighbor, neighbors), lot, neighbor
+        order_hash = mix64(min(address, neighbor) << 32 | max(address, neighbor))
+    return -min(int(10 * quality), 9), not is_hub(neighbor, neighbors), order_hash, neighbor
 
 
-def ask_late_us(relink_s: float) -> int:
-    """When a neighbor that should ask by itself is asked: by then it has asked, or has better ones."""
+def late_request_us(relink_s: float) -> int:
+    """Return the delay in µs before requesting a link that the neighbor should request, but may not want."""
     return int(2 * relink_s * SECOND_US)
 
 
-def turn_us(place: int, neighbors: int, update_us: int, uniform: float) -> int:
-    """How long a neighbor in a crowd waits to be asked for a link; ``place``: its rank. 0 <= uniform < 1."""
-    return 1 + int((place + uniform) * max(update_us, neighbors * EXCHANGE_US))
+def request_delay_us(position: int, neighbors: int, update_us: int, uniform: float) -> int:
+    """Return the delay in µs before requesting a link in a crowd, by the neighbor's rank; ``uniform`` in [0, 1)."""
+    return 1 + int((position + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
 
 def scout_after_us(recheck_s: float, uniform: float) -> int:
-    """How long a scout stays with a neighbor; spread, as others were sent when it was. 0 <= uniform < 1."""
+    """Return the time in µs until the scout tries the next neighbor; ``uniform`` in [0, 1) spreads the scouts."""
     return int(recheck_s * SECOND_US * (0.5 + uniform))
 
 
 # Publications
 
 
-def waits(is_crowded: bool, waiting: int) -> bool:
-    """Whether a publication is forwarded later, as others that got it at once would meet; ``waiting``: how many do."""
+def delays_forwarding(is_crowded: bool, waiting: int) -> bool:
+    """Return whether a publication is forwarded later, to avoid collisions; ``waiting``: number that wait already."""
     return is_crowded and waiting < MOST_WAITING
 
 
 def repeat_within_us(repeated: int) -> int:
-    """Return within what time a frame is sent again that the radio has given up; ``repeated``: how often so far."""
+    """Return the longest wait in µs before retry number ``repeated`` (from 0) of a frame that the radio gave up."""
     return FORWARD_US << repeated
 
 
 def end_us(now: int, ttl_s: int) -> int:
-    """When a publication with a lifetime is retained no longer."""
+    """Return the time at which a publication with a lifetime expires."""
     return now + ttl_s * SECOND_US
 
 
 def left_s(expires_us: int, now: int) -> int:
-    """Seconds that are left of its life, rounded up."""
+    """Return the remaining lifetime in seconds, rounded up."""
     return -((now - expires_us) // SECOND_US)
 
 
 def forget_us(now: int, lifetime_s: int, history_us: int) -> int:
-    """When the history may forget a publication that came now."""
+    """Return the time from which the history may forget a publication that came now."""
     return now + lifetime_s * SECOND_US + history_us
 
 
-def clears(entries: int, clear_at: int, since_cleared: int, most: int) -> bool:
-    """Whether the history looks for what is over: it has doubled, or half of it is new. That costs as much as came."""
-    return entries >= clear_at or since_cleared > max(FEWEST_TO_CLEAR, most // 2)
+def clears_history(entries: int, clear_at: int, since_cleared: int, limit: int) -> bool:
+    """Return whether to remove expired entries now: the history doubled, or half of it is new."""
+    # So the cost of a search is shared by as many new entries.
+    return entries >= clear_at or since_cleared > max(FEWEST_TO_CLEAR, limit // 2)
 
 
-def clears_at(entries: int) -> int:
-    """At how many entries the history looks next, with so many left."""
+def next_clearing_size(entries: int) -> int:
+    """Return the number of entries at which the history is next searched for expired ones, if ``entries`` are left."""
     return max(FEWEST_TO_CLEAR, 2 * entries)
 
 
-def is_noted(is_linked: bool, noted: int) -> bool:
-    """Whether a neighbor that brought a publication is noted, beside so many others: strangers are easily forged."""
-    return is_linked or noted < MOST_STRANGERS
+def records_sender(is_linked: bool, recorded: int) -> bool:
+    """Return whether to record the sender of a publication; without a link (easily forged) only MOST_STRANGERS are."""
+    return is_linked or recorded < MOST_STRANGERS

@@ -1,4 +1,4 @@
-"""What the application holds of DPS: a series of publications, a subscription to topics, and what arrives."""
+"""Objects that an application gets from DPS: a series of publications, a subscription, arrivals and answers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from workbench.protocols.subscriptions import Subscription
 if TYPE_CHECKING:
     from workbench.protocols.dps.node import DPSNode
 
-MOST_ANSWERS = 1000  # of one series, that nobody has taken
+MOST_ANSWERS = 1000  # answers of one series that the application has not taken yet
 
 
 class Arrival(NamedTuple):
-    """A publication as its subscriber gets it.
+    """A publication, or the expiry of a retained one, as a subscriber gets it.
 
-    wants_answer  whether the publisher asked for acknowledgements
-    ttl_s         seconds that were left, 0 if it is not retained
-    hops          links that it came over
-    neighbor      the last node on its path, None if it was published here
+    wants_answer  whether the publisher requests acknowledgements
+    ttl_s         remaining lifetime in seconds, 0 if it is not retained
+    hops          number of links that it travelled
+    neighbor      the last node on its path, None if this node published it
     sender        key id of its signature, None without one
-    opened        how it was secured, None if it was not
+    opened        the `cose.Opened` of an encrypted or signed publication, else None
     """
 
     publication_id: bytes
@@ -43,11 +43,11 @@ class Arrival(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An acknowledgement as the publisher gets it. Without sender and way anybody may have written it.
+    """An acknowledgement as the publisher gets it. If sender and way are both None, any node may have forged it.
 
-    sequence  number of the publication in its series
+    sequence  number of the acknowledged publication in its series
     sender    key id of its signature, None without one
-    way       how it was encrypted, None if it was not
+    way       how it was encrypted (one of `cose.WAYS`), None if it was not
     neighbor  the last node on its path, None if it comes from this node
     """
 
@@ -59,40 +59,40 @@ class Answer(NamedTuple):
 
 
 def publication_filter(topics: Iterable[str], settings: Any, wildcards: bool = True) -> BitVector:
-    """Return the filter of a publication's topics; AttributeFormatError for a topic that cannot be published."""
+    """Return the filter of a publication's topics; raise AttributeFormatError for an invalid topic."""
     items = [publication_items(topic, settings.separators, wildcards) for topic in topics]
     return BitVector.of(chain(*items), settings.filter_bits, settings.hashes)
 
 
 def subscription_filter(topics: Iterable[str], settings: Any) -> BitVector:
-    """Return the filter of a subscription's topics; AttributeFormatError for a text that is not a topic."""
+    """Return the filter of a subscription's topics; raise AttributeFormatError for an invalid topic."""
     items = [subscription_items(topic, settings.separators) for topic in topics]
     return BitVector.of(chain(*items), settings.filter_bits, settings.hashes)
 
 
 @dataclass(slots=True)
 class Interest:
-    """The topics that a subscription asks for, and their filter.
+    """The topics of a subscription, and their filter.
 
-    expired           whether it also asks for the end of retained publications
+    expired           whether it also gets the expiry of retained publications
     is_of_attributes  whether its topics stand for attributes
-    is_told           whether neighbors are told of it
+    is_announced      whether it is part of the interests that neighbors get
     """
 
     topics: tuple[str, ...]
     filter: BitVector
     expired: bool = False
     is_of_attributes: bool = False
-    is_told: bool = True
+    is_announced: bool = True
 
     @property
     def pair(self) -> tuple[BitVector, bytes] | None:
-        """Return what it adds to the interests that neighbors are told; None if they are told nothing of it."""
-        return (self.filter, self.filter.fuzzy_hash()) if self.is_told else None
+        """The interests and needs that the subscription adds for neighbors; None if it is not announced."""
+        return (self.filter, self.filter.fuzzy_hash()) if self.is_announced else None
 
 
 class TopicSubscription(Subscription):
-    """A subscription to topics: iterating over it takes the Arrivals since the last time."""
+    """A subscription to topics; iterating over it takes the Arrivals since the last time."""
 
     def __init__(self, node: DPSNode, topics: tuple[str, ...], now: int) -> None:
         Subscription.__init__(self, node, (), now, match_all=True)
@@ -104,9 +104,10 @@ class TopicSubscription(Subscription):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Series:
-    """Publications on the same topics under one id: ``publish`` sends the next one, ``expire`` ends a retained one.
+    """A series of publications on the same topics under one id.
 
-    Iterating over it takes the Answers since the last time, oldest first.
+    ``publish`` sends the next one, ``expire`` ends the retained one.
+    Iterating over the series takes the Answers since the last time, oldest first.
     """
 
     node: DPSNode
@@ -114,25 +115,28 @@ class Series:
     topics: tuple[str, ...]
     filter: BitVector
     acknowledge: bool
-    is_encrypted: bool = False  # whether any of it was
-    is_multicast: bool = False  # whether it is, though the node's other publications are not
+    is_encrypted: bool = False  # whether any of its publications was encrypted
+    is_multicast: bool = False  # whether it is sent by multicast, even if the node's other publications are not
     sequence: int = 0
-    lost: int = 0  # answers that were not taken in time
+    lost: int = 0  # answers that were dropped, as MOST_ANSWERS were waiting
     _answers: list[Answer] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"<series on {', '.join(map(repr, self.topics))}, {self.sequence} published>"
 
     def publish(self, payload: bytes, now: int, ttl_s: int = 0) -> int:
-        """Publish this payload (bytes) under the next number, which is returned; see `DPSNode.publish_topics`."""
+        """Publish a payload (bytes) under the next number, and return that number; see `DPSNode.publish_topics`."""
         return self.node.publish_next(self, payload, now, ttl_s)
 
     def expire(self, now: int) -> int:
-        """Have everybody forget the publication that is retained; ParameterError if there is none."""
+        """End the retained publication at all nodes; return the number of the message that does.
+
+        Raises ParameterError if no publication of the series is retained.
+        """
         return self.node.expire(self, now)
 
     def put(self, answer: Answer) -> None:
-        """Append an Answer (called by the node); anybody can send many, so the oldest of too many is lost."""
+        """Append an Answer (called by the node); beyond MOST_ANSWERS the oldest one is dropped."""
         if len(self._answers) >= MOST_ANSWERS:
             del self._answers[0]
             self.lost += 1

@@ -1,7 +1,7 @@
-"""Topics to filters, routing and matching over arrays, compiled by numba: the loops of `arrays.py`.
+"""Compiled loops (numba) of `arrays.py`: topics to filters, routing and matching over arrays.
 
-That module says what they compute. Texts are one array of bytes and where each begins; ``is_separator`` says so of each
-of the 256 bytes. Topics must have been checked by `first_invalid`.
+Texts are ``data``, one array of bytes, and ``starts``, where each text begins. ``is_separator`` has a flag for each of
+the 256 byte values. Topics must have been checked by `first_invalid`.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ _LENGTH_B = 8
 _DIGEST_WORDS = 8
 
 
-def _roots(count: int, power: int) -> list[int]:
-    """The first 32 binary places of the square (2) or cube (3) roots of the first primes, as SHA-256 defines them."""
+def _root_bits(count: int, power: int) -> list[int]:
+    """Return the low 32 bits of scaled square (2) or cube (3) roots of the first primes, SHA-256's constants."""
     primes = [n for n in range(2, 312) if all(n % d for d in range(2, int(n**0.5) + 1))][:count]
     roots = []
     for prime in primes:
@@ -28,18 +28,18 @@ def _roots(count: int, power: int) -> list[int]:
     return roots
 
 
-_START = np.array(_roots(8, 2), np.uint32)
-_ROUND = np.array(_roots(64, 3), np.uint32)
+_INITIAL_STATE = np.array(_root_bits(8, 2), np.uint32)
+_ROUND_CONSTANTS = np.array(_root_bits(64, 3), np.uint32)
 
 
 @njit(cache=True)
-def _rotate(x: np.uint32, by: Integer) -> np.uint32:
-    return np.uint32(x >> np.uint32(by)) | np.uint32(x << np.uint32(32 - by))
+def _rotate(x: np.uint32, count: Integer) -> np.uint32:
+    return np.uint32(x >> np.uint32(count)) | np.uint32(x << np.uint32(32 - count))
 
 
 @njit(cache=True)
 def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Integer) -> None:
-    """SHA-256's compression of the 64 bytes at ``begin``; w: 64 words to work in."""
+    """Apply SHA-256's compression function to ``state`` and the 64 bytes at ``begin``; ``w`` is scratch of 64 words."""
     for t in range(16):
         at = begin + 4 * t
         w[t] = np.uint32(
@@ -56,7 +56,7 @@ def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Intege
     a, b, c, d, e, f, g, h = state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7]
     for t in range(64):
         s1 = _rotate(e, 6) ^ _rotate(e, 11) ^ _rotate(e, 25)
-        first = np.uint32(h + s1 + ((e & f) ^ (~e & g)) + _ROUND[t] + w[t])
+        first = np.uint32(h + s1 + ((e & f) ^ (~e & g)) + _ROUND_CONSTANTS[t] + w[t])
         s0 = _rotate(a, 2) ^ _rotate(a, 13) ^ _rotate(a, 22)
         second = np.uint32(s0 + ((a & b) ^ (a & c) ^ (b & c)))
         h, g, f, e, d, c, b, a = g, f, e, np.uint32(d + first), c, b, a, np.uint32(first + second)
@@ -72,24 +72,24 @@ def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Intege
 
 @njit(cache=True)
 def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -> None:
-    """SHA-256 of the first ``size`` bytes of ``item``, which has room for what is padded behind them."""
-    state[:] = _START
+    """Compute SHA-256 of the first ``size`` bytes of ``item`` into ``state``; the padding is written after them."""
+    state[:] = _INITIAL_STATE
     end = (size + 1 + _LENGTH_B + _BLOCK_B - 1) // _BLOCK_B * _BLOCK_B
     item[size] = 0x80
     for at in range(size + 1, end):
         item[at] = 0
     bits = 8 * size
-    for k in range(4):  # topics have less than 2 ** 32 bits
+    for k in range(4):  # topics have fewer than 2 ** 32 bits
         item[end - 1 - k] = bits >> 8 * k & 0xFF
     for begin in range(0, end, _BLOCK_B):
         _compress(state, w, item, begin)
 
 
 @njit(cache=True)
-def _insert(
+def _insert_item(
     row: np.ndarray, item: np.ndarray, size: Integer, hashes: Integer, state: np.ndarray, w: np.ndarray
 ) -> None:
-    """Set the bits of an item. DPS reads the digest's bytes as little-endian words; SHA-256 makes big-endian ones."""
+    """Set the bits of an item in a filter. DPS reads the digest as little-endian words, SHA-256 gives big-endian."""
     _digest(state, w, item, size)
     length = 64 * row.size
     for k in range(hashes):
@@ -101,28 +101,28 @@ def _insert(
 
 @njit(cache=True)
 def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separator: np.ndarray, at: np.ndarray) -> int:
-    """The places of the separators of a topic into ``at``; how many."""
+    """Store the positions of a topic's separators in ``at``; return their number."""
     count = 0
-    for place in range(begin, end):
-        if is_separator[data[place]]:
-            at[count] = place
+    for position in range(begin, end):
+        if is_separator[data[position]]:
+            at[count] = position
             count += 1
     return count
 
 
 @njit(cache=True)
-def _place_segment(
-    item: np.ndarray, data: np.ndarray, separators: np.ndarray, count: Integer, which: Integer, end: Integer
+def _copy_segment(
+    item: np.ndarray, data: np.ndarray, separators: np.ndarray, count: Integer, index: Integer, end: Integer
 ) -> int:
-    """A segment with the separators before it and the one behind it, into ``item``; its size."""
+    """Store a segment in ``item``, with all separators before it and the one after it; return the size."""
     size = 0
-    for k in range(which):
+    for k in range(index):
         item[size] = data[separators[k]]
         size += 1
-    first = separators[which - 1] + 1 if which else 0
-    last = separators[which] + 1 if which < count else end
-    for place in range(first, last):
-        item[size] = data[place]
+    first = separators[index - 1] + 1 if index else 0
+    last = separators[index] + 1 if index < count else end
+    for position in range(first, last):
+        item[size] = data[position]
         size += 1
     return size
 
@@ -146,26 +146,26 @@ def add_publications(
         row = filters[i]
         size = end - begin
         item[:size] = data[begin:end]
-        _insert(row, item, size, hashes, state, w)
+        _insert_item(row, item, size, hashes, state, w)
         if not wildcards:
             continue
         count = _find_separators(data, begin, end, is_separator, separators)
         for k in range(count):
             size = separators[k] + 1 - begin
             item[:size] = data[begin : begin + size]
-            _insert(row, item, size, hashes, state, w)
+            _insert_item(row, item, size, hashes, state, w)
         for k in range(1, count + 1):
-            size = _place_segment(item, data, separators, count, k, end)
-            _insert(row, item, size, hashes, state, w)
+            size = _copy_segment(item, data, separators, count, k, end)
+            _insert_item(row, item, size, hashes, state, w)
         for levels in range(count + 1):
             for k in range(levels):
                 item[k] = data[separators[k]]
             item[levels] = _HASH
-            _insert(row, item, levels + 1, hashes, state, w)
+            _insert_item(row, item, levels + 1, hashes, state, w)
         for k in range(count):
             item[k] = data[separators[k]]
         item[count] = _PLUS
-        _insert(row, item, count + 1, hashes, state, w)
+        _insert_item(row, item, count + 1, hashes, state, w)
 
 
 @njit(cache=True)
@@ -190,21 +190,21 @@ def add_subscriptions(
         size = wildcard - begin
         if size:
             item[:size] = data[begin:wildcard]
-            _insert(row, item, size, hashes, state, w)
+            _insert_item(row, item, size, hashes, state, w)
         count = _find_separators(data, begin, end, is_separator, separators)
         for k in range(1, count + 1):
             first = separators[k - 1] + 1
             if first <= wildcard or (data[first] == _PLUS and k < count and separators[k] == first + 1):
                 continue
-            size = _place_segment(item, data, separators, count, k, end)
-            _insert(row, item, size, hashes, state, w)
+            size = _copy_segment(item, data, separators, count, k, end)
+            _insert_item(row, item, size, hashes, state, w)
 
 
 @njit(cache=True)
 def first_invalid(
     data: np.ndarray, starts: np.ndarray, is_separator: np.ndarray, longest: Integer, wildcards: bool
 ) -> int:
-    """The number of the first topic that is not valid, -1 if all are; wildcards: those of a subscription are."""
+    """Return the index of the first invalid topic, or -1; ``wildcards``: wildcards are allowed, as in subscriptions."""
     for i in range(starts.size - 1):
         begin, end = starts[i], starts[i + 1]
         if not 0 < end - begin <= longest or is_separator[data[begin]] or is_separator[data[end - 1]]:
@@ -213,8 +213,8 @@ def first_invalid(
             if data[at] != _PLUS and data[at] != _HASH:
                 continue
             is_last = at + 1 == end
-            behind = is_last or (data[at] == _PLUS and is_separator[data[at + 1]])
-            if not wildcards or not behind or not (at == begin or is_separator[data[at - 1]]):
+            ends_segment = is_last or (data[at] == _PLUS and is_separator[data[at + 1]])
+            if not wildcards or not ends_segment or not (at == begin or is_separator[data[at - 1]]):
                 return i
     return -1
 
@@ -228,7 +228,7 @@ def match(
     subscribed_starts: np.ndarray,
     is_separator: np.ndarray,
 ) -> None:
-    """matched[i, j]: whether subscription j matches publication i."""
+    """Set matched[i, j] to whether subscription j matches publication i."""
     for i in range(matched.shape[0]):
         begin, end = starts[i], starts[i + 1]
         for j in range(matched.shape[1]):
@@ -243,12 +243,12 @@ def _matches(
     at: Integer,
     end: Integer,
     subscribed: np.ndarray,
-    place: Integer,
+    position: Integer,
     last: Integer,
     is_separator: np.ndarray,
 ) -> bool:
-    while place < last:
-        byte = subscribed[place]
+    while position < last:
+        byte = subscribed[position]
         if byte == _HASH:
             return bool(at < end and not is_separator[data[at]])
         if byte == _PLUS:
@@ -258,13 +258,13 @@ def _matches(
             if at >= end or data[at] != byte:
                 return False
             at += 1
-        place += 1
+        position += 1
     return at == end
 
 
 @njit(cache=True)
 def fuzzy_hash(filters: np.ndarray, hashes: np.ndarray) -> None:
-    """The four words of the fuzzy hash of each row."""
+    """Compute the four words of the fuzzy hash of each row into ``hashes``."""
     for i in range(filters.shape[0]):
         folded, bits = np.uint64(0), 0
         for k in range(filters.shape[1]):
@@ -273,53 +273,53 @@ def fuzzy_hash(filters: np.ndarray, hashes: np.ndarray) -> None:
             while word and bits < 63:
                 word &= word - np.uint64(1)
                 bits += 1
-        hashes[i, 0], hashes[i, 1], hashes[i, 2] = _smear(folded)
-        hashes[i, 3] = _unary(bits)
+        hashes[i, 0], hashes[i, 1], hashes[i, 2] = _fold_rotations(folded)
+        hashes[i, 3] = _unary_count(bits)
 
 
 @njit(cache=True)
-def _turn(x: np.uint64, by: Integer) -> np.uint64:
-    return x | (x << np.uint64(by)) | (x >> np.uint64(64 - by))
+def _or_rotated(x: np.uint64, count: Integer) -> np.uint64:
+    return x | (x << np.uint64(count)) | (x >> np.uint64(64 - count))
 
 
 @njit(cache=True)
-def _smear(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """The first three words of a fuzzy hash; each turn is of what the ones before it made."""
-    first = _turn(_turn(folded, 7), 31)
-    second = _turn(_turn(_turn(folded, 11), 29), 37)
-    third = _turn(_turn(_turn(_turn(folded, 13), 17), 19), 41)
+def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Return the first three words of a fuzzy hash; each rotation applies to the result of those before it."""
+    first = _or_rotated(_or_rotated(folded, 7), 31)
+    second = _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)
+    third = _or_rotated(_or_rotated(_or_rotated(_or_rotated(folded, 13), 17), 19), 41)
     return first, second, third
 
 
 @njit(cache=True)
-def _unary(bits: Integer) -> np.uint64:
-    """The last word: one for each bit that is set; 63 and more fill it."""
+def _unary_count(bits: Integer) -> np.uint64:
+    """Return the last word of a fuzzy hash, the number of bits in unary; 63 and more set all its bits."""
     return ~np.uint64(0) if bits >= 63 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
 
 
 @njit(cache=True)
 def route(routed: np.ndarray, filters: np.ndarray, interests: np.ndarray, needs: np.ndarray) -> None:
-    """routed[i, j]: whether publication i goes over link j."""
+    """Set routed[i, j] to whether publication i is sent over link j."""
     words = np.empty(filters.shape[1], np.int64)
     for i in range(routed.shape[0]):
-        # Filters are sparse: a link is asked about the words alone that are not empty.
-        used = 0
+        # Filters are sparse: only the words that are not empty are compared.
+        word_count = 0
         for k in range(filters.shape[1]):
             if filters[i, k]:
-                words[used] = k
-                used += 1
+                words[word_count] = k
+                word_count += 1
         for j in range(routed.shape[1]):
-            routed[i, j] = _goes(filters[i], interests[j], needs[j], words[:used])
+            routed[i, j] = _is_routed(filters[i], interests[j], needs[j], words[:word_count])
 
 
 @njit(cache=True)
-def _goes(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray, words: np.ndarray) -> bool:
+def _is_routed(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray, words: np.ndarray) -> bool:
     folded = np.uint64(0)
     for k in words:
         folded |= publication[k] & interests[k]
     if not folded:
         return False
-    first, second, third = _smear(folded)
+    first, second, third = _fold_rotations(folded)
     if needs[0] & ~first or needs[1] & ~second or needs[2] & ~third:
         return False
     if not needs[3]:
@@ -330,12 +330,12 @@ def _goes(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray, wor
         while common and bits < 63:
             common &= common - np.uint64(1)
             bits += 1
-    return not needs[3] & ~_unary(bits)
+    return not needs[3] & ~_unary_count(bits)
 
 
 @njit(cache=True)
 def include(included: np.ndarray, filters: np.ndarray, others: np.ndarray) -> None:
-    """included[i, j]: whether filter i has all bits of other j; an empty filter has none of an empty one."""
+    """Set included[i, j] to whether filter i has all bits of other j; an empty filter includes no other filter."""
     for i in range(included.shape[0]):
         is_empty = True
         for k in range(filters.shape[1]):

@@ -1,41 +1,41 @@
-"""DPS's encryption and signatures: COSE around what a publication or an acknowledgement says.
+"""DPS's encryption and signatures: COSE around the content of a publication or an acknowledgement.
 
 Theory of operation
-    The fifth item of a message, topics and data, is replaced by a COSE item. Nodes that pass the message on do not need
-    its keys, as filters stay readable. The protected map of the message (id, sequence number, filter, ...) is
-    authenticated with it; port, ttl and hop count, which every node changes, are not.
+    A COSE item replaces the fifth item of a message, topics and data. Nodes that forward the message need no keys, as
+    filters stay readable. The protected map of the message (id, sequence number, filter, ...) is authenticated with
+    it. Port, ttl and hop count, which every node changes, are not.
 
-    implicit          Encrypt0 (tag 16): AES-256-GCM with a key that all share.
+    implicit          Encrypt0 (tag 16): AES-256-GCM with a key that all nodes share.
     direct            Encrypt (96): the same, but the message names the key.
-    A256KW            Encrypt: a fresh key, wrapped for each recipient in a key that it has (AES key wrap).
-    ECDH-ES+A256KW    Encrypt: a fresh key, wrapped in what ECDH gives of a fresh key pair and the recipient's public
-                      key, by way of HKDF-SHA256. Curves P-384 and P-521.
-    signed            Sign1 (18): ECDSA with SHA-384 or SHA-512, by the curve; not encrypted.
+    A256KW            Encrypt: a fresh key, wrapped for each recipient in a shared key (AES key wrap).
+    ECDH-ES+A256KW    Encrypt: a fresh key, wrapped in a key from ECDH of a fresh key pair and the recipient's public
+                      key, derived by HKDF-SHA256. Curves P-384 and P-521.
+    signed            Sign1 (18): ECDSA with SHA-384 or SHA-512, depending on the curve; not encrypted.
 
-    A sender with a key pair signs what it encrypts, too: a countersignature over the ciphertext. A bad signature drops
-    no message: the sender is unknown then, and it is the application that decides.
+    A sender with a key pair also signs encrypted messages: a countersignature over the ciphertext. A message with a bad
+    signature is not dropped: its sender is unknown, and the application decides.
 
     An answer to an encrypted publication goes back under the same key, or to the publisher's public key:
     `Security.answering`.
 
 Cost
-    Symmetric ways 0.1 ms in and out; a signature, its check, or ECDH 0.2 to 0.6 ms.
+    Symmetric encryption or decryption takes 0.1 ms; a signature, its check, or ECDH 0.2 to 0.6 ms.
 
 Limits
-    Keys keep others from reading, not from writing: a node with keys is given plain messages of strangers, too, as in
-    the C implementation. An application tells them by ``way`` (how it was encrypted) and ``sender`` (who signed it),
-    which are both None then, or has them dropped: ``Security(..., plain=False)``. An answer to an encrypted publication
-    that is plain is always dropped. Whoever has a shared key can write under it; only a signature says who did.
+    Keys prevent reading, not writing: a node with keys also delivers plain messages of strangers, as in the C
+    implementation. In these ``way`` (how the message was encrypted) and ``sender`` (the key that signed it) are both
+    None. ``Security(..., plain=False)`` drops them. A plain answer to an encrypted publication is always dropped. Any
+    node with a shared key can write under it; only a signature identifies the sender.
 
-    The nonce of the implicit and direct ways is of the publication: its sequence number and id, and one bit that says
-    whether it is the acknowledgement. Two subscribers that acknowledge one publication under one direct key therefore
-    use one nonce for two texts, which AES-GCM does not forgive: who can read both learns what they have in common, and
-    can forge. It is what the C implementation does; use A256KW where more than one subscriber acknowledges. Keys are as
-    safe as the memory of this process.
+    The nonce of implicit and direct encryption is derived from the publication's sequence number and id, and one bit
+    for acknowledgements. So two subscribers that acknowledge one publication under one direct key use the same nonce
+    for two texts, which breaks AES-GCM: an eavesdropper learns the exclusive or of the texts, and can forge messages.
+    The C implementation does the same; use A256KW if more than one subscriber acknowledges. Keys are as safe as the
+    memory of this process.
 
-Why no library of COSE
-    The countersignature is that of RFC 8152, with an empty external part. RFC 9338 has replaced it, and that is what
-    cwt, the library for Python that is kept up, offers. What remains is four arrays of CBOR around `cryptography`.
+Why no COSE library
+    The countersignature is that of RFC 8152, with an empty external part. RFC 9338 replaced it, and cwt, the maintained
+    library for Python, offers only the new one. The rest is four CBOR arrays around `cryptography`.
 
 Reference
     RFC 8152; RFC 3394 (key wrap); https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -52,7 +52,7 @@ from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.dps import wire as dps
 from workbench.protocols.dps.cose import algorithms, structures
 from workbench.protocols.dps.cose.keys import KeyStore, kid_bytes
-from workbench.protocols.dps.cose.structures import Recipient, Secured, Signature
+from workbench.protocols.dps.cose.structures import CoseItem, Recipient, Signature
 
 __all__ = ["A256KW", "DIRECT", "ECDH_ES_A256KW", "IMPLICIT", "KeyStore", "Opened", "Security", "nonce"]
 
@@ -63,7 +63,12 @@ _ACK_BIT = 0x80
 
 
 class Opened(NamedTuple):
-    """A message that can be read, who signed it, and for whom it was encrypted and how (None: nobody, not known)."""
+    """A readable message, and how it was secured.
+
+    sender     identifier of the key that signed it; None without a valid signature
+    recipient  identifier of the key that decrypted it; None if it was not encrypted
+    way        way of its encryption (one of `WAYS`); None if it was not encrypted
+    """
 
     message: Any
     sender: bytes | None
@@ -72,18 +77,18 @@ class Opened(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether anybody could have written it: it is neither encrypted nor signed by a key that is known."""
+        """Whether the message is neither encrypted nor signed by a known key, so that any node may have forged it."""
         return self.way is None and self.sender is None
 
 
 class Security:
-    """How a node encrypts and signs what it publishes and acknowledges, and reads what others did.
+    """The encryption and signatures of one node, for messages that it sends and receives.
 
-    way         one of `WAYS`, or None: not encrypted
+    way         how messages are encrypted, one of `WAYS`; None: not encrypted
     recipients  key identifiers, bytes or texts: one for "implicit" and "direct", one or more for the others
     sender      the identifier of the private key that signs, or None
-    plain       False: of what neighbors send, the application is given only what was encrypted, or signed by a key
-                that is known; the rest is dropped as "plain"
+    plain       False: messages from neighbors that are neither encrypted nor signed by a known key are dropped as
+                "plain"
     """
 
     def __init__(
@@ -103,54 +108,57 @@ class Security:
 
     def _check(self) -> None:
         if self.way is not None and self.way not in WAYS:
-            raise ParameterError(f"no way to encrypt is called {self.way!r}; there are {', '.join(WAYS)}")
+            raise ParameterError(f"way is {self.way!r}; it must be one of {', '.join(WAYS)}, or None")
         count = len(self.recipients)
         if (self.way is None and count) or (self.way in (IMPLICIT, DIRECT) and count != 1) or (self.way and not count):
-            raise ParameterError(f"{count} recipients for {self.way}; it has none, one for one key, or one or more")
+            raise ParameterError(
+                f"{count} recipients for way {self.way!r}; None takes none, {IMPLICIT!r} and {DIRECT!r} take one, "
+                "the others at least one"
+            )
         for kid in self.recipients:
             (self.keys.public if self.way == ECDH_ES_A256KW else self.keys.symmetric)(kid)
         if self.sender is not None:
             self.keys.private(self.sender)
 
     def seal(self, message: Any) -> Any:
-        """The message (a Publication or an Acknowledgement of `wire.dps`, readable) encrypted or signed."""
+        """Return a readable `wire.Publication` or `wire.Acknowledgement` encrypted or signed."""
         external = dps.protected_map(message)
         plain = dps.body_map(message)
         if self.way is not None:
-            return dps.secured(message, structures.encode(self._encrypted(plain, external, nonce(message))))
+            return dps.with_secured_body(message, structures.encode(self._encrypt(plain, external, nonce(message))))
         if self.sender is None:
             return message
-        signature = self._signed("Signature1", external, plain)
-        return dps.secured(message, structures.encode_signed(signature, plain))
+        signature = self._sign("Signature1", external, plain)
+        return dps.with_secured_body(message, structures.encode_signed(signature, plain))
 
     def open(self, message: Any) -> Opened:
-        """The message, readable; one that is so already stays as it is. DecodeError if it cannot be decrypted."""
+        """Return the readable message, decrypted if necessary; raise DecodeError if that fails."""
         if message.data is not None:
             return Opened(message, None, None, None)
         item = structures.decode(message.body)
         external = dps.protected_map(message)
         if item.tag == structures.SIGN1:
-            sender = self._signer(item.signature, "Signature1", external, item.content)
-            return Opened(dps.opened(message, item.content), sender, None, None)
-        way, kid, plain = self._decrypted(item, external, nonce(message))
-        sender = self._signer(item.signature, "CounterSignature", b"", item.content, item.protected)
-        return Opened(dps.opened(message, plain), sender, kid, way)
+            sender = self._verified_signer(item.signature, "Signature1", external, item.content)
+            return Opened(dps.with_plain_body(message, item.content), sender, None, None)
+        way, kid, plain = self._decrypt(item, external, nonce(message))
+        sender = self._verified_signer(item.signature, "CounterSignature", b"", item.content, item.protected)
+        return Opened(dps.with_plain_body(message, plain), sender, kid, way)
 
     def answering(self, opened: Opened) -> "Security":
-        """How to encrypt the acknowledgement of a publication: with its key, or to its signer if the keys are EC's.
+        """Return the security for acknowledging a publication: with its key, or with ECDH for its signer's key.
 
-        ParameterError if an encrypted publication has no sender to encrypt to, or its key is not known.
+        Raises ParameterError if that needs a signature and the publication lacks it, or if the key is not in the store.
         """
         if opened.way == ECDH_ES_A256KW:
             if opened.sender is None:
                 raise ParameterError(
-                    "the publication names no sender whose key its acknowledgement could be encrypted to"
+                    "the publication has no valid signature; its acknowledgement is encrypted for the key of its signer"
                 )
             return Security(self.keys, opened.way, (opened.sender,), opened.recipient)
         recipients = () if opened.recipient is None else (opened.recipient,)
         return Security(self.keys, opened.way, recipients, self.sender)
 
-    def _encrypted(self, plain: bytes, external: bytes, fixed_nonce: bytes) -> Secured:
+    def _encrypt(self, plain: bytes, external: bytes, fixed_nonce: bytes) -> CoseItem:
         protected = structures.CONTENT_HEADER
         implicit = self.way == IMPLICIT
         tag = structures.ENCRYPT0 if implicit else structures.ENCRYPT
@@ -159,41 +167,41 @@ class Security:
             recipients = [] if implicit else [Recipient(structures.DIRECT, self.recipients[0], None, b"")]
         else:
             key, iv = os.urandom(algorithms.KEY_B), os.urandom(algorithms.NONCE_B)
-            recipients = [self._wrapped(kid, key) for kid in self.recipients]
+            recipients = [self._wrap_key(kid, key) for kid in self.recipients]
         content = AESGCM(key).encrypt(iv, plain, structures.encryption_structure(tag, protected, external))
         signature = None
         if self.sender is not None:
-            signature = self._signed("CounterSignature", b"", content, protected)
-        return Secured(tag, protected, iv, content, tuple(recipients), signature)
+            signature = self._sign("CounterSignature", b"", content, protected)
+        return CoseItem(tag, protected, iv, content, tuple(recipients), signature)
 
-    def _wrapped(self, kid: bytes, key: bytes) -> Recipient:
+    def _wrap_key(self, kid: bytes, key: bytes) -> Recipient:
         if self.way == A256KW:
             return Recipient(structures.A256KW, kid, None, aes_key_wrap(self.keys.symmetric(kid), key))
         ephemeral, wrapping = algorithms.agree_with(self.keys.public(kid))
         return Recipient(structures.ECDH_ES_A256KW, kid, ephemeral, aes_key_wrap(wrapping, key))
 
-    def _decrypted(self, item: Secured, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
-        """(the way it was encrypted, the key's identifier, the text)."""
+    def _decrypt(self, item: CoseItem, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
+        """Return (how it was encrypted, the key's identifier, the plain bytes)."""
         authenticated = structures.encryption_structure(item.tag, item.protected, external)
         for way, kid, key in self._content_keys(item):
             plain = algorithms.decrypt(key, item.iv or fixed_nonce, item.content, authenticated)
             if plain is not None:
                 return way, kid, plain
-        known = ", ".join(repr(recipient.kid) for recipient in item.recipients) or "a key that all share"
-        raise DecodeError(f"a message encrypted for {known} cannot be decrypted with the keys in the store")
+        keys = ", ".join(repr(recipient.kid) for recipient in item.recipients) or "an implicit shared key"
+        raise DecodeError(f"a message encrypted for {keys} cannot be decrypted with the keys in the store")
 
-    def _content_keys(self, item: Secured) -> list[tuple[str, bytes, bytes]]:
-        """The keys that the content may be encrypted with: (the way, the identifier, the key)."""
+    def _content_keys(self, item: CoseItem) -> list[tuple[str, bytes, bytes]]:
+        """Return the keys that the content may be encrypted with: (how it is encrypted, identifier, key)."""
         if item.tag == structures.ENCRYPT0:
             return [(IMPLICIT, kid, key) for kid, key in self.keys.symmetric.items()]
         for recipient in item.recipients:
-            key = self._unwrapped(recipient)
+            key = self._unwrap_key(recipient)
             if key is not None:
-                # One alone: else a message of many recipients would be many times the work.
+                # The first one only: otherwise a message with many recipients would cost many decryptions.
                 return [(_WAY_OF[recipient.algorithm], recipient.kid, key)]
         return []
 
-    def _unwrapped(self, recipient: Recipient) -> bytes | None:
+    def _unwrap_key(self, recipient: Recipient) -> bytes | None:
         keys, kid = self.keys, recipient.kid
         if recipient.algorithm == structures.ECDH_ES_A256KW:
             if kid not in keys.private or recipient.ephemeral is None:
@@ -202,7 +210,7 @@ class Security:
         key: bytes | None = keys.symmetric.get(kid)
         return key if recipient.algorithm == structures.DIRECT else algorithms.unwrap(key, recipient.wrapped)
 
-    def _signed(self, context: str, external: bytes, content: bytes, body_protected: bytes | None = None) -> Signature:
+    def _sign(self, context: str, external: bytes, content: bytes, body_protected: bytes | None = None) -> Signature:
         assert self.sender is not None
         key = self.keys.private(self.sender)
         algorithm = algorithms.signature_algorithm(key.public_key())
@@ -210,7 +218,7 @@ class Security:
         signed = structures.signature_structure(context, body_protected, protected, external, content)
         return Signature(protected, algorithm, self.sender, algorithms.sign(key, signed))
 
-    def _signer(
+    def _verified_signer(
         self,
         signature: Signature | None,
         context: str,
@@ -218,7 +226,7 @@ class Security:
         content: bytes,
         body_protected: bytes | None = None,
     ) -> bytes | None:
-        """Who signed, if that is known and the signature right."""
+        """Return the identifier of the key that signed; None if the key is unknown or the signature invalid."""
         if signature is None or signature.kid not in self.keys.public:
             return None
         key = self.keys.public(signature.kid)
@@ -229,9 +237,9 @@ class Security:
 
 
 def nonce(message: Any) -> bytes:
-    """The nonce of a message that is encrypted with a key of its own for long: 12 bytes, of its id and number."""
+    """Return the nonce for a long-lived key, 12 bytes from the message's id and sequence number."""
     is_acknowledgement = isinstance(message, dps.Acknowledgement)
     number = message.acknowledged if is_acknowledgement else message.sequence
-    first = message.publication_id[0]
-    marked = first | _ACK_BIT if is_acknowledgement else first & ~_ACK_BIT
-    return number.to_bytes(4, "little") + bytes((marked,)) + message.publication_id[1:8]
+    id_byte = message.publication_id[0]
+    first_byte = id_byte | _ACK_BIT if is_acknowledgement else id_byte & ~_ACK_BIT
+    return number.to_bytes(4, "little") + bytes((first_byte,)) + message.publication_id[1:8]

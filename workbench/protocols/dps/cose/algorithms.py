@@ -1,7 +1,7 @@
-"""The algorithms of `workbench.protocols.dps.cose`, on bytes, by `cryptography`.
+"""The cryptographic algorithms of `workbench.protocols.dps.cose` on bytes, with the library `cryptography`.
 
-What fails because of the bytes, not of the caller, gives None or False: a wrong key, a forged text, a point on no
-curve.
+Failures caused by received bytes return None or False instead of raising: a wrong key, a forged text, or a point that
+is not on the curve.
 """
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -17,7 +17,7 @@ from workbench.protocols.dps.cose.structures import ES384, ES512, Point, key_der
 KEY_B, NONCE_B = 32, 12
 
 Curve = ec.SECP384R1 | ec.SECP521R1
-# Number in COSE, coordinates' size in bytes, signature algorithm, its hash: by the curve's name.
+# Name of a curve -> its number in COSE, size of a coordinate in bytes, signature algorithm, hash of that algorithm.
 _CURVES: dict[str, tuple[int, int, int, hashes.HashAlgorithm]] = {
     "secp384r1": (2, 48, ES384, hashes.SHA384()),
     "secp521r1": (3, 66, ES512, hashes.SHA512()),
@@ -26,12 +26,12 @@ _BY_NUMBER: dict[int, tuple[Curve, int]] = {2: (ec.SECP384R1(), 48), 3: (ec.SECP
 
 
 def is_supported(curve: ec.EllipticCurve) -> bool:
-    """Whether DPS has a number for a curve."""
+    """Return whether DPS can use a curve."""
     return curve.name in _CURVES
 
 
 def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> bytes | None:
-    """The text of a ciphertext with its tag; None if it was not made with this key, nonce and ``authenticated``."""
+    """Return the plain bytes; None if the content was not encrypted with this key, nonce and authenticated bytes."""
     try:
         return AESGCM(key).decrypt(nonce, content, authenticated)
     except (InvalidTag, ValueError):
@@ -39,7 +39,7 @@ def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> b
 
 
 def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
-    """The key; None if it was not wrapped in this one, or is no key of 32 bytes."""
+    """Return a wrapped key of 32 bytes; None if it was wrapped in another key, or has another size."""
     if wrapping is None:
         return None
     try:
@@ -50,16 +50,16 @@ def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
 
 
 def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
-    """(the public half of a fresh key pair, the wrapping key that only the owner of ``public`` can find too)."""
+    """Return (public key of a fresh key pair, wrapping key that only the owner of ``public`` can derive, too)."""
     number, size_B, _, _ = _CURVES[public.curve.name]
-    fresh = ec.generate_private_key(public.curve)
-    numbers = fresh.public_key().public_numbers()
+    fresh_key = ec.generate_private_key(public.curve)
+    numbers = fresh_key.public_key().public_numbers()
     point = Point(number, numbers.x.to_bytes(size_B, "big"), numbers.y.to_bytes(size_B, "big"))
-    return point, _derive(fresh.exchange(ec.ECDH(), public))
+    return point, _derive(fresh_key.exchange(ec.ECDH(), public))
 
 
 def agree(private: ec.EllipticCurvePrivateKey, point: Point) -> bytes | None:
-    """The wrapping key; None if the point is on another curve or none."""
+    """Return the wrapping key; None if the point is not on the curve of the private key."""
     curve, size_B = _BY_NUMBER.get(point.curve, (None, 0))
     if curve is None or curve.name != private.curve.name or not len(point.x) == len(point.y) == size_B:
         return None
@@ -75,19 +75,19 @@ def _derive(shared: bytes) -> bytes:
 
 
 def signature_algorithm(public: ec.EllipticCurvePublicKey) -> int:
-    """The number of the algorithm that a key signs with: ES384 or ES512."""
+    """Return the number of a key's signature algorithm: ES384 or ES512."""
     return _CURVES[public.curve.name][2]
 
 
 def sign(private: ec.EllipticCurvePrivateKey, signed: bytes) -> bytes:
-    """The signature: two numbers of the curve's size, one after the other."""
+    """Return the signature of some bytes: two numbers of the curve's size, concatenated."""
     _, size_B, _, digest = _CURVES[private.curve.name]
     r, s = decode_dss_signature(private.sign(signed, ec.ECDSA(digest)))
     return r.to_bytes(size_B, "big") + s.to_bytes(size_B, "big")
 
 
 def is_signed(public: ec.EllipticCurvePublicKey, value: bytes, signed: bytes) -> bool:
-    """Whether a signature is right."""
+    """Return whether ``value`` is a valid signature of ``signed`` by the key."""
     _, size_B, _, digest = _CURVES[public.curve.name]
     if len(value) != 2 * size_B:
         return False

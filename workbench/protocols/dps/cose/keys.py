@@ -1,4 +1,4 @@
-"""The keys of a node, by their identifiers: shared ones of 32 bytes, own key pairs, others' public keys."""
+"""The key store of a node: shared keys of 32 bytes, key pairs of its own, and public keys of others, by identifier."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 
 
 class _Keys(dict[bytes, Any]):
-    """Keys of one kind by identifier, in the order in which they were added. A call returns one that must be there."""
+    """Keys of one kind by identifier, in the order added; calling it returns a key, or raises ParameterError."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -22,54 +22,54 @@ class _Keys(dict[bytes, Any]):
 
     def __call__(self, kid: bytes) -> Any:
         if kid not in self:
-            raise ParameterError(f"there is no {self._kind} {kid!r} in the store; add it first")
+            raise ParameterError(f"{kid!r}: the key store has no {self._kind} with this identifier; add it first")
         return self[kid]
 
 
 class KeyStore:
-    """Keys by identifier. An identifier is any bytes, or a text for its bytes in UTF-8.
+    """Keys by identifier, which is any bytes, or a text for its bytes in UTF-8.
 
-    ``symmetric`` has the shared keys, ``private`` the private keys, ``public`` the public keys, also those of key
-    pairs. The example programs of DPS use UUIDs for shared keys and the common names of certificates for key pairs.
+    ``symmetric`` has the shared keys, ``private`` the private keys, ``public`` the public keys, including those of the
+    key pairs. The example programs of DPS use UUIDs for shared keys and the common names of certificates for key pairs.
     """
 
     def __init__(self) -> None:
         self.symmetric, self.private, self.public = _Keys("shared key"), _Keys("private key"), _Keys("public key")
 
     def __repr__(self) -> str:
-        # Never the keys: this ends up in logs.
+        # Without the keys, as this text may appear in logs.
         return f"KeyStore({len(self.symmetric)} shared, {len(self.private)} private, {len(self.public)} public keys)"
 
     def add_symmetric(self, kid: bytes | str, key: bytes) -> None:
-        """A key that others have too: 32 bytes."""
+        """Add a key of 32 bytes that other nodes share."""
         if len(key) != KEY_B:
             raise ParameterError(f"the shared key {kid!r} has {len(key)} bytes; it must have {KEY_B}")
         self.symmetric[kid_bytes(kid)] = bytes(key)
 
     def add_private(self, kid: bytes | str, pem: bytes, password: bytes | None = None) -> None:
-        """A key pair of our own, on the curve P-384 or P-521, in PEM."""
+        """Add a key pair of this node, on the curve P-384 or P-521, from the private key in PEM."""
         try:
             key = serialization.load_pem_private_key(pem, password)
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
             raise ParameterError(f"the private key {kid!r} cannot be read: {error}") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey) or not is_supported(key.curve):
-            raise ParameterError(f"the private key {kid!r} is on no curve that DPS uses; it must be on P-384 or P-521")
+            raise ParameterError(f"the curve of the private key {kid!r} is not supported; use P-384 or P-521")
         self.private[kid_bytes(kid)] = key
         self.public[kid_bytes(kid)] = key.public_key()
 
     def add_public(self, kid: bytes | str, pem: bytes) -> None:
-        """A public key of someone else, or its certificate, in PEM."""
+        """Add the public key of another node, from the key or a certificate in PEM."""
         try:
             is_certificate = _CERTIFICATE in pem
-            certified = x509.load_pem_x509_certificate(pem).public_key() if is_certificate else None
-            key = certified or serialization.load_pem_public_key(pem)
+            certificate_key = x509.load_pem_x509_certificate(pem).public_key() if is_certificate else None
+            key = certificate_key or serialization.load_pem_public_key(pem)
         except (ValueError, UnsupportedAlgorithm) as error:
             raise ParameterError(f"the public key {kid!r} cannot be read: {error}") from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or not is_supported(key.curve):
-            raise ParameterError(f"the public key {kid!r} is on no curve that DPS uses; it must be on P-384 or P-521")
+            raise ParameterError(f"the curve of the public key {kid!r} is not supported; use P-384 or P-521")
         self.public[kid_bytes(kid)] = key
 
 
 def kid_bytes(kid: bytes | str) -> bytes:
-    """An identifier as bytes."""
+    """Return an identifier as bytes."""
     return kid.encode() if isinstance(kid, str) else bytes(kid)

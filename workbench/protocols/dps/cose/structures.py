@@ -1,4 +1,4 @@
-"""The arrays of COSE that DPS uses: bytes <-> named tuples, and what is authenticated or signed.
+"""The COSE structures that DPS uses: their encoding, decoding, and the bytes that are authenticated or signed.
 
 Layout (CBOR; RFC 8152)
     Encrypt0  16([h'a10103', {5: iv, ?7: countersignature}, ciphertext])
@@ -8,7 +8,7 @@ Layout (CBOR; RFC 8152)
                          [h'a101381e', {-1: {1: 2, -1: curve, -2: x, -3: y}, 4: kid}, wrapped key] with ECDH
     countersignature     [h'a1' 01 algorithm, {4: kid}, signature]
 
-    Read is what is known of a header; other keys are skipped.
+    Unknown keys of a header are skipped.
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ _CONTEXTS = {ENCRYPT0: b"Encrypt0", ENCRYPT: b"Encrypt"}
 
 
 class Signature(NamedTuple):
-    """Of a Sign1, or the countersignature of what is encrypted. ``protected``: the bytes of its header."""
+    """The signature of a Sign1, or the countersignature of an encrypted item; ``protected``: its header's bytes."""
 
     protected: bytes
     algorithm: int
@@ -35,7 +35,7 @@ class Signature(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A public key: the curve's number, and the coordinates, big-endian."""
+    """A public key: the curve's number, and the big-endian coordinates."""
 
     curve: int
     x: bytes
@@ -43,7 +43,7 @@ class Point(NamedTuple):
 
 
 class Recipient(NamedTuple):
-    """For whom the key of the content is there, and how."""
+    """A recipient of an encrypted item: identifier of its key, and the content's key, wrapped with ``algorithm``."""
 
     algorithm: int
     kid: bytes
@@ -51,8 +51,8 @@ class Recipient(NamedTuple):
     wrapped: bytes
 
 
-class Secured(NamedTuple):
-    """A COSE item. ``content``: the ciphertext, or what is signed."""
+class CoseItem(NamedTuple):
+    """A COSE item; ``content``: the ciphertext, or the signed bytes."""
 
     tag: int
     protected: bytes
@@ -63,12 +63,12 @@ class Secured(NamedTuple):
 
 
 def _header(*pairs: tuple[int, bytes]) -> bytes:
-    """A map of integer keys, in the order given."""
+    """Encode a map of integer keys, in the given order."""
     return cbor.mapping(len(pairs)) + b"".join(cbor.integer(key) + value for key, value in pairs)
 
 
 def signature_header(algorithm: int) -> bytes:
-    """The protected header of a signature."""
+    """Return the protected header of a signature."""
     return _header((_ALGORITHM, cbor.integer(algorithm)))
 
 
@@ -77,27 +77,27 @@ ECDH_HEADER = _header((_ALGORITHM, cbor.integer(ECDH_ES_A256KW)))
 
 
 def encryption_structure(tag: int, protected: bytes, external: bytes) -> bytes:
-    """What is authenticated with the ciphertext (Enc_structure)."""
+    """Return the bytes that are authenticated with the ciphertext (COSE's Enc_structure)."""
     return cbor.sequence(cbor.text(_CONTEXTS[tag]), cbor.byte_string(protected), cbor.byte_string(external))
 
 
 def signature_structure(
     context: str, body_protected: bytes | None, protected: bytes, external: bytes, content: bytes
 ) -> bytes:
-    """What is signed (Sig_structure); a Sign1 has one protected header and no ``body_protected``."""
+    """Return the bytes that are signed (COSE's Sig_structure); for a Sign1 ``body_protected`` is None."""
     parts = [protected, external, content] if body_protected is None else [body_protected, protected, external, content]
     return cbor.sequence(cbor.text(context.encode()), *map(cbor.byte_string, parts))
 
 
 def key_derivation_structure() -> bytes:
-    """What the wrapping key of ECDH-ES+A256KW is derived with (COSE_KDF_Context): nobody is named."""
-    nobody = cbor.sequence(cbor.NULL, cbor.NULL, cbor.NULL)
+    """Return the bytes for deriving the wrapping key of ECDH-ES+A256KW (COSE_KDF_Context), without identities."""
+    no_party = cbor.sequence(cbor.NULL, cbor.NULL, cbor.NULL)
     public = cbor.sequence(cbor.unsigned(256), cbor.byte_string(ECDH_HEADER))
-    return cbor.sequence(cbor.integer(A256KW), nobody, nobody, public)
+    return cbor.sequence(cbor.integer(A256KW), no_party, no_party, public)
 
 
-def encode(item: Secured) -> bytes:
-    """The bytes of an Encrypt0 or Encrypt."""
+def encode(item: CoseItem) -> bytes:
+    """Encode an Encrypt0 or Encrypt."""
     unprotected = [(_IV, cbor.byte_string(item.iv))]
     if item.signature is not None:
         unprotected.append((_COUNTERSIGNATURE, _encode_signature(item.signature)))
@@ -108,12 +108,12 @@ def encode(item: Secured) -> bytes:
 
 
 def encode_signed(signature: Signature, payload: bytes) -> bytes:
-    """The bytes of a Sign1."""
+    """Encode a Sign1."""
     return cbor.tag(SIGN1) + _encode_signature(signature, cbor.byte_string(payload))
 
 
 def _encode_signature(signature: Signature, *payload: bytes) -> bytes:
-    """The array of a Sign1, or without a payload of a countersignature."""
+    """Encode the array of a Sign1, or without ``payload`` that of a countersignature."""
     kid = _header((_KID, cbor.byte_string(signature.kid)))
     return cbor.sequence(cbor.byte_string(signature.protected), kid, *payload, cbor.byte_string(signature.value))
 
@@ -134,26 +134,26 @@ def _encode_recipient(recipient: Recipient) -> bytes:
     return cbor.sequence(cbor.byte_string(protected), unprotected, cbor.byte_string(recipient.wrapped))
 
 
-def decode(data: bytes) -> Secured:
-    """The COSE item in some bytes; DecodeError for what is none, or one that DPS does not use."""
+def decode(data: bytes) -> CoseItem:
+    """Return the COSE item in some bytes; raise DecodeError for other bytes, and for items that DPS does not use."""
     reader = cbor.Reader(data)
     tag = reader.tag("a COSE item")
     if tag == SIGN1:
         signature, payload = _read_signature(reader, "a signed item", True)
-        return Secured(SIGN1, signature.protected, b"", payload, (), signature)
+        return CoseItem(SIGN1, signature.protected, b"", payload, (), signature)
     if tag not in (ENCRYPT0, ENCRYPT):
-        raise DecodeError(f"a COSE item of tag {tag}; DPS uses 16, 18 and 96")
+        raise DecodeError(f"a COSE item has tag {tag}; DPS uses 16, 18 and 96")
     reader.array("an encrypted item", 4 if tag == ENCRYPT else 3)
     protected = reader.byte_string("protected header")
     algorithm = _algorithm(protected)
     if algorithm != A256GCM:
-        raise DecodeError(f"content encrypted with algorithm {algorithm}; DPS uses 3, AES-256-GCM")
+        raise DecodeError(f"the content is encrypted with algorithm {algorithm}; DPS uses 3, AES-256-GCM")
     headers = _read_headers(reader)
     content = reader.byte_string("ciphertext")
     recipients = []
     if tag == ENCRYPT:
         recipients = [_decode_recipient(reader) for _ in range(reader.array("recipients"))]
-    return Secured(tag, protected, headers.iv, content, tuple(recipients), headers.countersignature)
+    return CoseItem(tag, protected, headers.iv, content, tuple(recipients), headers.countersignature)
 
 
 def _decode_recipient(reader: cbor.Reader) -> Recipient:
@@ -163,7 +163,7 @@ def _decode_recipient(reader: cbor.Reader) -> Recipient:
     wrapped = reader.byte_string("wrapped key")
     algorithm = _algorithm(protected) if protected else headers.algorithm
     if algorithm not in (DIRECT, A256KW, ECDH_ES_A256KW):
-        raise DecodeError(f"a recipient with algorithm {algorithm}; DPS uses -5, -6 and -31")
+        raise DecodeError(f"a recipient has algorithm {algorithm}; DPS uses -5, -6 and -31")
     return Recipient(algorithm, headers.kid, headers.ephemeral, wrapped)
 
 
@@ -176,7 +176,7 @@ class _Headers(NamedTuple):
 
 
 def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
-    """What is known of a map of headers."""
+    """Read a map of headers; unknown ones are skipped."""
     headers: dict[str, Any] = {}
     for _ in range(reader.mapping("headers")):
         key = _read_key(reader)
@@ -196,7 +196,7 @@ def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
 
 
 def _read_key(reader: cbor.Reader) -> int | None:
-    """A key of headers; None for one that is a text, or anything else that is passed over."""
+    """Read a key of a header; return None after skipping one that is not an integer."""
     if reader.peek() in (cbor.UNSIGNED, cbor.NEGATIVE):
         return reader.integer("key of a header", _LOWEST, _HIGHEST)
     reader.skip("key of a header")
@@ -217,7 +217,7 @@ def _read_point(reader: cbor.Reader) -> Point:
 
 
 def _read_signature(reader: cbor.Reader, name: str, is_item: bool) -> tuple[Signature, bytes]:
-    """(signature, payload) of a Sign1, or without a payload of a countersignature."""
+    """Read (signature, payload) of a Sign1, or of a countersignature, whose payload is empty."""
     reader.array(name, 4 if is_item else 3)
     protected = reader.byte_string("protected header of " + name)
     headers = _read_headers(reader, countersigned=is_item)
@@ -226,7 +226,7 @@ def _read_signature(reader: cbor.Reader, name: str, is_item: bool) -> tuple[Sign
 
 
 def _algorithm(protected: bytes) -> int:
-    """The algorithm in the bytes of a protected header, 0 if it names none."""
+    """Return the algorithm in the bytes of a protected header, 0 if it has none."""
     if not protected:
         return 0
     reader = cbor.Reader(protected)

@@ -41,10 +41,10 @@ def _is_over(state, i, publication, now):
 def _make_room(state, i, now):
     node = state.nodes[i]
     node.since_cleared += 1
-    if rules.clears(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
+    if rules.clears_history(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
         while node.seen.count and _is_over(state, i, np.int64(node.seen.first), now):
             _forget_first(state, i)
-        node.clear_at = rules.clears_at(node.seen.count)
+        node.clear_at = rules.next_clearing_size(node.seen.count)
         node.since_cleared = 0
     while node.seen.count >= state.max_history:
         _forget_first(state, i)
@@ -78,7 +78,7 @@ def note_neighbor(state, i, publication, link, hops):
     """It came from a neighbor, after so many hops."""
     place = link - state.link_first[i]
     is_known = came_from(state, i, publication, link)
-    if not is_known and not rules.is_noted(state.links[link].state != GONE, _noted(state, i, publication)):
+    if not is_known and not rules.records_sender(state.links[link].state != GONE, _noted(state, i, publication)):
         return
     if state.acknowledges:
         order = _noted(state, i, publication)

@@ -64,7 +64,7 @@ from workbench.sim.fast.twin import NONE, compiled
 _INPUTS = len(Input)
 # What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
 INPUTS_LEFT_OUT = (END_WAITS,)
-ACTIONS_LEFT_OUT = (Action.KEEP,)
+ACTIONS_LEFT_OUT = (Action.CANCEL_END,)
 
 # The automaton, and its actions
 
@@ -108,16 +108,16 @@ def _enter(core, state, i, link, what, now):
 def _do(core, state, i, link, action, now):
     """Do an action: those that send something or concern the node are here."""
     it = state.links[link]
-    if action == Action.TELL:
+    if action == Action.SEND_CHANGE:
         find_changes(state, i, link)
         send_subscription(core, state, i, link, now)
-    elif action == Action.TELL_CHANGES:
+    elif action == Action.SEND_IF_CHANGED:
         _tell_changes(core, state, i, link, now)
-    elif action == Action.TELL_IN_FULL:
+    elif action == Action.SEND_ALL:
         tell_in_full(core, state, i, link, now)
-    elif action == Action.TELL_NOTHING:
+    elif action == Action.SEND_PROBE:
         tell_nothing(core, state, i, link, now)
-    elif action == Action.SAY_END:
+    elif action == Action.SEND_UNLINK:
         it.unlinks = 0
         send_unlink(core, state, i, link, now)
     elif action == Action.REPEAT:
@@ -132,7 +132,7 @@ def _do(core, state, i, link, action, now):
     elif action == Action.REMOVE:
         twin.remove(state.nodes[i].links, state.links, link)
         _set_inbound(state, i, link, NONE, EMPTY)
-    elif action == Action.ASK_LATER:
+    elif action == Action.REPORT_END:
         link_ended(core, state, i, link, now)
     elif action == Action.UPDATE_LATER:
         _update_later(state, i, now)
@@ -150,15 +150,15 @@ def _note(state, i, link, action):
     it = state.links[link]
     if action == Action.ANSWER_IN_FULL:
         it.owes_all = 1
-    elif action == Action.TELL_AGAINST_NOTHING:
+    elif action == Action.START_FROM_EMPTY:
         if not it.revision:
             forget_outbound(it)
     elif action == Action.FORGET_SENT:
         it.interests = NONE
-    elif action == Action.FORGET_TOLD:
+    elif action == Action.FORGET_OUTBOUND:
         forget_outbound(it)
         it.is_delta = 0
-    elif action == Action.FORGET_HEARD:
+    elif action == Action.FORGET_INBOUND:
         _set_inbound(state, i, link, NONE, EMPTY)
     elif action == Action.FORGET_REVISION:
         it.inbound_revision = 0
@@ -270,7 +270,7 @@ def take_subscription(core, state, i, link, message, now):
     elif _has_begun_anew(core, state, i, link, message):
         come(core, state, i, link, BEGUN, now)
     if it.state == LINKING:
-        it.ticks = rules.ticks_when_heard(it.ticks, state.retry_ticks)
+        it.ticks = rules.cap_ticks(it.ticks, state.retry_ticks)
     _take(core, state, i, link, message, False, now)
     if not it.pending:
         if it.state == MUTED or it.keep_alive_us == NONE:
@@ -372,7 +372,7 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
         note_mesh_id(it, letter.mesh_high, letter.mesh_low)
         note_news(state, i, link)
         _tell_ids_later(state, i, now)
-    if rules.tells_mute(is_crowded, was_muted, it.state, flags):
+    if rules.announces_mute(is_crowded, was_muted, it.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
@@ -384,7 +384,7 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
     it, letter = state.links[link], state.letters[message]
     is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
     is_reply = is_acknowledgement and it.pending != 0
-    what = rules.loop_shown(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
+    what = rules.classify_loop(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
 
@@ -526,7 +526,7 @@ def _tick(core, state, i, link, now):
     it = state.links[link]
     it.ticks += 1
     it.tick_us = now + state.nodes[i].tick_us
-    what = rules.after_tick(it.ticks, state.retry_ticks, state.retries)
+    what = rules.tick_input(it.ticks, state.retry_ticks, state.retries)
     if what != NOTHING:
         come(core, state, i, link, np.int64(what), now)
 
@@ -536,6 +536,6 @@ def _next_sign_us(core, state, i, link, now):
     """When a link that is silent has to be heard of again."""
     it = state.links[link]
     if it.state != MUTED:
-        return now + state.nodes[i].sign_us
+        return now + state.nodes[i].silence_us
     uniform, node = twin.stream_uniform(core, i), state.nodes[i]
-    return now + rules.ask_muted_after_us(it.asked != 0, node.recheck_s, node.sign_us, uniform)
+    return now + rules.recheck_after_us(it.asked != 0, node.recheck_s, node.silence_us, uniform)

@@ -85,7 +85,7 @@ def low_there(it, low):
 def mesh_id_here(it):
     """What a neighbor's mesh id counts for here: one hop more, or no id if it only goes round."""
     more = rules.hop_to_add(_marks_of(it.mesh_low))
-    if more < 0 or rules.goes_round(np.int64(it.rises)):
+    if more < 0 or rules.is_circulating(np.int64(it.rises)):
         return _UNTOLD, _UNTOLD
     return it.mesh_high, it.mesh_low + np.uint64(more)
 
@@ -128,7 +128,7 @@ def lowest_but(state, i, but):
     link = np.int64(node.links.first)
     while link != NONE:
         it = state.links[link]
-        if link != but and rules.joins(it.state):
+        if link != but and rules.is_connecting(it.state):
             here_high, here_low = mesh_id_here(it)
             if is_less(here_high, here_low, high, low):
                 high, low = here_high, here_low
@@ -154,7 +154,7 @@ def lowest_two(state, i):
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         it = state.links[link]
-        if rules.joins(it.state):
+        if rules.is_connecting(it.state):
             here_high, here_low = mesh_id_here(it)
             if is_less(here_high, here_low, high, low):
                 source, second_high, second_low = link, high, low

@@ -18,7 +18,7 @@ def welcome_all(core, state, i, now):
     for link in range(state.link_first[i], state.link_first[i + 1]):
         it = state.links[link]
         if it.works:
-            after_us = np.int64(rules.ask_late_us(state.relink_s))
+            after_us = np.int64(rules.late_request_us(state.relink_s))
             if state.neighbors[link] > i:
                 it.wanted = 1
                 after_us = twin.stream_below(core, i, state.update_after_us)
@@ -28,7 +28,7 @@ def welcome_all(core, state, i, now):
 @compiled
 def link_ended(core, state, i, link, now):
     """A link has ended: the same neighbor is asked again later, in a crowd the next one."""
-    after_us = np.int64(0) if state.links[link].wanted else np.int64(rules.ask_late_us(state.relink_s))
+    after_us = np.int64(0) if state.links[link].wanted else np.int64(rules.late_request_us(state.relink_s))
     if state.nodes[i].is_crowded:
         if not state.links[link].wanted:
             return
@@ -77,4 +77,4 @@ def choose(core, state, i, now):
 
 @compiled
 def _turn_us(core, state, i, place, count):
-    return rules.turn_us(place, count, state.update_after_us, twin.stream_uniform(core, i))
+    return rules.request_delay_us(place, count, state.update_after_us, twin.stream_uniform(core, i))

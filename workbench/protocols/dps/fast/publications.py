@@ -67,7 +67,7 @@ def take_publication(core, state, i, sender, message, word, now):
     _keep(core, state, i, link, publication, hops, ttl_s, now)
     is_told = _deliver(core, state, i, peer, message, NONE, now)
     node = state.nodes[i]
-    if rules.waits(node.is_crowded != 0, node.waiting.count):
+    if rules.delays_forwarding(node.is_crowded != 0, node.waiting.count):
         _wait(core, state, i, link, publication, hops + 1, ttl_s, is_told, now)
         return
     count = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)

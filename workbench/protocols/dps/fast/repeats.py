@@ -5,7 +5,7 @@ import numpy as np
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.history import came_from
 from workbench.protocols.dps.fast.publications import HOPS_BITS, message_of, takes_publications
-from workbench.protocols.dps.rules import MOST_HOPS, MOST_REPEATS, REPEATS_KEPT
+from workbench.protocols.dps.rules import MOST_HOPS, MOST_REPEATS, MOST_RETRIED
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
@@ -20,12 +20,12 @@ def give_up(core, state, i, link, publication, word, now):
         if it.link == link and it.publication == publication and it.word == word:
             chosen = k
     if chosen == NONE:
-        if node.repeats < REPEATS_KEPT:
+        if node.repeats < MOST_RETRIED:
             chosen = node.repeats
             node.repeats += 1
         else:
             chosen = node.oldest_repeat
-            node.oldest_repeat = (node.oldest_repeat + 1) % REPEATS_KEPT
+            node.oldest_repeat = (node.oldest_repeat + 1) % MOST_RETRIED
         it = entries[chosen]
         it.link = link
         it.publication = publication

@@ -21,7 +21,7 @@ from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.fast.filters import NEEDS_WORDS, WORD, Number, hashes_of, longest_B, table_of
 from workbench.protocols.dps.fast.topics import Workload, workload_of
 from workbench.protocols.dps.node import SIMULATED_PORT as PORT
-from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_WAITING, REPEATS_KEPT, rank, times_of
+from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_RETRIED, MOST_WAITING, rank, times_of
 from workbench.protocols.dps.series import publication_filter
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup
@@ -152,7 +152,7 @@ NODE = np.dtype(
         ("place", np.int32),
         ("is_crowded", np.int64),
         ("tick_us", np.int64),
-        ("sign_us", np.int64),
+        ("silence_us", np.int64),
         ("recheck_s", np.float64),
         ("ids_after_us", np.int64),
         ("learnt_after_us", np.int64),
@@ -334,7 +334,7 @@ FIELDS: Fields = {
     "kept": Array(KEPT, ("publications", "nodes"), only_if="retains"),
     "waitings": Array(WAITING, ("publications", "nodes"), only_if="has_crowds"),
     "reports": GIVEN,  # whether the radio reports outcomes of unicasts
-    "repeats": Array(REPEAT, ("nodes", REPEATS_KEPT), only_if="reports"),
+    "repeats": Array(REPEAT, ("nodes", MOST_RETRIED), only_if="reports"),
 }
 State: Any = namedtuple("State", FIELDS)
 
@@ -429,8 +429,8 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
         Needs(22 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
         Needs(
             16 + deliveries * (1 + retained) + ended + degree * (6 + retained) + waiting,
-            frames + degree * (retained + waiting) + REPEATS_KEPT,
-            frames + 2 + degree * retained + waiting + REPEATS_KEPT,
+            frames + degree * (retained + waiting) + MOST_RETRIED,
+            frames + 2 + degree * retained + waiting + MOST_RETRIED,
         ),
     )
 
@@ -461,7 +461,7 @@ def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarr
         for what in automaton.Input:
             entry = table[state][what]
             next_states.append(state if entry.state is None else entry.state)
-            actions += entry.does
+            actions += entry.actions
             firsts.append(len(actions))
     return np.array(next_states, np.int32), np.array(firsts, np.int32), np.array(actions, np.int32)
 
@@ -494,8 +494,8 @@ def make_state(setup: Setup, messages: int) -> Any:
     state.nodes["is_crowded"] = crowds.neighbors > 0
     times = [times_of(protocol, crowd, True) for crowd in crowds.neighbors.tolist()]
     state.nodes["ids_after_us"] = [one.ids_us for one in times]
-    state.nodes["learnt_after_us"] = [one.learnt_us for one in times]
-    for name in ("tick_us", "sign_us", "recheck_s"):
+    state.nodes["learnt_after_us"] = [one.forward_interests_us for one in times]
+    for name in ("tick_us", "silence_us", "recheck_s"):
         state.nodes[name] = [getattr(one, name) for one in times]
     return state
 

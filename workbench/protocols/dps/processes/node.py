@@ -77,7 +77,7 @@ class MeshNode:
         """Links by neighbor, the bits that each has told and those of their sum, datagrams, and what was dropped."""
         node = self.node
         links = node.core.links
-        union, _ = links.interests.all_but(None)
+        union, _ = links.interests.combine(None)
         told = {as_text(one): remote.inbound[0].popcount for one, remote in links.remotes.items() if remote.inbound}
         counts = {"sent": node.sent, "received": node.received}
         return {"links": node.links, "told": told, "bits": union.popcount, **counts, "drops": node.drops}

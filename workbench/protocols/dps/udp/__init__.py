@@ -59,7 +59,7 @@ from workbench.protocols.dps.automaton import GONE
 from workbench.protocols.dps.events import Acknowledged, LinkSet
 from workbench.protocols.dps.node import DPSNode
 from workbench.protocols.dps.rules import SECOND_US
-from workbench.protocols.dps.topics import asks_nobody
+from workbench.protocols.dps.topics import warning_of_wildcards
 from workbench.protocols.dps.udp import addresses, registry
 from workbench.protocols.dps.udp.addresses import Address
 from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, count, tell_of
@@ -267,7 +267,7 @@ class UDPNode:
         """
         self.check_open()
         core = self.core.subscribe_topics(topics, now_us(), expired)
-        said = asks_nobody(topics, self.protocol.separators)
+        said = warning_of_wildcards(topics, self.protocol.separators)
         if said and not (self._multicast and self._multicast.receives):
             warnings.warn(said, stacklevel=2)
         subscription = self.hold_subscription(core, handler)

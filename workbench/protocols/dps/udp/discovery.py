@@ -168,7 +168,7 @@ class Discovery:
         """Subscribe to announcements, and begin to announce."""
         core = self.node.core
         self._loop = asyncio.get_running_loop()
-        self.node.hold_subscription(core.subscribe_topics(self._topic, now_us(), is_told=False), self._heard)
+        self.node.hold_subscription(core.subscribe_topics(self._topic, now_us(), is_announced=False), self._heard)
         series = core.new_series((self._topic,), True, False)
         series.is_multicast = True
         self._series: DPSSeries = self.node.hold_series(series, self._answered)

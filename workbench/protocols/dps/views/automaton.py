@@ -145,7 +145,7 @@ def _cell(state: State, entry: Entry) -> list[str]:
     if entry.state is None:
         return [""]
     after = "stays" if entry.state == state else entry.state.label
-    return [after, *(action.label for action in entry.does)]
+    return [after, *(action.label for action in entry.actions)]
 
 
 def _draw_head(drawing: Drawing, y: float) -> None:

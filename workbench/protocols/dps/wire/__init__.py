@@ -1,10 +1,12 @@
-"""DPS's messages: bytes <-> publications, subscriptions and their acknowledgements, as the C implementation has them.
+"""DPS's messages: encoding and decoding of publications, subscriptions and their acknowledgements.
+
+The bytes are those of the C implementation.
 
 Layout (CBOR: definite lengths, shortest integers)
     [version 1, type, unprotected map, protected map, fifth item]; the keys of a map ascend:
 
     1 port u16    4 sequence u32          7 flags u8      10 interests    13 acknowledged sequence u32
-    2 ttl i16, s  5 ack requested, bool   8 mesh id 16 B  11 topics       14 path, where there is no port
+    2 ttl i16, s  5 ack requested, bool   8 mesh id 16 B  11 topics       14 path, in place of a port
     3 id 16 B     6 Bloom filter          9 needs 32 B    12 data         15 hop count u16
 
     type                  unprotected                      protected      fifth item
@@ -13,29 +15,29 @@ Layout (CBOR: definite lengths, shortest integers)
     3 acknowledgement     {}                               3, 13          {12}, or COSE
     4 subscription ack    1 or 14, 4, 7, 8, (9, 10), 13    {}             {}
 
-    Bit vectors are `workbench.protocols.dps.bloom`'s. Needs and interests are there if the flags ask for an answer
-    (SAK_REQUESTED), but not in an unlink. A multicast message is in an envelope of CoAP (protocols/dps/wire/coap.py).
+    Bit vectors are encoded by `workbench.protocols.dps.bloom`. Needs and interests are present if the flags request an
+    answer (SAK_REQUESTED), except in an unlink. A multicast message has a CoAP envelope (protocols/dps/wire/coap.py).
 
 Theory of operation
-    Protected map and fifth item of a publication and an acknowledgement are kept as they came: a node that passes them
-    on sends the same bytes (`forwarded`), which is what encryption and signatures are over.
+    The decoder keeps the bytes of the protected map and the fifth item of a publication or acknowledgement. A node that
+    forwards the message (`with_next_hop`) sends the same bytes, as encryption and signatures cover them.
 
-    Decoding is as strict as the C implementation, which walks the maps: unknown keys are skipped, keys out of order are
-    refused, so are more or fewer than five items, indefinite lengths, a missing field, a number 0 of a publication or
-    in an acknowledgement. Bytes behind the array are ignored, and so is what is in a map that should be empty.
+    Decoding is as strict as in the C implementation, which reads the maps in order. Unknown keys are skipped. Keys out
+    of order are refused, and so are more or fewer than five items, indefinite lengths, missing fields, and the sequence
+    number 0. Bytes after the array are ignored, and so are the contents of a map that should be empty.
 
-Differs from the message layout that the project's documentation draws
-    flags               1 delta, 2 answer requested, 4 unlink, 8 mute, 16 unmute; there, mute is 2 and answer 4. 32 is
-                        this project's: the sender counts hops in mesh ids. The C implementation ignores it.
-    unlink              it has flags and mesh id; needs and interests alone are missing.
+Differs from the message layout in the documentation of the C implementation
+    flags               1 delta, 2 answer requested, 4 unlink, 8 mute, 16 unmute; there, mute is 2 and answer 4. Only
+                        this project uses 32: the sender counts hops in mesh ids. The C implementation ignores it.
+    unlink              it has flags and mesh id; only needs and interests are missing.
     subscription ack    it has sequence, flags and mesh id, and may have needs and interests.
-    acknowledgement     its data is never missing; an empty payload is an empty byte string.
-    bit vectors         run lengths or bytes by the load, not by what is shorter.
+    acknowledgement     its data is always present; an empty payload is an empty byte string.
+    bit vectors         the load decides between run lengths and bytes, not the size.
 
 Limits
-    A datagram over UDP holds 65,507 bytes. Times are whole seconds, up to 32,767.
+    A UDP datagram holds 65,507 bytes. Times are whole seconds, up to 32,767.
 
-    A mote has neither BitVector nor the memory: a node of DPS runs on CPython.
+    A DPS node runs on CPython only: motes have neither BitVector nor the memory for it.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -66,19 +68,20 @@ VERSION = 1
 NOBODY = -1
 LARGEST_DATAGRAM_B = 65507
 LONGEST_TTL_S = fields.LONGEST_TTL_S
-TAGS = (16, 18, 96)  # COSE: encrypted, signed, encrypted with recipients
+TAGS = (16, 18, 96)  # of COSE: encrypted, signed, encrypted with recipients
 _ELEMENTS = 5
 _EMPTY = cbor.mapping(0)
 
 
 class Publication(NamedTuple):
-    """A publication. Of ``port`` and ``path`` one says where answers go, and the other is None.
+    """A publication.
 
-    ttl_s            seconds that remain; -1 ends a retained publication
-    lifetime_s       seconds that it began with
+    port, path       address for answers: one of them, the other is None
+    ttl_s            remaining lifetime in seconds; -1 ends a retained publication
+    lifetime_s       initial lifetime in seconds
     topics, data     None if they are encrypted or signed
-    protected, body  bytes of the protected map and of the fifth item as they came; empty in a message of this node's
-                     own, where they are made from the other fields
+    protected, body  received bytes of the protected map and of the fifth item; empty in a new message, for which they
+                     are encoded from the other fields
     """
 
     port: int | None
@@ -97,7 +100,7 @@ class Publication(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """Interests for a neighbor, with their needs (32 bytes); None where a message has neither."""
+    """Interests for a neighbor, with their needs (32 bytes); both are None in an unlink."""
 
     port: int | None
     path: str | None
@@ -109,7 +112,7 @@ class Subscription(NamedTuple):
 
 
 class SubscriptionAcknowledgement(NamedTuple):
-    """The answer to a subscription, with that message's number; it may bring interests in turn."""
+    """The answer to the subscription with the number ``acknowledged``; it may carry interests in turn."""
 
     port: int | None
     path: str | None
@@ -122,7 +125,7 @@ class SubscriptionAcknowledgement(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """A subscriber's answer to the publication of a number. ``data`` is None if it is encrypted or signed."""
+    """A subscriber's answer to publication number ``acknowledged``; ``data`` is None if it is encrypted or signed."""
 
     publication_id: bytes
     acknowledged: int
@@ -141,13 +144,13 @@ KIND_OF: dict[type, int] = {
     Acknowledgement: ACKNOWLEDGEMENT,
     SubscriptionAcknowledgement: SUBSCRIPTION_ACKNOWLEDGEMENT,
 }
-_HEADS = {
+_MESSAGE_HEADS = {
     message: cbor.array(_ELEMENTS) + cbor.unsigned(VERSION) + cbor.unsigned(kind) for message, kind in KIND_OF.items()
 }
 
 
 def encode(message: Message) -> bytes:
-    """Return the bytes of a message. ``protected`` and ``body`` go as they are.
+    """Return the bytes of a message; if ``protected`` and ``body`` are not empty, they are used unchanged.
 
     Raises EncodeError if a field is out of range.
     """
@@ -164,29 +167,31 @@ def encode(message: Message) -> bytes:
     elif isinstance(message, SubscriptionAcknowledgement):
         unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32))
     else:
-        raise EncodeError(f"{message!r} is not a message of DPS")
-    return b"".join((_HEADS[type(message)], unprotected, protected, body))
+        raise EncodeError(
+            f"{message!r} is not a message; its type must be one of {', '.join(kind.__name__ for kind in KIND_OF)}"
+        )
+    return b"".join((_MESSAGE_HEADS[type(message)], unprotected, protected, body))
 
 
 def decode(frame: bytes, filter_bits: int | None = None) -> Message:
-    """The message in a frame; DecodeError, and nothing else, for bytes that the C implementation would drop.
+    """Return the message in a frame; raise DecodeError for bytes that the C implementation would drop.
 
-    With ``filter_bits``, the length of filters in this mesh, one of another length is refused before it is unpacked.
+    ``filter_bits`` is the length of filters in this mesh; a filter of another length is refused before it is unpacked.
     """
     reader = cbor.Reader(frame)
-    kind = _kind(reader)
+    kind = _read_kind(reader)
     if kind == PUBLICATION:
         return _decode_publication(reader, filter_bits)
     return _decode_acknowledgement(reader) if kind == ACKNOWLEDGEMENT else _decode_link(reader, kind, filter_bits)
 
 
-def forwarded(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
-    """The publication as the next node gets it from us: one hop more, our port, and the ttl that remains."""
+def with_next_hop(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
+    """Return a publication as this node forwards it: with one more hop, its own port, and the remaining ttl."""
     return publication._replace(port=port, path=path, ttl_s=ttl_s, hops=publication.hops + 1)
 
 
 def protected_map(message: Securable) -> bytes:
-    """The bytes of the protected map of a Publication or an Acknowledgement: what encryption and signatures cover."""
+    """Return the bytes of the protected map of a message, which encryption and signatures authenticate."""
     if message.protected:
         return message.protected
     identity = fields.byte_string(fields.ID, message.publication_id, fields.ID_B)
@@ -205,7 +210,7 @@ def protected_map(message: Securable) -> bytes:
 
 
 def body_map(message: Securable) -> bytes:
-    """The bytes of the fifth item before encryption: topics and data, or data."""
+    """Return the bytes of the fifth item before encryption: data, and in a publication the topics."""
     if isinstance(message, Publication):
         assert message.topics is not None, "the body of a secured publication is its COSE item"
         head = cbor.mapping(2) + cbor.unsigned(fields.TOPICS) + cbor.array(len(message.topics))
@@ -213,18 +218,18 @@ def body_map(message: Securable) -> bytes:
     return cbor.mapping(1) + fields.byte_string(fields.DATA, message.data)
 
 
-def secured(message: Securable, body: bytes) -> Securable:
-    """The message with ``body``, the bytes of a COSE item, in the place of what it says."""
+def with_secured_body(message: Securable, body: bytes) -> Securable:
+    """Return the message with ``body``, the bytes of a COSE item, in place of topics and data."""
     protected = protected_map(message)
     if isinstance(message, Publication):
         return message._replace(topics=None, data=None, protected=protected, body=body)
     return message._replace(data=None, protected=protected, body=body)
 
 
-def opened(message: Securable, plain: bytes) -> Securable:
-    """The message with what was encrypted or signed in it, from ``plain``, the bytes of that map.
+def with_plain_body(message: Securable, plain: bytes) -> Securable:
+    """Return a secured message with the topics and data in ``plain``, the decrypted or signed bytes.
 
-    ``body`` stays as it came, so it is passed on as it came. DecodeError if the map is not what it should be.
+    ``body`` is unchanged, so that the message is forwarded unchanged. Raises DecodeError if ``plain`` is invalid.
     """
     reader = cbor.Reader(plain)
     if isinstance(message, Publication):
@@ -234,37 +239,40 @@ def opened(message: Securable, plain: bytes) -> Securable:
 
 
 def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
-    """16 bytes: the address, the number of the series at this node, and 8 bytes that are drawn."""
+    """Return an id of 16 bytes: the node's address, the number of the series at the node, and 8 random bytes."""
     if not (0 <= address <= fields.I31 and 0 <= series <= fields.I31 and len(draw) == 8):
-        raise EncodeError(f"address {address} or series {series} does not fit 31 bits, or the draw not 8 bytes")
+        raise EncodeError(
+            f"address {address}, series {series}, {len(draw)} random bytes; the numbers must fit 31 bits, and 8 bytes "
+            "are needed"
+        )
     return pack(">II", address, series) + draw
 
 
 def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
-    """(message name, origin, sequence) of a frame this module encoded, for traces.
+    """Return (message name, origin, sequence) of a frame from `encode`, for traces.
 
-    Of a publication and its acknowledgement the sequence is its series and its number, ``series << 32 | number``, if
-    the publication id is of `make_publication_id`; other ids give numbers that say nothing. Others: their revision.
+    The sequence of a publication and its acknowledgement is ``series << 32 | number``, of other messages it is their
+    revision. Origin and series are meaningful only if the publication id is from `make_publication_id`.
     """
     reader = cbor.Reader(frame)
-    kind = _kind(reader)
+    kind = _read_kind(reader)
     if kind in (SUBSCRIPTION, SUBSCRIPTION_ACKNOWLEDGEMENT):
-        return NAMES[kind], NOBODY, _short_values(reader)[fields.SEQUENCE]
+        return NAMES[kind], NOBODY, _read_scalars(reader)[fields.SEQUENCE]
     reader.skip("unprotected map")
-    values = _short_values(reader)
+    values = _read_scalars(reader)
     origin, series = origin_of(values[fields.ID])
     number = values[fields.SEQUENCE if kind == PUBLICATION else fields.ACKNOWLEDGED]
     return NAMES[kind], origin, series << 32 | number
 
 
 def origin_of(publication_id: bytes) -> tuple[int, int]:
-    """(address, series) of an id of `make_publication_id`."""
+    """Return (address, series) of an id from `make_publication_id`."""
     high = int.from_bytes(publication_id[:8], "big")
     return high >> 32 & fields.I31, high & fields.I31
 
 
-def _short_values(reader: cbor.Reader) -> Values:
-    """{key: value} of a map, without the values that take time to read."""
+def _read_scalars(reader: cbor.Reader) -> Values:
+    """Return {key: value} of a map, only for the publication id and unsigned integers."""
     values = {}
     for _ in range(reader.mapping("map")):
         key = reader.unsigned("key")
@@ -281,9 +289,9 @@ def _short_values(reader: cbor.Reader) -> Values:
 
 
 def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
-    """(the port's field, the path's field): one of them is b""."""
+    """Encode (port, path); the missing one of them is b""."""
     if (message.port is None) == (message.path is None):
-        raise EncodeError(f"port {message.port!r} and path {message.path!r}: one of them must be given")
+        raise EncodeError(f"port is {message.port!r} and path is {message.path!r}; exactly one of them must be given")
     if message.path is None:
         return fields.number(fields.PORT, message.port, fields.U16), b""
     return b"", cbor.unsigned(fields.PATH) + fields.text(message.path)
@@ -292,31 +300,31 @@ def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
 def _link_map(message: LinkMessage, acknowledged: bytes) -> bytes:
     port, path = _port_and_path(message)
     if (message.needs is None) != (message.interests is None):
-        raise EncodeError("needs without interests or interests without needs; give both or neither")
-    parts = [
+        raise EncodeError("the message has only one of needs and interests; give both or neither")
+    items = [
         port,
         fields.number(fields.SEQUENCE, message.sequence, fields.U32),
         fields.number(fields.FLAGS, message.flags, fields.U8),
         fields.byte_string(fields.MESH, message.mesh_id, fields.ID_B),
     ]
     if message.needs is not None and message.interests is not None:
-        parts.append(fields.byte_string(fields.NEEDS, message.needs, FUZZY_HASH_B))
-        parts.append(cbor.unsigned(fields.INTERESTS) + message.interests.encode())
-    parts += [acknowledged, path]
-    return cbor.mapping(len([part for part in parts if part])) + b"".join(parts)
+        items.append(fields.byte_string(fields.NEEDS, message.needs, FUZZY_HASH_B))
+        items.append(cbor.unsigned(fields.INTERESTS) + message.interests.encode())
+    items += [acknowledged, path]
+    return cbor.mapping(len([item for item in items if item])) + b"".join(items)
 
 
 # Decoding
 
 
-def _kind(reader: cbor.Reader) -> int:
+def _read_kind(reader: cbor.Reader) -> int:
     reader.array("a message", _ELEMENTS)
     version = reader.unsigned("version")
     if version != VERSION:
-        raise DecodeError(f"a message of version {version}; this is version {VERSION}")
+        raise DecodeError(f"the message has version {version}; this node reads version {VERSION}")
     kind = reader.unsigned("type")
     if kind not in NAMES:
-        raise DecodeError(f"a message of type {kind}; there are 1 to 4")
+        raise DecodeError(f"the message has type {kind}; it must be 1 to 4")
     return kind
 
 
@@ -327,68 +335,68 @@ _protected_values = itemgetter(*_PROTECTED_KEYS)
 
 def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publication:
     where = "unprotected map of the publication"
-    outer = fields.read_map(reader, where, _OUTER_KEYS)
-    fields.require(outer, (fields.TTL, fields.HOPS), where)
-    if fields.PORT not in outer and fields.PATH not in outer:
-        raise DecodeError(f"the {where} has neither port nor path")
-    protected, inner = _decode_protected(reader, "publication", _PROTECTED_KEYS, filter_bits)
-    if not inner[fields.SEQUENCE]:
+    outer_values = fields.read_map(reader, where, _OUTER_KEYS)
+    fields.require(outer_values, (fields.TTL, fields.HOPS), where)
+    if fields.PORT not in outer_values and fields.PATH not in outer_values:
+        raise DecodeError(f"the {where} has neither port nor path; it must have one of them")
+    protected, inner_values = _decode_protected(reader, "publication", _PROTECTED_KEYS, filter_bits)
+    if not inner_values[fields.SEQUENCE]:
         raise DecodeError("the sequence number of the publication is 0; the first one is 1")
     start = reader.at
     topics, data = (None, None) if _skip_secured(reader) else _decode_body(reader)
-    port, path = outer.get(fields.PORT), outer.get(fields.PATH)
-    ttl_s, hops = outer[fields.TTL], outer[fields.HOPS]
+    port, path = outer_values.get(fields.PORT), outer_values.get(fields.PATH)
+    ttl_s, hops = outer_values[fields.TTL], outer_values[fields.HOPS]
     body = bytes(reader.data[start : reader.at])
-    values = (port, path if port is None else None, ttl_s, hops, *_protected_values(inner))
+    values = (port, path if port is None else None, ttl_s, hops, *_protected_values(inner_values))
     return Publication._make((*values, topics, data, protected, body))
 
 
 def _decode_protected(
     reader: cbor.Reader, name: str, keys: tuple[int, ...], filter_bits: int | None = None
 ) -> tuple[bytes, Values]:
-    """(bytes, fields) of the protected map, which has all these keys."""
+    """Read the protected map, which must have all these keys; return (bytes, fields)."""
     start = reader.at
-    values = _read_whole(reader, "protected map of the " + name, keys, filter_bits)
+    values = _read_all(reader, "protected map of the " + name, keys, filter_bits)
     return bytes(reader.data[start : reader.at]), values
 
 
-def _read_whole(reader: cbor.Reader, where: str, keys: tuple[int, ...], filter_bits: int | None = None) -> Values:
-    """Return the fields of a map that has all these keys."""
+def _read_all(reader: cbor.Reader, where: str, keys: tuple[int, ...], filter_bits: int | None = None) -> Values:
+    """Read a map that must have all ``keys``; return its fields."""
     values = fields.read_map(reader, where, keys, filter_bits)
     fields.require(values, keys, where)
     return values
 
 
 def _skip_secured(reader: cbor.Reader) -> bool:
-    """Whether the next item is a tag of COSE, which is passed over then."""
+    """Skip the next item if it is a COSE item; return whether it is."""
     if reader.peek() != cbor.TAG:
         return False
     at = reader.at
     number = reader.tag("encrypted item")
     if number not in TAGS:
-        raise DecodeError(f"byte {at}: the fifth item has tag {number}; those of COSE are 16, 18 and 96")
+        raise DecodeError(f"byte {at}: the fifth item has tag {number}; a COSE item has 16, 18 or 96")
     reader.skip("encrypted item")
     return True
 
 
 def _decode_body(reader: cbor.Reader) -> tuple[tuple[str, ...], bytes]:
-    values = _read_whole(reader, "last map of the publication", (fields.TOPICS, fields.DATA))
+    values = _read_all(reader, "last map of the publication", (fields.TOPICS, fields.DATA))
     return values[fields.TOPICS], values[fields.DATA]
 
 
 def _decode_data(reader: cbor.Reader) -> bytes:
-    return _read_whole(reader, "last map of the acknowledgement", (fields.DATA,))[fields.DATA]
+    return _read_all(reader, "last map of the acknowledgement", (fields.DATA,))[fields.DATA]
 
 
 def _decode_acknowledgement(reader: cbor.Reader) -> Acknowledgement:
     reader.skip_mapping("unprotected map of the acknowledgement")
-    protected, inner = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
-    if not inner[fields.ACKNOWLEDGED]:
+    protected, inner_values = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
+    if not inner_values[fields.ACKNOWLEDGED]:
         raise DecodeError("the acknowledged sequence number is 0; the first one is 1")
     start = reader.at
     data = None if _skip_secured(reader) else _decode_data(reader)
     body = bytes(reader.data[start : reader.at])
-    return Acknowledgement(inner[fields.ID], inner[fields.ACKNOWLEDGED], data, protected, body)
+    return Acknowledgement(inner_values[fields.ID], inner_values[fields.ACKNOWLEDGED], data, protected, body)
 
 
 _LINK_KEYS = (
@@ -413,12 +421,14 @@ def _decode_link(reader: cbor.Reader, kind: int, filter_bits: int | None) -> Lin
     if flags & SAK_REQUESTED and not flags & UNLINK:
         fields.require(values, (fields.NEEDS, fields.INTERESTS), name)
     if (fields.NEEDS in values) != (fields.INTERESTS in values):
-        raise DecodeError(f"the {name} has needs without interests or interests without needs")
+        raise DecodeError(f"the {name} has only one of needs and interests; it must have both or neither")
     reader.skip_mapping("protected map of the " + name)
     reader.skip_mapping("last map of the " + name)
     contents: tuple[Any, ...] = tuple(map(values.get, _LINK_KEYS))
     if is_answer:
         return SubscriptionAcknowledgement._make((*contents, values.get(fields.ACKNOWLEDGED, 0)))
     if not flags & SAK_REQUESTED:
-        raise DecodeError(f"a subscription with flags {flags} that requests no answer; each one must")
+        raise DecodeError(
+            f"the flags of a subscription are {flags}; bit {SAK_REQUESTED}, answer requested, must be set"
+        )
     return Subscription(*contents)

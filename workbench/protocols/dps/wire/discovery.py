@@ -1,14 +1,14 @@
-"""The payloads of discovery and of the registry: bytes <-> what a node says of itself, and lists of addresses.
+"""Payloads of discovery and of the registry: encoding and decoding of announcements and of lists of addresses.
 
 Layout
-    announcement    a map, its keys ascending: 10 interests, the union of the filters that the node's application asks
-                    for; 12 data of the application, if there are any. It is published, and acknowledged with one that
-                    has 3, the id of the answering node's own announcements, in front.
+    announcement    a map with ascending keys: 10 interests, the union of the filters of the node's application; 12
+                    optional data of the application. It is published. An acknowledgement of it is an announcement that
+                    begins with 3, the id of the answering node's own announcements.
     goodbye         no bytes
-    registration    a count, and then so many texts, each an address. The C implementation counts link-local addresses
-                    too and does not write them, so there may be fewer.
+    registration    a count, and as many texts, each an address. The C implementation counts link-local addresses, but
+                    does not write them, so there may be fewer texts.
 
-    Keys that are not known are skipped.
+    Unknown keys are skipped.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -27,7 +27,7 @@ MOST_ADDRESSES = 0xFF
 
 
 class Announcement(NamedTuple):
-    """What a node announces of itself. ``publication_id``: of the node that answers, else None."""
+    """A node's announcement; ``publication_id``: id of the answering node's announcements in an answer, else None."""
 
     interests: BitVector
     data: bytes
@@ -35,7 +35,7 @@ class Announcement(NamedTuple):
 
 
 def encode_announcement(announcement: Announcement) -> bytes:
-    """The payload of an Announcement; EncodeError if its id has not 16 bytes."""
+    """Return the payload of an Announcement; raise EncodeError if its id does not have 16 bytes."""
     interests, data, publication_id = announcement
     parts = [] if publication_id is None else [fields.byte_string(fields.ID, publication_id, fields.ID_B)]
     parts.append(cbor.unsigned(fields.INTERESTS) + interests.encode())
@@ -45,7 +45,7 @@ def encode_announcement(announcement: Announcement) -> bytes:
 
 
 def decode_announcement(payload: bytes, filter_bits: int) -> Announcement:
-    """The Announcement of a payload; DecodeError if it is none, or has a filter that is not of ``filter_bits``."""
+    """Return the Announcement of a payload; raise DecodeError for other bytes, or a filter of another length."""
     where = "announcement"
     values = fields.read_map(cbor.Reader(payload), where, (fields.ID, fields.INTERESTS, fields.DATA), filter_bits)
     fields.require(values, (fields.INTERESTS,), where)
@@ -53,19 +53,22 @@ def decode_announcement(payload: bytes, filter_bits: int) -> Announcement:
 
 
 def encode_addresses(addresses: Sequence[str]) -> bytes:
-    """The payload that registers addresses (texts); ParameterError if they are none or too many."""
+    """Return the payload that registers addresses; raise ParameterError unless there are 1 to 255."""
     if not 1 <= len(addresses) <= MOST_ADDRESSES:
-        raise ParameterError(f"{len(addresses)} addresses; 1 to {MOST_ADDRESSES} can be registered at once")
-    return cbor.unsigned(len(addresses)) + b"".join([fields.text(one) for one in addresses])
+        raise ParameterError(f"{len(addresses)} addresses; a registration has 1 to {MOST_ADDRESSES}")
+    return cbor.unsigned(len(addresses)) + b"".join([fields.text(address) for address in addresses])
 
 
 def decode_addresses(payload: bytes) -> list[str]:
-    """The texts of a registration; DecodeError if it is none. What is no UTF-8 becomes lone surrogates."""
+    """Return the addresses of a registration; raise DecodeError for other bytes.
+
+    Bytes that are not UTF-8 become lone surrogates.
+    """
     reader = cbor.Reader(payload)
     count = reader.unsigned("the number of addresses", MOST_ADDRESSES)
     texts = []
     while len(texts) < count and reader.peek() is not None:
         texts.append(reader.text("an address").decode("utf-8", "surrogateescape"))
     if count and not texts:
-        raise DecodeError(f"a registration of {count} addresses without any")
+        raise DecodeError(f"the registration announces {count} addresses, and contains no address")
     return texts

@@ -1,7 +1,7 @@
-"""The fields of DPS's messages: their keys in the maps, how each is written, and how a map of them is read.
+"""The fields of DPS's messages: their keys in the CBOR maps, writers for each, and a reader for a map of them.
 
-`workbench.protocols.dps.wire` says which message has which. Times are whole seconds, up to 32,767; a text that is no
-UTF-8 becomes lone surrogates, and the same bytes again when it is written.
+`workbench.protocols.dps.wire` lists the fields of each message. Times are whole seconds, up to 32,767. Bytes of a text
+that are not UTF-8 become lone surrogates, and the same bytes again when the text is written.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ U8, U16, U32, I31 = 0xFF, 0xFFFF, 0xFFFFFFFF, 0x7FFFFFFF
 
 
 def number(key: int, value: int | None, largest: int) -> bytes:
-    """A key and an unsigned integer; EncodeError if it is out of range."""
+    """Encode a key and an unsigned integer; raise EncodeError if it is not in [0, largest]."""
     if not (isinstance(value, int) and 0 <= value <= largest):
-        raise EncodeError(f"field {key} is {value!r}; it may be 0 to {largest}")
+        raise EncodeError(f"{NAMES[key]} is {value!r}; it must be 0 to {largest}")
     return cbor.unsigned(key) + cbor.unsigned(value)
 
 
 def byte_string(key: int, data: bytes | None, length: int | None = None) -> bytes:
-    """A key and a byte string; EncodeError if it is not as long as it should be."""
+    """Encode a key and a byte string; raise EncodeError if it does not have ``length`` bytes."""
     if not isinstance(data, (bytes, bytearray)) or (length is not None and len(data) != length):
-        raise EncodeError(f"field {key} is {data!r}; it must be {'some' if length is None else length} bytes")
+        raise EncodeError(f"{NAMES[key]} is {data!r}; it must be {'' if length is None else f'{length} '}bytes")
     return cbor.unsigned(key) + cbor.byte_string(bytes(data))
 
 
 def seconds(value: int) -> bytes:
-    """The field ttl; EncodeError if it is out of range."""
+    """Encode the field ttl; raise EncodeError if it is out of range."""
     if not isinstance(value, int) or not -1 - LONGEST_TTL_S <= value <= LONGEST_TTL_S:
-        raise EncodeError(f"a ttl of {value!r} s; it may be up to {LONGEST_TTL_S}")
+        raise EncodeError(f"ttl is {value!r} s; it may be {LONGEST_TTL_S} at most")
     return cbor.unsigned(TTL) + cbor.integer(value)
 
 
 def text(value: str | bytes) -> bytes:
-    """A text, given as one or as its bytes; EncodeError if it has no bytes in UTF-8."""
+    """Encode a text, given as str or bytes; raise EncodeError if UTF-8 cannot encode it."""
     if isinstance(value, bytes):
         return cbor.text(value)
     try:
         return cbor.text(value.encode("utf-8", "surrogateescape"))
     except UnicodeError:
-        raise EncodeError(f"{value!r} has half of a character, which UTF-8 cannot hold") from None
+        raise EncodeError(f"{value!r} has a lone surrogate, which UTF-8 cannot encode") from None
 
 
 def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bits: int | None = None) -> dict[int, Any]:
-    """{key: value} of a map; the keys of ``known`` are read and the others skipped. All keys must ascend."""
+    """Read a map with ascending keys; return {key: value} for the keys in ``known``, and skip the others."""
     values = {}
     last = None
     for _ in range(reader.mapping(where)):
@@ -77,17 +77,17 @@ def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bit
             raise DecodeError(f"byte {at}: key {key} after key {last}; the keys of a map must ascend")
         last = key
         if key in known:
-            values[key] = _READ[key](reader, filter_bits)
+            values[key] = _READERS[key](reader, filter_bits)
         else:
             reader.skip(f"the value of key {key}")
     return values
 
 
 def require(values: dict[int, Any], keys: Iterable[int], where: str) -> None:
-    """Raise DecodeError if one of the keys is missing there."""
+    """Raise DecodeError if a key is missing in ``values``; ``where`` names the map in the message."""
     for key in keys:
         if key not in values:
-            raise DecodeError(f"the {where} is without {NAMES[key]}")
+            raise DecodeError(f"the {where} lacks the field {NAMES[key]}")
 
 
 def _read_text(reader: cbor.Reader, name: str) -> str:
@@ -121,4 +121,4 @@ _FIELDS: dict[int, tuple[str, Callable[[cbor.Reader, int | None], Any]]] = {
     HOPS: ("hop count", lambda reader, _: reader.unsigned("hop count", U16)),
 }
 NAMES = {key: name for key, (name, _) in _FIELDS.items()}
-_READ = {key: read for key, (_, read) in _FIELDS.items()}
+_READERS = {key: read for key, (_, read) in _FIELDS.items()}
