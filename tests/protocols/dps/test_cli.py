@@ -136,7 +136,7 @@ def test_what_strangers_send_is_printed_without_control_characters(text, shown):
     ],
 )
 def test_cbor_that_refers_to_what_it_has_said_is_not_shown(data):
-    with pytest.raises(DecodeError, match="references in it"):
+    with pytest.raises(DecodeError, match="contain references"):
         output.json_of_data(bytes.fromhex(data))
 
 
@@ -228,7 +228,7 @@ def write_key_pair(folder, name, password):
     [
         (["subscribe"], "name a topic to subscribe to"),
         (["subscribe", "a/#/b"], "a/#/b"),
-        (["subscribe", "a", "-l", "nowhere"], "is no address"),
+        (["subscribe", "a", "-l", "nowhere"], "is not an address"),
         (["subscribe", "a", "-l", "192.0.2.77:0"], "cannot listen on 192.0.2.77:0"),
         (["subscribe", "a", "-p", "127.0.0.1:0"], "has port 0"),
         (["subscribe", "a", "--interface", "lo"], "add --multicast"),
