@@ -113,7 +113,8 @@ EXTENSIONS = {
 RENAMED: dict[str, dict[str, str]] = {
     "workbench": {"take_apart": "dissect"},
     "DPSMesh": {"needed_most": "find_critical_node"},
-    "UDPNode": {"beside": "make_sibling"},
+    "Mesh": {"sights": "link_ends"},
+    "Path": {"what": "publication"},
     "dps_node": {"tell": "on_event"},
 }
 

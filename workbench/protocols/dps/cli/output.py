@@ -103,7 +103,7 @@ class Output:
         )
 
     def discovered(self, node: Any, topics: list[str]) -> None:
-        """Print a node that discovery reports, and the topics that it may subscribe to."""
+        """Print a node that discovery reports, and which of these topics may match its subscriptions."""
         bits = node.interests.popcount
         interests = f"a filter of {bits} bits" if bits else "nothing"
         topics_text = f", which may be {' or '.join(topics)}" if topics else ""

@@ -358,7 +358,7 @@ class DPSMesh:
         """Return the state of each live node, by node.
 
         links           neighbor -> state of the link
-        told            neighbor -> number of bits set in the filter that it has sent
+        told            neighbor -> number of bits set in the filter received from it
         bits            number of bits set in the union of the filters of all subscriptions known to the node
         sent, received  numbers of datagrams
         drops           reason -> number of dropped messages and datagrams
@@ -409,7 +409,7 @@ class DPSMesh:
         return f"its links include {', '.join(unfinished[:4])}" if unfinished else "filters or links keep changing"
 
     def _carries(self, pair: tuple[int, int], state: dict[int, dict[str, Any]]) -> bool:
-        """Return whether at least one end of a link sends publications over it, or is about to."""
+        """Return whether at least one end of a link sends publications over it, or will soon."""
         link_states = [state[a]["links"].get(b) for a, b in (pair, pair[::-1]) if a in state]
         return any(link in ("active", "unmuting") for link in link_states)
 

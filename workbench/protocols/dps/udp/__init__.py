@@ -18,7 +18,7 @@ Bounds
     take at most 16 MB. With the defaults strangers can fill 23 MB of history and 64 MB of retained publications.
     ``drops`` counts dropped messages and datagrams by reason.
 
-Who may reach the port
+Access to the port
     On loopback, the processes of this machine; on ``0.0.0.0`` or ``[::]`` every host that the network lets through.
     Links have no keys, as in the reference. A host that can send to the port can link; subscribe to everything, with a
     filter of ones, and read unencrypted publications; publish; use up ``max_links``; and with hops 0 have
@@ -54,7 +54,6 @@ from weakref import WeakValueDictionary
 
 from workbench import draws
 from workbench.errors import LinkError, ParameterError
-from workbench.keywords import refuse_unknown
 from workbench.protocols.contract import NOBODY, Delivered
 from workbench.protocols.dps import DPS, wire
 from workbench.protocols.dps.automaton import GONE
@@ -141,8 +140,6 @@ class UDPNode:
             return "<DPS node, closed>"
         subscriptions = len(self._subscriptions) - (self._discovery is not None)
         return f"<DPS node at {self}: {count(len(self.links), 'link')}, {count(subscriptions, 'subscription')}>"
-
-    __getattr__ = refuse_unknown
 
     # Beginning and end
 
@@ -514,7 +511,7 @@ def dps_node(
     """Create a DPS node on UDP: ``async with wb.dps_node() as node: ...``; without asyncio, ``with``.
 
     listen       ``"127.0.0.1:0"``: only this machine, any free port. ``"0.0.0.0:0"`` or ``"[::]:0"``: all interfaces;
-                 for the risks see *Who may reach the port* in the docstring of `workbench.protocols.dps.udp`
+                 for the risks see *Access to the port* in the docstring of `workbench.protocols.dps.udp`
     protocol     a `workbench.DPS`, whose parameters give the reason for each default; None: ``DPS()``. The nodes of a
                  mesh must have the same ``filter_bits``, ``hashes`` and ``separators`` (default "/"; of the command
                  ``workbench dps`` "/."). Its ``wildcards``, ``ttl_s`` and ``acknowledge`` apply to readings of

@@ -241,7 +241,7 @@ class DPSSeries(Receiver["Answer"]):
     """Publications on the same topics with one id; ``async for answer in series`` yields the acknowledgements.
 
     An answer is a `series.Answer`: the ``sequence`` of the acknowledged publication, the ``data`` of the payload, the
-    key id of its ``sender``, the ``way`` of its encryption, and the ``neighbor`` it came from.
+    key id of its ``sender``, the ``way`` of its encryption, and the ``neighbor`` that sent it.
 
     topics          topics of all publications in the series
     publication_id  id of the series, 16 bytes
