@@ -54,6 +54,7 @@ from weakref import WeakValueDictionary
 
 from workbench import draws
 from workbench.errors import LinkError, ParameterError
+from workbench.keywords import new_name
 from workbench.protocols.contract import NOBODY, Delivered
 from workbench.protocols.dps import DPS, wire
 from workbench.protocols.dps.automaton import GONE
@@ -526,6 +527,9 @@ def dps_node(
 
     ``settings``, parameters of `workbench.DPS` as keywords, are deprecated: pass ``protocol`` instead.
     """
+    if "tell" in settings:
+        new_name("dps_node", "tell", stacklevel=2)
+        on_event = settings.pop("tell")
     if settings:
         protocol = _protocol_of(protocol, settings)
     elif not isinstance(protocol, DPS | None):
