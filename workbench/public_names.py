@@ -119,6 +119,10 @@ RENAMED: dict[str, dict[str, str]] = {
     "PlayerView.dissect": {"look": "check_cancelled"},
     "load_map": {"what": "metric"},
     "network_drawing": {"way": "message"},
+    "DPSMesh": {"needed_most": "find_critical_node"},
+    "Mesh": {"sights": "link_ends"},
+    "Path": {"what": "publication"},
+    "dps_node": {"tell": "on_event"},
 }
 
 # Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for

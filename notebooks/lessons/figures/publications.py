@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.protocols.dps.views.filters import MESH, NAMES, WIDTH, named, noted
-from workbench.protocols.dps.views.layers import MOST_LABELS, PUBLICATIONS, way_layer
+from workbench.protocols.dps.views.layers import MOST_LABELS, PUBLICATIONS, path_layer
 from workbench.protocols.dps.views.paths import Path, publication_path, steps_of
 from workbench.sim.rows import Columns
 from workbench.views.carried import carries_record
@@ -48,7 +48,7 @@ def publication_slides(run: Any, which: int = 0, width: int = WIDTH) -> Stepper:
 def _drawn(run: Any, way: Path, steps: Sequence[int], width: int) -> list[Drawing]:
     """A path up to some of its hops."""
     seen = see(run)
-    own = way_layer(steps_of(Columns(run.trace), [way.what]), seen.duration_us)
+    own = path_layer(steps_of(Columns(run.trace), [way.publication]), seen.duration_us)
     seen = replace(seen, layers=(*(one for one in seen.layers if one.name != PUBLICATIONS), own))
     return [_up_to(seen, way, step, width) for step in steps]
 
@@ -56,7 +56,7 @@ def _drawn(run: Any, way: Path, steps: Sequence[int], width: int) -> list[Drawin
 def _up_to(seen: RunView, way: Path, hops: int, width: int) -> Drawing:
     part = way.until(hops)
     told = part.in_words() if part.hops or not way.hops else "published, and not sent yet"
-    arrived = [hop.arrived_us for hop in part.hops] or [way.what.at_us]
+    arrived = [hop.arrived_us for hop in part.hops] or [way.publication.at_us]
     if len(part.hops) == len(way.hops):
         arrived += [mark.at_us for mark in way.marks]
     ids = seen.plan.ids.tolist()
@@ -64,5 +64,5 @@ def _up_to(seen: RunView, way: Path, hops: int, width: int) -> Drawing:
     for number, hop in reversed(list(enumerate(part.hops, 1))):
         if hop.look in ("useful", "in vain") and hop.receiver in words:
             words[hop.receiver] = f"{hop.receiver}: hop {number}"
-    shown = replace(seen, paths=MessagePaths((MessagePath(way.what.name, way.what.at_us, ()),)))
+    shown = replace(seen, paths=MessagePaths((MessagePath(way.publication.name, way.publication.at_us, ()),)))
     return noted(draw(named(shown, words), max(arrived), width, [*MESH, PUBLICATIONS, NAMES], message=0), told)

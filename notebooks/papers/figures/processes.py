@@ -15,7 +15,7 @@ from workbench.protocols.dps.automaton import State
 from workbench.protocols.dps.views.filters import WIDTH, named, noted
 from workbench.protocols.dps.views.layers import DELIVERED, filter_layers, link_layers
 from workbench.protocols.dps.views.looks import IN_VAIN
-from workbench.protocols.dps.views.mesh import INTERESTS, LINK, Mesh, Rows, standing
+from workbench.protocols.dps.views.mesh import INTERESTS, LINK, Mesh, Rows, mesh_of_rows
 from workbench.views.drawing import Drawing
 from workbench.views.layers import Layer, RunView, table
 from workbench.views.layout import lay_out
@@ -84,7 +84,7 @@ def standing_now(state: Mapping[int, Any], filter_bits: int) -> Mesh:
     told += [(node, -1, INTERESTS, one["bits"]) for node, one in state.items()]
     node, peer, kind, value = np.array(told, np.int64).reshape(-1, 4).T
     nothing = np.zeros(len(node), np.int64)
-    return standing(Rows(nothing, node, peer, kind, value, nothing), filter_bits, 1)
+    return mesh_of_rows(Rows(nothing, node, peer, kind, value, nothing), filter_bits, 1)
 
 
 def outcome_table(outcomes: Mapping[str, Any]) -> pd.DataFrame:

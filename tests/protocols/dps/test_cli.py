@@ -97,9 +97,9 @@ def test_publisher_reads_lines_and_says_what_is_wrong_with_one():
         publisher.end_input()
         lines = publisher.all_lines()
         wrong = [line["message"] for line in lines if line["event"] == "error"]
-        assert "a line is: TOPIC" in wrong[0]
+        assert "a line has the form: TOPIC" in wrong[0]
         assert "a/+" in wrong[1]
-        assert "-t -1 ends a publication" in wrong[2]
+        assert "-t -1 ends a retained publication" in wrong[2]
         assert publisher.process.wait(WITHIN_S) == 0
 
 
@@ -136,7 +136,7 @@ def test_what_strangers_send_is_printed_without_control_characters(text, shown):
     ],
 )
 def test_cbor_that_refers_to_what_it_has_said_is_not_shown(data):
-    with pytest.raises(DecodeError, match="references in it"):
+    with pytest.raises(DecodeError, match="contain references"):
         output.json_of_data(bytes.fromhex(data))
 
 
@@ -228,19 +228,19 @@ def write_key_pair(folder, name, password):
     [
         (["subscribe"], "name a topic to subscribe to"),
         (["subscribe", "a/#/b"], "a/#/b"),
-        (["subscribe", "a", "-l", "nowhere"], "is no address"),
+        (["subscribe", "a", "-l", "nowhere"], "is not an address"),
         (["subscribe", "a", "-l", "192.0.2.77:0"], "cannot listen on 192.0.2.77:0"),
         (["subscribe", "a", "-p", "127.0.0.1:0"], "has port 0"),
-        (["subscribe", "a", "--interface", "lo"], "add --multicast"),
+        (["subscribe", "a", "--interface", "lo"], "without --multicast"),
         (["subscribe", "a", "-b", "100"], "multiple of 64"),
         (["subscribe", "a", "--key", "k"], "--key is given without a KID or a FILE"),
         (["subscribe", "a", "--key", "k=/no/such/file"], "/no/such/file cannot be read"),
-        (["subscribe", "a", "--key", "0xzz=key"], "behind 0x there are hexadecimal digits"),
-        (["subscribe", "a", "--public", __file__], "is no certificate with a common name"),
+        (["subscribe", "a", "--key", "0xzz=key"], "0x must be followed by hexadecimal digits"),
+        (["subscribe", "a", "--public", __file__], "not a certificate with a common name"),
         (["subscribe", "a", "--private", f"k={__file__}"], "the private key"),
-        (["subscribe", "a", "--key", f"k={__file__}"], "this is no shared key"),
-        (["publish", "a", "-j", "{"], "is no JSON"),
-        (["publish", "a", "-t", "-1"], "-t -1 ends a publication"),
+        (["subscribe", "a", "--key", f"k={__file__}"], "not a shared key"),
+        (["publish", "a", "-j", "{"], "is not JSON"),
+        (["publish", "a", "-t", "-1"], "-t -1 ends a retained publication"),
         (["publish", "a", "-x", "1"], "-x 1 needs keys"),
         (["publish", "a", "-x", "2", "--key", f"k={KEY.hex()}"], "-x 2 signs"),
     ],

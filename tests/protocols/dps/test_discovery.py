@@ -305,7 +305,7 @@ def test_first_announcement_comes_soon_and_intervals_double_to_five_minutes(port
         async with node_of("test", port) as node:
             discovery = node._discovery
             discovery._stop()
-            discovery._is_first = False
+            discovery._is_first_due = False
             discovery._loop = clock = Clock(discovery._loop)
             discovery.announce_soon()
             for _ in range(12):
@@ -328,8 +328,8 @@ def test_captured_exchange_is_answered_byte_for_byte(port, captured):
         halves = [bytes(8), bytes(8), own_id[:8], own_id[8:]]
         node.core._random_bytes = lambda: halves.pop(0)
         with (
-            dps_multicast._receiver(*loopback()[:2], port) as ear,
-            dps_multicast._sender(*loopback(), port) as mouth,
+            dps_multicast._open_receiver(*loopback()[:2], port) as ear,
+            dps_multicast._open_sender(*loopback(), port) as mouth,
             Peer() as c_node,
         ):
             await node.open()
@@ -388,7 +388,7 @@ def test_strangers_cannot_break_it_and_what_is_kept_of_them_is_bounded(port, mon
     async def test():
         async with node_of("test", port, protocol=wb.DPS(max_links=2)) as node:
             node.will_publish("a/b")
-            with dps_multicast._sender(*loopback(), port) as mouth:
+            with dps_multicast._open_sender(*loopback(), port) as mouth:
 
                 def say(payload, who, hops=0, number=1):
                     mouth.send(coap.wrap(announced(payload, who.to_bytes(16, "big"), number, 60_000 + who, hops), 1))
@@ -407,7 +407,7 @@ def test_strangers_cannot_break_it_and_what_is_kept_of_them_is_bounded(port, mon
                 for who in range(20, 30):
                     say(announcement_of("z"), who)
                 await until(lambda: f"127.0.0.1:{60_029}" in [one.address for one in node.discovered])
-                assert len(node._discovery._handles) <= 3
+                assert len(node._discovery._delayed_calls) <= 3
                 assert len(node._discovery._ids) == len(node.discovered) == 5
             with Peer() as liar:
                 series = node._discovery._series
@@ -421,7 +421,7 @@ def test_node_that_starts_anew_takes_its_own_place_and_a_silent_one_is_forgotten
     async def test():
         async with node_of("test", port) as node:
             discoveries = node.discover()
-            with dps_multicast._sender(*loopback(), port) as mouth:
+            with dps_multicast._open_sender(*loopback(), port) as mouth:
                 for number in (1, 2):
                     mouth.send(coap.wrap(announced(announcement_of("a"), bytes([number] * 16), 1, 60_001), number))
                 first, gone, second = [await discoveries.next() for _ in range(3)]
@@ -436,11 +436,11 @@ def test_node_that_starts_anew_takes_its_own_place_and_a_silent_one_is_forgotten
 
 
 def test_what_cannot_be_is_refused_in_a_sentence(port):
-    with pytest.raises(ParameterError, match="sends and receives"):
+    with pytest.raises(ParameterError, match="needs both"):
         wb.dps_node(discover="test", multicast=Multicast(receives=False))
     with pytest.raises(wb.AttributeFormatError, match="wildcard"):
         wb.dps_node(discover="+")
-    with pytest.raises(ParameterError, match="there is room for"):
+    with pytest.raises(ParameterError, match="may be at most"):
         wb.dps_node(discover="test", announce=bytes(50_000))
 
     async def test():

@@ -33,21 +33,21 @@ def test_a_small_mesh_publishes_heals_and_ends():
         assert mesh.nodes[2].publications[0]["text"] == "hello"
         assert mesh.publish(0, "b/b", within_s=1).wanted == ()
 
-        way = mesh.needed_most(0)
-        assert way in (1, 3)
-        mesh.kill(way)
-        assert mesh.alive == [node for node in range(4) if node != way]
+        critical_node = mesh.find_critical_node(0)
+        assert critical_node in (1, 3)
+        mesh.kill(critical_node)
+        assert mesh.alive == [node for node in range(4) if node != critical_node]
         mesh.settle()
         assert mesh.publish(0, "a/b", within_s=PATIENCE_S).missing == ()
         picture = [item.text for item in processes.processes_drawing(mesh, outcome).items if isinstance(item, Text)]
         assert "4 processes on this machine, 3 of them alive" in picture and "killed" in picture
-        with pytest.raises(ParameterError, match=f"node {way} is not alive"):
-            mesh.subscribe(way, "a")
-        mesh.restart(way)
+        with pytest.raises(ParameterError, match=f"node {critical_node} is not alive"):
+            mesh.subscribe(critical_node, "a")
+        mesh.restart(critical_node)
         mesh.settle()
         assert mesh.alive == [0, 1, 2, 3]
-        with pytest.raises(ParameterError, match=f"node {way} runs; kill it first"):
-            mesh.restart(way)
+        with pytest.raises(ParameterError, match=f"node {critical_node} is running; kill it first"):
+            mesh.restart(critical_node)
         started += processes_of(mesh)
     assert mesh.alive == [] and all(process.poll() is not None for process in started)
 
@@ -58,8 +58,8 @@ def test_what_a_node_refuses_is_an_error_here_and_the_mesh_goes_on():
             mesh.subscribe(0, "a/#/b")
         mesh.subscribe(0, "a")
         assert mesh.publish(0, "a", within_s=PATIENCE_S).missing == ()
-        with pytest.raises(ParameterError, match="no live node between node 0 and others"):
-            mesh.needed_most(0)
+        with pytest.raises(ParameterError, match="no node can be chosen"):
+            mesh.find_critical_node(0)
 
 
 def test_an_error_within_ends_all_processes():
@@ -101,7 +101,7 @@ def test_settings_that_dps_has_not_are_refused_before_anything_starts():
     with pytest.raises(ParameterError):
         wb.dps_mesh(2, filter_bits=100)
     for nodes in (0, 1000):
-        with pytest.raises(ParameterError, match=f"{nodes} nodes; there may be 1 to 200"):
+        with pytest.raises(ParameterError, match=f"{nodes} nodes; 1 to 200 are allowed"):
             wb.dps_mesh(nodes)
 
 

@@ -111,7 +111,7 @@ def test_what_is_cut_short_is_shown_as_far_as_it_goes(size):
     with pytest.raises(DecodeError) as error:
         wire.decode(PUBLICATION[:size])
     assert inspection.error == str(error.value)
-    assert "No message" in inspection.to_html()
+    assert "Not a message" in inspection.to_html()
 
 
 @settings(max_examples=150, deadline=None)
@@ -171,7 +171,7 @@ def test_other_items_have_a_notation_too(data, said):
 
 
 def test_hex_with_a_wrong_digit_is_refused():
-    with pytest.raises(ParameterError, match="two for a byte"):
+    with pytest.raises(ParameterError, match="pairs of digits"):
         dps_message.inspect_message("85 0g")
 
 
@@ -196,9 +196,9 @@ def test_a_widget_shows_what_is_chosen_or_written_and_says_what_is_wrong():
     given_topics.value = "garden/#"
     assert "garden/#" in picture.value
     digits.value = "00"
-    assert "No message" in picture.value
+    assert "Not a message" in picture.value
     digits.value = "zz"
-    assert "two for a byte" in picture.value
+    assert "pairs of digits" in picture.value
     assert "text/html" in explorer._repr_mimebundle_()
 
 
@@ -209,9 +209,9 @@ def test_a_widget_shows_what_is_chosen_or_written_and_says_what_is_wrong():
 @given(TOPIC, ASKED)
 def test_a_topic_that_matches_is_always_found_in_the_filter(topic, asked):
     vector = BitVector.of(topics.publication_items(topic), 256)
-    (told,) = dps_message_page.explained(vector, [asked], as_publication=True)
-    if topics.matches([topic], [asked]) and told.wanted:
-        assert told.is_there and told.found == told.wanted
+    (told,) = dps_message_page.compare_topics(vector, [asked], as_publication=True)
+    if topics.matches([topic], [asked]) and told.bits:
+        assert told.is_included and told.bits_found == told.bits
 
 
 @settings(max_examples=50, deadline=None)
@@ -220,7 +220,7 @@ def test_the_topics_of_a_filter_explain_all_of_its_bits(named):
     vector = BitVector(512)
     for topic in named:
         vector |= BitVector.of(topics.publication_items(topic), 512)
-    by_place = dps_message_page.positions(vector, dps_message_page.explained(vector, named, as_publication=True))
+    by_place = dps_message_page.positions(vector, dps_message_page.compare_topics(vector, named, as_publication=True))
     assert list(by_place) == vector.positions() and all(by_place.values())
 
 
@@ -364,7 +364,7 @@ def test_frames_in_vain_become_fewer_with_longer_filters():
     assert short["in_vain"] > 0 == long["in_vain"] and short["fill"] > long["fill"]
     assert short["repeated"] == long["repeated"] == 0
     assert "64" in [item.text for item in dps_false_positives.vain_chart(table).items if isinstance(item, Text)]
-    with pytest.raises(ParameterError, match="run of Flooding"):
+    with pytest.raises(ParameterError, match="protocol is Flooding"):
         dps_false_positives.vain_table(scenario.replace(protocol=wb.Flooding()))
 
 

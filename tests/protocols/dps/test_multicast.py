@@ -82,7 +82,7 @@ def test_captured_multicast_is_received_and_answered_byte_for_byte(port, dps_cap
             protocol=wb.DPS(separators="/."), multicast=Multicast(sends=False, interfaces=[LOOPBACK], port=port)
         ) as node:
             await node.subscribe("m/#", handler=lambda one: one.acknowledge(b"This is an ACK from 127.0.0.1:40001"))
-            with Peer() as c_node, dps_multicast._sender(*loopback(), port) as sender:
+            with Peer() as c_node, dps_multicast._open_sender(*loopback(), port) as sender:
                 sender.send(publication.replace((56091).to_bytes(2, "big"), c_node.port.to_bytes(2, "big"), 1))
                 assert await c_node.receive_frame() == answer
 
@@ -97,7 +97,7 @@ def loopback():
 def test_what_is_no_coap_message_or_no_publication_is_dropped_and_counted(port):
     async def test():
         async with wb.dps_node(multicast=Multicast(sends=False, interfaces=[LOOPBACK], port=port)) as node:
-            with dps_multicast._sender(*loopback(), port) as sender:
+            with dps_multicast._open_sender(*loopback(), port) as sender:
                 for datagram in (b"", b"\xff" * 9, coap.wrap(b"\x85", 1)):
                     sender.send(datagram)
                 await until(lambda: node.drops.get("malformed") == 3)
@@ -106,15 +106,15 @@ def test_what_is_no_coap_message_or_no_publication_is_dropped_and_counted(port):
 
 
 def test_multicast_that_cannot_be_is_refused_in_a_sentence(port):
-    with pytest.raises(ParameterError, match="neither sends nor receives"):
+    with pytest.raises(ParameterError, match="both False"):
         Multicast(False, False)
 
     async def test():
-        with pytest.raises(LinkError, match="there is no interface 'nowhere'"):
+        with pytest.raises(LinkError, match="'nowhere' is not a network interface"):
             await wb.dps_node(multicast=Multicast(interfaces=["nowhere"], port=port)).open()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
             taken.bind((GROUP, port))
-            with pytest.raises(LinkError, match="multicast on port .* is not to be had"):
+            with pytest.raises(LinkError, match="cannot multicast on port"):
                 await wb.dps_node(multicast=Multicast(interfaces=[LOOPBACK], port=port)).open()
 
     asyncio.run(test())
@@ -125,7 +125,7 @@ def test_multicast_that_cannot_be_is_refused_in_a_sentence(port):
 )
 def test_a_node_that_only_this_machine_reaches_does_not_multicast_to_others(port):
     async def test():
-        with pytest.raises(LinkError, match="where answers to multicasts do not come"):
+        with pytest.raises(LinkError, match="which answers to multicasts cannot reach"):
             await wb.dps_node(multicast=Multicast(port=port)).open()
 
     asyncio.run(test())

@@ -96,8 +96,8 @@ def test_links_have_the_owner_of_the_id_that_came_over_them(run):
     seen = dps.mesh_of(run)
     own = {row.value: row.node for row in rows(run, event="mesh_id_set", peer=-1).itertuples()}
     assert len(own) >= 12
-    alive = (seen.sights["from_us"] <= 20 * SECOND) & (seen.sights["until_us"] > 20 * SECOND)
-    columns = [seen.sights[name][alive].tolist() for name in ("node", "peer", "origin")]
+    alive = (seen.link_ends["from_us"] <= 20 * SECOND) & (seen.link_ends["until_us"] > 20 * SECOND)
+    columns = [seen.link_ends[name][alive].tolist() for name in ("node", "peer", "origin")]
     shown = {(node, peer): owner for node, peer, owner in zip(*columns, strict=True)}
     expected = {}
     for row in rows(run, event="mesh_id_set").itertuples():
@@ -123,7 +123,7 @@ def test_steps_are_what_the_mesh_says_at_each_time(run):
 def test_runs_of_others_and_tables_that_are_no_traces_are_refused(run):
     other = wb.Scenario(wb.topology.line(2), wb.Flooding(), duration_s=1).run()
     for view in (dps.mesh_of, dps_filters.filters_drawing, dps_filters.fill_chart, paths.publication_path):
-        with pytest.raises(ParameterError, match="run of Flooding, which has no filters"):
+        with pytest.raises(ParameterError, match="protocol is Flooding; this view needs a run of DPS"):
             view(other)
     with pytest.raises(DataError, match="no trace"):
         dps.mesh(run.trace.drop_columns(["peer"]), 256, SECOND)
@@ -177,7 +177,7 @@ def test_arrays_tell_the_same_of_the_mesh_at_every_time_as_rows_one_by_one(wild)
 
 
 def test_what_was_told_before_a_link_was_muted_stands_only_if_it_counts(wild):
-    sights = dps.mesh_of(wild).sights
+    sights = dps.mesh_of(wild).link_ends
     stands = sights["value"][sights["look"] == automaton.MUTED] > 0
     assert len(stands) > 10 and stands.any() == wild.scenario.protocol.count_muted
 
@@ -199,8 +199,8 @@ def test_arrays_tell_the_same_of_publications_as_rows_one_by_one(wild):
     ways = paths.paths(wild)
     assert len(ways) > 5 and {hop.look for way in ways for hop in way.hops} >= {"useful", "lost", "in vain"}
     for way in ways:
-        what = (way.what.node, way.what.sequence)
-        expected = replay.path(way.what, frames.get(what, []), marks.get(what, []))
+        what = (way.publication.node, way.publication.sequence)
+        expected = replay.path(way.publication, frames.get(what, []), marks.get(what, []))
         assert (way.hops, way.matches) == (expected.hops, expected.matches)
         assert sorted(way.marks) == sorted(expected.marks)
 
@@ -293,14 +293,14 @@ def test_ways_are_the_paths_of_publications(wild):
     (ways,), layer = parts(wild, MessagePaths), see(wild).layer("publication")
     assert ways.is_newest and not ways.notes
     for number, (way, path) in enumerate(zip(ways.paths, paths.paths(wild), strict=True)):
-        assert (way.label, way.from_us, way.description) == (path.what.name, path.what.at_us, path.in_words())
+        assert (way.label, way.from_us, way.description) == (path.publication.name, path.publication.at_us, path.in_words())
         mine = np.flatnonzero(layer.column("path") == number)
         found = Counter()
         for row in mine:
             look = layer.looks[layer.column("look")[row]]
             ends = layer.column("node")[row], layer.column("peer")[row]
             found[look.mark or layer.mark, look.label, *(reversed(ends) if look.mark == "loss" else ends)] += 1
-        said = dict(zip([*paths.HOPS, *paths.MARKS], dps_layers.WAY, strict=True))
+        said = dict(zip([*paths.HOPS, *paths.MARKS], dps_layers.PATH_LOOKS, strict=True))
         expected = Counter((said[hop.look].mark or "arrow", said[hop.look].label, hop[0], hop[1]) for hop in path.hops)
         expected.update((said[mark.look].mark, said[mark.look].label, mark.node, -1) for mark in path.marks)
         assert found == expected
@@ -340,7 +340,7 @@ def test_of_very_many_changes_those_that_lasted_longest_are_shown_and_a_note_say
     lasts = np.sort(every.column("until_us") - every.column("from_us"))
     assert (np.sort(few.column("until_us") - few.column("from_us")) == lasts[-20:]).all()
     assert (np.diff(few.column("from_us")) >= 0).all()
-    assert few.notes == (f"links of nodes: of {count} changes those 20 that lasted longest are shown.",)
+    assert few.notes == (f"links of nodes: of {count} changes, the 20 that lasted longest are shown.",)
 
 
 def test_of_very_many_publications_the_first_can_be_followed(wild, monkeypatch):
@@ -392,18 +392,20 @@ def test_a_node_alone_has_the_shade_of_its_own_subscription():
 
 def test_every_frame_of_a_publication_is_a_hop(run):
     ways = paths.paths(run)
-    assert [way.what.text for way in ways] == [
+    assert [way.publication.text for way in ways] == [
         'TOPIC IS "house/kitchen/temp"',
         'TOPIC IS "house/bath/temp"',
         'TOPIC IS "garden/pump"',
     ]
     for way in ways:
-        sent = rows(run, event="sent", origin=way.what.node, sequence=way.what.sequence)
+        sent = rows(run, event="sent", origin=way.publication.node, sequence=way.publication.sequence)
         frames = sorted((row.node, row.peer) for row in sent.itertuples())
         assert sorted((hop.sender, hop.receiver) for hop in way.hops) == frames
         acknowledgements = (sent.message == "acknowledgement").sum()
         assert way.count("acknowledged") == acknowledgements
-        dropped = rows(run, event="dropped", origin=way.what.node, sequence=way.what.sequence, detail="dead_end")
+        dropped = rows(
+            run, event="dropped", origin=way.publication.node, sequence=way.publication.sequence, detail="dead_end"
+        )
         assert way.nodes("dead_end") == sorted(set(dropped.node))
 
 
@@ -411,8 +413,8 @@ def test_useful_hops_lead_from_the_publisher_to_each_delivery_and_the_others_do_
     for way in paths.paths(run):
         useful = {hop.receiver: hop.sender for hop in way.hops if hop.look == "useful"}
         for node in way.nodes("delivered"):
-            while node != way.what.node:
-                node = useful.pop(node, node) if node in useful else way.what.node
+            while node != way.publication.node:
+                node = useful.pop(node, node) if node in useful else way.publication.node
         assert not useful, "a useful hop leads to no delivery"
         firsts = [hop.receiver for hop in way.hops if hop.look in ("useful", "in vain")]
         assert len(firsts) == len(set(firsts))
@@ -448,7 +450,7 @@ def test_short_filters_make_hops_in_vain_for_what_nobody_asked_for():
     assert short.matches == long.matches == 0
     assert short.count("in vain") > 0 == long.count("in vain")
     assert len(short.nodes("dead_end")) == 1
-    assert "no filter said yes" in long.in_words()
+    assert "no filter matched" in long.in_words()
 
 
 def test_lost_frames_are_hops_that_did_not_arrive():

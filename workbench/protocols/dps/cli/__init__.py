@@ -1,4 +1,4 @@
-"""``workbench dps``: options.py what there is to say, commands.py what is done, output.py what is printed."""
+"""The command ``workbench dps``: its options (options.py, keys.py), actions (commands.py) and output (output.py)."""
 
 from workbench.protocols.dps.cli.options import add_parser
 

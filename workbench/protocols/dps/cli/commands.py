@@ -1,4 +1,4 @@
-"""What the commands of ``workbench dps`` do: each is a coroutine that is given a node."""
+"""The actions of the commands of ``workbench dps``: each is a coroutine with an open node as its argument."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from workbench.protocols.dps.cli.output import Output, data_of_json
 from workbench.protocols.dps.udp import dps_node
 from workbench.protocols.dps.udp.multicast import PORT, Multicast, loopback_interfaces
 
-INTERRUPTED = 130  # as a shell has it: 128 and the signal's number
+INTERRUPTED = 130  # the shell's exit status after Ctrl-C: 128 plus the number of SIGINT
 MILLISECONDS = 1000
 _WAIT_FOR_ANSWERS_S = 2.0
-_MOST_LINES = 100  # of standard input that were read ahead
+_MOST_LINES = 100  # read ahead from standard input
 
 Command = Callable[[Any, argparse.Namespace, Output], Awaitable[int]]
 
 
 def run(options: argparse.Namespace, command: Command) -> int:
-    """Run a command with a node, until it ends or is interrupted; links are ended in any case."""
+    """Run a command with a node until it ends or is interrupted; end all links; return the exit status."""
     return asyncio.run(_run(options, command))
 
 
@@ -44,15 +44,15 @@ async def _run(options: argparse.Namespace, command: Command) -> int:
         loop.add_signal_handler(number, stop.set)
     async with make_node(options, output) as node:
         output.node = node
-        output.say("listening", f"listening on {node}", address=str(node))
-        work = asyncio.ensure_future(command(node, options, output))
-        waits = {work, asyncio.ensure_future(stop.wait())}
-        done, rest = await asyncio.wait(waits, timeout=options.for_s, return_when=asyncio.FIRST_COMPLETED)
-        for task in rest:
+        output.write("listening", f"listening on {node}", address=str(node))
+        action = asyncio.ensure_future(command(node, options, output))
+        waits = {action, asyncio.ensure_future(stop.wait())}
+        done, pending = await asyncio.wait(waits, timeout=options.for_s, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
             task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
-        if work in done:
-            code = work.result()
+        await asyncio.gather(*pending, return_exceptions=True)
+        if action in done:
+            code = action.result()
         else:
             code = INTERRUPTED if done and command is publish else 0
     output.end()
@@ -60,7 +60,7 @@ async def _run(options: argparse.Namespace, command: Command) -> int:
 
 
 def make_node(options: argparse.Namespace, output: Output) -> Any:
-    """The node that the options describe, not opened yet."""
+    """Return the node that the options describe, not opened yet."""
     settings = {
         "separators": options.separators,
         "filter_bits": options.filter_bits,
@@ -74,7 +74,7 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
         DPS(**{name: value for name, value in settings.items() if value is not None}),
         security=make_security(options) if hasattr(options, "key") else None,
         multicast=_multicast(options),
-        tell=output.tell,
+        on_event=output.event,
         discover=getattr(options, "discover", None),
         announce=getattr(options, "announce", ""),
     )
@@ -83,47 +83,51 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
 
 
 def _multicast(options: argparse.Namespace) -> Any:
-    is_asked, finds = getattr(options, "multicast", False), getattr(options, "discover", None) is not None
-    if not (is_asked or finds):
+    is_requested, discovers = getattr(options, "multicast", False), getattr(options, "discover", None) is not None
+    if not (is_requested or discovers):
         if options.interface or options.multicast_port:
-            raise ParameterError("--interface and --multicast-port say how to multicast; add --multicast to do it")
+            raise ParameterError(
+                "--interface and --multicast-port have no effect without --multicast; add it, or leave them out"
+            )
         return None
-    publishes = is_asked and options.dps_command == "publish"
-    interfaces = options.interface or (None if is_asked else loopback_interfaces())
-    return Multicast(finds or publishes, finds or not publishes, interfaces, options.multicast_port or PORT, publishes)
+    publishes = is_requested and options.dps_command == "publish"
+    interfaces = options.interface or (None if is_requested else loopback_interfaces())
+    return Multicast(
+        discovers or publishes, discovers or not publishes, interfaces, options.multicast_port or PORT, publishes
+    )
 
 
 async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Print publications until there were enough."""
+    """Print received publications, at most ``--count`` of them; return the exit status."""
     sets = ([options.topics] if options.topics else []) + options.sets
     if not sets:
         raise ParameterError("name a topic to subscribe to, as in: workbench dps subscribe a/+/c")
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         subscriptions = [await node.subscribe(*topics, expired=options.expired) for topics in sets]
-    for warning in caught:
-        output.complain(str(warning.message))
+    for warning in caught_warnings:
+        output.error(str(warning.message))
     await asyncio.sleep(options.wait)
     for address in options.link:
         await node.keep_linked(address)
     await _join(node, options, output)
-    left = [options.count]
-    enough = asyncio.Event()
+    remaining = [options.count]
+    all_printed = asyncio.Event()
 
     async def show(subscription: Any) -> None:
         async for publication in subscription:
             output.publication(publication, subscription)
             if publication.wants_answer and not options.no_ack and not publication.is_expiry:
                 _acknowledge(publication, options, output)
-            if left[0] is not None:
-                left[0] -= 1
-                if left[0] <= 0:
-                    enough.set()
+            if remaining[0] is not None:
+                remaining[0] -= 1
+                if remaining[0] <= 0:
+                    all_printed.set()
                     return
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(show(subscription)) for subscription in subscriptions]
-        await enough.wait()
+        await all_printed.wait()
         for task in tasks:
             task.cancel()
     return 0
@@ -135,11 +139,11 @@ def _acknowledge(publication: Any, options: argparse.Namespace, output: Output) 
     try:
         publication.acknowledge(payload)
     except WorkbenchError as error:
-        output.complain(str(error))
+        output.error(str(error))
 
 
 async def publish(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Publish on the command line's topics, or what the lines of standard input say."""
+    """Publish on the command line's topics, or once for each line of standard input; return the exit status."""
     for address in options.link:
         await node.link(address)
     if options.discover is not None and options.topics:
@@ -162,14 +166,15 @@ async def publish(node: Any, options: argparse.Namespace, output: Output) -> int
 
 
 async def _publish(node: Any, options: argparse.Namespace, output: Output, known: dict[Any, Any]) -> Any:
-    """Publish once; on the topics of one that is known, as the next of its series."""
+    """Publish once, in the series of ``known`` with equal topics and options or in a new one; return the series."""
     payload = options.message if options.json_message is None else data_of_json(options.json_message)
     kind = (tuple(options.topics), options.ack, options.no_wildcards)
     series = known.get(kind)
     if options.ttl < 0:
         if series is None:
             raise ParameterError(
-                "-t -1 ends a publication that was retained before on the same topics, in the same run"
+                "-t -1 ends a retained publication, but none was published "
+                "on these topics in this run; publish it first"
             )
         await series.expire()
     elif series is None:
@@ -196,28 +201,28 @@ async def _publish_lines(node: Any, output: Output) -> int:
     async for line in _lines():
         try:
             options = parser.parse_args(shlex.split(line))
-            before = len(known)
+            former_count = len(known)
             series = await _publish(node, options, output, known)
-            if options.ack and len(known) > before:
+            if options.ack and len(known) > former_count:
                 readers.add(asyncio.ensure_future(show(series)))
-        except ValueError as error:  # All errors of ours are, and what shlex says of quotes.
-            output.complain(str(error))
+        except ValueError as error:  # The base class of this package's errors, and shlex raises it for open quotes.
+            output.error(str(error))
     for task in readers:
         task.cancel()
     return 0
 
 
 class _LineParser(argparse.ArgumentParser):
-    """For a line of standard input: what is wrong with it ends nothing."""
+    """A parser for a line of standard input; it raises ParameterError instead of ending the program."""
 
     def error(self, message: str) -> Any:
-        raise ParameterError(f"{message}; a line is: TOPIC ... [-t S] [-a] [-m TEXT | -j JSON]")
+        raise ParameterError(f"{message}; a line has the form: TOPIC ... [-t S] [-a] [-m TEXT | -j JSON]")
 
 
 async def _lines() -> AsyncIterator[str]:
-    """The lines of standard input that are not empty.
+    """Yield the lines of standard input that are not empty.
 
-    A thread reads them, as the event loop can watch neither files nor, without side effects, terminals.
+    A thread reads them, because the event loop cannot watch files, nor terminals without side effects.
     """
     queue: asyncio.Queue[str | None] = asyncio.Queue(_MOST_LINES)
     loop = asyncio.get_running_loop()
@@ -234,7 +239,7 @@ def _put(queue: asyncio.Queue[str | None], line: str | None, loop: asyncio.Abstr
 def _read_lines(put: Callable[[str | None], None]) -> None:
     rest = b""
     with suppress(RuntimeError, CancelledError):  # The event loop is closed.
-        # Not by sys.stdin, whose lock this thread would hold while the interpreter ends.
+        # This thread would hold the lock of sys.stdin while the interpreter ends.
         while data := os.read(0, 65_536):
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
@@ -244,44 +249,44 @@ def _read_lines(put: Callable[[str | None], None]) -> None:
 
 
 async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Pass on, until interrupted."""
+    """Forward publications and subscriptions between the linked meshes until interrupted."""
     for address in options.link:
         await node.keep_linked(address)
     await _join(node, options, output)
     await asyncio.Event().wait()
-    raise LinkError("a bridge ends only when it is interrupted")
+    raise LinkError("the bridge has ended without an interrupt")
 
 
 async def discover(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Print who is there, who comes, changes or goes, until there were enough."""
+    """Print discovered nodes and their changes, until ``--count`` nodes were found; return the exit status."""
     for address in options.link:
         await node.keep_linked(address)
-    seen = set()
-    async for found in node.discover():
-        output.found(found, [topic for topic in options.topic if not found.is_gone and found.may_want(topic)])
-        seen.add(found.address)
-        if options.count is not None and len(seen) >= options.count:
+    addresses = set()
+    async for other in node.discover():
+        output.discovered(other, [topic for topic in options.topic if not other.is_gone and other.may_want(topic)])
+        addresses.add(other.address)
+        if options.count is not None and len(addresses) >= options.count:
             break
     return 0
 
 
 async def register(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Register addresses."""
+    """Register the command line's addresses at a registry and print them; return the exit status."""
     for address in await node.register(options.registry, options.tenant, options.addresses):
-        output.say("registered", f"registered {address}", address=address)
+        output.write("registered", f"registered {address}", address=address)
     return 0
 
 
 async def lookup(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Print the addresses that are registered; 1 if there are none."""
+    """Print the registered addresses; return the exit status, 1 without any address."""
     registered = await node.lookup(options.registry, options.tenant, options.count, options.wait)
     for address in registered:
-        output.say("address", address, address=address)
+        output.write("address", address, address=address)
     return 0 if registered else 1
 
 
 async def _join(node: Any, options: argparse.Namespace, output: Output) -> None:
-    """Register, and link to one of those who have, as the examples of the C implementation do."""
+    """Register this node and link to a random registered node, as the examples of the C implementation do."""
     if options.registry is None:
         return
     await node.register(options.registry, options.tenant)
@@ -292,5 +297,5 @@ async def _join(node: Any, options: argparse.Namespace, output: Output) -> None:
             await node.link(address)
             return
         except LinkError as error:
-            output.complain(str(error))
-    output.complain(f"there is no other node of {options.tenant} that answers; going on without a link")
+            output.error(str(error))
+    output.error(f"no other registered node of {options.tenant} answers; continuing without a link")

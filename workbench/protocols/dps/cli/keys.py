@@ -1,7 +1,7 @@
-"""The keys of ``workbench dps``: from its options to what a node encrypts, signs and reads with.
+"""The key options of ``workbench dps``, and the conversion of their values to a node's `Security`.
 
-``-x`` has the numbers of the C implementation's example programs: 0 nothing, 1 shared keys (A256KW), 2 key pairs
-(ECDH-ES+A256KW, and signed), 3 signed only; and by their names the ways that have no number there.
+``-x`` takes the numbers of the C implementation's example programs: 0 neither encrypted nor signed, 1 shared keys
+(A256KW), 2 key pairs (ECDH-ES+A256KW, and signed), 3 signed only. Key management without a number there has a name.
 """
 
 from __future__ import annotations
@@ -15,57 +15,63 @@ from workbench.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from workbench.protocols.dps.cose import KeyStore
 
-WAYS = ("0", "1", "2", "3", "implicit", "direct")
-_WAY_NAMES = {"1": "A256KW", "2": "ECDH-ES+A256KW", "implicit": "implicit", "direct": "direct"}
+PROTECTIONS = ("0", "1", "2", "3", "implicit", "direct")
+_ALGORITHMS = {"1": "A256KW", "2": "ECDH-ES+A256KW", "implicit": "implicit", "direct": "direct"}
 _SIGNED = ("2", "3")
 
 
 def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
-    """Keys to read with; and, for a command that publishes, what to do with them."""
+    """Add the options for keys, and for a command that publishes those for encrypting and signing."""
     keys = parser.add_argument_group(
         "keys",
-        "A key's identifier KID is a text, or 0x and hexadecimal digits; acknowledgements go as publications came.",
+        "A key's identifier KID is a text, or 0x and hexadecimal digits. "
+        "An acknowledgement is encrypted like its publication.",
     )
     if publishes:
         keys.add_argument(
             "-x",
-            dest="way",
-            choices=WAYS,
+            dest="protection",
+            choices=PROTECTIONS,
             default="0",
-            help="0 (default) plain, 1 shared keys, 2 key pairs and signed, 3 signed; or a way by its name",
+            help="protection: 0 (default) none, 1 shared keys, 2 key pairs and signed, 3 only signed, or a name",
         )
         keys.add_argument(
-            "--to", action="append", metavar="KID", help="who can read it (default: all shared or public keys)"
+            "--to", action="append", metavar="KID", help="key of a recipient (default: all shared or public keys)"
         )
     keys.add_argument(
         "--key",
         action="append",
         default=[],
         metavar="KID=FILE",
-        help="a shared key of 32 bytes; or 64 hexadecimal digits in the place of the file, which others can see",
+        help="a shared key of 32 bytes; or 64 hexadecimal digits instead of "
+        "the file, visible to other users of the machine",
     )
-    keys.add_argument("--private", metavar="KID=FILE", help="our key pair, in PEM: signs, and reads what is for KID")
+    keys.add_argument(
+        "--private",
+        metavar="KID=FILE",
+        help="this node's key pair, in PEM; it signs, and decrypts publications for KID",
+    )
     keys.add_argument(
         "--refuse-plain",
         action="store_true",
-        help="print only what was encrypted, or signed by a key that is given; anybody can send the rest",
+        help="print only publications that are encrypted or signed with a key given here; any host can send others",
     )
-    keys.add_argument("--password-file", metavar="FILE", help="of the key pair")
+    keys.add_argument("--password-file", metavar="FILE", help="file with the password of the key pair")
     keys.add_argument(
         "--public",
         action="append",
         default=[],
         metavar="[KID=]FILE",
-        help="another's public key or certificate, in PEM; of a certificate KID is the common name if it is left out",
+        help="another node's public key or certificate, in PEM; KID defaults to the common name of a certificate",
     )
 
 
 def make_security(options: argparse.Namespace) -> Any:
-    """The node's `cose.Security`, None without keys; ParameterError or DataError for what is not a key."""
-    way = getattr(options, "way", "0")
+    """Return the node's `cose.Security`, or None without keys. Raises ParameterError or DataError for a bad key."""
+    protection = getattr(options, "protection", "0")
     if not (options.key or options.private or options.public):
-        if way != "0":
-            raise ParameterError(f"-x {way} needs keys; give them with --key, or --private and --public")
+        if protection != "0":
+            raise ParameterError(f"-x {protection} needs keys; give them with --key, or --private and --public")
         if options.refuse_plain:
             raise ParameterError("--refuse-plain needs keys; give them with --key, or --private and --public")
         return None
@@ -75,38 +81,38 @@ def make_security(options: argparse.Namespace) -> Any:
     shared = [_add_shared(store, text) for text in options.key]
     public = [_add_public(store, text) for text in options.public]
     own = _add_private(store, options.private, options.password_file) if options.private else None
-    if way in _SIGNED and own is None:
-        raise ParameterError(f"-x {way} signs; name the key to sign with, as in --private 'DPS Test Publisher=key.pem'")
-    if way in ("0", "3"):
-        return Security(store, None, (), own if way == "3" else None, not options.refuse_plain)
-    chosen = [_kid(text) for text in getattr(options, "to", None) or ()]
-    recipients = chosen or (public if way == "2" else shared)
-    return Security(store, _WAY_NAMES[way], recipients, own, not options.refuse_plain)
+    if protection in _SIGNED and own is None:
+        raise ParameterError(
+            f"-x {protection} signs; name the key to sign with, as in --private 'DPS Test Publisher=key.pem'"
+        )
+    if protection in ("0", "3"):
+        return Security(store, None, (), own if protection == "3" else None, not options.refuse_plain)
+    chosen = [_encode_kid(text) for text in getattr(options, "to", None) or ()]
+    recipients = chosen or (public if protection == "2" else shared)
+    return Security(store, _ALGORITHMS[protection], recipients, own, not options.refuse_plain)
 
 
 def _add_shared(store: KeyStore, text: str) -> bytes:
-    kid, where = _pair(text, "--key")
-    store.add_symmetric(kid, _shared_key(where))
+    kid, source = _split_option(text, "--key")
+    store.add_symmetric(kid, _shared_key(source))
     return kid
 
 
-def _shared_key(where: str) -> bytes:
-    """32 bytes of 64 digits, or of a file that holds the one or the other."""
-    from workbench.protocols.dps.cose.algorithms import KEY_B  # Not before there are keys: it loads `cryptography`.
+def _shared_key(source: str) -> bytes:
+    """Return the 32 bytes of a key from 64 hexadecimal digits, or from a file with those bytes or digits."""
+    from workbench.protocols.dps.cose.algorithms import KEY_B  # Imported only for keys, since it loads `cryptography`.
 
-    key = _of_digits(where)
+    key = _key_from_digits(source)
     if key is not None:
         return key
-    content = _read(where)
-    key = content if len(content) == KEY_B else _of_digits(content.decode("ascii", "replace").strip())
+    content = _read(source)
+    key = content if len(content) == KEY_B else _key_from_digits(content.decode("ascii", "replace").strip())
     if key is None:
-        raise DataError(
-            f"{where}: this is no shared key; it has to be {KEY_B} bytes, or {2 * KEY_B} hexadecimal digits"
-        )
+        raise DataError(f"{source}: not a shared key; it must have {KEY_B} bytes, or {2 * KEY_B} hexadecimal digits")
     return key
 
 
-def _of_digits(text: str) -> bytes | None:
+def _key_from_digits(text: str) -> bytes | None:
     from workbench.protocols.dps.cose.algorithms import KEY_B
 
     if len(text) != 2 * KEY_B:
@@ -118,16 +124,16 @@ def _of_digits(text: str) -> bytes | None:
 
 
 def _add_private(store: KeyStore, text: str, password_file: str | None) -> bytes:
-    kid, where = _pair(text, "--private")
+    kid, source = _split_option(text, "--private")
     password = None if password_file is None else _read(password_file).strip()
-    store.add_private(kid, _read(where), password)
+    store.add_private(kid, _read(source), password)
     return kid
 
 
 def _add_public(store: KeyStore, text: str) -> bytes:
     if "=" in text:
-        kid, where = _pair(text, "--public")
-        content = _read(where)
+        kid, source = _split_option(text, "--public")
+        content = _read(source)
     else:
         content = _read(text)
         kid = _common_name(content, text)
@@ -135,7 +141,7 @@ def _add_public(store: KeyStore, text: str) -> bytes:
     return kid
 
 
-def _common_name(pem: bytes, where: str) -> bytes:
+def _common_name(pem: bytes, source: str) -> bytes:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -144,29 +150,33 @@ def _common_name(pem: bytes, where: str) -> bytes:
     except ValueError:
         names = []
     if not names:
-        raise ParameterError(f"{where} is no certificate with a common name; name the key, as in --public KID={where}")
+        raise ParameterError(
+            f"{source}: not a certificate with a common name; give its identifier, as in --public KID={source}"
+        )
     return str(names[0].value).encode()
 
 
-def _pair(text: str, option: str) -> tuple[bytes, str]:
-    kid, equals, where = text.partition("=")
-    if not (kid and equals and where):
-        # Not the text itself: it may be a key.
-        raise ParameterError(f"{option} is given without a KID or a FILE; it takes KID=FILE")
-    return _kid(kid), where
+def _split_option(text: str, option: str) -> tuple[bytes, str]:
+    kid, equals, source = text.partition("=")
+    if not (kid and equals and source):
+        # The message does not quote the text, which may be a key.
+        raise ParameterError(f"{option} is given without a KID or a FILE; it must be KID=FILE")
+    return _encode_kid(kid), source
 
 
-def _kid(text: str) -> bytes:
+def _encode_kid(text: str) -> bytes:
     if text.startswith("0x"):
         try:
             return bytes.fromhex(text[2:])
         except ValueError:
-            raise ParameterError(f"{text!r} is no key identifier; behind 0x there are hexadecimal digits") from None
+            raise ParameterError(
+                f"{text!r} is not a key identifier; 0x must be followed by hexadecimal digits"
+            ) from None
     return text.encode()
 
 
-def _read(where: str) -> bytes:
+def _read(source: str) -> bytes:
     try:
-        return Path(where).read_bytes()
+        return Path(source).read_bytes()
     except OSError as error:
-        raise DataError(f"the key file {where} cannot be read: {error.strerror}") from None
+        raise DataError(f"the key file {source} cannot be read: {error.strerror}") from None

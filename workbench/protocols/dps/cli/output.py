@@ -1,4 +1,4 @@
-"""What ``workbench dps`` prints: lines to be read, or with ``--json`` one object a line."""
+"""The output of ``workbench dps``: lines of text, or with ``--json`` one JSON object a line."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from workbench.protocols.dps.wire import cbor
 _LINK_TEXTS = {
     "active": "linked to {}",
     "muted": "link to {} muted, as it closes a loop",
-    "unmuting": "link to {} is taken into use again",
+    "unmuting": "link to {} is used again",
     "gone": "link to {} ended",
 }
-# The tags of a reference to a text and of where these are counted from, of a shared value and of a reference to it.
-_REFERENCES = (25, 256, 28, 29)
+# CBOR tags: reference to a text, scope of such references, shared value, reference to a shared value.
+_REFERENCE_TAGS = (25, 256, 28, 29)
 
 
 class Output:
-    """Writes one line for each thing that happened; ``node`` is set once there is one."""
+    """The printer of events, one line for each; ``node`` must be set before `end`."""
 
     def __init__(self, options: argparse.Namespace, stop: asyncio.Event) -> None:
         self.node: Any = None
@@ -34,34 +34,34 @@ class Output:
         self._is_debug = options.debug
         self._stop = stop
 
-    def say(self, event: str, text: str, **fields: Any) -> None:
-        """One line: the text, or the event and its fields as JSON."""
+    def write(self, event: str, text: str, **fields: Any) -> None:
+        """Print one line: the text, or with ``--json`` the event and its fields."""
         try:
             print(json.dumps({"event": event, **fields}) if self._is_json else printable(text), flush=True)
-        except BrokenPipeError:  # Nobody reads on, as with `| head`: that ends it.
+        except BrokenPipeError:  # The reader has ended, as with `| head`; the command ends too.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             self._stop.set()
 
-    def complain(self, text: str) -> None:
-        """Something went wrong that does not end the command."""
+    def error(self, text: str) -> None:
+        """Print an error that does not end the command."""
         if self._is_json:
-            self.say("error", text, message=text)
+            self.write("error", text, message=text)
         else:
             print(f"workbench dps: {printable(text)}", file=sys.stderr, flush=True)
 
     def publication(self, publication: Any, subscription: Any) -> None:
-        """What a subscription received."""
+        """Print a publication that a subscription received."""
         if self._is_quiet:
             return
         topics = " | ".join(publication.topics)
-        where = (
+        origin = (
             "here" if publication.neighbor is None else f"hops {publication.hops}, from {as_text(publication.neighbor)}"
         )
         signed = _secured(publication)
-        what = "ended" if publication.is_expiry else self._data(publication.data)
-        self.say(
+        content = "ended" if publication.is_expiry else self._data(publication.data)
+        self.write(
             "publication",
-            f"{topics} ({id_text(publication.publication_id)} {publication.sequence}, {where}{signed}): {what}",
+            f"{topics} ({id_text(publication.publication_id)} {publication.sequence}, {origin}{signed}): {content}",
             topics=list(publication.topics),
             subscription=list(subscription.topics),
             **self._payload(publication.data),
@@ -77,10 +77,10 @@ class Output:
         )
 
     def published(self, series: Any) -> None:
-        """What was published here."""
+        """Print the last publication of a series of this node."""
         name = id_text(series.publication_id)
         topics = " | ".join(series.topics)
-        self.say(
+        self.write(
             "published",
             f"published {name} {series.sequence} on {topics}",
             topics=list(series.topics),
@@ -89,10 +89,10 @@ class Output:
         )
 
     def answer(self, answer: Any, series: Any) -> None:
-        """An acknowledgement of something published here."""
+        """Print an acknowledgement of a publication of this node."""
         name = id_text(series.publication_id)
         signed = _secured(answer)
-        self.say(
+        self.write(
             "acknowledgement",
             f"acknowledged {name} {answer.sequence}{signed}: {self._data(answer.data)}",
             publication_id=name,
@@ -102,40 +102,43 @@ class Output:
             **self._payload(answer.data),
         )
 
-    def found(self, found: Any, wanted: list[str]) -> None:
-        """A node that discovery has found, and which of some topics it may ask for."""
-        bits = found.interests.popcount
-        asks = f"a filter of {bits} bits" if bits else "nothing"
-        may = f", which may be {' or '.join(wanted)}" if wanted else ""
-        data = f": {self._data(found.data)}" if found.data else ""
-        self.say(
-            "gone" if found.is_gone else "found",
-            f"{found.address} has gone" if found.is_gone else f"found {found.address}, asks for {asks}{may}{data}",
-            address=found.address,
-            service=found.service,
+    def discovered(self, node: Any, topics: list[str]) -> None:
+        """Print a node that discovery reports, and which of these topics may match its subscriptions."""
+        bits = node.interests.popcount
+        interests = f"a filter of {bits} bits" if bits else "nothing"
+        topics_text = f", which may be {' or '.join(topics)}" if topics else ""
+        data = f": {self._data(node.data)}" if node.data else ""
+        self.write(
+            "gone" if node.is_gone else "found",
+            f"{node.address} has gone"
+            if node.is_gone
+            else f"found {node.address}, asks for {interests}{topics_text}{data}",
+            address=node.address,
+            service=node.service,
             bits=bits,
-            topics=wanted,
-            **self._payload(found.data),
+            topics=topics,
+            **self._payload(node.data),
         )
 
-    def tell(self, event: Any) -> None:
-        """An event of the protocol's node: links always, drops and forwarding with --debug."""
+    def event(self, event: Any) -> None:
+        """Print an event of the protocol's node: changes of links, and with ``--debug`` all other events."""
         kind = type(event).__name__
         if kind == "LinkSet":
             peer, state = as_text(event.peer), event.detail
             if state in _LINK_TEXTS or self._is_debug:
-                self.say("link", _LINK_TEXTS.get(state, f"{{}}: {state}").format(peer), neighbor=peer, state=state)
+                self.write("link", _LINK_TEXTS.get(state, f"{{}}: {state}").format(peer), neighbor=peer, state=state)
         elif self._is_debug:
-            whom = as_text(event.peer) if isinstance(event.peer, tuple) else ""
-            text = " ".join(str(one) for one in (kind, event.message, whom, event.value, event.detail) if one != "")
-            fields = {"kind": kind, "message": event.message, "neighbor": whom or None, "value": event.value}
-            self.say("debug", text, **fields, detail=str(event.detail))
+            neighbor = as_text(event.peer) if isinstance(event.peer, tuple) else ""
+            parts = (kind, event.message, neighbor, event.value, event.detail)
+            text = " ".join(str(part) for part in parts if part != "")
+            fields = {"kind": kind, "message": event.message, "neighbor": neighbor or None, "value": event.value}
+            self.write("debug", text, **fields, detail=str(event.detail))
 
     def end(self) -> None:
-        """The last line: what was sent, received and dropped."""
+        """Print the last line: numbers of sent, received and dropped datagrams."""
         node = self.node
         drops = ", ".join(f"{count} {reason}" for reason, count in sorted(node.drops.items())) or "none"
-        self.say(
+        self.write(
             "end",
             f"{node.sent} datagrams sent, {node.received} received; dropped: {drops}",
             sent=node.sent,
@@ -149,15 +152,19 @@ class Output:
                 return json_of_data(data)
             except DecodeError as error:
                 return f"({error})"
-        return data.decode("utf-8", "backslashreplace").removesuffix("\0")  # The C examples send it with a text.
+        return data.decode("utf-8", "backslashreplace").removesuffix(
+            "\0"
+        )  # The C examples end a text with a zero byte.
 
     def _payload(self, data: bytes) -> dict[str, Any]:
         return {"data": self._data(data), "data_hex": data.hex()}
 
 
 def printable(text: str) -> str:
-    """A text as a terminal may be given it, whoever it comes from: a line, in which control characters are escaped."""
-    shown = "".join(one if one.isprintable() or one == "\t" else ascii(one)[1:-1] for one in text)
+    """Return a received text as one line that is safe for a terminal, with control characters escaped."""
+    shown = "".join(
+        character if character.isprintable() or character == "\t" else ascii(character)[1:-1] for character in text
+    )
     encoding = sys.stdout.encoding or "utf-8"
     return shown.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -168,13 +175,13 @@ def _secured(item: Any) -> str:
 
 
 def id_text(publication_id: bytes) -> str:
-    """A publication id as the C implementation prints it: a UUID whose bytes are stored last first."""
+    """Return a publication id as the C implementation prints it: a UUID whose bytes are in reverse order."""
     digits = publication_id[::-1].hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def kid_text(kid: bytes) -> str:
-    """The identifier of a key: its text if it is one, else hexadecimal digits."""
+    """Return the identifier of a key: a printable text as it is, other bytes as hexadecimal digits."""
     try:
         text = kid.decode()
     except UnicodeDecodeError:
@@ -183,21 +190,21 @@ def kid_text(kid: bytes) -> str:
 
 
 def data_of_json(text: str) -> bytes:
-    """JSON as CBOR; ParameterError if it is none."""
+    """Return a JSON text as CBOR. Raises ParameterError for invalid JSON."""
     import cbor2
 
     try:
         return cbor2.dumps(json.loads(text))
     except ValueError as error:
         raise ParameterError(
-            f"{text!r} is no JSON ({error}); quote it for the shell, as in -j '{{\"t\": 21.5}}'"
+            f"{text!r} is not JSON ({error}); quote it for the shell, as in -j '{{\"t\": 21.5}}'"
         ) from None
 
 
 def json_of_data(data: bytes) -> str:
-    """A payload of CBOR as JSON, bytes in it as hexadecimal digits; DecodeError if it is none.
+    """Return a CBOR payload as JSON, with byte strings as hexadecimal digits.
 
-    References within it are refused: with them a few bytes stand for gigabytes.
+    Raises DecodeError for invalid CBOR and for CBOR with references, since with these a few bytes expand to gigabytes.
     """
     import cbor2
 
@@ -207,18 +214,18 @@ def json_of_data(data: bytes) -> str:
             cbor2.loads(data), default=lambda value: value.hex() if isinstance(value, bytes) else str(value)
         )
     except (cbor2.CBORError, ValueError, TypeError, RecursionError) as error:
-        raise DecodeError(f"{len(data)} bytes that are no CBOR with a form in JSON: {error}") from None
+        raise DecodeError(f"{len(data)} bytes: not CBOR that JSON can represent: {error}") from None
 
 
 def _refuse_references(data: bytes) -> None:
-    """DecodeError for CBOR that says what it has said already: shared values, and references to texts."""
+    """Raise DecodeError for CBOR with shared values or references to texts."""
     at = 0
     while at < len(data):
         major, information = data[at] >> 5, data[at] & 31
         width_B = 1 << information - 24 if 24 <= information <= 27 else 0
         argument = int.from_bytes(data[at + 1 : at + 1 + width_B], "big") if width_B else information
-        if major == cbor.TAG and argument in _REFERENCES:
-            raise DecodeError(f"{len(data)} bytes of CBOR with references in it (tag {argument}), which is not shown")
+        if major == cbor.TAG and argument in _REFERENCE_TAGS:
+            raise DecodeError(f"{len(data)} bytes of CBOR contain references (tag {argument}); such data are not shown")
         at += 1 + width_B
         if major in (cbor.BYTES, cbor.TEXT) and information <= 27:
             at += argument

@@ -1,19 +1,23 @@
-"""The twin of `workbench.protocols.dps`: links, interests as filters, publications that go where they may be asked for.
+"""The fast twin of `workbench.protocols.dps`: the same protocol as compiled functions on arrays, for large runs.
+
+The *definition* is the protocol's node in Python. Its *twin* gives the same traces in the fast engine
+(`workbench.sim.fast`).
 
 Theory of operation
-    `state.py` has what nodes remember, `links.py` how links tell interests, `publications.py` how publications travel,
-    `filters.py` what filters say; topics are hashed and compared before the run (`topics.py`). A frame's message is one
-    message of a link, or a publication of a certain size, whose word is the hops that it has made.
+    `state.py` defines the memory of nodes, `links.py` the exchange of interests over links, `publications.py` the
+    forwarding of publications, and `filters.py` the operations on filters. Topics are hashed and compared before the
+    run (`topics.py`). The message of a frame is a message of a link, or a publication of a certain size; a
+    publication's hops and remaining lifetime are in the frame's header field.
 
-    What a link does is the definition's table (`automaton.py`), as arrays of the state; what a node decides by are the
-    definition's functions (`rules.py`), compiled as they are.
+    The state machine of a link is the definition's table (`automaton.py`), as arrays of the state. Decisions are the
+    definition's functions (`rules.py`), compiled unchanged.
 
 Cost
-    For a message of a link a pass over the filters of its node's links; for a publication some words for each link.
-    Memory: 32 bytes for each node and publication; 150 for each neighbor; each filter that differs once.
+    A message of a link takes a pass over the filters of its node's links; a publication takes a few words per link.
+    Memory: 32 bytes for each node and publication; 150 for each neighbor; each different filter once.
 
 Limits
-    A network whose nodes have more than 256 neighbors is left to the definition.
+    Networks whose nodes have more than 256 neighbors run in the reference engine.
 """
 
 from __future__ import annotations
@@ -23,29 +27,29 @@ import numpy as np
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE, MUTED
 from workbench.protocols.dps.fast import state
-from workbench.protocols.dps.fast.acknowledgements import take_answer
-from workbench.protocols.dps.fast.filters import EMPTY, Number, add_to_sum, clear_sum, keep_filter, keep_needs
+from workbench.protocols.dps.fast.acknowledgements import receive_answer
+from workbench.protocols.dps.fast.filters import EMPTY, Number, add_to_sum, clear_sum, intern_filter, intern_needs
 from workbench.protocols.dps.fast.links import (
-    ask,
-    end,
-    give_link_up,
-    take_acknowledgement,
-    take_subscription,
+    end_link,
+    receive_acknowledgement,
+    receive_subscription,
+    request_link,
+    retry_link_message,
     update,
     wake_links,
 )
-from workbench.protocols.dps.fast.mesh_ids import OWN_HIGH, marked, stream_bits, swapped
+from workbench.protocols.dps.fast.mesh_ids import OWN_HIGH, set_mark, stream_bits, swap_bytes
 from workbench.protocols.dps.fast.neighborhood import choose, next_neighbor, welcome_all
 from workbench.protocols.dps.fast.outgoing import announce
 from workbench.protocols.dps.fast.publications import (
-    give_retained,
+    deliver_retained,
     publish_content,
-    take_publication,
+    receive_publication,
     wake_resending,
     wake_waiting,
 )
 from workbench.protocols.dps.fast.remotes import link_of
-from workbench.protocols.dps.fast.repeats import give_up, wake_repeats
+from workbench.protocols.dps.fast.repeats import retry_publication, wake_repeats
 from workbench.protocols.dps.fast.retained import remove_ended
 from workbench.protocols.dps.fast.state import Message
 from workbench.protocols.dps.wire import SAK_REQUESTED
@@ -60,26 +64,26 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Whether the filters and needs that an event may make have room."""
+    """Return whether the pools have room for the filters and needs that one event may create."""
     filters, rows = state.numbers[Number.FILTERS] + state.most_new, state.numbers[Number.NEEDS] + state.most_new
     return filters < len(state.filters) and rows < len(state.needs)
 
 
 @compiled
 def start(core, state, i, now):
-    """Draw a mesh id, and when to ask neighbors for a link."""
+    """Draw node ``i``'s mesh id and the times of its link requests."""
     i = np.int64(i)
     node = state.nodes[i]
-    node.mesh_low = marked(swapped(stream_bits(core, i)))
-    node.mesh_high = swapped(stream_bits(core, i)) & OWN_HIGH
-    node.has_news = 1
+    node.mesh_low = set_mark(swap_bytes(stream_bits(core, i)))
+    node.mesh_high = swap_bytes(stream_bits(core, i)) & OWN_HIGH
+    node.has_changes = 1
     welcome_all(core, state, i, now)
     _finish(core, state, i, now)
 
 
 @compiled
 def _finish(core, state, i, now):
-    """Report what has changed, and plan when to wake up."""
+    """Report changes as events, and schedule the node's next wake-up."""
     announce(core, state, i, now)
     _plan_wake(core, state, i)
 
@@ -92,74 +96,74 @@ def _plan_wake(core, state, i):
     earliest_us = _earlier(earliest_us, node.repeat_us)
     link = np.int64(node.links.first)
     while link != NONE:
-        it = state.links[link]
-        earliest_us = _earlier(_earlier(_earlier(earliest_us, it.tick_us), it.keep_alive_us), it.resend_us)
-        earliest_us = _earlier(earliest_us, it.again_us)
-        link = np.int64(it.next)
-    link = np.int64(node.asked.first)
+        remote = state.links[link]
+        earliest_us = _earlier(_earlier(_earlier(earliest_us, remote.tick_us), remote.keep_alive_us), remote.resend_us)
+        earliest_us = _earlier(earliest_us, remote.retry_us)
+        link = np.int64(remote.next)
+    link = np.int64(node.planned_requests.first)
     while link != NONE:
-        earliest_us = _earlier(earliest_us, state.askings[link].ask_us)
-        link = np.int64(state.askings[link].next)
+        earliest_us = _earlier(earliest_us, state.link_requests[link].request_us)
+        link = np.int64(state.link_requests[link].next)
     publication = np.int64(node.waiting.first)
     while publication != NONE:
         earliest_us = _earlier(earliest_us, state.waitings[publication, i].due_us)
         publication = np.int64(state.waitings[publication, i].next)
-    if node.entries:
-        what = np.int64(core.nodes[i].first_subscription)
-        while what != NONE:
-            if state.asks[what]:
-                earliest_us = _earlier(earliest_us, core.subscriptions[what].expires_us)
-            what = np.int64(core.subscriptions[what].next)
+    if node.own_count:
+        subscription = np.int64(core.nodes[i].first_subscription)
+        while subscription != NONE:
+            if state.in_force[subscription]:
+                earliest_us = _earlier(earliest_us, core.subscriptions[subscription].expires_us)
+            subscription = np.int64(core.subscriptions[subscription].next)
     core.next_wake[i] = earliest_us
 
 
 @compiled
-def _earlier(one_us, other_us):
-    if other_us == NONE:
-        return one_us
-    return other_us if one_us == NONE else min(one_us, other_us)
+def _earlier(first_us, second_us):
+    if second_us == NONE:
+        return first_us
+    return second_us if first_us == NONE else min(first_us, second_us)
 
 
 # Own subscriptions
 
 
 @compiled
-def _change_own(core, state, i, what, asks, now):
-    """A subscription of the node's own begins or ends: their sum is another, and every neighbor is told."""
-    state.asks[what] = asks
+def _change_own(core, state, i, subscription, in_force, now):
+    """Begin or end a subscription of the node, compute the sum of its subscriptions, and send it to all neighbors."""
+    state.in_force[subscription] = in_force
     node = state.nodes[i]
-    node.entries += 1 if asks else -1
-    node.own = EMPTY
+    node.own_count += 1 if in_force else -1
+    node.own_interests = EMPTY
     node.own_needs = EMPTY
-    if node.entries:
+    if node.own_count:
         clear_sum(state)
-        one = np.int64(core.nodes[i].first_subscription)
-        while one != NONE:
-            if state.asks[one]:
-                asked = state.asked_of[one]
-                add_to_sum(state, state.asked_filter[asked], state.asked_needs[asked])
-            one = np.int64(core.subscriptions[one].next)
-        node.own = keep_filter(state)
-        node.own_needs = keep_needs(state)
-    node.has_news = 1
+        own_subscription = np.int64(core.nodes[i].first_subscription)
+        while own_subscription != NONE:
+            if state.in_force[own_subscription]:
+                topics = state.subscribed_set[own_subscription]
+                add_to_sum(state, state.subscribed_filter[topics], state.subscribed_needs[topics])
+            own_subscription = np.int64(core.subscriptions[own_subscription].next)
+        node.own_interests = intern_filter(state)
+        node.own_needs = intern_needs(state)
+    node.has_changes = 1
     update(core, state, i, now)
 
 
 @compiled
-def subscribe(core, state, i, what, now):
-    """Ask for what matches."""
+def subscribe(core, state, i, subscription, now):
+    """Begin a subscription, and deliver matching retained publications to it."""
     i = np.int64(i)
-    _change_own(core, state, i, what, 1, now)
-    give_retained(core, state, i, what, now)
+    _change_own(core, state, i, subscription, 1, now)
+    deliver_retained(core, state, i, subscription, now)
     _finish(core, state, i, now)
 
 
 @compiled
-def unsubscribe(core, state, i, what, now):
-    """Ask for it no longer, if the subscription has not ended already."""
+def unsubscribe(core, state, i, subscription, now):
+    """End a subscription if it has not ended already."""
     i = np.int64(i)
-    if state.asks[what]:
-        _change_own(core, state, i, what, 0, now)
+    if state.in_force[subscription]:
+        _change_own(core, state, i, subscription, 0, now)
     _finish(core, state, i, now)
 
 
@@ -168,7 +172,7 @@ def unsubscribe(core, state, i, what, now):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Publish a reading."""
+    """Publish a reading of node ``i``."""
     i = np.int64(i)
     publish_content(core, state, i, content, number, now)
     if state.retains:
@@ -176,38 +180,38 @@ def publish(core, state, i, content, number, now):
 
 
 @compiled
-def receive(core, state, i, sender, message, word, broadcast, now):
-    """Take a neighbor's message; of a publication ``word`` has the hops before this one."""
+def receive(core, state, i, sender, message, header_field, broadcast, now):
+    """Process a neighbor's message; ``header_field`` of a publication contains its previous hops and its lifetime."""
     i, sender = np.int64(i), np.int64(sender)
     name = core.messages[message].name
     if name == Message.PUBLICATION:
-        take_publication(core, state, i, sender, message, word, now)
+        receive_publication(core, state, i, sender, message, header_field, now)
         if state.retains or state.nodes[i].is_crowded:
             _plan_wake(core, state, i)
         return
     link = link_of(state, i, sender)
     if name == Message.ACKNOWLEDGEMENT:
-        take_answer(core, state, i, link, message, now)
+        receive_answer(core, state, i, link, message, now)
         return
     if name == Message.SUBSCRIPTION:
-        take_subscription(core, state, i, link, message, now)
+        receive_subscription(core, state, i, link, message, now)
     else:
-        take_acknowledgement(core, state, i, link, message, now)
+        receive_acknowledgement(core, state, i, link, message, now)
     _finish(core, state, i, now)
 
 
 @compiled
-def sent(core, state, i, receiver, message, word, ok, now):
-    """Send again what the radio has given up."""
+def sent(core, state, i, receiver, message, header_field, ok, now):
+    """Schedule a retry of a unicast message that the radio failed to deliver."""
     name, link = core.messages[message].name, link_of(state, i, np.int64(receiver))
     if ok:
         state.links[link].repeated = 0
         return
     if name == Message.PUBLICATION:
-        give_up(core, state, i, link, np.int64(state.letters[message].publication), word, now)
+        retry_publication(core, state, i, link, np.int64(state.headers[message].publication), header_field, now)
     elif name != Message.ACKNOWLEDGEMENT:
-        is_answer = name != Message.SUBSCRIPTION and not state.letters[message].flags & SAK_REQUESTED
-        give_link_up(core, state, i, link, is_answer, now)
+        is_answer = name != Message.SUBSCRIPTION and not state.headers[message].flags & SAK_REQUESTED
+        retry_link_message(core, state, i, link, is_answer, now)
     _plan_wake(core, state, i)
 
 
@@ -216,15 +220,15 @@ def sent(core, state, i, receiver, message, word, ok, now):
 
 @compiled
 def wake(core, state, i, now):
-    """Do what is due: subscriptions that end, messages of links, links to ask for."""
+    """Do everything due by ``now``: end subscriptions, send messages of links and publications, request links."""
     i = np.int64(i)
-    if state.nodes[i].entries:
-        what = np.int64(core.nodes[i].first_subscription)
-        while what != NONE:
-            expires_us = core.subscriptions[what].expires_us
-            if state.asks[what] and expires_us != NONE and expires_us <= now:
-                _change_own(core, state, i, what, 0, now)
-            what = np.int64(core.subscriptions[what].next)
+    if state.nodes[i].own_count:
+        subscription = np.int64(core.nodes[i].first_subscription)
+        while subscription != NONE:
+            expires_us = core.subscriptions[subscription].expires_us
+            if state.in_force[subscription] and expires_us != NONE and expires_us <= now:
+                _change_own(core, state, i, subscription, 0, now)
+            subscription = np.int64(core.subscriptions[subscription].next)
     wake_links(core, state, i, now)
     wake_waiting(core, state, i, now)
     remove_ended(state, i, now)
@@ -235,38 +239,38 @@ def wake(core, state, i, now):
         choose(core, state, i, now)
     if node.scout_us != NONE and node.scout_us <= now:
         _send_scout(core, state, i, now)
-    _ask_neighbors(core, state, i, now)
+    _send_requests(core, state, i, now)
     _finish(core, state, i, now)
 
 
 @compiled
 def _send_scout(core, state, i, now):
-    """End the scout's link if it joins nothing, and ask the next neighbor."""
+    """End the link to the current scout neighbor if it is muted and idle, and request one to the next neighbor."""
     node = state.nodes[i]
     scout = np.int64(node.scout)
     if scout != NONE:
-        it = state.links[scout]
-        if it.state == MUTED and not it.pending and not it.wanted:
-            end(core, state, i, scout, now)
+        remote = state.links[scout]
+        if remote.state == MUTED and not remote.pending and not remote.is_chosen:
+            end_link(core, state, i, scout, now)
     scout = next_neighbor(state, i)
     node.scout = scout
     if scout != NONE:
-        ask(core, state, i, scout, now)
+        request_link(core, state, i, scout, now)
     node.scout_us = now + rules.scout_after_us(node.recheck_s, twin.stream_uniform(core, i))
 
 
 @compiled
-def _ask_neighbors(core, state, i, now):
-    asked, before = state.nodes[i].asked, NONE
-    link = np.int64(asked.first)
+def _send_requests(core, state, i, now):
+    planned, before = state.nodes[i].planned_requests, NONE
+    link = np.int64(planned.first)
     while link != NONE:
-        it = state.askings[link]
-        behind = np.int64(it.next)
-        if it.ask_us <= now:
-            it.is_asked = 0
-            twin.remove_behind(asked, state.askings, before, link)
+        request = state.link_requests[link]
+        successor = np.int64(request.next)
+        if request.request_us <= now:
+            request.is_planned = 0
+            twin.remove_behind(planned, state.link_requests, before, link)
             if state.links[link].state == GONE:
-                ask(core, state, i, link, now)
+                request_link(core, state, i, link, now)
         else:
             before = link
-        link = behind
+        link = successor

@@ -1,15 +1,15 @@
-"""DPS's filters in numba: sums of interests, changes, fuzzy hashes, sizes. The definition is `dps.bloom`.
+"""DPS's filters in numba: sums of interests, differences, fuzzy hashes, encoded sizes. The definition is `dps.bloom`.
 
 Theory of operation
-    Few of the filters in a run are different from each other, and most are told many times. So each is kept once, as a
-    row of ``filters`` in words of 64 bits, and known everywhere by its number: links and messages hold numbers, equal
-    filters have equal ones, and how many bits one has and how long it is on the wire is worked out once. The same goes
-    for needs. The rows are found again by their hash, in a table of numbers with open addressing. A new filter is made
-    in the first row that is free, and stays there if it is not known.
+    Few filters in a run are different, and most are sent many times. So each different filter is stored once, as a row
+    of ``filters`` in 64-bit words. Links and messages contain the number of its row, so equal filters have equal
+    numbers, and the number of set bits and the encoded size are computed once. The same holds for *needs*, the fuzzy
+    hashes of interests. Rows are looked up by their hash in a table with open addressing. A new filter is computed in
+    the first free row; if an equal row exists, its number is used instead.
 
 Cost
-    A sum is a pass over the words of each entry, and one over its own words for the hash. Rows are never given back: a
-    run takes the bytes of all filters that differ.
+    A sum takes a pass over the words of each entry, and one over its own words for the hash. Rows are never freed: a
+    run takes the memory of all different filters.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
 NEEDS_WORDS = FUZZY_HASH_BITS // WORD
-EMPTY = 0  # the number of the filter without bits, and of the needs without any
+EMPTY = 0  # number of the filter without set bits, and of the needs without set bits
 
 
 class Number(twin.Codes):
-    """Places in ``numbers``: how many filters and needs there are; what has been published."""
+    """Indices in ``numbers``: the counts of filters, needs and publications."""
 
     FILTERS = auto()
     NEEDS = auto()
@@ -38,14 +38,14 @@ _START = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-_NOTHING, _ONE = np.uint64(0), np.uint64(1)
+_NO_BITS, _ONE_BIT = np.uint64(0), np.uint64(1)
 
 
 # Rows and their numbers
 
 
 def hashes_of(rows: np.ndarray) -> np.ndarray:
-    """The hash of each row (n, words), as `_hash` has it."""
+    """Return the hash of each row of an array (n, words), as `_hash` computes it."""
     hashes = np.full(len(rows), _START)
     with np.errstate(over="ignore"):
         for column in rows.T:
@@ -55,7 +55,7 @@ def hashes_of(rows: np.ndarray) -> np.ndarray:
 
 
 def table_of(hashes: np.ndarray, room: int) -> np.ndarray:
-    """A table in which rows with those hashes are found, with places for more than twice ``room`` rows."""
+    """Return a hash table of rows with these hashes, with more than twice ``room`` slots."""
     size = 1 << (2 * room).bit_length()
     table = np.full(size, NONE, np.int32)
     for row, home in enumerate((hashes & np.uint64(size - 1)).tolist()):
@@ -67,40 +67,40 @@ def table_of(hashes: np.ndarray, room: int) -> np.ndarray:
 
 @compiled
 def _hash(rows, row):
-    found = _START
+    value = _START
     for k in range(rows.shape[1]):
-        found = (found ^ rows[row, k]) * _FACTOR
-        found ^= found >> _SHIFT
-    return found
+        value = (value ^ rows[row, k]) * _FACTOR
+        value ^= value >> _SHIFT
+    return value
 
 
 @compiled
-def _is_same(rows, one, other):
+def _is_same(rows, first, second):
     same = True
     for k in range(rows.shape[1]):
-        same = same and rows[one, k] == rows[other, k]
+        same = same and rows[first, k] == rows[second, k]
     return same
 
 
 @compiled
 def _find(rows, hashes, table, row):
-    """The number of what is in ``row``, which is free: of the row that has been there before, or its own."""
-    wanted = _hash(rows, row)
+    """Return the number of an existing row equal to the free row ``row``, or add ``row`` to the table."""
+    hash_value = _hash(rows, row)
     last = len(table) - 1
-    place = np.int64(wanted & np.uint64(last))
-    while table[place] != NONE:
-        known = np.int64(table[place])
-        if hashes[known] == wanted and _is_same(rows, known, row):
-            return known
-        place = (place + 1) & last
-    table[place] = row
-    hashes[row] = wanted
+    position = np.int64(hash_value & np.uint64(last))
+    while table[position] != NONE:
+        candidate = np.int64(table[position])
+        if hashes[candidate] == hash_value and _is_same(rows, candidate, row):
+            return candidate
+        position = (position + 1) & last
+    table[position] = row
+    hashes[row] = hash_value
     return np.int64(row)
 
 
 @compiled
-def keep_filter(state):
-    """The number of the filter in the first free row."""
+def intern_filter(state):
+    """Store the filter in the first free row unless an equal one exists; return its number."""
     row = state.numbers[Number.FILTERS]
     number = _find(state.filters, state.filter_hashes, state.filter_table, row)
     if number == row:
@@ -111,8 +111,8 @@ def keep_filter(state):
 
 
 @compiled
-def keep_needs(state):
-    """The number of the needs in the first free row."""
+def intern_needs(state):
+    """Store the needs in the first free row unless equal ones exist; return their number."""
     row = state.numbers[Number.NEEDS]
     number = _find(state.needs, state.needs_hashes, state.needs_table, row)
     if number == row:
@@ -123,7 +123,7 @@ def keep_needs(state):
 
 @compiled
 def ones_of(rows, row):
-    """How many bits of a row are set."""
+    """Count the set bits of a row."""
     count = np.int64(0)
     for k in range(rows.shape[1]):
         count += twin.count_ones(rows[row, k])
@@ -135,10 +135,10 @@ def ones_of(rows, row):
 
 @compiled
 def clear_sum(state):
-    """Begin a sum of no entries, in the first free rows."""
+    """Start an empty sum in the first free rows of filters and needs."""
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
-        state.filters[row, k] = _NOTHING
+        state.filters[row, k] = _NO_BITS
     row = state.numbers[Number.NEEDS]
     for k in range(NEEDS_WORDS):
         state.needs[row, k] = _ALL
@@ -146,7 +146,7 @@ def clear_sum(state):
 
 @compiled
 def add_to_sum(state, interests, needs):
-    """One entry more: filters are united, needs intersected."""
+    """Add an entry to the sum: unite the filters, intersect the needs."""
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] |= state.filters[interests, k]
@@ -157,22 +157,22 @@ def add_to_sum(state, interests, needs):
 
 @compiled
 def end_sum(state, entries):
-    """All entries are in it; where there are none nothing is needed."""
+    """Finish the sum after all entries; a sum without entries has no needs."""
     if entries == 0:
         row = state.numbers[Number.NEEDS]
         for k in range(NEEDS_WORDS):
-            state.needs[row, k] = _NOTHING
+            state.needs[row, k] = _NO_BITS
 
 
 @compiled
-def change_between(state, one, other):
-    """The number of the filter of the bits in which two differ."""
-    if one == other:
+def change_between(state, first, second):
+    """Return the number of the filter with the bits in which two filters differ."""
+    if first == second:
         return EMPTY
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
-        state.filters[row, k] = state.filters[one, k] ^ state.filters[other, k]
-    return keep_filter(state)
+        state.filters[row, k] = state.filters[first, k] ^ state.filters[second, k]
+    return intern_filter(state)
 
 
 # On the wire
@@ -185,7 +185,7 @@ def _head_B(argument):
 
 @compiled
 def more_B(argument):
-    """Bytes that CBOR takes for an unsigned integer beyond the first."""
+    """Return the number of bytes after the first that CBOR uses for an unsigned integer."""
     if argument < 24:
         return 0
     if argument < 0x100:
@@ -195,16 +195,16 @@ def more_B(argument):
 
 @compiled
 def _runs_bits(state, row, complement):
-    """Bits of the run lengths of a filter, or of its complement."""
+    """Return the number of bits of a filter's run-length encoding, or of its complement's."""
     bits = np.int64(0)
-    behind = np.int64(0)  # where the run began
+    successor = np.int64(0)  # start of the run
     for k in range(state.filters.shape[1]):
         word = state.filters[row, k] ^ complement
         while word:
-            place = np.int64(k) * WORD + twin.trailing_zeros(word)
-            word &= word - _ONE
-            zeros = place - behind + 1
-            behind = place + 1
+            position = np.int64(k) * WORD + twin.trailing_zeros(word)
+            word &= word - _ONE_BIT
+            zeros = position - successor + 1
+            successor = position + 1
             bits += 1
             while zeros > 1:
                 zeros >>= 1
@@ -214,12 +214,12 @@ def _runs_bits(state, row, complement):
 
 @compiled
 def _encoded_B(state, row):
-    """Bytes of `BitVector.encode`."""
+    """Return the number of bytes of a filter encoded by `BitVector.encode`."""
     length = state.filters.shape[1] * WORD
     load = 100 * state.filter_ones[row] + 1
     bits = np.int64(length + 1)
     if load < SPARSE_PERCENT * length:
-        bits = _runs_bits(state, row, _NOTHING)
+        bits = _runs_bits(state, row, _NO_BITS)
     elif load > DENSE_PERCENT * length:
         bits = _runs_bits(state, row, _ALL)
     data_B = length // 8 if bits > length else (bits + 7) // 8
@@ -227,7 +227,7 @@ def _encoded_B(state, row):
 
 
 def longest_B(length: int) -> int:
-    """Bytes of the longest filter of that length on the wire: one that is written as it is."""
+    """Return the number of bytes of the longest encoded filter of ``length`` bits, one without compression."""
     return len(BitVector(length, int.from_bytes(b"\x55" * (length // 8), "little")).encode())
 
 
@@ -235,29 +235,29 @@ def longest_B(length: int) -> int:
 
 
 @compiled
-def _smeared(word, by):
-    return word | (word << np.uint64(by)) | (word >> np.uint64(WORD - by))
+def _spread(word, distance):
+    return word | (word << np.uint64(distance)) | (word >> np.uint64(WORD - distance))
 
 
 @compiled
 def _lacks(state, needs, k, word):
-    return (state.needs[needs, k] & ~word) != _NOTHING
+    return (state.needs[needs, k] & ~word) != _NO_BITS
 
 
 @compiled
 def routes(state, topics, interests, needs):
-    """Whether a publication on ``topics`` (a row of ``topic_first``) may meet interests: `bloom.routes`."""
-    folded = _NOTHING
+    """Return whether a publication on ``topics`` (a published set) may match interests, as `bloom.routes`."""
+    folded = _NO_BITS
     count = np.int64(0)
-    for place in range(state.topic_first[topics], state.topic_first[topics + 1]):
-        common = state.topic_words[place] & state.filters[interests, state.topic_places[place]]
+    for position in range(state.topic_first[topics], state.topic_first[topics + 1]):
+        common = state.topic_words[position] & state.filters[interests, state.topic_positions[position]]
         folded |= common
         count += twin.count_ones(common)
     if count == 0:
         return False
-    unary = _ALL if count >= WORD - 1 else (_ONE << np.uint64(count)) - _ONE
-    if _lacks(state, needs, 3, unary) or _lacks(state, needs, 0, _smeared(_smeared(folded, 7), 31)):
+    unary = _ALL if count >= WORD - 1 else (_ONE_BIT << np.uint64(count)) - _ONE_BIT
+    if _lacks(state, needs, 3, unary) or _lacks(state, needs, 0, _spread(_spread(folded, 7), 31)):
         return False
-    if _lacks(state, needs, 1, _smeared(_smeared(_smeared(folded, 11), 29), 37)):
+    if _lacks(state, needs, 1, _spread(_spread(_spread(folded, 11), 29), 37)):
         return False
-    return not _lacks(state, needs, 2, _smeared(_smeared(_smeared(_smeared(folded, 13), 17), 19), 41))
+    return not _lacks(state, needs, 2, _spread(_spread(_spread(_spread(folded, 13), 17), 19), 41))

@@ -1,7 +1,7 @@
-"""What a node of DPS's twin has seen, and from whom: `workbench.protocols.dps.history`.
+"""The history of publications in DPS's fast twin, with their senders: `workbench.protocols.dps.history` on arrays.
 
-A series has one publication here, as it has in a scenario, and all of a run live equally long. So what a node has seen
-is linked in the order in which it was noted last, which is that of its ends: what is over is always at the front.
+In a scenario each series has one publication, and all publications of a run have the same lifetime. So a node's list of
+seen publications, in the order of their last reception, is also in the order of expiry.
 """
 
 import numpy as np
@@ -11,8 +11,9 @@ from workbench.protocols.dps.automaton import GONE
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-_ONE, _NOTHING = np.uint64(1), np.uint64(0)
-_ORDER_BITS = 8  # In a row of ``ways``: hops, and below them how many neighbors were there before.
+_ONE_BIT, _NO_BITS = np.uint64(1), np.uint64(0)
+# An entry of ``path_ranks`` is hops << 8 | number of earlier senders, so the smallest is the best path.
+_ORDER_BITS = 8
 _ORDER = (1 << _ORDER_BITS) - 1
 
 
@@ -28,8 +29,8 @@ def _forget_first(state, i):
     publication = np.int64(seen.first)
     twin.remove(seen, state.pairs[:, i], publication)
     state.pairs[publication, i].is_seen = 0
-    for k in range(state.came_from.shape[2]):
-        state.came_from[publication, i, k] = _NOTHING
+    for k in range(state.was_received_from.shape[2]):
+        state.was_received_from[publication, i, k] = _NO_BITS
 
 
 @compiled
@@ -51,17 +52,17 @@ def _make_room(state, i, now):
 
 
 @compiled
-def _noted(state, i, publication):
-    """How many neighbors it came from."""
+def _count_sources(state, i, publication):
+    """Count the neighbors that have sent a publication."""
     count = np.int64(0)
-    for k in range(state.came_from.shape[2]):
-        count += twin.count_ones(state.came_from[publication, i, k])
+    for k in range(state.was_received_from.shape[2]):
+        count += twin.count_ones(state.was_received_from[publication, i, k])
     return count
 
 
 @compiled
 def note(state, i, publication, now):
-    """A publication was here; whether it is known already."""
+    """Record a publication in the history; return whether it was there already."""
     pair = state.pairs[publication, i]
     if pair.is_seen:
         twin.remove(state.nodes[i].seen, state.pairs[:, i], publication)
@@ -75,35 +76,36 @@ def note(state, i, publication, now):
 
 @compiled
 def note_neighbor(state, i, publication, link, hops):
-    """It came from a neighbor, after so many hops."""
-    place = link - state.link_first[i]
-    is_known = came_from(state, i, publication, link)
-    if not is_known and not rules.records_sender(state.links[link].state != GONE, _noted(state, i, publication)):
+    """Record that a neighbor has sent a publication, with its number of hops."""
+    position = link - state.link_first[i]
+    is_known = was_received_from(state, i, publication, link)
+    sources = _count_sources(state, i, publication)
+    if not is_known and not rules.records_sender(state.links[link].state != GONE, sources):
         return
     if state.acknowledges:
-        order = _noted(state, i, publication)
+        order = _count_sources(state, i, publication)
         if is_known:
-            before = np.int64(state.ways[publication, link])
+            before = np.int64(state.path_ranks[publication, link])
             hops = min(np.int64(hops), before >> _ORDER_BITS)
             order = before & _ORDER
-        state.ways[publication, link] = (np.int64(hops) << _ORDER_BITS) | order
-    state.came_from[publication, i, place >> 6] |= _ONE << np.uint64(place & 63)
+        state.path_ranks[publication, link] = (np.int64(hops) << _ORDER_BITS) | order
+    state.was_received_from[publication, i, position >> 6] |= _ONE_BIT << np.uint64(position & 63)
 
 
 @compiled
-def came_from(state, i, publication, link):
-    """Whether a neighbor has sent this publication."""
-    place = link - state.link_first[i]
-    return (state.came_from[publication, i, place >> 6] >> np.uint64(place & 63)) & _ONE != _NOTHING
+def was_received_from(state, i, publication, link):
+    """Return whether a neighbor has sent this publication."""
+    position = link - state.link_first[i]
+    return (state.was_received_from[publication, i, position >> 6] >> np.uint64(position & 63)) & _ONE_BIT != _NO_BITS
 
 
 @compiled
-def way_back(state, i, publication):
-    """The neighbor that it came from with the fewest hops, the first of several; NONE if there is none."""
+def find_reverse_link(state, i, publication):
+    """Return the link over which a publication came with the fewest hops, the earliest of several, or NONE."""
     best, fewest = NONE, np.int64(0)
     for link in range(state.link_first[i], state.link_first[i + 1]):
-        if came_from(state, i, publication, link):
-            way = np.int64(state.ways[publication, link])
-            if best == NONE or way < fewest:
-                best, fewest = np.int64(link), way
+        if was_received_from(state, i, publication, link):
+            path_rank = np.int64(state.path_ranks[publication, link])
+            if best == NONE or path_rank < fewest:
+                best, fewest = np.int64(link), path_rank
     return best

@@ -1,7 +1,7 @@
-"""The links of DPS's twin: `workbench.protocols.dps.links`, whose page says what they do, by the same table.
+"""The links of DPS's fast twin: the state machine of `workbench.protocols.dps.links`, with the same transition table.
 
-Of the definition this leaves out what cannot happen in a run of a scenario: links that are ended while an answer is
-outstanding, more neighbors than ``max_links``, messages that are malformed.
+It leaves out cases that cannot happen in a run of a scenario: links that are ended while an answer is outstanding,
+more neighbors than ``max_links``, and malformed messages.
 """
 
 import numpy as np
@@ -31,26 +31,26 @@ from workbench.protocols.dps.automaton import (
 )
 from workbench.protocols.dps.fast.filters import EMPTY, change_between
 from workbench.protocols.dps.fast.mesh_ids import (
+    choose_lower_id,
     forget_mesh,
-    go_below,
-    heard,
     is_apart,
     is_same_owner,
-    lowest_two,
+    lowest_two_ids,
+    must_send_id,
+    note_lowest,
     note_mesh_id,
     shows_loop,
-    was_told_otherwise,
 )
 from workbench.protocols.dps.fast.neighborhood import link_ended
 from workbench.protocols.dps.fast.outgoing import (
     find_changes,
-    note_news,
+    mark_changed,
     send_acknowledgement,
     send_again,
+    send_all_interests,
+    send_no_interests,
     send_subscription,
     send_unlink,
-    tell_in_full,
-    tell_nothing,
 )
 from workbench.protocols.dps.fast.publications import send_retained
 from workbench.protocols.dps.fast.remotes import add_link, address_of, forget_outbound, set_state, settle
@@ -62,7 +62,7 @@ from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
 _INPUTS = len(Input)
-# What no run of a scenario has: links are ended only when nothing is outstanding, and not asked for while they stand.
+# In a run of a scenario, links are ended only when no answer is outstanding, and not requested while they exist.
 INPUTS_LEFT_OUT = (END_WAITS,)
 ACTIONS_LEFT_OUT = (Action.CANCEL_END,)
 
@@ -70,65 +70,68 @@ ACTIONS_LEFT_OUT = (Action.CANCEL_END,)
 
 
 @compiled
-def come(core, state, i, link, what, now):
-    """Something has come to a link: it changes its state and acts as the table says."""
-    entry = _enter(core, state, i, link, what, now)
+def apply_input(core, state, i, link, link_input, now):
+    """Apply an input to a link: change its state and execute the actions of the transition table."""
+    entry = _change_state(core, state, i, link, link_input, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         action = state.actions[k]
         if action == Action.UPDATE:
             update(core, state, i, now)
         elif action == Action.REPLACE:
-            other = _to_replace(state, i, link)
+            other = _find_replacement(state, i, link)
             if other != NONE:
-                _come_in_turn(core, state, i, other, NEEDED, now)
+                _apply_nested_input(core, state, i, other, NEEDED, now)
         else:
-            _do(core, state, i, link, action, now)
+            _act(core, state, i, link, action, now)
 
 
 @compiled
-def _come_in_turn(core, state, i, link, what, now):
-    """`come`, of NEEDED or CHANGED: these replace and update nothing, and numba has no function that calls itself."""
-    entry = _enter(core, state, i, link, what, now)
+def _apply_nested_input(core, state, i, link, link_input, now):
+    """Apply NEEDED or CHANGED within another input.
+
+    These two cause no REPLACE or UPDATE, so no recursion is needed, which numba does not support here.
+    """
+    entry = _change_state(core, state, i, link, link_input, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
-        _do(core, state, i, link, state.actions[k], now)
+        _act(core, state, i, link, state.actions[k], now)
 
 
 @compiled
-def _enter(core, state, i, link, what, now):
-    """Change a link's state; returns the number of the table's entry."""
+def _change_state(core, state, i, link, link_input, now):
+    """Change a link's state; return the index of the table's entry for the input."""
     before = np.int64(state.links[link].state)
-    entry = before * _INPUTS + what
+    entry = before * _INPUTS + link_input
     set_state(core, state, i, link, now, np.int64(state.next_states[entry]))
     if state.next_states[entry] != before:
-        _tell_ids_later(state, i, now)
+        _send_ids_later(state, i, now)
     return entry
 
 
 @compiled
-def _do(core, state, i, link, action, now):
-    """Do an action: those that send something or concern the node are here."""
-    it = state.links[link]
+def _act(core, state, i, link, action, now):
+    """Execute an action that sends a message or affects the node; pass others to `_update_neighbor`."""
+    remote = state.links[link]
     if action == Action.SEND_CHANGE:
         find_changes(state, i, link)
         send_subscription(core, state, i, link, now)
     elif action == Action.SEND_IF_CHANGED:
-        _tell_changes(core, state, i, link, now)
+        _send_changes(core, state, i, link, now)
     elif action == Action.SEND_ALL:
-        tell_in_full(core, state, i, link, now)
+        send_all_interests(core, state, i, link, now)
     elif action == Action.SEND_PROBE:
-        tell_nothing(core, state, i, link, now)
+        send_no_interests(core, state, i, link, now)
     elif action == Action.SEND_UNLINK:
-        it.unlinks = 0
+        remote.unlinks = 0
         send_unlink(core, state, i, link, now)
     elif action == Action.REPEAT:
         send_again(core, state, i, link, now)
     elif action == Action.SEND_RETAINED:
         send_retained(core, state, i, link, now)
     elif action == Action.SETTLE:
-        settle(it, _next_sign_us(core, state, i, link, now))
+        settle(remote, _next_keep_alive_us(core, state, i, link, now))
     elif action == Action.NEW_MESH_ID:
-        go_below(core, state, i)
-        state.nodes[i].has_news = 1
+        choose_lower_id(core, state, i)
+        state.nodes[i].has_changes = 1
     elif action == Action.REMOVE:
         twin.remove(state.nodes[i].links, state.links, link)
         _set_inbound(state, i, link, NONE, EMPTY)
@@ -137,40 +140,40 @@ def _do(core, state, i, link, action, now):
     elif action == Action.UPDATE_LATER:
         _update_later(state, i, now)
     elif action == Action.FORGET_MUTED:
-        if not _counts_muted(state, i) and it.inbound != NONE:
+        if not _counts_muted(state, i) and remote.inbound != NONE:
             _set_inbound(state, i, link, NONE, EMPTY)
             _update_later(state, i, now)
     else:
-        _note(state, i, link, action)
+        _update_neighbor(state, i, link, action)
 
 
 @compiled
-def _note(state, i, link, action):
-    """Do an action that changes what is known of the neighbor."""
-    it = state.links[link]
+def _update_neighbor(state, i, link, action):
+    """Execute an action that changes the stored data of a neighbor."""
+    remote = state.links[link]
     if action == Action.ANSWER_IN_FULL:
-        it.owes_all = 1
+        remote.sends_all_next = 1
     elif action == Action.START_FROM_EMPTY:
-        if not it.revision:
-            forget_outbound(it)
+        if not remote.revision:
+            forget_outbound(remote)
     elif action == Action.FORGET_SENT:
-        it.interests = NONE
+        remote.interests = NONE
     elif action == Action.FORGET_OUTBOUND:
-        forget_outbound(it)
-        it.is_delta = 0
+        forget_outbound(remote)
+        remote.is_delta = 0
     elif action == Action.FORGET_INBOUND:
         _set_inbound(state, i, link, NONE, EMPTY)
     elif action == Action.FORGET_REVISION:
-        it.inbound_revision = 0
+        remote.inbound_revision = 0
     elif action == Action.FORGET_MESH_ID:
-        forget_mesh(it)
-        note_news(state, i, link)
+        forget_mesh(remote)
+        mark_changed(state, i, link)
     elif action == Action.STOP_WAITING:
-        settle(it, NONE)
+        settle(remote, NONE)
     elif action == Action.END_LATER:
-        it.unlinks = 1
+        remote.unlinks = 1
     elif action == Action.NOTE_REVISION:
-        it.noted_revision = it.revision
+        remote.noted_revision = remote.revision
 
 
 @compiled
@@ -179,30 +182,30 @@ def _counts_muted(state, i):
 
 
 @compiled
-def _tell_changes(core, state, i, link, now):
-    it = state.links[link]
-    if it.pending:
-        it.is_behind = 1
+def _send_changes(core, state, i, link, now):
+    remote = state.links[link]
+    if remote.pending:
+        remote.is_behind = 1
     elif find_changes(state, i, link):
         send_subscription(core, state, i, link, now)
 
 
 @compiled
-def _to_replace(state, i, link):
-    """The muted link that takes the place of one that has ended, NONE if none is there or needed."""
+def _find_replacement(state, i, link):
+    """Return the muted link that replaces an ended one; NONE if no link is muted or no replacement is needed."""
     ended = state.links[link]
     chosen = NONE
-    is_alike = False
+    chosen_has_same_owner = False
     other = np.int64(state.nodes[i].links.first)
     while other != NONE:
-        it = state.links[other]
-        alike = is_same_owner(it.mesh_high, it.mesh_low, ended.mesh_high, ended.mesh_low)
-        if alike and (it.state == ACTIVE or it.state == UNMUTING):
+        remote = state.links[other]
+        has_same_owner = is_same_owner(remote.mesh_high, remote.mesh_low, ended.mesh_high, ended.mesh_low)
+        if has_same_owner and (remote.state == ACTIVE or remote.state == UNMUTING):
             return NONE
-        if it.state == MUTED and (chosen == NONE or (alike and not is_alike)):
+        if remote.state == MUTED and (chosen == NONE or (has_same_owner and not chosen_has_same_owner)):
             chosen = other
-            is_alike = alike
-        other = np.int64(it.next)
+            chosen_has_same_owner = has_same_owner
+        other = np.int64(remote.next)
     return chosen
 
 
@@ -210,32 +213,32 @@ def _to_replace(state, i, link):
 def _set_inbound(state, i, link, interests, needs):
     state.links[link].inbound = interests
     state.links[link].inbound_needs = needs
-    note_news(state, i, link)
+    mark_changed(state, i, link)
 
 
-# What the node asks for
+# Links and interests of the node
 
 
 @compiled
-def ask(core, state, i, link, now):
-    """Ask a neighbor for a link; there is none."""
+def request_link(core, state, i, link, now):
+    """Request a link from a neighbor without one."""
     add_link(state, i, link, 1)
-    come(core, state, i, link, ASKED, now)
+    apply_input(core, state, i, link, ASKED, now)
 
 
 @compiled
-def end(core, state, i, link, now):
-    """End a link; nothing is outstanding."""
+def end_link(core, state, i, link, now):
+    """End a link that has no outstanding answer."""
     state.links[link].revision += 1
-    come(core, state, i, link, END, now)
+    apply_input(core, state, i, link, END, now)
 
 
 @compiled
 def update(core, state, i, now):
-    """Tell every neighbor at once what has changed for it."""
+    """Send every neighbor the changes of the interests that it should have."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        _come_in_turn(core, state, i, link, CHANGED, now)
+        _apply_nested_input(core, state, i, link, CHANGED, now)
         link = np.int64(state.links[link].next)
 
 
@@ -246,7 +249,7 @@ def _update_later(state, i, now):
 
 
 @compiled
-def _tell_ids_later(state, i, now):
+def _send_ids_later(state, i, now):
     if state.nodes[i].ids_us == NONE:
         state.nodes[i].ids_us = now + state.nodes[i].ids_after_us
 
@@ -255,124 +258,126 @@ def _tell_ids_later(state, i, now):
 
 
 @compiled
-def take_subscription(core, state, i, link, message, now):
-    """A SUB from a neighbor."""
-    it = state.links[link]
-    if state.letters[message].flags & UNLINK:
-        _take_unlink(core, state, i, link, message, now)
+def receive_subscription(core, state, i, link, message, now):
+    """Process a subscription message from a neighbor."""
+    remote = state.links[link]
+    if state.headers[message].flags & UNLINK:
+        _receive_unlink(core, state, i, link, message, now)
         return
-    if it.state == GONE:
-        if not rules.opens_link(state.letters[message].flags):
+    if remote.state == GONE:
+        if not rules.opens_link(state.headers[message].flags):
             twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
             return
         add_link(state, i, link, 0)
-        come(core, state, i, link, BEGUN, now)
-    elif _has_begun_anew(core, state, i, link, message):
-        come(core, state, i, link, BEGUN, now)
-    if it.state == LINKING:
-        it.ticks = rules.cap_ticks(it.ticks, state.retry_ticks)
-    _take(core, state, i, link, message, False, now)
-    if not it.pending:
-        if it.state == MUTED or it.keep_alive_us == NONE:
-            it.keep_alive_us = _next_sign_us(core, state, i, link, now)
+        apply_input(core, state, i, link, BEGUN, now)
+    elif _restarts_link(core, state, i, link, message):
+        apply_input(core, state, i, link, BEGUN, now)
+    if remote.state == LINKING:
+        remote.ticks = rules.cap_ticks(remote.ticks, state.retry_ticks)
+    _receive(core, state, i, link, message, False, now)
+    if not remote.pending:
+        if remote.state == MUTED or remote.keep_alive_us == NONE:
+            remote.keep_alive_us = _next_keep_alive_us(core, state, i, link, now)
         elif state.nodes[i].is_crowded:
-            it.keep_alive_us = _next_sign_us(core, state, i, link, now) + state.update_after_us
-    _go_on(core, state, i, link, now)
+            remote.keep_alive_us = _next_keep_alive_us(core, state, i, link, now) + state.update_after_us
+    _resume(core, state, i, link, now)
 
 
 @compiled
-def _take_unlink(core, state, i, link, message, now):
-    it = state.links[link]
-    if it.state == GONE:
+def _receive_unlink(core, state, i, link, message, now):
+    remote = state.links[link]
+    if remote.state == GONE:
         twin.drop(core, now, i, address_of(core, state, link), message, Reason.UNKNOWN)
         return
-    it.inbound_revision = core.messages[message].sequence
+    remote.inbound_revision = core.messages[message].sequence
     send_acknowledgement(core, state, i, link, now, False)
-    come(core, state, i, link, UNLINKED, now)
+    apply_input(core, state, i, link, UNLINKED, now)
 
 
 @compiled
-def _has_begun_anew(core, state, i, link, message):
-    it, revision = state.links[link], core.messages[message].sequence
-    stays_muted = it.state == MUTED and shows_loop(state, i, link, message)
-    flags, is_acknowledging = state.letters[message].flags, it.pending == ACKNOWLEDGEMENT
-    settled = rules.is_settled(it.state, _sends_all(it))
-    return rules.has_begun_anew(flags, revision, it.inbound_revision, is_acknowledging, stays_muted, settled)
+def _restarts_link(core, state, i, link, message):
+    remote, revision = state.links[link], core.messages[message].sequence
+    stays_muted = remote.state == MUTED and shows_loop(state, i, link, message)
+    flags, is_acknowledging = state.headers[message].flags, remote.pending == ACKNOWLEDGEMENT
+    settled = rules.is_settled(remote.state, _sends_all(remote))
+    return rules.has_begun_anew(flags, revision, remote.inbound_revision, is_acknowledging, stays_muted, settled)
 
 
 @compiled
-def _sends_all(it):
-    return it.pending == SUBSCRIPTION and not it.is_delta
+def _sends_all(remote):
+    return remote.pending == SUBSCRIPTION and not remote.is_delta
 
 
 @compiled
-def take_acknowledgement(core, state, i, link, message, now):
-    """A SAK from a neighbor."""
-    it, letter = state.links[link], state.letters[message]
-    if it.state == GONE:
+def receive_acknowledgement(core, state, i, link, message, now):
+    """Process an acknowledgement of a subscription message from a neighbor."""
+    remote, header = state.links[link], state.headers[message]
+    if remote.state == GONE:
         twin.drop(core, now, i, address_of(core, state, link), message, Reason.UNKNOWN)
         return
-    # A number that is old says nothing of what it acknowledges.
-    is_answer = letter.acknowledged == it.revision and it.pending != 0
+    # An acknowledgement of an older revision does not confirm the outstanding message.
+    is_answer = header.acknowledged == remote.revision and remote.pending != 0
     restarted = is_answer and _has_restarted(core, state, link, message)
     if restarted:
-        come(core, state, i, link, RESTARTED, now)
-    is_taken = _take(core, state, i, link, message, True, now)
-    if restarted or not is_taken:
+        apply_input(core, state, i, link, RESTARTED, now)
+    is_processed = _receive(core, state, i, link, message, True, now)
+    if restarted or not is_processed:
         return
     if is_answer:
-        come(core, state, i, link, ANSWERED, now)
-        _go_on(core, state, i, link, now)
-    elif not letter.flags & SAK_REQUESTED:
+        apply_input(core, state, i, link, ANSWERED, now)
+        _resume(core, state, i, link, now)
+    elif not header.flags & SAK_REQUESTED:
         twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
 
 
 @compiled
 def _has_restarted(core, state, link, message):
-    it, letter = state.links[link], state.letters[message]
-    if it.state != ACTIVE or it.pending != SUBSCRIPTION:
+    remote, header = state.links[link], state.headers[message]
+    if remote.state != ACTIVE or remote.pending != SUBSCRIPTION:
         return False
-    is_sign = it.is_delta != 0 and it.vector == EMPTY
-    is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
-    return rules.has_restarted(letter.flags, core.messages[message].sequence, it.inbound_revision, is_sign, is_news)
+    is_keep_alive = remote.is_delta != 0 and remote.vector == EMPTY
+    is_other_owner = not is_same_owner(header.mesh_high, header.mesh_low, remote.mesh_high, remote.mesh_low)
+    return rules.has_restarted(
+        header.flags, core.messages[message].sequence, remote.inbound_revision, is_keep_alive, is_other_owner
+    )
 
 
 @compiled
-def _take(core, state, i, link, message, is_acknowledgement, now):
-    """What SUB and SAK have in common; False if both sides tell each other everything anew."""
-    it, letter = state.links[link], state.letters[message]
-    revision, newest, flags = core.messages[message].sequence, np.int64(it.inbound_revision), letter.flags
+def _receive(core, state, i, link, message, is_acknowledgement, now):
+    """Process the common part of a subscription and its acknowledgement; return False if the link restarts."""
+    remote, header = state.links[link], state.headers[message]
+    revision, newest, flags = core.messages[message].sequence, np.int64(remote.inbound_revision), header.flags
     if rules.is_stale(revision, newest):
         twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
         return True
     is_known = rules.is_duplicate(revision, newest)
     if flags & SAK_REQUESTED:
-        if rules.lacks_base(flags, it.state, revision, newest):
+        if rules.lacks_base(flags, remote.state, revision, newest):
             twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
-            if rules.is_settled(it.state, _sends_all(it)):
-                come(core, state, i, link, RESTARTED, now)
+            if rules.is_settled(remote.state, _sends_all(remote)):
+                apply_input(core, state, i, link, RESTARTED, now)
                 return False
             return True
-        base = np.int64(it.inbound) if flags & DELTA and it.inbound != NONE else EMPTY
-        # A repeated change must not be applied twice: that would take it back.
-        asks_nothing = it.inbound == NONE if is_known else letter.vector == base
-        if rules.has_lost_base(flags, it.state, letter.needs != EMPTY and asks_nothing):
+        base = np.int64(remote.inbound) if flags & DELTA and remote.inbound != NONE else EMPTY
+        # Applying a repeated change a second time would undo it.
+        asks_nothing = remote.inbound == NONE if is_known else header.vector == base
+        if rules.has_lost_base(flags, remote.state, header.needs != EMPTY and asks_nothing):
             twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
-            come(core, state, i, link, RESTARTED, now)
+            apply_input(core, state, i, link, RESTARTED, now)
             return False
-        it.inbound_revision = revision
-    it.counts_hops = 1
-    heard(state, i, letter.mesh_high, letter.mesh_low)
-    is_crowded, was_muted = state.nodes[i].is_crowded != 0, it.state == MUTED
+        remote.inbound_revision = revision
+    remote.counts_hops = 1
+    note_lowest(state, i, header.mesh_high, header.mesh_low)
+    is_crowded, was_muted = state.nodes[i].is_crowded != 0, remote.state == MUTED
     if not flags & UNMUTE:
         _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_known:
-        come(core, state, i, link, UNMUTED, now)
-    if letter.mesh_high != it.mesh_high or letter.mesh_low != it.mesh_low:
-        note_mesh_id(it, letter.mesh_high, letter.mesh_low)
-        note_news(state, i, link)
-        _tell_ids_later(state, i, now)
-    if rules.announces_mute(is_crowded, was_muted, it.state, flags):
+        apply_input(core, state, i, link, UNMUTED, now)
+    if header.mesh_high != remote.mesh_high or header.mesh_low != remote.mesh_low:
+        note_mesh_id(remote, header.mesh_high, header.mesh_low)
+        mark_changed(state, i, link)
+        _send_ids_later(state, i, now)
+    if rules.announces_mute(is_crowded, was_muted, remote.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
         _take_interests(core, state, i, link, message, is_known, now)
@@ -381,12 +386,14 @@ def _take(core, state, i, link, message, is_acknowledgement, now):
 
 @compiled
 def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
-    it, letter = state.links[link], state.letters[message]
-    is_news = not is_same_owner(letter.mesh_high, letter.mesh_low, it.mesh_high, it.mesh_low)
-    is_reply = is_acknowledgement and it.pending != 0
-    what = rules.classify_loop(letter.flags, it.state, is_reply, shows_loop(state, i, link, message), is_news)
-    if what != NOTHING:
-        come(core, state, i, link, np.int64(what), now)
+    remote, header = state.links[link], state.headers[message]
+    is_other_owner = not is_same_owner(header.mesh_high, header.mesh_low, remote.mesh_high, remote.mesh_low)
+    is_reply = is_acknowledgement and remote.pending != 0
+    link_input = rules.classify_loop(
+        header.flags, remote.state, is_reply, shows_loop(state, i, link, message), is_other_owner
+    )
+    if link_input != NOTHING:
+        apply_input(core, state, i, link, np.int64(link_input), now)
 
 
 @compiled
@@ -401,44 +408,44 @@ def _take_interests(core, state, i, link, message, is_known, now):
 
 @compiled
 def _apply(state, i, link, message):
-    """Take the interests of a message for those of its sender; whether they are others than before."""
-    it, letter = state.links[link], state.letters[message]
-    if it.state == MUTED and not _counts_muted(state, i):
+    """Store the interests of a message's sender; return whether they have changed."""
+    remote, header = state.links[link], state.headers[message]
+    if remote.state == MUTED and not _counts_muted(state, i):
         return False
-    before, before_needs = it.inbound, it.inbound_needs
-    interests = np.int64(letter.vector)
-    if letter.flags & DELTA and it.inbound != NONE:
-        interests = change_between(state, interests, np.int64(it.inbound))
-    _set_inbound(state, i, link, NONE if interests == EMPTY else interests, letter.needs)
-    return it.inbound != before or (before != NONE and it.inbound_needs != before_needs)
+    before, before_needs = remote.inbound, remote.inbound_needs
+    interests = np.int64(header.vector)
+    if header.flags & DELTA and remote.inbound != NONE:
+        interests = change_between(state, interests, np.int64(remote.inbound))
+    _set_inbound(state, i, link, NONE if interests == EMPTY else interests, header.needs)
+    return remote.inbound != before or (before != NONE and remote.inbound_needs != before_needs)
 
 
 @compiled
 def _acknowledge(core, state, i, link, now):
-    """Acknowledge what came, with interests where the other side has none of ours or has not had them yet."""
-    it = state.links[link]
-    is_told = it.pending == ACKNOWLEDGEMENT
-    if it.state == MUTED:
-        is_told = False
-    elif it.owes_all:
-        # After unmuting they are on their way already; this is the same message as an answer.
-        is_told = it.state == UNMUTING or find_changes(state, i, link)
-    it.owes_all = 0
-    send_acknowledgement(core, state, i, link, now, is_told)
+    """Acknowledge a message, with this node's interests if the neighbor does not have them yet."""
+    remote = state.links[link]
+    with_interests = remote.pending == ACKNOWLEDGEMENT
+    if remote.state == MUTED:
+        with_interests = False
+    elif remote.sends_all_next:
+        # After unmuting, the interests were sent already; the acknowledgement repeats that message.
+        with_interests = remote.state == UNMUTING or find_changes(state, i, link)
+    remote.sends_all_next = 0
+    send_acknowledgement(core, state, i, link, now, with_interests)
 
 
 @compiled
-def _go_on(core, state, i, link, now):
-    """Do what had to wait, if nothing is outstanding any more."""
-    it = state.links[link]
-    if it.pending or it.state == GONE:
+def _resume(core, state, i, link, now):
+    """Continue postponed work of a link if no answer is outstanding."""
+    remote = state.links[link]
+    if remote.pending or remote.state == GONE:
         return
     if state.nodes[i].ids_wait:
         state.nodes[i].ids_wait = 0
-        _tell_ids_later(state, i, now)
-    if it.unlinks:
-        end(core, state, i, link, now)
-    elif it.is_behind:
+        _send_ids_later(state, i, now)
+    if remote.unlinks:
+        end_link(core, state, i, link, now)
+    elif remote.is_behind:
         _update_later(state, i, now)
 
 
@@ -447,95 +454,95 @@ def _go_on(core, state, i, link, now):
 
 @compiled
 def wake_links(core, state, i, now):
-    """Tell what is due, repeat what was not answered, give signs of life."""
+    """Send due interests, mesh ids and keep-alives, and repeat unanswered messages."""
     node = state.nodes[i]
     if node.update_us != NONE and node.update_us <= now:
         node.update_us = NONE
         update(core, state, i, now)
     if node.ids_us != NONE and node.ids_us <= now:
         node.ids_us = NONE
-        _tell_ids(core, state, i, now)
+        _send_ids(core, state, i, now)
     link = np.int64(node.links.first)
     while link != NONE:
-        it = state.links[link]
-        behind = np.int64(it.next)
-        if it.again_us != NONE and it.again_us <= now:
-            _send_again(core, state, i, link, now)
-        if it.tick_us != NONE and it.tick_us <= now:
+        remote = state.links[link]
+        successor = np.int64(remote.next)
+        if remote.retry_us != NONE and remote.retry_us <= now:
+            _retry(core, state, i, link, now)
+        if remote.tick_us != NONE and remote.tick_us <= now:
             _tick(core, state, i, link, now)
-        elif it.keep_alive_us != NONE and it.keep_alive_us <= now:
-            come(core, state, i, link, QUIET, now)
-        link = behind
+        elif remote.keep_alive_us != NONE and remote.keep_alive_us <= now:
+            apply_input(core, state, i, link, QUIET, now)
+        link = successor
 
 
 @compiled
-def give_link_up(core, state, i, link, is_answer, now):
-    """Plan to send a message of a link again that the radio gave up."""
-    it = state.links[link]
-    if it.state == GONE:
+def retry_link_message(core, state, i, link, is_answer, now):
+    """Schedule a retry of a message of a link that the radio failed to deliver."""
+    remote = state.links[link]
+    if remote.state == GONE:
         return
     if is_answer:
-        it.owes_answer = 1
-    if it.again_us == NONE and it.repeated < MOST_REPEATS:
-        it.again_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(it.repeated))
-        it.repeated += 1
+        remote.acknowledges_next = 1
+    if remote.retry_us == NONE and remote.repeated < MOST_REPEATS:
+        remote.retry_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(remote.repeated))
+        remote.repeated += 1
 
 
 @compiled
-def _send_again(core, state, i, link, now):
-    """Repeat what the radio gave up, as far as it is still to be answered."""
-    it = state.links[link]
-    it.again_us = NONE
-    if it.owes_answer:
+def _retry(core, state, i, link, now):
+    """Send an undelivered message again if it is still needed."""
+    remote = state.links[link]
+    remote.retry_us = NONE
+    if remote.acknowledges_next:
         send_acknowledgement(core, state, i, link, now, False)
-    if it.pending:
-        come(core, state, i, link, OVERDUE, now)
+    if remote.pending:
+        apply_input(core, state, i, link, OVERDUE, now)
 
 
 @compiled
-def _tell_ids(core, state, i, now):
-    """Who was told another mesh id than it would be told now is given a sign of life, which has it."""
-    ids = lowest_two(state, i)
+def _send_ids(core, state, i, now):
+    """Send a keep-alive, which contains the mesh id, to each neighbor that has an outdated one."""
+    ids = lowest_two_ids(state, i)
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        if was_told_otherwise(state, i, link, ids):
+        if must_send_id(state, i, link, ids):
             if state.links[link].pending:
                 state.nodes[i].ids_wait = 1
             else:
-                come(core, state, i, link, QUIET, now)
+                apply_input(core, state, i, link, QUIET, now)
         link = np.int64(state.links[link].next)
     if state.nodes[i].recheck_s > 0 and not state.nodes[i].is_crowded:
         link = np.int64(state.nodes[i].links.first)
         while link != NONE:
             if is_apart(state, i, link):
-                _ask_soon(core, state, i, link, now)
+                _probe_soon(core, state, i, link, now)
             link = np.int64(state.links[link].next)
 
 
 @compiled
-def _ask_soon(core, state, i, link, now):
-    """Ask a muted link whether it still closes a loop, as it seems to lead to another part of the network."""
-    it = state.links[link]
-    if it.keep_alive_us > now + state.update_after_us:
-        it.keep_alive_us = now + 1 + twin.stream_below(core, i, state.update_after_us)
+def _probe_soon(core, state, i, link, now):
+    """Probe a muted link soon, since its neighbor seems to be in another part of the network."""
+    remote = state.links[link]
+    if remote.keep_alive_us > now + state.update_after_us:
+        remote.keep_alive_us = now + 1 + twin.stream_below(core, i, state.update_after_us)
 
 
 @compiled
 def _tick(core, state, i, link, now):
-    """A unit of waiting for an answer is over."""
-    it = state.links[link]
-    it.ticks += 1
-    it.tick_us = now + state.nodes[i].tick_us
-    what = rules.tick_input(it.ticks, state.retry_ticks, state.retries)
-    if what != NOTHING:
-        come(core, state, i, link, np.int64(what), now)
+    """Count a tick of waiting for an answer; repeat the message or give the link up if it is due."""
+    remote = state.links[link]
+    remote.ticks += 1
+    remote.tick_us = now + state.nodes[i].tick_us
+    link_input = rules.tick_input(remote.ticks, state.retry_ticks, state.retries)
+    if link_input != NOTHING:
+        apply_input(core, state, i, link, np.int64(link_input), now)
 
 
 @compiled
-def _next_sign_us(core, state, i, link, now):
-    """When a link that is silent has to be heard of again."""
-    it = state.links[link]
-    if it.state != MUTED:
+def _next_keep_alive_us(core, state, i, link, now):
+    """Return the time of a link's next keep-alive, or of the next probe if it is muted."""
+    remote = state.links[link]
+    if remote.state != MUTED:
         return now + state.nodes[i].silence_us
     uniform, node = twin.stream_uniform(core, i), state.nodes[i]
-    return now + rules.recheck_after_us(it.asked != 0, node.recheck_s, node.silence_us, uniform)
+    return now + rules.recheck_after_us(remote.is_requester != 0, node.recheck_s, node.silence_us, uniform)

@@ -1,6 +1,6 @@
-"""Mesh ids of DPS's twin: `workbench.protocols.dps.mesh_ids`.
+"""Mesh ids of DPS's fast twin: the functions of `workbench.protocols.dps.mesh_ids` on two 64-bit words.
 
-An id of 128 bits is two words; that of a neighbor which has told none has all bits set.
+The two words ``high`` and ``low`` form an id of 128 bits. All bits are set for a neighbor that has not sent an id.
 """
 
 import numpy as np
@@ -11,25 +11,25 @@ from workbench.protocols.dps.fast.state import NO_MESH
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-_UNTOLD = np.uint64(NO_MESH)
-_NOTHING, _ONE = np.uint64(0), np.uint64(1)
+_UNKNOWN = np.uint64(NO_MESH)
+_NO_BITS, _ONE_BIT = np.uint64(0), np.uint64(1)
 _BYTES = np.uint64(0x00FF00FF00FF00FF)
 _PAIRS = np.uint64(0x0000FFFF0000FFFF)
 _MARK, _MARKED = np.uint64(rules.MARK), np.uint64(rules.MARKED)
-OWN_HIGH = np.uint64(0x00FFFFFFFFFFFFFF)  # the byte that counts most is 0
+OWN_HIGH = np.uint64(0x00FFFFFFFFFFFFFF)  # the most significant byte of a node's own id is 0
 _MARKED_BITS, _OTHER_BITS = np.uint64(24), np.uint64(64 - 24)
 
 
 @compiled
 def stream_bits(core, i):
-    """The next 64 random bits of node ``i``'s own stream."""
+    """Draw the next 64 random bits of node ``i``'s own stream."""
     core.drawn[i] += 1
     return twin.bits(core.protocol_keys[i], core.drawn[i] - 1)
 
 
 @compiled
-def swapped(word):
-    """The bytes of a word the other way round."""
+def swap_bytes(word):
+    """Return a word with its bytes in reverse order."""
     word = ((word >> np.uint64(8)) & _BYTES) | ((word & _BYTES) << np.uint64(8))
     word = ((word >> np.uint64(16)) & _PAIRS) | ((word & _PAIRS) << np.uint64(16))
     return (word >> np.uint64(32)) | (word << np.uint64(32))
@@ -37,177 +37,184 @@ def swapped(word):
 
 @compiled
 def is_less(high, low, than_high, than_low):
-    """Whether one mesh id is below another."""
+    """Return whether the first mesh id is lower than the second."""
     return high < than_high or (high == than_high and low < than_low)
 
 
 @compiled
-def marked(low):
-    """The low word of an id with the mark, and no hops."""
+def set_mark(low):
+    """Return the low word of an id with the mark of hop-counting nodes set and 0 hops."""
     return ((low >> _MARKED_BITS) << _MARKED_BITS) | _MARK
 
 
 @compiled
-def _marks_of(low):
-    """The bytes of an id by which rules decide: its hops and its mark."""
+def _mark_bytes(low):
+    """Return the bytes of an id that contain its hops and its mark, as `rules` take them."""
     return np.int64(low & _MARKED)
 
 
 @compiled
 def owner_low(low):
-    """The low word of an id as its owner made it."""
-    return low - np.uint64(rules.hops_of(_marks_of(low)))
+    """Return the low word of an id as its owner created it, with 0 hops."""
+    return low - np.uint64(rules.hops_of(_mark_bytes(low)))
 
 
 @compiled
 def is_same_owner(high, low, other_high, other_low):
-    """Whether two ids have one owner."""
+    """Return whether two ids have the same owner."""
     return high == other_high and owner_low(low) == owner_low(other_low)
 
 
 @compiled
-def note_mesh_id(it, high, low):
-    """Note a mesh id that has come from a neighbor, and whether it has come from farther than before."""
-    is_same = is_same_owner(high, low, it.mesh_high, it.mesh_low)
-    it.rises = rules.rises_after(
-        np.int64(it.rises), is_same, rules.hops_of(_marks_of(low)), rules.hops_of(_marks_of(it.mesh_low))
+def note_mesh_id(remote, high, low):
+    """Store a mesh id from a neighbor, and count how often its number of hops has risen."""
+    is_same = is_same_owner(high, low, remote.mesh_high, remote.mesh_low)
+    remote.rises = rules.rises_after(
+        np.int64(remote.rises), is_same, rules.hops_of(_mark_bytes(low)), rules.hops_of(_mark_bytes(remote.mesh_low))
     )
-    it.mesh_high, it.mesh_low = high, low
+    remote.mesh_high, remote.mesh_low = high, low
 
 
 @compiled
-def low_there(it, low):
-    """The low word of an id as a neighbor is told it: without hops until it has shown that it counts these."""
-    return low if it.counts_hops else owner_low(low)
+def low_to_send(remote, low):
+    """Return the low word of an id for sending; hops are included only for a neighbor that counts them."""
+    return low if remote.counts_hops else owner_low(low)
 
 
 @compiled
-def mesh_id_here(it):
-    """What a neighbor's mesh id counts for here: one hop more, or no id if it only goes round."""
-    more = rules.hop_to_add(_marks_of(it.mesh_low))
-    if more < 0 or rules.is_circulating(np.int64(it.rises)):
-        return _UNTOLD, _UNTOLD
-    return it.mesh_high, it.mesh_low + np.uint64(more)
+def mesh_id_here(remote):
+    """Return a neighbor's mesh id with one more hop, or an unknown id if it only circulates in a loop."""
+    more = rules.hop_to_add(_mark_bytes(remote.mesh_low))
+    if more < 0 or rules.is_circulating(np.int64(remote.rises)):
+        return _UNKNOWN, _UNKNOWN
+    return remote.mesh_high, remote.mesh_low + np.uint64(more)
 
 
 @compiled
-def _below(high, low, by):
-    """The marked id that is ``by`` and one below another, not counting the bytes of hops and mark."""
+def _id_below(high, low, by):
+    """Return the marked id that is ``by`` + 1 lower than another, without counting the bytes of hops and mark."""
     low, by_high, by_low = (low >> _MARKED_BITS) << _MARKED_BITS, by >> _OTHER_BITS, by << _MARKED_BITS
-    high = high - by_high - (_ONE if low < by_low else _NOTHING)
+    high = high - by_high - (_ONE_BIT if low < by_low else _NO_BITS)
     low = low - by_low
-    step = _ONE << _MARKED_BITS
-    return high - (_ONE if low < step else _NOTHING), (low - step) | _MARK
+    step = _ONE_BIT << _MARKED_BITS
+    return high - (_ONE_BIT if low < step else _NO_BITS), (low - step) | _MARK
 
 
 @compiled
 def owner_number(high, low):
-    """The number of an id's owner in events, NONE without an id."""
-    return NONE if high == _UNTOLD and low == _UNTOLD else np.int64(high >> _ONE)
+    """Return the number of an id's owner for events, or NONE without an id."""
+    return NONE if high == _UNKNOWN and low == _UNKNOWN else np.int64(high >> _ONE_BIT)
 
 
 @compiled
-def forget_mesh(it):
-    """A neighbor has told no mesh id."""
-    it.mesh_high = _UNTOLD
-    it.mesh_low = _UNTOLD
+def forget_mesh(remote):
+    """Record that a neighbor has not sent a mesh id."""
+    remote.mesh_high = _UNKNOWN
+    remote.mesh_low = _UNKNOWN
 
 
 @compiled
-def forget_told(it):
-    """A neighbor has been told no mesh id."""
-    it.told_high = _UNTOLD
-    it.told_low = _UNTOLD
+def forget_sent_id(remote):
+    """Record that a neighbor has not been sent a mesh id."""
+    remote.sent_high = _UNKNOWN
+    remote.sent_low = _UNKNOWN
 
 
 @compiled
-def lowest_but(state, i, but):
-    """The lowest mesh id on this side of a link."""
+def lowest_except(state, i, excluded_link):
+    """Return the lowest mesh id of this node and its neighbors, except the neighbor of one link."""
     node = state.nodes[i]
     high, low = node.mesh_high, node.mesh_low
     link = np.int64(node.links.first)
     while link != NONE:
-        it = state.links[link]
-        if link != but and rules.is_connecting(it.state):
-            here_high, here_low = mesh_id_here(it)
+        remote = state.links[link]
+        if link != excluded_link and rules.is_connecting(remote.state):
+            here_high, here_low = mesh_id_here(remote)
             if is_less(here_high, here_low, high, low):
                 high, low = here_high, here_low
-        link = np.int64(it.next)
+        link = np.int64(remote.next)
     return high, low
 
 
 @compiled
 def shows_loop(state, i, link, message):
-    """Whether a message's mesh id is of the owner of this node's own, or of the lowest but that neighbor's."""
-    letter, node = state.letters[message], state.nodes[i]
-    if rules.hop_to_add(_marks_of(letter.mesh_low)) < 0:
+    """Return whether a message's mesh id shows that its link closes a loop.
+
+    It does if its owner is this node, or the owner of the lowest id that this node has without that neighbor.
+    """
+    header, node = state.headers[message], state.nodes[i]
+    if rules.hop_to_add(_mark_bytes(header.mesh_low)) < 0:
         return False
-    high, low = lowest_but(state, i, link)
-    is_own = is_same_owner(letter.mesh_high, letter.mesh_low, node.mesh_high, node.mesh_low)
-    return is_own or is_same_owner(letter.mesh_high, letter.mesh_low, high, low)
+    high, low = lowest_except(state, i, link)
+    is_own = is_same_owner(header.mesh_high, header.mesh_low, node.mesh_high, node.mesh_low)
+    return is_own or is_same_owner(header.mesh_high, header.mesh_low, high, low)
 
 
 @compiled
-def lowest_two(state, i):
-    """(the link that told the lowest mesh id, that id, the lowest that the others told): of links, not of the node."""
-    source, high, low, second_high, second_low = NONE, _UNTOLD, _UNTOLD, _UNTOLD, _UNTOLD
+def lowest_two_ids(state, i):
+    """Return the link that sent the lowest mesh id, that id, and the lowest id from the other links."""
+    source, high, low, second_high, second_low = NONE, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        it = state.links[link]
-        if rules.is_connecting(it.state):
-            here_high, here_low = mesh_id_here(it)
+        remote = state.links[link]
+        if rules.is_connecting(remote.state):
+            here_high, here_low = mesh_id_here(remote)
             if is_less(here_high, here_low, high, low):
                 source, second_high, second_low = link, high, low
                 high, low = here_high, here_low
             elif is_less(here_high, here_low, second_high, second_low):
                 second_high, second_low = here_high, here_low
-        link = np.int64(it.next)
+        link = np.int64(remote.next)
     return source, high, low, second_high, second_low
 
 
 @compiled
-def was_told_otherwise(state, i, link, ids):
-    """Whether an active neighbor was told another id than it would be told now; ``ids``: the node's `lowest_two`."""
-    it, node = state.links[link], state.nodes[i]
+def must_send_id(state, i, link, ids):
+    """Return whether an active neighbor has an outdated id of this node; ``ids``: the node's `lowest_two_ids`."""
+    remote, node = state.links[link], state.nodes[i]
     source, high, low, second_high, second_low = ids
     if link == source:
         high, low = second_high, second_low
     if is_less(node.mesh_high, node.mesh_low, high, low):
         high, low = node.mesh_high, node.mesh_low
-    return rules.takes_publications(it.state) and (it.told_high != high or it.told_low != low_there(it, low))
+    return rules.takes_publications(remote.state) and (
+        remote.sent_high != high or remote.sent_low != low_to_send(remote, low)
+    )
 
 
 @compiled
 def is_apart(state, i, link):
-    """Return whether a muted neighbor has told a lower mesh id than all that are known here."""
-    it = state.links[link]
-    if it.state != MUTED or it.pending or rules.hop_to_add(_marks_of(it.mesh_low)) < 0:
+    """Return whether a muted neighbor's mesh id is lower than all ids that this node knows otherwise."""
+    remote = state.links[link]
+    if remote.state != MUTED or remote.pending or rules.hop_to_add(_mark_bytes(remote.mesh_low)) < 0:
         return False
-    high, low = lowest_but(state, i, link)
-    return not is_same_owner(it.mesh_high, it.mesh_low, high, low) and is_less(it.mesh_high, it.mesh_low, high, low)
+    high, low = lowest_except(state, i, link)
+    return not is_same_owner(remote.mesh_high, remote.mesh_low, high, low) and is_less(
+        remote.mesh_high, remote.mesh_low, high, low
+    )
 
 
 @compiled
-def heard(state, i, high, low):
-    """An id has come; one that is made later will be below it."""
+def note_lowest(state, i, high, low):
+    """Record an id as the lowest seen, if it is; `choose_lower_id` chooses an id below it."""
     node = state.nodes[i]
     if is_less(high, low, node.lowest_high, node.lowest_low):
         node.lowest_high, node.lowest_low = high, low
 
 
 @compiled
-def go_below(core, state, i):
-    """Take an own id below all that were seen, by 64 random bits."""
+def choose_lower_id(core, state, i):
+    """Choose a new own id, lower than all ids seen by a random number of 64 bits."""
     node = state.nodes[i]
-    heard(state, i, node.mesh_high, node.mesh_low)
+    note_lowest(state, i, node.mesh_high, node.mesh_low)
     by = stream_bits(core, i)
     by_high, by_low = by >> _OTHER_BITS, by << _MARKED_BITS
     lowest_low = (node.lowest_low >> _MARKED_BITS) << _MARKED_BITS
     if not is_less(by_high, by_low, node.lowest_high, lowest_low):
-        # Only a forged one is so low. Two that both took 0 would see a loop between them for ever.
+        # Only a forged id is so low. Two nodes that both chose 0 would see a loop between them forever.
         node.mesh_high = stream_bits(core, i) & OWN_HIGH
-        node.mesh_low = marked(stream_bits(core, i))
+        node.mesh_low = set_mark(stream_bits(core, i))
         node.lowest_high, node.lowest_low = node.mesh_high, node.mesh_low
         return
-    node.mesh_high, node.mesh_low = _below(node.lowest_high, node.lowest_low, by)
-    heard(state, i, node.mesh_high, node.mesh_low)
+    node.mesh_high, node.mesh_low = _id_below(node.lowest_high, node.lowest_low, by)
+    note_lowest(state, i, node.mesh_high, node.mesh_low)

@@ -1,7 +1,7 @@
-"""Publications at a node of DPS's twin: `workbench.protocols.dps.publications`.
+"""Publications at a node of DPS's fast twin: the functions of `workbench.protocols.dps.publications`.
 
-A publication's message is known by its number, its size, and the word of its frames, which has the hops and the seconds
-that are left of its life: where one of these takes another number of bytes, it is another message.
+The header field of a publication's frame contains its hops and the remaining seconds of its lifetime. Both belong to
+the encoded message, so a publication has a different message for each encoded size.
 """
 
 import numpy as np
@@ -10,9 +10,9 @@ from workbench.attributes.model import IS, TOPIC
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.fast.acknowledgements import acknowledge
 from workbench.protocols.dps.fast.filters import Number, more_B, routes
-from workbench.protocols.dps.fast.history import came_from, note, note_neighbor
+from workbench.protocols.dps.fast.history import note, note_neighbor, was_received_from
 from workbench.protocols.dps.fast.remotes import address_of, link_of
-from workbench.protocols.dps.fast.retained import is_kept, left_s, next_to_end, next_to_go, put, remove
+from workbench.protocols.dps.fast.retained import add, find_evictable, find_first_to_end, is_retained, left_s, remove
 from workbench.protocols.dps.fast.state import Message, Reason
 from workbench.protocols.dps.fast.topics import MAYBE, NO, YES
 from workbench.protocols.dps.rules import FORWARD_US, MOST_HOPS
@@ -22,118 +22,118 @@ from workbench.sim.fast.twin import NONE, compiled
 HOPS_BITS = 16
 
 
-# Own publications, and those that come
+# Own and received publications
 
 
 @compiled
 def publish_content(core, state, i, content, number, now):
-    """A publication of the node's own, the first and only one of its series."""
+    """Publish a reading of the node as the first and only publication of its series."""
     publication = state.numbers[Number.PUBLISHED]
     state.numbers[Number.PUBLISHED] = publication + 1
-    core.drawn[i] += 1  # For its id, which nobody looks at.
+    core.drawn[i] += 1  # The definition draws a number for the publication's id.
     sequence = (np.int64(number) << 32) | 1
-    it = state.publications[publication]
-    it.origin = core.addresses[i]
-    it.sequence = sequence
-    it.content = content
+    publication_row = state.publications[publication]
+    publication_row.origin = core.addresses[i]
+    publication_row.sequence = sequence
+    publication_row.content = content
     message = twin.make_message(core, Message.PUBLICATION, core.addresses[i], sequence, content)
-    state.letters[message].publication = publication
+    state.headers[message].publication = publication
     twin.report_originated(core, now, i, message, number)
     note(state, i, publication, now)
-    _hold(core, state, i, NONE, message, publication, 0, now)
-    _keep(core, state, i, NONE, publication, 0, state.ttl_s, now)
+    _record_held(core, state, i, NONE, message, publication, 0, now)
+    _retain(core, state, i, NONE, publication, 0, state.ttl_s, now)
     _deliver(core, state, i, NONE, message, NONE, now)
     _send(core, state, i, NONE, message, publication, 0, state.ttl_s, now)
     twin.let_go(core, message)
 
 
 @compiled
-def take_publication(core, state, i, sender, message, word, now):
-    """A publication from a neighbor, with the hops before this one and the life that is left."""
+def receive_publication(core, state, i, sender, message, hops_and_ttl, now):
+    """Process a publication from a neighbor; ``hops_and_ttl``: its previous hops and its remaining seconds."""
     peer = core.addresses[sender]
-    hops, ttl_s = np.int64(word) & MOST_HOPS, np.int64(word) >> HOPS_BITS
+    hops, ttl_s = np.int64(hops_and_ttl) & MOST_HOPS, np.int64(hops_and_ttl) >> HOPS_BITS
     if hops >= MOST_HOPS:
         twin.drop(core, now, i, peer, message, Reason.HOPS)
         return
-    publication = np.int64(state.letters[message].publication)
+    publication = np.int64(state.headers[message].publication)
     link = link_of(state, i, sender)
-    was_kept = is_kept(state, i, publication)
+    was_retained = is_retained(state, i, publication)
     is_known = note(state, i, publication, now)
     note_neighbor(state, i, publication, link, hops)
-    if is_known or was_kept:
+    if is_known or was_retained:
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    _hold(core, state, i, peer, message, publication, hops + 1, now)
-    _keep(core, state, i, link, publication, hops, ttl_s, now)
-    is_told = _deliver(core, state, i, peer, message, NONE, now)
+    _record_held(core, state, i, peer, message, publication, hops + 1, now)
+    _retain(core, state, i, link, publication, hops, ttl_s, now)
+    is_reported = _deliver(core, state, i, peer, message, NONE, now)
     node = state.nodes[i]
     if rules.delays_forwarding(node.is_crowded != 0, node.waiting.count):
-        _wait(core, state, i, link, publication, hops + 1, ttl_s, is_told, now)
+        _wait(core, state, i, link, publication, hops + 1, ttl_s, is_reported, now)
         return
     count = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)
-    if not is_told and count == 0:
+    if not is_reported and count == 0:
         twin.drop(core, now, i, peer, message, Reason.DEAD_END)
 
 
 @compiled
-def _wait(core, state, i, link, publication, hops, ttl_s, is_told, now):
-    """A publication is to be forwarded later."""
-    it = state.waitings[publication, i]
-    it.due_us = now + 1 + twin.stream_below(core, i, FORWARD_US)
-    it.link = link
-    it.hops = hops
-    it.ttl_s = ttl_s
-    it.is_told = is_told
-    if not it.is_waiting:
-        it.is_waiting = 1
+def _wait(core, state, i, link, publication, hops, ttl_s, is_reported, now):
+    """Postpone the forwarding of a publication."""
+    waiting = state.waitings[publication, i]
+    waiting.due_us = now + 1 + twin.stream_below(core, i, FORWARD_US)
+    waiting.link = link
+    waiting.hops = hops
+    waiting.ttl_s = ttl_s
+    waiting.is_reported = is_reported
+    if not waiting.is_waiting:
+        waiting.is_waiting = 1
         twin.append(state.nodes[i].waiting, state.waitings[:, i], publication)
 
 
 @compiled
 def wake_waiting(core, state, i, now):
-    """Forward the publications that have waited."""
+    """Forward the postponed publications that are due."""
     publication = np.int64(state.nodes[i].waiting.first)
     while publication != NONE:
-        it = state.waitings[publication, i]
-        behind = np.int64(it.next)
-        if it.due_us <= now:
-            it.is_waiting = 0
+        waiting = state.waitings[publication, i]
+        successor = np.int64(waiting.next)
+        if waiting.due_us <= now:
+            waiting.is_waiting = 0
             twin.remove(state.nodes[i].waiting, state.waitings[:, i], publication)
-            link = np.int64(it.link)
-            count = _send(core, state, i, link, NONE, publication, np.int64(it.hops), np.int64(it.ttl_s), now)
-            if not it.is_told and count == 0:
+            link = np.int64(waiting.link)
+            count = _send(core, state, i, link, NONE, publication, np.int64(waiting.hops), np.int64(waiting.ttl_s), now)
+            if not waiting.is_reported and count == 0:
                 message = message_of(core, state, publication, 0, 1)
                 twin.drop(core, now, i, address_of(core, state, link), message, Reason.DEAD_END)
                 twin.let_go(core, message)
-        publication = behind
+        publication = successor
 
 
 @compiled
-def _hold(core, state, i, peer, message, publication, hops, now):
+def _record_held(core, state, i, peer, message, publication, hops, now):
     pair = state.pairs[publication, i]
-    is_first = pair.held == 0
-    pair.held = 1
+    is_first = pair.is_held == 0
+    pair.is_held = 1
     twin.report_held(core, now, i, peer, message, hops, is_first)
 
 
 @compiled
-def _keep(core, state, i, link, publication, hops, ttl_s, now):
+def _retain(core, state, i, link, publication, hops, ttl_s, now):
     if not state.retains:
         return
     evicted = NONE
-    if state.nodes[i].kept.count >= state.max_retained:
-        evicted = next_to_go(state, i)
+    if state.nodes[i].retained.count >= state.max_retained:
+        evicted = find_evictable(state, i)
         if evicted == NONE:
-            evicted = next_to_end(state, i) if link == NONE else np.int64(publication)
-    came_over = np.int64(link)
+            evicted = find_first_to_end(state, i) if link == NONE else np.int64(publication)
+    source_link = np.int64(link)
     if evicted != publication:
         if evicted != NONE:
-            came_over = np.int64(state.kept[evicted, i].link)
+            source_link = np.int64(state.retained[evicted, i].link)
             remove(state, i, evicted)
-        put(state, i, publication, link, hops, rules.end_us(now, ttl_s))
+        add(state, i, publication, link, hops, rules.end_us(now, ttl_s))
     if evicted != NONE:
         message = message_of(core, state, evicted, 0, 1)
-        twin.drop(core, now, i, _peer_of(core, state, came_over), message, Reason.FULL)
+        twin.drop(core, now, i, _peer_of(core, state, source_link), message, Reason.FULL)
         twin.let_go(core, message)
 
 
@@ -153,56 +153,65 @@ def _size_B(core, state, publication, hops, ttl_s):
 
 @compiled
 def message_of(core, state, publication, hops, ttl_s):
-    """A message of a publication, which the caller holds."""
-    it = state.publications[publication]
+    """Return a new message of a publication; the caller must release it with `twin.let_go`."""
+    publication_row = state.publications[publication]
     size_B = _size_B(core, state, publication, hops, ttl_s)
     airtime_us = state.airtimes_us[size_B]
-    message = twin.take_message(core, Message.PUBLICATION, it.origin, it.sequence, it.content, size_B, airtime_us)
-    state.letters[message].publication = publication
+    message = twin.take_message(
+        core,
+        Message.PUBLICATION,
+        publication_row.origin,
+        publication_row.sequence,
+        publication_row.content,
+        size_B,
+        airtime_us,
+    )
+    state.headers[message].publication = publication
     return np.int64(message)
 
 
 @compiled
 def takes_publications(state, link):
-    """Whether publications go to this neighbor, if it asks for them."""
+    """Return whether publications may be sent over this link, given matching interests."""
     return rules.takes_publications(state.links[link].state) and state.links[link].inbound != NONE
 
 
 @compiled
 def _is_for(state, i, sender, link, publication):
-    """Whether a publication goes to a neighbor: it may ask for it, and it did not come from there."""
-    if link == sender or came_from(state, i, publication, link):
+    """Return whether a neighbor's interests match a publication that did not come from there."""
+    if link == sender or was_received_from(state, i, publication, link):
         return False
-    it = state.links[link]
-    topics = np.int64(state.topics_of[state.publications[publication].content])
-    return routes(state, topics, np.int64(it.inbound), np.int64(it.inbound_needs))
+    remote = state.links[link]
+    topics = np.int64(state.published_set[state.publications[publication].content])
+    return routes(state, topics, np.int64(remote.inbound), np.int64(remote.inbound_needs))
 
 
 @compiled
 def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
-    """Send a publication to everybody whose interests it may meet; returns to how many.
+    """Send a publication to all neighbors with matching interests; return their number.
 
-    ``sender``: the link it came over, NONE if it was published here. ``message``: one of its messages, or NONE.
+    ``sender``: the link it was received over, NONE if this node published it. ``message``: one of its messages, or
+    NONE.
     """
     count = 0
-    carried = NONE
+    sent_message = NONE
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         if takes_publications(state, link) and _is_for(state, i, sender, link, publication):
             if count == 0:
-                carried = _carried(core, state, message, publication, hops, ttl_s)
-            twin.send(core, now, i, state.neighbors[link], carried, (ttl_s << HOPS_BITS) | hops)
+                sent_message = _reuse_message(core, state, message, publication, hops, ttl_s)
+            twin.send(core, now, i, state.neighbors[link], sent_message, (ttl_s << HOPS_BITS) | hops)
             count += 1
         link = np.int64(state.links[link].next)
     if count:
         if sender != NONE:
-            twin.report_forwarded(core, now, i, address_of(core, state, sender), carried, count)
-        twin.let_go(core, carried)
+            twin.report_forwarded(core, now, i, address_of(core, state, sender), sent_message, count)
+        twin.let_go(core, sent_message)
     return count
 
 
 @compiled
-def _carried(core, state, message, publication, hops, ttl_s):
+def _reuse_message(core, state, message, publication, hops, ttl_s):
     if message != NONE and core.messages[message].size_B == _size_B(core, state, publication, hops, ttl_s):
         core.messages[message].holders += 1
         return np.int64(message)
@@ -211,8 +220,8 @@ def _carried(core, state, message, publication, hops, ttl_s):
 
 @compiled
 def send_retained(core, state, i, link, now):
-    """A neighbor asks for something else: send it what is kept and may matter to it, now or when its turn comes."""
-    if not takes_publications(state, link) or state.nodes[i].kept.count == 0:
+    """Send retained publications to a neighbor whose interests have changed, now or after the minimum interval."""
+    if not takes_publications(state, link) or state.nodes[i].retained.count == 0:
         return
     remote = state.links[link]
     if now < remote.next_resend_us:
@@ -220,93 +229,97 @@ def send_retained(core, state, i, link, now):
         return
     remote.resend_us = NONE
     remote.next_resend_us = now + state.update_after_us
-    publication = np.int64(state.nodes[i].kept.first)
+    publication = np.int64(state.nodes[i].retained.first)
     while publication != NONE:
-        it = state.kept[publication, i]
+        entry = state.retained[publication, i]
         ttl_s = left_s(state, i, publication, now)
-        sender = np.int64(it.link)
+        sender = np.int64(entry.link)
         if ttl_s > 0 and _is_for(state, i, sender, link, publication):
-            hops = np.int64(it.hops) if sender == NONE else np.int64(it.hops) + 1
+            hops = np.int64(entry.hops) if sender == NONE else np.int64(entry.hops) + 1
             message = message_of(core, state, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], message, (ttl_s << HOPS_BITS) | hops)
             if sender != NONE:
                 twin.report_forwarded(core, now, i, address_of(core, state, sender), message, 1)
             twin.let_go(core, message)
-        publication = np.int64(it.next)
+        publication = np.int64(entry.next)
 
 
 @compiled
 def wake_resending(core, state, i, now):
-    """The turn of some neighbors has come to be sent what is kept."""
+    """Send retained publications to the neighbors for which they are due."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        it = state.links[link]
-        if it.resend_us != NONE and it.resend_us <= now:
-            it.resend_us = NONE
+        remote = state.links[link]
+        if remote.resend_us != NONE and remote.resend_us <= now:
+            remote.resend_us = NONE
             if takes_publications(state, link):
                 send_retained(core, state, i, link, now)
-        link = np.int64(it.next)
+        link = np.int64(remote.next)
 
 
 # To the application
 
 
 @compiled
-def give_retained(core, state, i, what, now):
-    """A new subscription of this node's own: hand it what is kept here."""
-    publication = np.int64(state.nodes[i].kept.first)
+def deliver_retained(core, state, i, subscription, now):
+    """Deliver matching retained publications to a new subscription of this node."""
+    publication = np.int64(state.nodes[i].retained.first)
     while publication != NONE:
-        it = state.kept[publication, i]
+        entry = state.retained[publication, i]
         if left_s(state, i, publication, now) > 0:
             message = message_of(core, state, publication, 0, 1)
-            _deliver(core, state, i, _peer_of(core, state, np.int64(it.link)), message, np.int64(what), now)
+            _deliver(core, state, i, _peer_of(core, state, np.int64(entry.link)), message, np.int64(subscription), now)
             twin.let_go(core, message)
-        publication = np.int64(it.next)
+        publication = np.int64(entry.next)
 
 
 @compiled
-def _finds(core, state, topics, what, only, now):
-    """What a subscription says to a publication on these topics; ``only``: the others say no, NONE if none is alone."""
-    expires_us = core.subscriptions[what].expires_us
-    if (only != NONE and what != only) or not state.asks[what] or (expires_us >= 0 and now >= expires_us):
+def _compare(core, state, topics, subscription, only_subscription, now):
+    """Return NO, MAYBE or YES for a subscription and published topics; NO if another one is ``only_subscription``."""
+    expires_us = core.subscriptions[subscription].expires_us
+    if (
+        (only_subscription != NONE and subscription != only_subscription)
+        or not state.in_force[subscription]
+        or (expires_us >= 0 and now >= expires_us)
+    ):
         return NO
-    return int(state.met[topics, state.asked_of[what]])
+    return int(state.set_matches[topics, state.subscribed_set[subscription]])
 
 
 @compiled
-def _deliver(core, state, i, peer, message, only, now):
-    """Hand a publication to the subscriptions that it matches; whether what became of it here is told."""
-    if state.nodes[i].entries == 0:
+def _deliver(core, state, i, peer, message, only_subscription, now):
+    """Deliver a publication to matching subscriptions; return whether an event reports its result at this node."""
+    if state.nodes[i].own_count == 0:
         return False
-    topics = state.topics_of[core.messages[message].content]
+    topics = state.published_set[core.messages[message].content]
     best = NO
-    what = np.int64(core.nodes[i].first_subscription)
-    while what != NONE:
-        best = max(best, _finds(core, state, topics, what, only, now))
-        what = np.int64(core.subscriptions[what].next)
+    subscription = np.int64(core.nodes[i].first_subscription)
+    while subscription != NONE:
+        best = max(best, _compare(core, state, topics, subscription, only_subscription, now))
+        subscription = np.int64(core.subscriptions[subscription].next)
     if best == MAYBE:
         twin.drop(core, now, i, peer, message, Reason.NO_MATCH)
     if best != YES:
         return best == MAYBE
     count = 0
-    what = np.int64(core.nodes[i].first_subscription)
-    while what != NONE:
-        if _finds(core, state, topics, what, only, now) == YES:
-            count += _deliver_samples(core, state, i, peer, message, what, now)
-        what = np.int64(core.subscriptions[what].next)
+    subscription = np.int64(core.nodes[i].first_subscription)
+    while subscription != NONE:
+        if _compare(core, state, topics, subscription, only_subscription, now) == YES:
+            count += _deliver_samples(core, state, i, peer, message, subscription, now)
+        subscription = np.int64(core.subscriptions[subscription].next)
     if count and state.acknowledges:
-        acknowledge(core, state, i, peer, np.int64(state.letters[message].publication), now)
+        acknowledge(core, state, i, peer, np.int64(state.headers[message].publication), now)
     return True
 
 
 @compiled
-def _deliver_samples(core, state, i, peer, message, what, now):
+def _deliver_samples(core, state, i, peer, message, subscription, now):
     content = core.contents[core.messages[message].content]
     matched = 0
     for sample in range(content.first_sample, content.last_sample):
-        if _matches(core, state, what, sample):
-            subscription = core.subscriptions[what]
-            twin.report_delivered(core, now, i, peer, message, subscription.number, core.samples[sample].detail)
+        if _matches(core, state, subscription, sample):
+            number = core.subscriptions[subscription].number
+            twin.report_delivered(core, now, i, peer, message, number, core.samples[sample].detail)
             matched += 1
     if matched == 0:
         twin.drop(core, now, i, peer, message, Reason.OUT_OF_RANGE)
@@ -314,18 +327,18 @@ def _deliver_samples(core, state, i, peer, message, what, now):
 
 
 @compiled
-def _matches(core, state, what, sample):
-    """`mapping.samples`: whether a subscription is handed a sample."""
-    texts = state.texts_of[what]
-    if texts != NONE and not state.text_met[texts, sample]:
+def _matches(core, state, subscription, sample):
+    """Return whether a sample matches a subscription, as in `mapping.samples`."""
+    texts = state.text_set[subscription]
+    if texts != NONE and not state.text_matches[texts, sample]:
         return False
-    it, attributes = core.samples[sample], core.attributes
-    for a in range(core.subscriptions[what].first, core.subscriptions[what].last):
+    sample_row, attributes = core.samples[sample], core.attributes
+    for a in range(core.subscriptions[subscription].first, core.subscriptions[subscription].last):
         key, operator = attributes[a, 0], attributes[a, 1]
         if operator == IS or (texts != NONE and key == TOPIC):
             continue
         is_met = False
-        for b in range(it.first, it.last):
+        for b in range(sample_row.first, sample_row.last):
             if attributes[b, 0] == key and attributes[b, 1] == IS:
                 is_met = is_met or twin.satisfies(attributes[b, 2], operator, attributes[a, 2])
         if not is_met:

@@ -1,19 +1,19 @@
-"""A neighbor of DPS's twin: `workbench.protocols.dps.remotes`, and the lists that links are in."""
+"""A node's data about a neighbor in DPS's fast twin: `workbench.protocols.dps.remotes`, and the lists of links."""
 
 import numpy as np
 
 from workbench.protocols.dps.fast.filters import EMPTY
-from workbench.protocols.dps.fast.mesh_ids import forget_mesh, forget_told
+from workbench.protocols.dps.fast.mesh_ids import forget_mesh, forget_sent_id
 from workbench.protocols.dps.fast.state import Event
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# Places of neighbors
+# Rows of neighbors
 
 
 @compiled
 def link_of(state, i, neighbor):
-    """The row of node ``i``'s neighbor at that place, which is one."""
+    """Return the row in ``links`` of node ``i``'s link to a neighbor, given by its index."""
     low, high = np.int64(state.link_first[i]), np.int64(state.link_first[i + 1])
     while low < high:
         middle = (low + high) >> 1
@@ -26,93 +26,93 @@ def link_of(state, i, neighbor):
 
 @compiled
 def address_of(core, state, link):
-    """The address of a neighbor."""
+    """Return the address of a link's neighbor."""
     return core.addresses[state.neighbors[link]]
 
 
 @compiled
-def ask_at(state, i, link, time_us):
-    """A neighbor is to be asked for a link; one that was to be asked already keeps its place."""
-    it, asked = state.askings[link], state.nodes[i].asked
-    it.ask_us = time_us
-    if not it.is_asked:
-        it.is_asked = 1
-        twin.append_behind(asked, state.askings, asked.last, link)
+def plan_request(state, i, link, time_us):
+    """Schedule a link request for ``time_us``; an already scheduled request keeps its position in the list."""
+    request, planned = state.link_requests[link], state.nodes[i].planned_requests
+    request.request_us = time_us
+    if not request.is_planned:
+        request.is_planned = 1
+        twin.append_behind(planned, state.link_requests, planned.last, link)
 
 
-# What a remote is
+# The data about a neighbor
 
 
 @compiled
 def set_state(core, state, i, link, now, to):
-    """A link is in another state now."""
-    it = state.links[link]
-    if it.state == to:
+    """Change the state of a link and report it as an event."""
+    remote = state.links[link]
+    if remote.state == to:
         return
-    it.state = to
+    remote.state = to
     if core.is_recorded[Event.LINK_SET]:
         peer, detail = address_of(core, state, link), state.first_state + to
-        twin.add_row(core, now, i, Event.LINK_SET, peer, 0, NONE, it.revision, 0, to, detail)
+        twin.add_row(core, now, i, Event.LINK_SET, peer, 0, NONE, remote.revision, 0, to, detail)
 
 
 @compiled
-def add_link(state, i, link, asked):
-    """A link will begin; ``asked``: by this node. Its revision goes on from that which was noted."""
-    it = state.links[link]
+def add_link(state, i, link, is_requester):
+    """Reset a link that begins; ``is_requester``: this node requested it. The revision continues the former one."""
+    remote = state.links[link]
     twin.append(state.nodes[i].links, state.links, link)
-    it.asked = asked
-    it.revision = it.noted_revision
-    it.noted_revision = 0
-    it.interests = NONE
-    it.needs = EMPTY
-    it.vector = NONE
-    it.is_delta = 0
-    it.is_behind = 0
-    it.owes_all = 0
-    it.pending = 0
-    it.ticks = 0
-    it.tick_us = NONE
-    it.keep_alive_us = NONE
-    it.resend_us = NONE
-    it.again_us = NONE
-    it.repeated = 0
-    it.owes_answer = 0
-    it.inbound = NONE
-    it.inbound_revision = 0
-    it.unlinks = 0
-    it.rises = 0
-    it.has_news = 0
-    it.counts_hops = 0
-    it.announced_bits = 0
-    it.announced_needs = 0
-    it.announced_owner = NONE
-    forget_mesh(it)
-    forget_told(it)
+    remote.is_requester = is_requester
+    remote.revision = remote.noted_revision
+    remote.noted_revision = 0
+    remote.interests = NONE
+    remote.needs = EMPTY
+    remote.vector = NONE
+    remote.is_delta = 0
+    remote.is_behind = 0
+    remote.sends_all_next = 0
+    remote.pending = 0
+    remote.ticks = 0
+    remote.tick_us = NONE
+    remote.keep_alive_us = NONE
+    remote.resend_us = NONE
+    remote.retry_us = NONE
+    remote.repeated = 0
+    remote.acknowledges_next = 0
+    remote.inbound = NONE
+    remote.inbound_revision = 0
+    remote.unlinks = 0
+    remote.rises = 0
+    remote.has_changes = 0
+    remote.counts_hops = 0
+    remote.announced_bits = 0
+    remote.announced_needs = 0
+    remote.announced_owner = NONE
+    forget_mesh(remote)
+    forget_sent_id(remote)
 
 
 @compiled
-def forget_outbound(it):
-    """From now on what goes out is told against no interests at all."""
-    it.interests = EMPTY
-    it.needs = EMPTY
-    it.vector = NONE
-    it.is_delta = 1
-    it.is_behind = 0
+def forget_outbound(remote):
+    """Make the next interests sent to a neighbor a difference from empty interests."""
+    remote.interests = EMPTY
+    remote.needs = EMPTY
+    remote.vector = NONE
+    remote.is_delta = 1
+    remote.is_behind = 0
 
 
 @compiled
-def await_answer(it, pending, tick_us):
-    """A message went out that asks for an answer; the first to be answered keeps its clock."""
-    if not it.pending:
-        it.ticks = 0
-        it.tick_us = tick_us
-    it.pending = pending
-    it.keep_alive_us = NONE
+def await_answer(remote, pending, tick_us):
+    """Record that a message awaits an answer; a running timer for an earlier one continues."""
+    if not remote.pending:
+        remote.ticks = 0
+        remote.tick_us = tick_us
+    remote.pending = pending
+    remote.keep_alive_us = NONE
 
 
 @compiled
-def settle(it, keep_alive_us):
-    """Nothing is outstanding any more."""
-    it.pending = 0
-    it.tick_us = NONE
-    it.keep_alive_us = keep_alive_us
+def settle(remote, keep_alive_us):
+    """Record that no answer is outstanding, and set the time of the next keep-alive."""
+    remote.pending = 0
+    remote.tick_us = NONE
+    remote.keep_alive_us = keep_alive_us

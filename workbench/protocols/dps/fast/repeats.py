@@ -1,9 +1,9 @@
-"""Publications that a node of DPS's twin sends again: `workbench.protocols.dps.repeats`."""
+"""Retries of undelivered publications in DPS's fast twin: `workbench.protocols.dps.repeats`."""
 
 import numpy as np
 
 from workbench.protocols.dps import rules
-from workbench.protocols.dps.fast.history import came_from
+from workbench.protocols.dps.fast.history import was_received_from
 from workbench.protocols.dps.fast.publications import HOPS_BITS, message_of, takes_publications
 from workbench.protocols.dps.rules import MOST_HOPS, MOST_REPEATS, MOST_RETRIED
 from workbench.sim.fast import twin
@@ -11,13 +11,13 @@ from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
-def give_up(core, state, i, link, publication, word, now):
-    """Plan to send a publication again that the radio gave up."""
+def retry_publication(core, state, i, link, publication, hops_and_ttl, now):
+    """Schedule a retry of a publication that the radio failed to deliver to a neighbor."""
     node, entries = state.nodes[i], state.repeats[i]
     chosen = NONE
     for k in range(node.repeats):
-        it = entries[k]
-        if it.link == link and it.publication == publication and it.word == word:
+        repeat = entries[k]
+        if repeat.link == link and repeat.publication == publication and repeat.hops_and_ttl == hops_and_ttl:
             chosen = k
     if chosen == NONE:
         if node.repeats < MOST_RETRIED:
@@ -26,22 +26,22 @@ def give_up(core, state, i, link, publication, word, now):
         else:
             chosen = node.oldest_repeat
             node.oldest_repeat = (node.oldest_repeat + 1) % MOST_RETRIED
-        it = entries[chosen]
-        it.link = link
-        it.publication = publication
-        it.word = word
-        it.count = 0
-        it.due_us = NONE
-    it = entries[chosen]
-    if it.count < MOST_REPEATS:
-        it.due_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(it.count))
-        it.count += 1
+        repeat = entries[chosen]
+        repeat.link = link
+        repeat.publication = publication
+        repeat.hops_and_ttl = hops_and_ttl
+        repeat.count = 0
+        repeat.due_us = NONE
+    repeat = entries[chosen]
+    if repeat.count < MOST_REPEATS:
+        repeat.due_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(repeat.count))
+        repeat.count += 1
     _plan(node, entries)
 
 
 @compiled
 def _plan(node, entries):
-    """Note when the next one is due."""
+    """Store the time of the node's earliest retry."""
     node.repeat_us = NONE
     for k in range(node.repeats):
         due_us = entries[k].due_us
@@ -51,20 +51,20 @@ def _plan(node, entries):
 
 @compiled
 def wake_repeats(core, state, i, now):
-    """Send what is due."""
+    """Send the retries that are due."""
     node = state.nodes[i]
     if node.repeat_us == NONE or node.repeat_us > now:
         return
     entries = state.repeats[i]
     for k in range(node.repeats):
-        it = entries[k]
-        if it.due_us == NONE or it.due_us > now:
+        repeat = entries[k]
+        if repeat.due_us == NONE or repeat.due_us > now:
             continue
-        it.due_us = NONE
-        link, publication = np.int64(it.link), np.int64(it.publication)
-        if takes_publications(state, link) and not came_from(state, i, publication, link):
-            word = np.int64(it.word)
-            message = message_of(core, state, publication, word & MOST_HOPS, word >> HOPS_BITS)
-            twin.send(core, now, i, state.neighbors[link], message, word)
+        repeat.due_us = NONE
+        link, publication = np.int64(repeat.link), np.int64(repeat.publication)
+        if takes_publications(state, link) and not was_received_from(state, i, publication, link):
+            hops_and_ttl = np.int64(repeat.hops_and_ttl)
+            message = message_of(core, state, publication, hops_and_ttl & MOST_HOPS, hops_and_ttl >> HOPS_BITS)
+            twin.send(core, now, i, state.neighbors[link], message, hops_and_ttl)
             twin.let_go(core, message)
     _plan(node, entries)

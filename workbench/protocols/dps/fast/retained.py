@@ -1,7 +1,7 @@
-"""The publications that a node of DPS's twin keeps as long as they live: `workbench.protocols.dps.retained`.
+"""The retained publications of a node in DPS's fast twin: `workbench.protocols.dps.retained`.
 
-They are linked in the order in which they came. Their ends are not in that order, as what is left of a life travels in
-whole seconds.
+They form a linked list in the order of arrival. They do not expire in that order, because the remaining lifetime is
+sent in whole seconds.
 """
 
 import numpy as np
@@ -12,69 +12,69 @@ from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
-def is_kept(state, i, publication):
-    """Whether a publication is kept."""
-    return state.retains and state.kept[publication, i].is_kept
+def is_retained(state, i, publication):
+    """Return whether a node retains a publication."""
+    return state.retains and state.retained[publication, i].is_retained
 
 
 @compiled
 def left_s(state, i, publication, now):
-    """Seconds that are left of one that is kept, rounded up."""
-    return rules.left_s(state.kept[publication, i].expires_us, now)
+    """Return the remaining lifetime of a retained publication in seconds, rounded up."""
+    return rules.left_s(state.retained[publication, i].expires_us, now)
 
 
 @compiled
 def remove(state, i, publication):
-    """Keep it no longer."""
+    """Remove a publication from the retained ones."""
     node = state.nodes[i]
-    state.kept[publication, i].is_kept = 0
-    twin.remove(node.kept, state.kept[:, i], publication)
+    state.retained[publication, i].is_retained = 0
+    twin.remove(node.retained, state.retained[:, i], publication)
     node.next_end_us = NONE
-    one = np.int64(node.kept.first)
-    while one != NONE:
-        expires_us = state.kept[one, i].expires_us
+    other = np.int64(node.retained.first)
+    while other != NONE:
+        expires_us = state.retained[other, i].expires_us
         if node.next_end_us == NONE or expires_us < node.next_end_us:
             node.next_end_us = expires_us
-        one = np.int64(state.kept[one, i].next)
+        other = np.int64(state.retained[other, i].next)
 
 
 @compiled
-def next_to_end(state, i):
-    """The one that would end first, the oldest of several; there is one."""
-    one = np.int64(state.nodes[i].kept.first)
-    while state.kept[one, i].expires_us != state.nodes[i].next_end_us:
-        one = np.int64(state.kept[one, i].next)
-    return one
+def find_first_to_end(state, i):
+    """Return the retained publication that expires first, the oldest of several. The list must not be empty."""
+    other = np.int64(state.nodes[i].retained.first)
+    while state.retained[other, i].expires_us != state.nodes[i].next_end_us:
+        other = np.int64(state.retained[other, i].next)
+    return other
 
 
 @compiled
-def next_to_go(state, i):
-    """Of others' the one that would end first, NONE if all are this node's own."""
-    found = NONE
-    one = np.int64(state.nodes[i].kept.first)
-    while one != NONE:
-        it = state.kept[one, i]
-        if it.link != NONE and (found == NONE or it.expires_us < state.kept[found, i].expires_us):
-            found = one
-        one = np.int64(it.next)
-    return found
+def find_evictable(state, i):
+    """Return the retained publication of another node that expires first, or NONE if all are this node's own."""
+    evictable = NONE
+    other = np.int64(state.nodes[i].retained.first)
+    while other != NONE:
+        entry = state.retained[other, i]
+        if entry.link != NONE and (evictable == NONE or entry.expires_us < state.retained[evictable, i].expires_us):
+            evictable = other
+        other = np.int64(entry.next)
+    return evictable
 
 
 @compiled
-def put(state, i, publication, link, hops, expires_us):
-    """Keep one that is not kept, and for which there is room; ``link``: where it came from, NONE if from here."""
-    node, it = state.nodes[i], state.kept[publication, i]
-    it.expires_us = expires_us
-    it.link = link
-    it.hops = hops
-    it.is_kept = 1
-    twin.append(node.kept, state.kept[:, i], publication)
+def add(state, i, publication, link, hops, expires_us):
+    """Retain a publication that is not retained yet; ``link``: where it came from, NONE for this node's own."""
+    node, entry = state.nodes[i], state.retained[publication, i]
+    entry.expires_us = expires_us
+    entry.link = link
+    entry.hops = hops
+    entry.is_retained = 1
+    twin.append(node.retained, state.retained[:, i], publication)
     if node.next_end_us == NONE or expires_us < node.next_end_us:
         node.next_end_us = expires_us
 
 
 @compiled
 def remove_ended(state, i, now):
-    """Take out those whose time is over."""
+    """Remove the expired publications."""
     while state.nodes[i].next_end_us != NONE and state.nodes[i].next_end_us <= now:
-        remove(state, i, next_to_end(state, i))
+        remove(state, i, find_first_to_end(state, i))

@@ -1,9 +1,9 @@
-"""What DPS's nodes remember, as arrays, and how a scenario makes them.
+"""The memory of nodes in DPS's fast twin, as arrays, and its creation from a scenario.
 
-A node's *links* are rows of ``links``, one for each neighbor that hears it or that it hears, in ascending order; those
-that stand are linked in the order in which they came to be. What one node knows of one publication is a row of
-``pairs``: 24 bytes for each node and publication, of which those that never met cost address space alone. Filters and
-needs are numbers (`filters.py`), topics rows of the workload's (`topics.py`).
+A node's *links* are rows of ``links``, one for each neighbor in radio range in either direction, in ascending order of
+neighbors. Existing links form a linked list in the order of their creation. The history of a node about a publication
+is a row of ``pairs``, of 24 bytes; rows never used only take address space. Filters and needs are numbers
+(`filters.py`), topics are rows of the workload's arrays (`topics.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup
 
 
 class Event(twin.Events):
-    """What happens in its runs alone."""
+    """Events that only DPS has."""
 
     LINK_SET = auto()
     INTERESTS_SET = auto()
@@ -37,7 +37,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """Its own reasons why messages end."""
+    """Reasons for dropped messages that only DPS has."""
 
     STALE = auto()
     FULL = auto()
@@ -52,7 +52,7 @@ class Reason(twin.Reasons):
 
 
 class Message(twin.Messages):
-    """What its messages are called."""
+    """Kinds of DPS messages."""
 
     SUBSCRIPTION = auto()
     SUBSCRIPTION_ACK = auto()
@@ -69,30 +69,32 @@ _KINDS = (wire.SUBSCRIPTION, wire.SUBSCRIPTION_ACKNOWLEDGEMENT, wire.PUBLICATION
 
 MOST_PAIRS = 1 << 26  # 2 GiB
 MOST_FILTERS_B = 1 << 32
-_POOL_B = 1 << 20  # of filters, to begin with
-_MOST_NEIGHBORS = 256  # `history.py` numbers them in a byte
-NO_MESH = 0xFFFFFFFFFFFFFFFF  # both halves of the mesh id of a neighbor that has not told one
-# What a message grows by where its numbers are larger: its revision, what it acknowledges, its hops.
+_POOL_B = 1 << 20  # initial memory for filters
+_MOST_NEIGHBORS = 256  # `history.py` uses a byte for their order
+NO_MESH = 0xFFFFFFFFFFFFFFFF  # both halves of the mesh id of a neighbor that has not sent one
+# Most additional bytes of a message with large numbers: its revision, the acknowledged revision, its hops.
 _LARGER_B = 4 + 4 + 2
 
-# What is told during the run: how many bits of needs are set (0 to 256), then the names of states.
+# Texts of this protocol in the trace: the numbers of set bits of needs (0 to 256), then the names of link states.
 _STATES = tuple(automaton.State)
 _FIRST_STATE = 8 * FUZZY_HASH_B + 1
 
-# A neighbor. Times are NONE if nothing is due; filters and needs are NONE if there are none. ``next`` and ``previous``
-# link those with a link. ``asked``: the link that there is was asked for by this node. ``works``: it is good enough
-# for a link; ``wanted``: the neighbor is asked again when that ends. ``announced_``: what events have reported last.
+# A neighbor. NONE stands for a time at which nothing is due, and for an unset filter. ``next`` and ``previous`` form
+# the list of existing links. ``is_requester``: this node requested it. ``is_usable``: the radio link is good enough.
+# ``is_chosen``: a link to this neighbor is requested again after it ends. ``sent_``: mesh id sent last. ``announced_``:
+# values of the last events. ``sends_all_next``, ``acknowledges_next``: content of the next acknowledgement, or whether
+# one must be sent again.
 LINK = np.dtype(
     [
         ("mesh_high", np.uint64),
         ("mesh_low", np.uint64),
-        ("told_high", np.uint64),
-        ("told_low", np.uint64),
+        ("sent_high", np.uint64),
+        ("sent_low", np.uint64),
         ("tick_us", np.int64),
         ("keep_alive_us", np.int64),
         ("resend_us", np.int64),
         ("next_resend_us", np.int64),
-        ("again_us", np.int64),
+        ("retry_us", np.int64),
         ("state", np.int32),
         ("revision", np.int32),
         ("noted_revision", np.int32),
@@ -108,15 +110,15 @@ LINK = np.dtype(
         ("previous", np.int32),
         ("is_delta", np.int16),
         ("is_behind", np.int16),
-        ("owes_all", np.int16),
-        ("asked", np.int16),
-        ("works", np.int16),
-        ("wanted", np.int16),
+        ("sends_all_next", np.int16),
+        ("is_requester", np.int16),
+        ("is_usable", np.int16),
+        ("is_chosen", np.int16),
         ("unlinks", np.int16),
         ("rises", np.int16),
         ("repeated", np.int16),
-        ("owes_answer", np.int16),
-        ("has_news", np.int16),
+        ("acknowledges_next", np.int16),
+        ("has_changes", np.int16),
         ("counts_hops", np.int16),
         ("announced_bits", np.int32),
         ("announced_needs", np.int32),
@@ -125,17 +127,18 @@ LINK = np.dtype(
     align=True,
 )
 _NO_LINK = dict.fromkeys(
-    ("tick_us", "keep_alive_us", "resend_us", "next_resend_us", "again_us", "interests", "vector", "inbound"), NONE
+    ("tick_us", "keep_alive_us", "resend_us", "next_resend_us", "retry_us", "interests", "vector", "inbound"), NONE
 )
 
-# When a neighbor is to be asked for a link; ``next`` links those that are waiting for that.
-ASKING = np.dtype([("ask_us", np.int64), ("next", np.int32), ("is_asked", np.int32)], align=True)
+# The time of a scheduled link request; ``next`` forms the list of a node's requests.
+LINK_REQUEST = np.dtype([("request_us", np.int64), ("next", np.int32), ("is_planned", np.int32)], align=True)
 
-# ``own``, ``own_needs``: the sum of ``entries`` subscriptions of its own. ``links``: those that stand; ``asked``: the
-# neighbors that will be asked for one. ``seen``: the publications that it remembers, the one noted last at the end;
-# ``kept``: those that it retains, of which the next ends at ``next_end_us``; ``waiting``: those that it will forward.
-# ``repeats``: entries of ``state.repeats``. ``scout``: a link; ``place``: of the next neighbor among the ranked; what
-# follows these depends on its neighbors.
+# ``own_interests``, ``own_needs``: the sum of the node's ``own_count`` subscriptions. Lists: ``links``, existing links;
+# ``planned_requests``, scheduled link requests; ``seen``, publications of the history, the most recent last;
+# ``retained``, retained publications, of which the first expires at ``next_end_us``; ``waiting``, publications to be
+# forwarded later. ``repeats``: number of used rows of ``state.repeats``. ``scout``: the link to a neighbor that is
+# probed for another part of the network; ``next_rank``: rank of the next scout. The intervals from ``is_crowded`` to
+# ``learnt_after_us`` depend on the number of neighbors.
 NODE = np.dtype(
     [
         ("mesh_high", np.uint64),
@@ -149,7 +152,7 @@ NODE = np.dtype(
         ("scout_us", np.int64),
         ("repeat_us", np.int64),
         ("scout", np.int32),
-        ("place", np.int32),
+        ("next_rank", np.int32),
         ("is_crowded", np.int64),
         ("tick_us", np.int64),
         ("silence_us", np.int64),
@@ -157,18 +160,18 @@ NODE = np.dtype(
         ("ids_after_us", np.int64),
         ("learnt_after_us", np.int64),
         ("ids_wait", np.int64),
-        ("has_news", np.int64),
+        ("has_changes", np.int64),
         ("announced_owner", np.int64),
         ("announced_bits", np.int32),
         ("announced_needs", np.int32),
         ("links", twin.LIST),
-        ("asked", twin.LIST),
+        ("planned_requests", twin.LIST),
         ("seen", twin.LIST),
-        ("kept", twin.LIST),
+        ("retained", twin.LIST),
         ("waiting", twin.LIST),
-        ("own", np.int32),
+        ("own_interests", np.int32),
         ("own_needs", np.int32),
-        ("entries", np.int32),
+        ("own_count", np.int32),
         ("clear_at", np.int32),
         ("since_cleared", np.int32),
         ("repeats", np.int32),
@@ -188,9 +191,9 @@ _NEW_NODE = {
     "repeat_us": NONE,
     "scout": NONE,
     "links": twin.NO_ROWS,
-    "asked": twin.NO_ROWS,
+    "planned_requests": twin.NO_ROWS,
     "seen": twin.NO_ROWS,
-    "kept": twin.NO_ROWS,
+    "retained": twin.NO_ROWS,
     "waiting": twin.NO_ROWS,
     "clear_at": FEWEST_TO_CLEAR,
 }
@@ -201,27 +204,28 @@ PAIR = np.dtype(
         ("next", np.int32),
         ("previous", np.int32),
         ("is_seen", np.int16),
-        ("held", np.int16),
+        ("is_held", np.int16),
     ],
     align=True,
 )
 
 PUBLICATION = np.dtype([("sequence", np.int64), ("origin", np.int32), ("content", np.int32)], align=True)
 
-# What a node retains of a publication: until when, which link it came over (NONE: it is its own), after how many hops.
-KEPT = np.dtype(
+# A retained publication: when it expires, the link it came over (NONE: the node's own), and its hops until there.
+RETAINED = np.dtype(
     [
         ("expires_us", np.int64),
         ("next", np.int32),
         ("previous", np.int32),
         ("link", np.int32),
         ("hops", np.int32),
-        ("is_kept", np.int32),
+        ("is_retained", np.int32),
     ],
     align=True,
 )
 
-# When a node forwards a publication, which link it came over, and what goes on; ``is_told``: it was delivered here.
+# A publication to be forwarded: when, the link it came over, its hops and lifetime. ``is_reported``: an event has
+# reported its delivery, or that no subscription matched.
 WAITING = np.dtype(
     [
         ("due_us", np.int64),
@@ -230,18 +234,18 @@ WAITING = np.dtype(
         ("link", np.int32),
         ("hops", np.int32),
         ("ttl_s", np.int32),
-        ("is_told", np.int16),
+        ("is_reported", np.int16),
         ("is_waiting", np.int16),
     ],
     align=True,
 )
 
-# A publication that the radio gave up: over which link, with which hops and life (its frame's word), how often it was
-# sent again, and when it is next.
+# A publication that the radio did not deliver: its link, its frame's header field, the number of retries so far, and
+# the time of the next one.
 REPEAT = np.dtype(
     [
         ("due_us", np.int64),
-        ("word", np.int64),
+        ("hops_and_ttl", np.int64),
         ("link", np.int32),
         ("publication", np.int32),
         ("count", np.int32),
@@ -249,8 +253,8 @@ REPEAT = np.dtype(
     align=True,
 )
 
-# What a message says beyond its row in ``messages``: of a link, or which publication it is.
-LETTER = np.dtype(
+# Fields of a message beyond its row in the engine's ``messages``: those of a link's message, or the publication.
+HEADER = np.dtype(
     [
         ("mesh_high", np.uint64),
         ("mesh_low", np.uint64),
@@ -264,7 +268,7 @@ LETTER = np.dtype(
 )
 
 FIELDS: Fields = {
-    # The parameters.
+    # Parameters of the protocol.
     "update_after_us": GIVEN,
     "retry_ticks": int,
     "retries": int,
@@ -281,7 +285,7 @@ FIELDS: Fields = {
     "next_states": GIVEN,
     "first_actions": GIVEN,
     "actions": GIVEN,
-    # Bytes: of messages without filters, of what goes with a filter; the airtime by size (bytes + 1,).
+    # Sizes of messages without filters and of the fields beside a filter; airtime by size in bytes (longest size + 1,).
     "subscription_B": GIVEN,
     "acknowledgement_B": GIVEN,
     "with_interests_B": GIVEN,
@@ -289,15 +293,15 @@ FIELDS: Fields = {
     "airtimes_us": GIVEN,
     "first_text": GIVEN,
     "first_state": GIVEN,
-    # Neighbors of node i: link_first[i]:link_first[i + 1], and their places.
+    # Links of node i: rows link_first[i]:link_first[i + 1]; ``neighbors``: the neighbor's index of each.
     "link_first": GIVEN,
     "neighbors": GIVEN,
-    # The links of node i that work, the best first, if it is crowded: ranked[rank_first[i]:rank_first[i + 1]].
+    # Usable links of a crowded node i, the best first: ranked[rank_first[i]:rank_first[i + 1]].
     "rank_first": GIVEN,
     "ranked": GIVEN,
-    "has_crowds": GIVEN,
+    "has_dense_nodes": GIVEN,
     "links": Array(LINK, "links", _NO_LINK),
-    "askings": Array(ASKING, "links"),
+    "link_requests": Array(LINK_REQUEST, "links"),
     "nodes": Array(NODE, "nodes", _NEW_NODE),
     # Filters and needs: see `filters.py`.
     "filters": Array(np.uint64, ("filters", "words")),
@@ -309,30 +313,30 @@ FIELDS: Fields = {
     "needs_hashes": Array(np.uint64, "needs"),
     "needs_ones": Array(np.int32, "needs"),
     "needs_table": GIVEN,
-    "most_new": GIVEN,  # filters, and needs, that an event may make
+    "most_new": GIVEN,  # filters, and needs, that an event may create at most
     "numbers": Array(np.int64, 3),
-    # The workload: see `topics.py`. ``asked_filter``, ``asked_needs``: of what is asked for, as numbers;
-    # ``asks`` (subscriptions): 1 as long as they are in force.
-    "topics_of": GIVEN,
+    # The workload: see `topics.Workload`. ``subscribed_filter``, ``subscribed_needs``: numbers of the filter and needs
+    # of each subscribed set. ``in_force`` (subscriptions): 1 from the start of a subscription to its end.
+    "published_set": GIVEN,
     "topic_first": GIVEN,
-    "topic_places": GIVEN,
+    "topic_positions": GIVEN,
     "topic_words": GIVEN,
-    "asked_of": GIVEN,
-    "asked_filter": GIVEN,
-    "asked_needs": GIVEN,
-    "met": GIVEN,
-    "texts_of": GIVEN,
-    "text_met": GIVEN,
-    "asks": Array(np.uint8, "subscriptions"),
-    # Messages on their way, and what nodes know of publications: ``came_from`` has a bit for each neighbor; ``ways``
-    # tells neighbors apart, if there are acknowledgements.
-    "letters": Array(LETTER, "messages"),
+    "subscribed_set": GIVEN,
+    "subscribed_filter": GIVEN,
+    "subscribed_needs": GIVEN,
+    "set_matches": GIVEN,
+    "text_set": GIVEN,
+    "text_matches": GIVEN,
+    "in_force": Array(np.uint8, "subscriptions"),
+    # Messages in frames, and the nodes' data about publications. ``was_received_from`` has a bit for each neighbor;
+    # ``path_ranks`` orders these neighbors as next hops of acknowledgements (see `history.py`).
+    "headers": Array(HEADER, "messages"),
     "publications": Array(PUBLICATION, "publications"),
     "pairs": Array(PAIR, ("publications", "nodes")),
-    "came_from": Array(np.uint64, ("publications", "nodes", "neighbor_words")),
-    "ways": Array(np.int32, ("publications", "links"), only_if="acknowledges"),
-    "kept": Array(KEPT, ("publications", "nodes"), only_if="retains"),
-    "waitings": Array(WAITING, ("publications", "nodes"), only_if="has_crowds"),
+    "was_received_from": Array(np.uint64, ("publications", "nodes", "neighbor_words")),
+    "path_ranks": Array(np.int32, ("publications", "links"), only_if="acknowledges"),
+    "retained": Array(RETAINED, ("publications", "nodes"), only_if="retains"),
+    "waitings": Array(WAITING, ("publications", "nodes"), only_if="has_dense_nodes"),
     "reports": GIVEN,  # whether the radio reports outcomes of unicasts
     "repeats": Array(REPEAT, ("nodes", MOST_RETRIED), only_if="reports"),
 }
@@ -340,7 +344,7 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Bytes of the frame of a publication; EncodeError if it does not fit a datagram."""
+    """Return the number of bytes of a publication's frame. Raises EncodeError if it does not fit a datagram."""
     topics = mapping.publication_topics(attributes, protocol.separators)
     vector = publication_filter(topics, protocol, protocol.wildcards)
     identity = wire.make_publication_id(0, 0, bytes(8))
@@ -349,12 +353,12 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     publication = wire.Publication(PORT, None, ttl_s, 0, ttl_s, identity, 1, acknowledge, vector, topics, data)
     frame_B = len(wire.encode(publication))
     if frame_B > wire.LARGEST_DATAGRAM_B:
-        raise EncodeError(f"a publication takes {frame_B} bytes and a datagram has room for {wire.LARGEST_DATAGRAM_B}")
+        raise EncodeError(f"the publication takes {frame_B} bytes; a datagram holds at most {wire.LARGEST_DATAGRAM_B}")
     return frame_B
 
 
 def _link_sizes_B() -> tuple[int, int, int]:
-    """Bytes of a subscription and of its acknowledgement, without interests; what these take without the filter."""
+    """Return the bytes of a subscription and of its acknowledgement without interests, and those beside a filter."""
     start, needs, vector = (PORT, None, 0, wire.COUNTS_HOPS, bytes(16)), bytes(FUZZY_HASH_B), BitVector(WORD)
     bare = len(wire.encode(wire.Subscription(*start, None, None)))
     acknowledging = len(wire.encode(wire.SubscriptionAcknowledgement(*start, None, None, 0)))
@@ -363,14 +367,17 @@ def _link_sizes_B() -> tuple[int, int, int]:
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Bytes of the longest frame that can be sent."""
+    """Return the number of bytes of the longest frame that can be sent."""
     _, acknowledgement_B, with_interests_B = _link_sizes_B()
     link_B = acknowledgement_B + with_interests_B + longest_B(setup.protocol.filter_bits)
     return _LARGER_B + max(int(setup.work.contents["size_B"].max(initial=1)), link_B)
 
 
 def _neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``link_first``, ``neighbors``, and the delivery ratios of worse directions; NaN where a node hears nothing."""
+    """Return ``link_first``, ``neighbors`` and the delivery ratio of each link's worse direction.
+
+    The ratio is NaN if the node does not receive frames from that neighbor.
+    """
     network, count = setup.network, len(setup.network.addresses)
     radio = setup.radio
     senders = np.repeat(np.arange(count), np.diff(network.first))
@@ -379,7 +386,7 @@ def _neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ratios = pdr if radio.loss == "links" else np.full(len(receivers), radio.delivery_ratio(1.0))
     there, back = senders * count + receivers, receivers * count + senders
     pairs = np.unique(np.concatenate((there, back)))
-    # Of each pair (node, neighbor) what the node hears of the neighbor, and the other way round; NaN without an arc.
+    # Delivery ratios from the neighbor to the node and from the node to the neighbor; NaN without radio contact.
     inbound, outbound = np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
     outbound[np.searchsorted(pairs, there)] = ratios
     inbound[np.searchsorted(pairs, back)] = ratios
@@ -388,25 +395,27 @@ def _neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return first, neighbors.astype(np.int32), np.minimum(inbound, np.nan_to_num(outbound))
 
 
-class _Crowds(NamedTuple):
-    """How many neighbors the links of each crowded node work with, 0 for the others; their ranks, see FIELDS."""
+class _DenseNodes(NamedTuple):
+    """Usable links of crowded nodes: their number for each node, 0 for other nodes, and their ranks (see FIELDS)."""
 
     neighbors: np.ndarray
     rank_first: np.ndarray
     ranked: np.ndarray
 
 
-def _crowds(setup: Setup, link_first: np.ndarray, neighbors: np.ndarray, qualities: np.ndarray) -> _Crowds:
+def _rank_dense_nodes(
+    setup: Setup, link_first: np.ndarray, neighbors: np.ndarray, qualities: np.ndarray
+) -> _DenseNodes:
     protocol, addresses = setup.protocol, [int(address) for address in setup.network.addresses]
     counts, ranked = [], []
     for i, address in enumerate(addresses):
         links = range(link_first[i], link_first[i + 1])
-        working = [link for link in links if qualities[link] >= protocol.worst_link]  # NaN is not.
+        working = [link for link in links if qualities[link] >= protocol.worst_link]  # NaN counts as unusable.
         counts.append(len(working) if len(working) > protocol.crowd else 0)
         if counts[-1]:
             ranks = {k: rank(float(qualities[k]), address, addresses[neighbors[k]], counts[-1]) for k in working}
             ranked += sorted(working, key=ranks.__getitem__)
-    return _Crowds(np.array(counts), np.concatenate(([0], np.cumsum(counts))), np.array(ranked, np.int32))
+    return _DenseNodes(np.array(counts), np.concatenate(([0], np.cumsum(counts))), np.array(ranked, np.int32))
 
 
 def _most_neighbors(setup: Setup) -> int:
@@ -414,13 +423,12 @@ def _most_neighbors(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """What a reception of a broadcast, one of a unicast, and any other call takes at most."""
+    """Return the most rows that a broadcast's reception, a unicast's reception and any other call can write."""
     work = setup.work
     degree = _most_neighbors(setup)
     deliveries = work.most_subscriptions * max(1, work.most_samples) + 1
     ended = work.most_subscriptions
-    # A link sends at most once to tell something, once to be taken into use again, once to begin, and two again that
-    # were given up; a scout two.
+    # A link sends at most one message for changes, one to unmute, one to begin, and two retries; a scout sends two.
     frames = 5 * degree + 5
     retained = min(setup.protocol.max_retained, work.publications) if setup.protocol.ttl_s else 0
     waiting = min(MOST_WAITING, work.publications) if degree > setup.protocol.crowd else 0
@@ -436,30 +444,36 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def _check(setup: Setup, degree: int, links: int) -> None:
-    """NoFastTwinError for what this twin does not have."""
+    """Raise NoFastTwinError for a scenario that this twin does not support."""
     protocol, network, work, _ = setup
     most = min(protocol.max_links, _MOST_NEIGHBORS)
     if degree > most:
-        raise twin.NoFastTwinError(f"a node has {degree} neighbors; with more than {most} some of them are refused")
+        raise twin.NoFastTwinError(
+            f"a node has {degree} neighbors; the fast engine supports at most {most} here (max_links, or 256)"
+        )
     if work.most_subscriptions > protocol.max_subscriptions:
-        raise twin.NoFastTwinError("a node may subscribe to more than max_subscriptions, which is an error")
-    # What is retained takes as much again, and ways back a part of it for each neighbor.
+        raise twin.NoFastTwinError(
+            "a node may have more subscriptions than max_subscriptions, an error that only the reference engine raises"
+        )
+    # Retained publications take the same memory again, and path ranks an eighth of it for each link.
     pairs = len(network.addresses) * (2 if protocol.ttl_s else 1) + (links // 8 if protocol.acknowledge else 0)
     if pairs * work.publications > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"{work.publications} publications at {len(network.addresses)} nodes are more than it can keep in mind"
+            f"{work.publications} publications at {len(network.addresses)} nodes take more memory than the fast engine "
+            "allows"
         )
 
 
 def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`automaton.TABLE` as numbers: of entry ``state * inputs + what comes`` the next state, and its actions.
+    """Return `automaton.TABLE` as arrays: (next_states, first_actions, actions).
 
-    Actions of entry e: ``actions[first_actions[e]:first_actions[e + 1]]``. What never comes changes nothing.
+    The entry of a state and an input has the index ``state * number of inputs + input``. The actions of entry e are
+    ``actions[first_actions[e]:first_actions[e + 1]]``.
     """
     next_states, firsts, actions = [], [0], []
     for state in automaton.State:
-        for what in automaton.Input:
-            entry = table[state][what]
+        for link_input in automaton.Input:
+            entry = table[state][link_input]
             next_states.append(state if entry.state is None else entry.state)
             actions += entry.actions
             firsts.append(len(actions))
@@ -467,10 +481,10 @@ def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarr
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """The memory of all nodes, for so many messages on their way at once; NoFastTwinError for what it has not."""
+    """Create the memory of all nodes for a number of simultaneous messages. Raises NoFastTwinError if unsupported."""
     protocol, _, work, _ = setup
     link_first, neighbors, qualities = _neighbors(setup)
-    crowds = _crowds(setup, link_first, neighbors, qualities)
+    dense_nodes = _rank_dense_nodes(setup, link_first, neighbors, qualities)
     degree = int(np.diff(link_first).max(initial=1))
     _check(setup, degree, len(neighbors))
     workload = workload_of(setup)
@@ -482,25 +496,38 @@ def make_state(setup: Setup, messages: int) -> Any:
         "words": protocol.filter_bits // WORD,
     }
     most_new = int(4 * degree + work.most_subscriptions + 8)
-    pools, rooms = _pools(workload, most_new, protocol.filter_bits)
-    given = _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(workload, name) for name in _OF_WORKLOAD}
+    pools, capacities = _pools(workload, most_new, protocol.filter_bits)
+    given = _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(workload, name) for name in _WORKLOAD_FIELDS}
     given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
     given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
-    given |= {"rank_first": crowds.rank_first, "ranked": crowds.ranked, "has_crowds": bool(crowds.neighbors.any())}
+    given |= {
+        "rank_first": dense_nodes.rank_first,
+        "ranked": dense_nodes.ranked,
+        "has_dense_nodes": bool(dense_nodes.neighbors.any()),
+    }
     given["reports"] = bool(setup.radio.retries or setup.radio.csma)
     given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
-    state = twin.make(State, FIELDS, setup, messages, sizes | rooms, **given)
-    state.links["works"] = qualities >= protocol.worst_link  # NaN is not.
-    state.nodes["is_crowded"] = crowds.neighbors > 0
-    times = [times_of(protocol, crowd, True) for crowd in crowds.neighbors.tolist()]
-    state.nodes["ids_after_us"] = [one.ids_us for one in times]
-    state.nodes["learnt_after_us"] = [one.forward_interests_us for one in times]
+    state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **given)
+    state.links["is_usable"] = qualities >= protocol.worst_link  # NaN counts as unusable.
+    state.nodes["is_crowded"] = dense_nodes.neighbors > 0
+    times = [times_of(protocol, density, True) for density in dense_nodes.neighbors.tolist()]
+    state.nodes["ids_after_us"] = [node_times.ids_us for node_times in times]
+    state.nodes["learnt_after_us"] = [node_times.forward_interests_us for node_times in times]
     for name in ("tick_us", "silence_us", "recheck_s"):
-        state.nodes[name] = [getattr(one, name) for one in times]
+        state.nodes[name] = [getattr(node_times, name) for node_times in times]
     return state
 
 
-_OF_WORKLOAD = ("topics_of", "topic_first", "topic_places", "topic_words", "asked_of", "met", "texts_of", "text_met")
+_WORKLOAD_FIELDS = (
+    "published_set",
+    "topic_first",
+    "topic_positions",
+    "topic_words",
+    "subscribed_set",
+    "set_matches",
+    "text_set",
+    "text_matches",
+)
 
 
 def _settings(protocol: Any) -> dict[str, Any]:
@@ -526,59 +553,61 @@ def _sizes_B(setup: Setup) -> dict[str, Any]:
 
 
 class _Pool(NamedTuple):
-    """Rows that differ, the first of them without bits; ``numbers``: the row of each that was asked for."""
+    """Different rows of bits, the first without set bits; ``numbers``: the row of each original row."""
 
     rows: np.ndarray
     hashes: np.ndarray
-    ones: np.ndarray
+    bit_counts: np.ndarray
     numbers: np.ndarray
 
 
 def _pool(rows: np.ndarray) -> _Pool:
     rows = np.concatenate((np.zeros((1, rows.shape[1]), np.uint64), rows))
     known, numbers = np.unique(rows, axis=0, return_inverse=True)
-    ones = np.unpackbits(known.view(np.uint8), axis=1).sum(axis=1, dtype=np.int32)
-    return _Pool(known, hashes_of(known), ones, numbers.reshape(-1)[1:].astype(np.int32))
+    bit_counts = np.unpackbits(known.view(np.uint8), axis=1).sum(axis=1, dtype=np.int32)
+    return _Pool(known, hashes_of(known), bit_counts, numbers.reshape(-1)[1:].astype(np.int32))
 
 
 def _pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[str, Any], dict[str, int]]:
-    """The fields of filters and needs, and for how many rows there is room to begin with."""
-    filters, needed = _pool(workload.asked), _pool(workload.asked_needs)
-    rooms = {
+    """Return the fields of filters and needs, and the initial numbers of their rows."""
+    filters, needs_pool = _pool(workload.subscribed), _pool(workload.subscribed_needs)
+    capacities = {
         "filters": max(_POOL_B // (filter_bits // 8), len(filters.rows) + 2 * most_new),
-        "needs": max(_POOL_B // FUZZY_HASH_B, len(needed.rows) + 2 * most_new),
+        "needs": max(_POOL_B // FUZZY_HASH_B, len(needs_pool.rows) + 2 * most_new),
     }
     numbers = np.zeros(3, np.int64)
-    numbers[[Number.FILTERS, Number.NEEDS]] = len(filters.rows), len(needed.rows)
+    numbers[[Number.FILTERS, Number.NEEDS]] = len(filters.rows), len(needs_pool.rows)
     fields = {
         "filters": filters.rows,
         "filter_hashes": filters.hashes,
-        "filter_ones": filters.ones,
+        "filter_ones": filters.bit_counts,
         "filter_B": [len(BitVector.from_bytes(row.tobytes()).encode()) for row in filters.rows],
-        "filter_table": table_of(filters.hashes, rooms["filters"]),
-        "needs": needed.rows,
-        "needs_hashes": needed.hashes,
-        "needs_ones": needed.ones,
-        "needs_table": table_of(needed.hashes, rooms["needs"]),
+        "filter_table": table_of(filters.hashes, capacities["filters"]),
+        "needs": needs_pool.rows,
+        "needs_hashes": needs_pool.hashes,
+        "needs_ones": needs_pool.bit_counts,
+        "needs_table": table_of(needs_pool.hashes, capacities["needs"]),
         "numbers": numbers,
-        "asked_filter": filters.numbers,
-        "asked_needs": needed.numbers,
+        "subscribed_filter": filters.numbers,
+        "subscribed_needs": needs_pool.numbers,
     }
-    return fields, rooms
+    return fields, capacities
 
 
 def with_more_room(state: Any) -> Any:
-    """The same with room for twice as many filters and needs; NoFastTwinError if there are too many."""
-    filters, needed = 2 * len(state.filters), 2 * len(state.needs)
+    """Return the state with room for twice as many filters and needs. Raises NoFastTwinError above the limit."""
+    filters, needs_pool = 2 * len(state.filters), 2 * len(state.needs)
     if filters * state.filters.shape[1] * 8 > MOST_FILTERS_B:
-        raise twin.NoFastTwinError(f"the run has more than {len(state.filters)} filters that differ")
-    state = twin.grown(FIELDS, twin.grown(FIELDS, state, "filters", filters), "needs", needed)
+        raise twin.NoFastTwinError(
+            f"the run has more than {len(state.filters)} different filters, the limit of the fast engine"
+        )
+    state = twin.grown(FIELDS, twin.grown(FIELDS, state, "filters", filters), "needs", needs_pool)
     return state._replace(
         filter_table=table_of(state.filter_hashes[: state.numbers[Number.FILTERS]], filters),
-        needs_table=table_of(state.needs_hashes[: state.numbers[Number.NEEDS]], needed),
+        needs_table=table_of(state.needs_hashes[: state.numbers[Number.NEEDS]], needs_pool),
     )
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """The details of this protocol: how many bits are set, and the name of a link's state."""
+    """Return the text of a detail in the trace: a number of set bits, or the name of a link's state."""
     return str(number) if number < _FIRST_STATE else _STATES[number - _FIRST_STATE].label

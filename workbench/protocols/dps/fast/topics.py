@@ -1,11 +1,11 @@
-"""A workload's topics for DPS's twin: filters, and what matches, worked out in Python before the run.
+"""The topics of a workload for DPS's fast twin: their filters, and a table of matches, computed before the run.
 
-Publications and subscriptions are mapped to topics by `workbench.protocols.dps.mapping`, and each set of topics that
-differs is hashed once. A table of a byte for each set that is published and each that is asked for says what a node
-finds when it compares them. Attributes are compared during the run, but for TOPIC, whose wildcards are matched here.
+Publications and subscriptions are mapped to topics by `workbench.protocols.dps.mapping`, and each different set of
+topics is hashed once. A table contains a byte for each pair of a published and a subscribed set: the result when a node
+compares them. Attributes are compared during the run, except for TOPIC, whose wildcards are matched here.
 
 Cost
-    A byte for each pair of sets, up to `MOST_PAIRS`; a comparison of texts for each pair of which the filter says yes.
+    A byte for each pair of sets, up to `MOST_PAIRS`; a comparison of texts for each pair that the filter lets through.
 """
 
 from __future__ import annotations
@@ -24,76 +24,88 @@ from workbench.sim.fast.twin import NONE, Setup
 
 MOST_PAIRS = 1 << 28
 
-# What a subscription's node finds of a publication: its filter says no, no topic matches, or they do.
+# Result of comparing a publication with a subscription: the filter excludes it, no topic matches, or the topics match.
 NO, MAYBE, YES = range(3)
 
 
 class Workload(NamedTuple):
-    """Topics are rows of sets. ``topic_first``, ``topic_places``, ``topic_words``: the words of what is published that
-    are not 0, and where they are in a filter. ``asked``, ``asked_needs``: what subscriptions ask for (sets, words).
-    ``met`` (published, asked). ``texts_of`` (subscriptions) are rows of ``text_met`` (texts, samples), NONE without a
-    constraint on TOPIC.
+    """The topics of a scenario's publications and subscriptions, as arrays. Equal sets of topics have one number.
+
+    published_set     for each content of a publication, the number of its set of topics
+    topic_first       published set s has the entries topic_first[s]:topic_first[s + 1] of the next two arrays
+    topic_positions   position in the filter of each 64-bit word that is not 0
+    topic_words       that word
+    subscribed_set    for each subscription, the number of its set of topics
+    subscribed        filter of each subscribed set (sets, words)
+    subscribed_needs  fuzzy hash of each subscribed set (sets, words)
+    set_matches       NO, MAYBE or YES for each pair (published, subscribed)
+    text_set          for each subscription, its row in text_matches; NONE without a constraint on TOPIC
+    text_matches      whether a sample matches the constraints on TOPIC (rows, samples)
     """
 
-    topics_of: np.ndarray
+    published_set: np.ndarray
     topic_first: np.ndarray
-    topic_places: np.ndarray
+    topic_positions: np.ndarray
     topic_words: np.ndarray
-    asked_of: np.ndarray
-    asked: np.ndarray
-    asked_needs: np.ndarray
-    met: np.ndarray
-    texts_of: np.ndarray
-    text_met: np.ndarray
+    subscribed_set: np.ndarray
+    subscribed: np.ndarray
+    subscribed_needs: np.ndarray
+    set_matches: np.ndarray
+    text_set: np.ndarray
+    text_matches: np.ndarray
 
 
 def workload_of(setup: Setup) -> Workload:
-    """All of it; NoFastTwinError if it is too large, the definition's own error for what is no topic."""
+    """Compute the workload's topics. Raises NoFastTwinError if they are too many, AttributeFormatError if invalid."""
     protocol, _, work, _ = setup
-    published, asked = twin.Numbering(), twin.Numbering()
+    published, subscribed = twin.Numbering(), twin.Numbering()
     contents = zip(work.contents["first_sample"].tolist(), work.contents["last_sample"].tolist(), strict=True)
     bounds = work.samples["first"].tolist(), work.samples["last"].tolist()
-    topics_of = [
+    published_set = [
         published[
             mapping.publication_topics(_attributes(work, bounds[0][first], bounds[1][last - 1]), protocol.separators)
         ]
         for first, last in contents
     ]
-    asked_of = [
-        asked[mapping.subscription_topics(_constraints(work, one), protocol.separators)] for one in work.subscriptions
+    subscribed_set = [
+        subscribed[mapping.subscription_topics(_constraints(work, subscription), protocol.separators)]
+        for subscription in work.subscriptions
     ]
-    if len(published.numbers) * len(asked.numbers) > MOST_PAIRS:
+    if len(published.numbers) * len(subscribed.numbers) > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"{len(published.numbers)} sets of topics and {len(asked.numbers)} that are asked for are more than "
-            f"{MOST_PAIRS} pairs for it to keep in mind"
+            f"{len(published.numbers)} published and {len(subscribed.numbers)} "
+            "subscribed sets of topics make more than "
+            f"{MOST_PAIRS} pairs, the limit of the fast engine"
         )
-    filters = _rows([publication_filter(one, protocol, protocol.wildcards) for one in published.numbers], protocol)
-    vectors = [subscription_filter(one, protocol) for one in asked.numbers]
+    filters = _rows(
+        [publication_filter(topics, protocol, protocol.wildcards) for topics in published.numbers], protocol
+    )
+    vectors = [subscription_filter(topics, protocol) for topics in subscribed.numbers]
     wanted = _rows(vectors, protocol)
-    needs = np.frombuffer(b"".join(one.fuzzy_hash() for one in vectors), np.uint64).reshape(-1, 4)
+    needs = np.frombuffer(b"".join(vector.fuzzy_hash() for vector in vectors), np.uint64).reshape(-1, 4)
     rows, places = np.nonzero(filters)
     first = np.searchsorted(rows, np.arange(len(filters) + 1))
-    texts_of, text_met = _texts(work, protocol)
+    text_set, text_matches = _match_texts(work, protocol)
     return Workload(
-        np.array(topics_of, np.int32),
+        np.array(published_set, np.int32),
         first,
         places.astype(np.int32),
         filters[rows, places],
-        np.array(asked_of, np.int32),
+        np.array(subscribed_set, np.int32),
         wanted,
         needs,
-        _met(filters, wanted, list(published.numbers), list(asked.numbers), protocol),
-        texts_of,
-        text_met,
+        _match_sets(filters, wanted, list(published.numbers), list(subscribed.numbers), protocol),
+        text_set,
+        text_matches,
     )
 
 
 def _attributes(work: twin.Work, first: int, last: int) -> tuple[Attribute, ...]:
-    """Rows of the workload's attributes as attributes again."""
-    found = []
+    """Return rows of the workload's attributes as `Attribute` objects."""
+    attributes = []
     for key, operator, number in work.attributes[first:last].tolist():
-        found.append(Attribute(key, operator, work.blobs[number] if is_blob(key) else number))
-    return tuple(found)
+        attributes.append(Attribute(key, operator, work.blobs[number] if is_blob(key) else number))
+    return tuple(attributes)
 
 
 def _constraints(work: twin.Work, subscription: Any) -> tuple[Attribute, ...]:
@@ -101,34 +113,38 @@ def _constraints(work: twin.Work, subscription: Any) -> tuple[Attribute, ...]:
 
 
 def _rows(vectors: list[BitVector], protocol: Any) -> np.ndarray:
-    data = b"".join(one.to_bytes() for one in vectors)
+    data = b"".join(vector.to_bytes() for vector in vectors)
     return np.frombuffer(data, np.uint64).reshape(len(vectors), protocol.filter_bits // 64)
 
 
-def _met(filters: np.ndarray, wanted: np.ndarray, published: list, asked: list, protocol: Any) -> np.ndarray:
-    met = np.full((len(published), len(asked)), NO, np.uint8)
+def _match_sets(
+    filters: np.ndarray, wanted: np.ndarray, published: list, subscribed: list, protocol: Any
+) -> np.ndarray:
+    set_matches = np.full((len(published), len(subscribed)), NO, np.uint8)
     is_filled = filters.any(axis=1)
-    for k, (row, topics) in enumerate(zip(wanted, asked, strict=True)):
-        used = np.flatnonzero(row)
-        included = is_filled & ((filters[:, used] & row[used]) == row[used]).all(axis=1)
-        for one in np.flatnonzero(included).tolist():
-            met[one, k] = YES if matches(published[one], topics, protocol.separators) else MAYBE
-    return met
+    for k, (words, topics) in enumerate(zip(wanted, subscribed, strict=True)):
+        used = np.flatnonzero(words)
+        included = is_filled & ((filters[:, used] & words[used]) == words[used]).all(axis=1)
+        for row in np.flatnonzero(included).tolist():
+            set_matches[row, k] = YES if matches(published[row], topics, protocol.separators) else MAYBE
+    return set_matches
 
 
-def _texts(work: twin.Work, protocol: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Which samples match the constraints on TOPIC of which subscriptions: ``texts_of``, ``text_met``."""
+def _match_texts(work: twin.Work, protocol: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``text_set`` and ``text_matches`` of the `Workload`."""
     codes = twin.Numbering()
-    texts_of = np.full(len(work.subscriptions), NONE, np.int32)
+    text_set = np.full(len(work.subscriptions), NONE, np.int32)
     for k, subscription in enumerate(work.subscriptions):
         attributes = _constraints(work, subscription)
-        texts = tuple(one.value for one in attributes if one.key == TOPIC and one.operator == EQ)
+        texts = tuple(
+            attribute.value for attribute in attributes if attribute.key == TOPIC and attribute.operator == EQ
+        )
         if texts:
-            texts_of[k] = codes[texts]
-    met = np.zeros((len(codes.numbers), len(work.samples) if codes.numbers else 0), np.uint8)
+            text_set[k] = codes[texts]
+    set_matches = np.zeros((len(codes.numbers), len(work.samples) if codes.numbers else 0), np.uint8)
     for k, sample in enumerate(work.samples if codes.numbers else ()):
         attributes = _constraints(work, sample)
-        told = [one.value for one in attributes if one.key == TOPIC]
-        for row, asked in enumerate(codes.numbers):
-            met[row, k] = matches(told, asked, protocol.separators)
-    return texts_of, met
+        published_texts = [attribute.value for attribute in attributes if attribute.key == TOPIC]
+        for row, subscribed in enumerate(codes.numbers):
+            set_matches[row, k] = matches(published_texts, subscribed, protocol.separators)
+    return text_set, set_matches

@@ -1,28 +1,28 @@
-"""A mesh of DPS nodes as processes on this machine's loopback interface, from a notebook or a script.
+"""A mesh of DPS nodes as processes on this machine's loopback interface, for notebooks and scripts.
 
     with wb.dps_mesh(25) as mesh:                      a grid of 5 x 5
         mesh.settle()
         mesh.subscribe(24, "house/+/temp")
         mesh.settle()
-        mesh.publish(0, "house/kitchen/temp", "21.5")  -> Outcome: who was to get it, who has answered, how fast
+        mesh.publish(0, "house/kitchen/temp", "21.5")  returns an Outcome: subscribers, answers and latencies
         mesh.kill(12)                                  kill -9
         mesh.restart(12)
 
 Theory of operation
-    Each node is a process of its own (`node.py`), bound to 127.0.0.1 and a free port, which is told over its standard
-    input what to do. Links are those of a topology; the lower node asks. Timers are shorter than the reference's, as
-    nobody wants to wait half a minute for a lost link; were they shorter still, a busy machine would lose links that
-    are alive.
+    Each node is a separate process (`node.py`), bound to 127.0.0.1 and a free port, which reads orders from its
+    standard input. Links are those of a topology; the node with the lower number requests a link. Timers are shorter
+    than the reference's, so that a lost link is noticed within seconds. With even shorter ones a busy machine would
+    lose links that are alive.
 
-    Leaving the ``with`` ends all processes, whatever happened: their input is closed, which they take for the end, and
-    who has not ended then is killed. If the process that started them is itself killed, their input ends too.
+    Leaving the ``with`` always ends all processes: their input is closed, which makes them end, and processes that do
+    not end are killed. If the process that started them is itself killed, their input ends too.
 
 Cost
     A process takes some 0.2 s of processor time to start and 30 MB.
 
 Limits
-    A publication goes over a link once: one that is published while a link is lost may not arrive, and `publish` says
-    whom it has not heard of. `settle` waits until nothing changes any more, which on a loaded machine takes longer.
+    A publication is sent over a link once, so it may not arrive while a link is lost; the `Outcome` lists subscribers
+    that have not answered. `settle` waits until the state stops changing, which takes longer on a loaded machine.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.errors import LinkError, ParameterError
+from workbench.keywords import refuse_unknown
 from workbench.protocols.dps import topics as topic_strings
 from workbench.protocols.dps.bloom import LENGTH
 from workbench.protocols.dps.udp.application import now_s, reading_of
@@ -54,14 +55,16 @@ _START_S = 60.0
 _ANSWER_S = 30.0
 _JOIN_S = 3.0
 _POLL_S = 0.25
-_LOOK_S = 0.02
+_READING_POLL_S = 0.02
 _QUIET_S = 1.2  # four update periods without a change
 
 
 class Outcome(NamedTuple):
-    """What came of a publication. wanted: nodes with a matching subscription; answers: node -> ms until its answer.
+    """The result of a publication in a mesh of processes.
 
-    A subscription to a wildcard alone, of which no neighbor is told, is only wanted at the publisher's own node.
+    wanted   live nodes that should receive it. A subscription to a wildcard alone, which is not sent to neighbors,
+             counts only at the publishing node
+    answers  node -> milliseconds until its acknowledgement
     """
 
     publisher: int
@@ -71,14 +74,15 @@ class Outcome(NamedTuple):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Nodes that should have answered and have not."""
+        """Nodes that should have acknowledged the publication and did not."""
         return tuple(node for node in self.wanted if node not in self.answers)
 
 
 class MeshProcess:
     """The process of one node, which runs `node.py`.
 
-    Orders go to its standard input; each gets a reply, in order. A thread keeps its other lines as they come.
+    Orders go to its standard input; each gets a reply, in order. A thread reads its output and stores received
+    publications and answers.
     """
 
     def __init__(self, listen: str, settings: dict[str, Any]) -> None:
@@ -86,8 +90,8 @@ class MeshProcess:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.address = ""
         self.publications: list[dict[str, Any]] = []
-        self.read = 0  # of the publications, by who follows the mesh
-        self.answers: dict[int, list[tuple[float, str]]] = {}  # to which order: (when, of whom)
+        self.read_count = 0  # publications that `DPSMesh.next_reading` has returned
+        self.answers: dict[int, list[tuple[float, str]]] = {}  # number of the order -> [(time in s, address)]
         self._replies: Queue[dict[str, Any]] = Queue()
         self._ids = itertools.count(1)
         self._reader = Thread(target=self._read, daemon=True)
@@ -95,7 +99,7 @@ class MeshProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
         return self.process.poll() is None
 
     def _read(self) -> None:
@@ -112,48 +116,48 @@ class MeshProcess:
         self._replies.put({"event": "ended"})
 
     def await_start(self) -> None:
-        """Wait until it listens; LinkError if it does not."""
+        """Wait until the node listens. Raises LinkError if it does not start."""
         line = self._reply(_START_S)
         if line.get("event") != "listening":
-            raise LinkError(f"a node of the mesh has not started: {line.get('error', 'its process has ended')}")
+            raise LinkError(f"a node of the mesh did not start: {line.get('error', 'its process has ended')}")
         self.address = line["address"]
 
-    def give(self, do: str, **order: Any) -> int:
-        """Give an order, without waiting for its reply; returns its number."""
+    def send_order(self, action: str, **arguments: Any) -> int:
+        """Send an order without waiting for its reply; return its number."""
         number = next(self._ids)
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps({"id": number, "do": do, **order}) + "\n")
+            self.process.stdin.write(json.dumps({"id": number, "do": action, **arguments}) + "\n")
             self.process.stdin.flush()
         except OSError:
-            raise LinkError(f"the node at {self.address} has ended, and cannot be told to {do}") from None
+            raise LinkError(f"the node at {self.address} has ended, so it cannot {action}; restart it first") from None
         return number
 
-    def take(self) -> dict[str, Any]:
-        """The reply to the oldest order that has had none; LinkError if it says that it could not."""
+    def receive_reply(self) -> dict[str, Any]:
+        """Return the reply to the oldest unanswered order. Raises LinkError if the order failed."""
         line = self._reply(_ANSWER_S)
         if "error" in line:
             raise LinkError(f"the node at {self.address}: {line['error']}")
         if line.get("event") == "ended":
-            raise LinkError(f"the node at {self.address} has ended")
+            raise LinkError(f"the node at {self.address} has ended before its reply; restart it first")
         return line
 
     def _reply(self, within_s: float) -> dict[str, Any]:
         try:
             return self._replies.get(timeout=within_s)
         except Empty:
-            where = self.address or "a new address"
-            raise LinkError(f"the node at {where} has not answered in {within_s:g} s; is the machine busy?") from None
+            address = self.address or "a new address"
+            raise LinkError(f"the node at {address} has not answered in {within_s:g} s; is the machine busy?") from None
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the process with SIGKILL."""
         self.process.kill()
         self._close()
 
     def end(self, within_s: float) -> None:
-        """Close its input and let it end; kill it if it does not."""
+        """Close its input and wait ``within_s`` for its end, then kill it."""
         if self.process.stdin is not None and not self.process.stdin.closed:
-            with suppress(OSError):  # what is not written yet has nowhere to go
+            with suppress(OSError):  # Buffered orders cannot be written after the process has ended.
                 self.process.stdin.close()
         try:
             self.process.wait(max(within_s, 0.0))
@@ -171,7 +175,13 @@ class MeshProcess:
 
 
 class DPSMesh:
-    """Processes by node number; made by `dps_mesh`, entered with ``with``. graph: the topology that it is linked by."""
+    """A mesh of processes, as `dps_mesh` returns it; ``with`` starts and ends the processes.
+
+    graph          the topology, whose edges are the links
+    settings       parameters of `workbench.DPS` for all nodes
+    nodes          node number -> process
+    subscriptions  node number -> topics of each subscription
+    """
 
     def __init__(self, graph: nx.Graph, settings: dict[str, Any]) -> None:
         self.graph = graph
@@ -179,6 +189,8 @@ class DPSMesh:
         self.nodes: dict[int, MeshProcess] = {}
         self.subscriptions: dict[int, list[tuple[str, ...]]] = {}
         self._addresses: dict[int, str] = {}
+
+    __getattr__ = refuse_unknown
 
     # Beginning and end
 
@@ -189,7 +201,7 @@ class DPSMesh:
             for node, process in self.nodes.items():
                 process.await_start()
                 self._addresses[node] = process.address
-            self._each([(a, "link", {"to": self._addresses[b]}) for a, b in self.pairs()])
+            self._order_all([(a, "link", {"to": self._addresses[b]}) for a, b in self.pairs()])
         except BaseException:
             self.close()
             raise
@@ -199,97 +211,99 @@ class DPSMesh:
         self.close()
 
     def close(self) -> None:
-        """End all processes; nothing if they have ended."""
+        """End all processes. Do nothing if they have ended."""
         nodes, self.nodes = self.nodes, {}
         for process in nodes.values():
             if process.process.stdin is not None:
                 with suppress(OSError):
-                    process.process.stdin.close()  # to all first: they end at the same time
+                    process.process.stdin.close()  # of all processes first, so that they end in parallel
         end_s = time.perf_counter() + _END_S
         for process in nodes.values():
             process.end(end_s - time.perf_counter())
 
     def pairs(self) -> list[tuple[int, int]]:
-        """The links of the topology, the lower node first."""
+        """Return the links of the topology as sorted pairs, the lower node first."""
         return sorted({(min(a, b), max(a, b)) for a, b in self.graph.edges if a != b})
 
     @property
     def filter_bits(self) -> int:
-        """The length of filters in this mesh."""
+        """Length of the filters in this mesh, in bits."""
         return int(self.settings.get("filter_bits", LENGTH))
 
     @property
     def alive(self) -> list[int]:
-        """The nodes whose processes run, ascending."""
+        """Nodes whose processes are running, in ascending order."""
         return [node for node, process in sorted(self.nodes.items()) if process.is_alive]
 
-    # What nodes do
+    # Actions of nodes
 
     def subscribe(self, node: int, *topics: str) -> None:
-        """Have a node ask for what matches all these topics. LinkError if it refuses, or has ended."""
+        """Subscribe a node to publications that match all these topics. Raises LinkError if it refuses."""
         process = self._process(node)
-        process.give("subscribe", topics=list(topics))
-        process.take()
+        process.send_order("subscribe", topics=list(topics))
+        process.receive_reply()
         self.subscriptions.setdefault(node, []).append(topics)
 
     def publish(self, node: int, topic: str, text: str = "", ttl_s: int = 0, within_s: float = 5.0) -> Outcome:
-        """Publish at a node, and wait until all live nodes that asked for it have acknowledged, or ``within_s``.
+        """Publish at a node, wait at most ``within_s`` for all live subscribers to acknowledge, and return the outcome.
 
-        What those that have acknowledged were given is then among their ``publications``.
+        The ``publications`` of the nodes that have acknowledged then contain this publication.
         """
         process = self._process(node)
-        wanted = tuple(one for one in self.alive if self._is_sent(topic, one, one == node))
+        wanted = tuple(
+            subscriber for subscriber in self.alive if self._subscribes(topic, subscriber, subscriber == node)
+        )
         begin_s = time.perf_counter()
-        number = process.give("publish", topics=[topic], text=text, ttl_s=ttl_s, acknowledge=True)
-        process.take()
+        number = process.send_order("publish", topics=[topic], text=text, ttl_s=ttl_s, acknowledge=True)
+        process.receive_reply()
         while time.perf_counter() < begin_s + within_s:
-            if set(wanted) <= self._answered(process, number, begin_s).keys():
+            if set(wanted) <= self._answer_times(process, number, begin_s).keys():
                 break
             time.sleep(0.002)
-        answers = self._answered(process, number, begin_s)
-        # Each process has a reader of its own: the publisher's may be ahead of the subscribers'.
-        self._each([(one, "catch_up", {}) for one in answers if self.nodes[one].is_alive])
+        answers = self._answer_times(process, number, begin_s)
+        # Each process has its own reader thread; the subscribers' threads may be behind the publisher's.
+        self._order_all([(subscriber, "catch_up", {}) for subscriber in answers if self.nodes[subscriber].is_alive])
         return Outcome(node, topic, wanted, answers)
 
-    # For `wb.pipelines.stream`: what the subscriptions were given, until the mesh is closed
+    # For `wb.pipelines.stream`: the publications that subscriptions received, until the mesh is closed
 
-    lost = 0  # all publications are kept
+    lost = 0  # All publications are stored.
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come: the mesh is closed."""
+        """Whether the mesh is closed."""
         return not self.nodes
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
-        """A publication that a node was given as `application.reading_of` has it, with that node as the sink.
+        """Return the next received publication as a reading, or None if none arrives within ``timeout_s``.
 
-        None if none has come within ``timeout_s``.
+        Its fields are those of `application.reading_of` and ``sink``, the node that received it.
         """
         end_s = time.perf_counter() + timeout_s
         while True:
             for node, process in list(self.nodes.items()):
-                if process.read < len(process.publications):
-                    process.read += 1
-                    line = process.publications[process.read - 1]
+                if process.read_count < len(process.publications):
+                    process.read_count += 1
+                    line = process.publications[process.read_count - 1]
                     fields = [line[name] for name in ("topics", "text", "series", "sequence", "at_s")]
                     return {**reading_of(*fields), "sink": node}
             if time.perf_counter() >= end_s:
                 return None
-            time.sleep(_LOOK_S)
+            time.sleep(_READING_POLL_S)
 
-    def _is_sent(self, topic: str, node: int, is_here: bool) -> bool:
-        """Whether a node has asked for a topic, and its neighbors for it: a wildcard alone asks them for nothing."""
+    def _subscribes(self, topic: str, node: int, is_publisher: bool) -> bool:
+        """Return whether a node should receive a topic; a subscription to a wildcard alone matches only at home."""
         separators = self.settings.get("separators", topic_strings.SEPARATORS)
         return any(
-            topic_strings.matches([topic], asked, separators)
-            and (is_here or any(topic_strings.subscription_items(one, separators) for one in asked))
-            for asked in self._asked(node)
+            topic_strings.matches([topic], topics, separators)
+            and (is_publisher or any(topic_strings.subscription_items(subscribed, separators) for subscribed in topics))
+            for topics in self._subscriptions_of(node)
         )
 
-    def _asked(self, node: int) -> list[tuple[str, ...]]:
+    def _subscriptions_of(self, node: int) -> list[tuple[str, ...]]:
         return self.subscriptions.get(node, [])
 
-    def _answered(self, process: MeshProcess, number: int, begin_s: float) -> dict[int, float]:
+    def _answer_times(self, process: MeshProcess, number: int, begin_s: float) -> dict[int, float]:
         nodes = {address: node for node, address in self._addresses.items()}
         answers: dict[int, float] = {}
         for at_s, sender in list(process.answers.get(number, ())):
@@ -298,149 +312,161 @@ class DPSMesh:
         return answers
 
     def kill(self, node: int) -> None:
-        """Kill a node's process with SIGKILL: it tells nobody."""
+        """Kill a node's process with SIGKILL, so that it cannot end its links."""
         self._process(node).kill()
 
     def restart(self, node: int) -> None:
-        """Start a node again that has ended, at its old address; its links and subscriptions are made anew."""
+        """Restart an ended node at its former address, with its links and subscriptions."""
         if node not in self.nodes:
-            raise ParameterError(f"there is no node {node!r} in this mesh")
+            raise ParameterError(f"node {node!r} is not in this mesh, which has {self._nodes_text()}")
         if self.nodes[node].is_alive:
-            raise ParameterError(f"node {node} runs; kill it first")
+            raise ParameterError(f"node {node} is running; kill it first")
         process = self.nodes[node] = MeshProcess(self._addresses[node], self.settings)
         process.await_start()
         orders: list[tuple[int, str, dict[str, Any]]] = [
             (a, "link", {"to": self._addresses[b]}) for a, b in self.pairs() if a == node
         ]
-        orders += [(node, "subscribe", {"topics": list(topics)}) for topics in self._asked(node)]
-        self._each(orders)
+        orders += [(node, "subscribe", {"topics": list(topics)}) for topics in self._subscriptions_of(node)]
+        self._order_all(orders)
 
-    def needed_most(self, publisher: int) -> int:
-        """The live node without a subscription whose end would cut most subscribers off a publisher, for a while.
+    def find_critical_node(self, publisher: int) -> int:
+        """Return the live node whose end would disconnect the most subscribers from a publisher.
 
-        Of those that cut off as many, the one with most active links. ParameterError if there is no such node.
+        Nodes with a subscription are excluded. Among equals, the node with the most active links is returned. Raises
+        ParameterError if all live nodes have a subscription or are the publisher, or if the publisher is not alive.
         """
         import networkx as nx
 
         active = nx.Graph([pair for pair, link in self.links().items() if link == "active"])
         active.add_nodes_from(self.alive)
-        others = [node for node in self.alive if node != publisher and not self._asked(node)]
-        if not others or publisher not in active:
-            raise ParameterError(f"there is no live node between node {publisher} and others that could be spared")
-        sinks = {node for node in self.alive if self._asked(node)}
+        candidates = [node for node in self.alive if node != publisher and not self._subscriptions_of(node)]
+        if not candidates or publisher not in active:
+            raise ParameterError(
+                f"node {publisher} is not alive, or no other live node is without a subscription; no node can be chosen"
+            )
+        sinks = {node for node in self.alive if self._subscriptions_of(node)}
 
         def harm(node: int) -> tuple[int, int, int]:
-            rest = active.subgraph(set(active) - {node})
-            return len(sinks - nx.node_connected_component(rest, publisher)), active.degree(node), node
+            remaining = active.subgraph(set(active) - {node})
+            return len(sinks - nx.node_connected_component(remaining, publisher)), active.degree(node), node
 
-        return max(others, key=harm)
+        return max(candidates, key=harm)
 
-    # How it stands
+    # State
 
     def state(self) -> dict[int, dict[str, Any]]:
-        """Live nodes -> what they say.
+        """Return the state of each live node, by node.
 
-        links (neighbor -> state), told (neighbor -> bits set in its filter), bits (of all that is asked for), sent and
-        received (datagrams), drops (reason -> number).
+        links           neighbor -> state of the link
+        told            neighbor -> number of bits set in the filter received from it
+        bits            number of bits set in the union of the filters of all subscriptions known to the node
+        sent, received  numbers of datagrams
+        drops           reason -> number of dropped messages and datagrams
         """
-        replies = self._each([(node, "state", {}) for node in self.alive])
+        replies = self._order_all([(node, "state", {}) for node in self.alive])
         nodes = {address: node for node, address in self._addresses.items()}
         states = {}
         for node, reply in replies:
             for name in ("links", "told"):
-                reply[name] = {nodes[address]: said for address, said in reply[name].items() if address in nodes}
+                reply[name] = {nodes[address]: value for address, value in reply[name].items() if address in nodes}
             states[node] = reply
         return states
 
     def links(self) -> dict[tuple[int, int], str]:
-        """(node, neighbor), the lower first -> active, muted, or what the link is on its way from."""
+        """Return the state of each link by its two nodes, the lower first; see `links_of`."""
         return links_of(self.state())
 
     def settle(self, within_s: float = 60.0) -> float:
-        """Wait until all links between live nodes stand and nothing changes; returns the seconds it took.
+        """Wait until all links between live nodes are established and nothing changes; return the seconds this took.
 
-        LinkError if that does not come about.
+        Raises LinkError if this does not happen within ``within_s``.
         """
         begin_s = changed_s = time.perf_counter()
-        last: Any = None
+        last_summary: Any = None
         while time.perf_counter() < begin_s + within_s:
             state = self.state()
             now_s = time.perf_counter()
-            picture = {node: (self._standing(one["links"]), one["bits"]) for node, one in state.items()}
-            if picture != last:
-                last, changed_s = picture, now_s
-            elif now_s - changed_s > _QUIET_S and self._stands(state):
+            summary = {node: (self._stable_links(reply["links"]), reply["bits"]) for node, reply in state.items()}
+            if summary != last_summary:
+                last_summary, changed_s = summary, now_s
+            elif now_s - changed_s > _QUIET_S and self._is_linked(state):
                 return changed_s - begin_s
             time.sleep(_POLL_S)
-        raise LinkError(f"the mesh has not settled in {within_s:g} s: {self._unsettled()}; is the machine busy?")
+        raise LinkError(
+            f"the mesh has not settled in {within_s:g} s: {self._describe_unsettled()}; is the machine busy?"
+        )
 
-    def _stands(self, state: dict[int, dict[str, Any]]) -> bool:
+    def _is_linked(self, state: dict[int, dict[str, Any]]) -> bool:
         links = links_of(state)
-        due = [pair for pair in self.pairs() if pair[0] in state and pair[1] in state]
-        # That a node is dead is noticed where it counts: over a muted link nobody gives signs of life.
-        left_behind = [pair for pair in links if pair not in due and self._carries(pair, state)]
-        return not left_behind and all(links.get(pair) in ("active", "muted") for pair in due)
+        expected = [pair for pair in self.pairs() if pair[0] in state and pair[1] in state]
+        # Muted links carry no keep-alives, so their end to a dead node is not noticed and does not count.
+        stale = [pair for pair in links if pair not in expected and self._carries(pair, state)]
+        return not stale and all(links.get(pair) in ("active", "muted") for pair in expected)
 
-    def _unsettled(self) -> str:
-        """What keeps the mesh from having settled, in some words."""
+    def _describe_unsettled(self) -> str:
+        """Return the reason why the mesh has not settled, as part of a sentence."""
         unfinished = [f"{a}-{b} {link}" for (a, b), link in self.links().items() if link not in ("active", "muted")]
-        return f"of its links {', '.join(unfinished[:4])}" if unfinished else "filters or links go on changing"
+        return f"its links include {', '.join(unfinished[:4])}" if unfinished else "filters or links keep changing"
 
     def _carries(self, pair: tuple[int, int], state: dict[int, dict[str, Any]]) -> bool:
-        """Whether one end of a link takes it for one that carries publications, or will."""
-        said = [state[a]["links"].get(b) for a, b in (pair, pair[::-1]) if a in state]
-        return any(link in ("active", "unmuting") for link in said)
+        """Return whether at least one end of a link sends publications over it, or will soon."""
+        link_states = [state[a]["links"].get(b) for a, b in (pair, pair[::-1]) if a in state]
+        return any(link in ("active", "unmuting") for link in link_states)
 
-    def _standing(self, links: dict[int, str]) -> dict[int, str]:
-        """Links but those to dead nodes that are asked for in vain, again and again."""
+    def _stable_links(self, links: dict[int, str]) -> dict[int, str]:
+        """Return the links except repeated requests to dead nodes."""
         return {peer: link for peer, link in links.items() if link != "linking" or self.nodes[peer].is_alive}
 
     def _process(self, node: int) -> MeshProcess:
         process = self.nodes.get(node)
         if process is None or not process.is_alive:
-            here = f"nodes {min(self.nodes)} to {max(self.nodes)}" if self.nodes else "no nodes"
-            raise ParameterError(f"node {node!r} is not alive; this mesh has {here}, of which {len(self.alive)} live")
+            raise ParameterError(f"node {node!r} is not alive; this mesh has {self._nodes_text()}")
         return process
 
-    def _each(self, orders: Sequence[tuple[int, str, dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
-        """Give orders to many nodes at once, then take their replies in the same order."""
-        for node, do, order in orders:
-            self.nodes[node].give(do, **order)
-        return [(node, self.nodes[node].take()) for node, _, _ in orders]
+    def _nodes_text(self) -> str:
+        numbers = f"nodes {min(self.nodes)} to {max(self.nodes)}" if self.nodes else "no nodes"
+        return f"{numbers}, {len(self.alive)} of them alive"
+
+    def _order_all(self, orders: Sequence[tuple[int, str, dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
+        """Send orders to several nodes at once; return (node, reply) for each, in the same order."""
+        for node, action, arguments in orders:
+            self.nodes[node].send_order(action, **arguments)
+        return [(node, self.nodes[node].receive_reply()) for node, _, _ in orders]
 
 
 def links_of(state: dict[int, dict[str, Any]]) -> dict[tuple[int, int], str]:
-    """(node, neighbor) -> what both ends say, out of `DPSMesh.state`.
+    """Return the state of each link by (node, neighbor), the lower first, from the result of `DPSMesh.state`.
 
-    Muted if one says so, active if both do; a link of which one end alone has an idea is as that says, or half open.
+    A link is muted if one end reports so, and active if both do. Otherwise it has the first other state that an end
+    reports, or is "half open" if only one end reports it and as active.
     """
-    seen: dict[tuple[int, int], list[str]] = {}
-    for node, one in state.items():
-        for peer, link in one["links"].items():
-            seen.setdefault((min(node, peer), max(node, peer)), []).append(link)
-    return {pair: _both_ends(said) for pair, said in sorted(seen.items())}
+    end_states: dict[tuple[int, int], list[str]] = {}
+    for node, reply in state.items():
+        for peer, link in reply["links"].items():
+            end_states.setdefault((min(node, peer), max(node, peer)), []).append(link)
+    return {pair: _link_state(states) for pair, states in sorted(end_states.items())}
 
 
-def _both_ends(said: list[str]) -> str:
-    if "muted" in said:
+def _link_state(end_states: list[str]) -> str:
+    if "muted" in end_states:
         return "muted"
-    if said == ["active", "active"]:
+    if end_states == ["active", "active"]:
         return "active"
-    return next((link for link in said if link != "active"), "half open")
+    return next((link for link in end_states if link != "active"), "half open")
 
 
 def dps_mesh(nodes: int | nx.Graph = 25, **settings: Any) -> DPSMesh:
-    """A mesh of processes on loopback, to be entered with ``with``.
+    """Create a mesh of DPS processes on loopback; ``with`` starts and ends them.
 
-    ``nodes``: how many, in a grid that is as square as can be, or a topology with its links. ``settings``: parameters
-    of `workbench.DPS`; timers are `TIMERS` unless they are given. ParameterError for more than 200 nodes.
+    ``nodes``: their number, for a grid that is as square as possible, or a topology with its links. ``settings``:
+    parameters of `workbench.DPS`, with the timers `TIMERS` as defaults. Raises ParameterError for more than 200 nodes.
     """
     from workbench.protocols.dps import DPS
 
-    DPS(**{**TIMERS, **settings})  # It says what is wrong with a setting, before anything starts.
+    DPS(**{**TIMERS, **settings})  # Raises an error for a wrong setting before any process starts.
     number = nodes if isinstance(nodes, int) else len(nodes)
     if not 1 <= number <= MOST_NODES:
-        raise ParameterError(f"dps_mesh: {number} nodes; there may be 1 to {MOST_NODES}, each is a process")
+        raise ParameterError(f"dps_mesh: {number} nodes; 1 to {MOST_NODES} are allowed, since each is a process")
     return DPSMesh(_square(nodes) if isinstance(nodes, int) else nodes, settings)
 
 

@@ -1,6 +1,7 @@
-"""What an application holds of a DPS node on the network: subscriptions, what they receive, and series of publications.
+"""The objects that `workbench.protocols.dps.udp.UDPNode` returns to an application: subscriptions, received
+publications and series of publications.
 
-Made by `workbench.protocols.dps.udp.UDPNode`; all of it belongs to the node's event loop.
+They must be used from the node's event loop.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from workbench.protocols.dps.udp import UDPNode
     from workbench.protocols.dps.udp.blocking import BlockingNode
 
-MOST_WAITING_B = 1 << 24  # of one subscription or series
-_ITEM_B = 64
+MOST_WAITING_B = 1 << 24  # per subscription or series
+_ITEM_OVERHEAD_B = 64
 _MOST_SHOWN = 40
 Item = TypeVar("Item")
 
@@ -31,7 +32,7 @@ class ReceivedPublication(Arrival):
     """A publication as a subscription received it: an `Arrival` that can be acknowledged."""
 
     def __new__(cls, node: UDPNode | BlockingNode, arrival: Arrival) -> Self:
-        """Make one of what the protocol's node has given."""
+        """Wrap an `Arrival` of the protocol's node."""
         publication = cls._make(arrival)
         publication._node, publication.arrival = node, arrival
         return publication
@@ -41,59 +42,67 @@ class ReceivedPublication(Arrival):
 
     def __repr__(self) -> str:
         payload = "its end" if self.is_expiry else shown(self.data)
-        where = "from here" if self.neighbor is None else f"{count(self.hops, 'hop')}, from {as_text(self.neighbor)}"
-        return f"<publication {self.sequence} on {_listed(self.topics)}: {payload}; {where}>"
+        sender = "from here" if self.neighbor is None else f"{count(self.hops, 'hop')}, from {as_text(self.neighbor)}"
+        return f"<publication {self.sequence} on {_topics_text(self.topics)}: {payload}; {sender}>"
 
     @property
     def text(self) -> str:
-        """The payload as a text; bytes that are not UTF-8 are shown as such."""
+        """The payload as a text; bytes that are not UTF-8 are escaped."""
         return self.data.decode("utf-8", "backslashreplace")
 
     @property
     def way(self) -> str | None:
-        """How it was encrypted ("A256KW", ...), None if it was not: without a sender anybody may have written it."""
+        """Key management algorithm of its encryption ("A256KW", ...), or None for an unencrypted publication.
+
+        Without a ``sender``, any host may have sent the publication.
+        """
         return None if self.opened is None else self.opened.way
 
     def acknowledge(self, payload: bytes | str = b"") -> None:
-        """Answer the publisher; ParameterError if it has not asked for that, EncodeError if it is too long."""
+        """Send an acknowledgement to the publisher.
+
+        Raises ParameterError if the publisher did not request it, EncodeError if it is too long.
+        """
         self._node.acknowledge(self, payload)
 
 
-def tell_of(error: Exception, handler: Callable[[Any], None]) -> None:
-    """A handler has raised: the event loop is told, which logs it unless set otherwise, and the node goes on."""
+def report_error(error: Exception, handler: Callable[[Any], None]) -> None:
+    """Pass an exception of a handler to the event loop's exception handler, which logs it by default."""
     asyncio.get_running_loop().call_exception_handler(
-        {"message": f"{handler!r}, a handler of a DPS node, has raised an exception", "exception": error}
+        {"message": f"{handler!r}, a handler of a DPS node, raised an exception", "exception": error}
     )
 
 
 def _size_B(item: Any) -> int:
-    """About the memory that a publication or an answer takes."""
-    return _ITEM_B + len(item.data) + sum(_ITEM_B + len(topic) for topic in getattr(item, "topics", ()))
+    """Return the approximate memory of a publication or an answer, in bytes."""
+    return (
+        _ITEM_OVERHEAD_B + len(item.data) + sum(_ITEM_OVERHEAD_B + len(topic) for topic in getattr(item, "topics", ()))
+    )
 
 
 def shown(data: bytes) -> str:
-    """A payload in few characters: its text if it can be printed, else hexadecimal digits."""
-    text = data.decode("utf-8", "surrogateescape")  # What is no UTF-8 becomes half characters: not printable.
+    """Return a payload as a short text: printable UTF-8 as a quoted string, other bytes as hexadecimal digits."""
+    text = data.decode("utf-8", "surrogateescape")  # Invalid UTF-8 becomes surrogates, which are not printable.
     payload = repr(text) if text.isprintable() else data.hex()
     return payload if len(payload) <= _MOST_SHOWN else f"{payload[:_MOST_SHOWN]}... ({len(data)} bytes)"
 
 
-def count(number: int, what: str) -> str:
-    """``1 hop``, ``2 hops``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, as in ``1 hop`` and ``2 hops``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _listed(topics: Sequence[str]) -> str:
-    """Topics in few characters; they may be anybody's, and not all characters can be printed."""
-    text = ", ".join(one if one.isprintable() else ascii(one) for one in topics)
+def _topics_text(topics: Sequence[str]) -> str:
+    """Return topics as a short printable text; received topics may contain any characters."""
+    text = ", ".join(topic if topic.isprintable() else ascii(topic) for topic in topics)
     return text if len(text) <= 2 * _MOST_SHOWN else f"{text[: 2 * _MOST_SHOWN]}..."
 
 
 class Mailbox(Generic[Item]):
-    """``async for item in mailbox`` takes what comes, until it is closed and empty.
+    """A bounded queue: ``async for item in mailbox`` takes items until the mailbox is closed and empty.
 
-    Callbacks fill it, which cannot wait: beyond ``most`` items the oldest is lost, and counted in ``lost``.
-    ``most_B``, with ``size_B`` of an item: beyond so many bytes in all the oldest are lost, too, but for the last one.
+    Callbacks fill it and cannot wait, so above ``most`` items the oldest is discarded and counted in ``lost``. The same
+    holds above ``most_B`` bytes in all, with ``size_B`` as the size of an item; the newest item always stays.
     """
 
     def __init__(self, most: int, most_B: int | None = None, size_B: Callable[[Item], int] = lambda _: 0) -> None:
@@ -102,35 +111,35 @@ class Mailbox(Generic[Item]):
         self._most = most
         self._most_B = most_B
         self._size_B = size_B
-        self._held_B = 0
+        self._waiting_B = 0
         self._closed = False
         self._waiters: list[asyncio.Future[None]] = []
 
     @property
     def waiting(self) -> int:
-        """How many items wait to be taken."""
+        """Number of items that can be taken now."""
         return len(self._items)
 
     def put(self, items: Iterable[Item]) -> None:
         """Append items, from within the event loop."""
         for item in items:
             self._items.append(item)
-            self._held_B += self._size_B(item)
-            while len(self._items) > self._most or (self._is_heavy() and len(self._items) > 1):
+            self._waiting_B += self._size_B(item)
+            while len(self._items) > self._most or (self._exceeds_bytes() and len(self._items) > 1):
                 self._take()
                 self.lost += 1
         self._wake()
 
-    def _is_heavy(self) -> bool:
-        return self._most_B is not None and self._held_B > self._most_B
+    def _exceeds_bytes(self) -> bool:
+        return self._most_B is not None and self._waiting_B > self._most_B
 
     def _take(self) -> Item:
         item = self._items.popleft()
-        self._held_B -= self._size_B(item)
+        self._waiting_B -= self._size_B(item)
         return item
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Mark the mailbox as closed: no more items are added, and waiting readers return."""
         self._closed = True
         self._wake()
 
@@ -141,20 +150,20 @@ class Mailbox(Generic[Item]):
                 waiter.set_result(None)
 
     def pop(self) -> Item | None:
-        """The oldest item, None if there is none."""
+        """Return the oldest item, or None if the mailbox is empty."""
         return self._take() if self._items else None
 
     async def next(self, timeout_s: float | None = None) -> Item | None:
-        """The oldest item; None if none has come within ``timeout_s``, or the mailbox is closed and empty."""
+        """Return the oldest item, or None if none arrives within ``timeout_s`` or the mailbox is closed and empty."""
         if not self._items and not self._closed:
             try:
                 async with asyncio.timeout(timeout_s):
-                    await self._wait()
+                    await self._wait_for_item()
             except TimeoutError:
                 return None
         return self.pop()
 
-    async def _wait(self) -> None:
+    async def _wait_for_item(self) -> None:
         while not self._items and not self._closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -165,14 +174,14 @@ class Mailbox(Generic[Item]):
 
     async def __anext__(self) -> Item:
         if not self._items:
-            await self._wait()
+            await self._wait_for_item()
         if not self._items:
             raise StopAsyncIteration
         return self._take()
 
 
 class Receiver(Mailbox[Item]):
-    """A mailbox that is filled from what the protocol's node holds, or a handler in its place."""
+    """A mailbox for publications or answers of the protocol's node, or a handler that is called instead."""
 
     def __init__(self, handler: Callable[[Item], None] | None, most: int) -> None:
         super().__init__(most, MOST_WAITING_B, _size_B)
@@ -187,17 +196,17 @@ class Receiver(Mailbox[Item]):
             try:
                 self._handler(item)
             except Exception as error:
-                tell_of(error, self._handler)
+                report_error(error, self._handler)
 
-    def _waiting(self) -> str:
+    def _waiting_text(self) -> str:
         lost = f", {self.lost} lost" if self.lost else ""
         return f"{self.waiting} waiting{lost}"
 
 
 class DPSSubscription(Receiver[ReceivedPublication]):
-    """A subscription: ``async for publication in subscription``, until it is ended or the node is closed.
+    """A subscription; ``async for publication in subscription`` goes on until it is ended or the node is closed.
 
-    ``async with await node.subscribe("a/+") as subscription:`` ends it. ``topics``: what it asks for.
+    ``async with await node.subscribe("a/+") as subscription:`` ends it. ``topics``: a publication must match all.
     """
 
     def __init__(
@@ -209,7 +218,7 @@ class DPSSubscription(Receiver[ReceivedPublication]):
         self.topics: tuple[str, ...] = core.topics
 
     def __repr__(self) -> str:
-        return f"<subscription to {_listed(self.topics)} at {self.node}: {self._waiting()}>"
+        return f"<subscription to {_topics_text(self.topics)} at {self.node}: {self._waiting_text()}>"
 
     async def __aenter__(self) -> DPSSubscription:
         return self
@@ -217,23 +226,25 @@ class DPSSubscription(Receiver[ReceivedPublication]):
     async def __aexit__(self, *_: object) -> None:
         await self.unsubscribe()
 
-    def hand_over(self) -> None:
-        """Take what the protocol's node has got for it (called by the node)."""
+    def collect(self) -> None:
+        """Move the received publications from the protocol's node to this mailbox or handler."""
         node = self.node
         self.put([ReceivedPublication(node, arrival) for arrival in self.core.take()])
 
     async def unsubscribe(self) -> None:
-        """End it; what has come can still be taken."""
+        """End the subscription; publications received before can still be taken."""
         self.node.end_subscription(self)
         self.close()
 
 
 class DPSSeries(Receiver["Answer"]):
-    """Publications on the same topics, under one id: ``async for answer in series`` takes the acknowledgements.
+    """Publications on the same topics with one id; ``async for answer in series`` yields the acknowledgements.
 
-    An answer has ``sequence``, the number of the publication that it is to, ``data``, bytes, ``sender``, the
-    identifier of the key that signed it or None, ``way``, how it was encrypted or None, and ``neighbor``, the address
-    that it came from or None. ``topics`` and ``publication_id`` (16 bytes) are those of the series.
+    An answer is a `series.Answer`: the ``sequence`` of the acknowledged publication, the ``data`` of the payload, the
+    key id of its ``sender``, the ``way`` of its encryption, and the ``neighbor`` that sent it.
+
+    topics          topics of all publications in the series
+    publication_id  id of the series, 16 bytes
     """
 
     def __init__(self, node: UDPNode, core: Any, handler: Callable[[Answer], None] | None, most: int) -> None:
@@ -244,25 +255,27 @@ class DPSSeries(Receiver["Answer"]):
         self.publication_id: bytes = core.publication_id
 
     def __repr__(self) -> str:
-        return f"<series on {_listed(self.topics)} at {self.node}: {self.sequence} published, {self._waiting()}>"
+        return (
+            f"<series on {_topics_text(self.topics)} at {self.node}: {self.sequence} published, {self._waiting_text()}>"
+        )
 
     @property
     def sequence(self) -> int:
-        """The number of the last publication."""
+        """Sequence number of the last publication."""
         return int(self.core.sequence)
 
-    def hand_over(self) -> None:
-        """Take the answers that the protocol's node has got (called by the node)."""
+    def collect(self) -> None:
+        """Move the received answers from the protocol's node to this mailbox or handler."""
         self.put(self.core.take())
 
     async def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
-        """Publish the next one of the series; returns its number."""
+        """Publish the next publication of the series; return its sequence number."""
         number = self.node.publish_next(self, payload, ttl_s)
         await self.node.drained()
         return number
 
     async def expire(self) -> None:
-        """Have everybody forget the publication that is retained; ParameterError if there is none."""
+        """End the retained publication in the whole mesh. Raises ParameterError if none is retained."""
         self.node.check_open()
         self.core.expire(now_us())
         self.node.settle()
@@ -273,15 +286,15 @@ class DPSSeries(Receiver["Answer"]):
 
 
 def now_s() -> float:
-    """Unix time."""
+    """Return the Unix time in seconds."""
     return time.time_ns() / 1e9
 
 
 def reading_of(topics: Sequence[str], text: str, series: str, sequence: int, at_s: float) -> dict[str, Any]:
-    """The fields of a reading that was measured when it came.
+    """Return a publication as the fields of a reading, with its arrival as the time of measurement.
 
-    The first topic's last part is the key, what is before it the region. No publication names its node: the beginning
-    of its series' id (hex digits) stands for it. The value is NaN if the text is no number.
+    ``key`` is the last level of the first topic, ``region`` the levels before it. Publications do not name their node,
+    so ``node`` is the number in the first 8 hex digits of the series' id. The value is NaN if the text is not a number.
     """
     region, _, key = topics[0].rpartition("/")
     try:

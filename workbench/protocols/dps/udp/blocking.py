@@ -1,15 +1,16 @@
-"""A DPS node for programs without asyncio: the same node in a thread of its own, and calls that wait.
+"""A DPS node for programs without asyncio: the same node in a background thread, with blocking calls.
 
 Theory of operation
-    ``with wb.dps_node() as node:`` runs an event loop in a thread; each call is handed to it and waited for. What is
-    received waits in the mailboxes of `application.py` until it is asked for. Handlers are called in that thread.
+    ``with wb.dps_node() as node:`` runs an event loop in a thread. Each call runs there, and the caller waits for its
+    result. Received items wait in the mailboxes of `application.py` until the caller takes them. Handlers are called in
+    the background thread.
 
 Cost
-    A call costs two changes of threads, some 50 to 100 µs.
+    A call costs two thread switches, some 50 to 100 µs.
 
 Limits
-    A call waits for as long as what it calls: give `link` and `next` a ``timeout_s``. A handler must not call the
-    node: LinkError.
+    A call blocks until its coroutine ends: give `link` and `next` a ``timeout_s``. A call of the node within a handler
+    raises LinkError.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from workbench.protocols.dps.udp.discovery import DiscoveredNode
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-Held = TypeVar("Held")
+Wrapper = TypeVar("Wrapper")
 Parameters = ParamSpec("Parameters")
 
 
-def _waiting(
+def _blocking_method(
     method: Callable[Concatenate[UDPNode, Parameters], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
     """Return a method of `BlockingNode` that waits for this coroutine of its node."""
@@ -45,7 +46,7 @@ def _waiting(
     return call
 
 
-def _running(
+def _threaded_method(
     method: Callable[Concatenate[UDPNode, Parameters], Result],
 ) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
     """Return a method of `BlockingNode` that runs this function of its node in the node's thread."""
@@ -60,27 +61,27 @@ def _running(
     return call
 
 
-def _reading(name: str) -> Any:
+def _threaded_property(name: str) -> Any:
     """Return a property of `BlockingNode` that reads this property of its node, in the node's thread."""
-    return property(_running(attrgetter(name)), doc=getattr(UDPNode, name).__doc__)
+    return property(_threaded_method(attrgetter(name)), doc=getattr(UDPNode, name).__doc__)
 
 
-def _holding(
-    held: Callable[[BlockingNode, Any], Held], method: Callable[Concatenate[BlockingNode, Parameters], Any]
-) -> Callable[Concatenate[BlockingNode, Parameters], Held]:
-    """Return the same method, with its result in an object that waits: a subscription, a series, a receiver."""
+def _wrapped(
+    wrapper: Callable[[BlockingNode, Any], Wrapper], method: Callable[Concatenate[BlockingNode, Parameters], Any]
+) -> Callable[Concatenate[BlockingNode, Parameters], Wrapper]:
+    """Return the same method with its result wrapped in a blocking object: a subscription, a series or a receiver."""
 
     @wraps(method)
-    def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Held:
-        return held(self, method(self, *arguments, **keywords))
+    def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Wrapper:
+        return wrapper(self, method(self, *arguments, **keywords))
 
-    shown = signature(method).replace(return_annotation=getattr(held, "__name__", "Any"))
+    shown = signature(method).replace(return_annotation=getattr(wrapper, "__name__", "Any"))
     call.__signature__ = shown  # type: ignore[attr-defined]
     return call
 
 
 class BlockingReceiver(Generic[Item]):
-    """Iterating over it waits for each item, until the node is closed."""
+    """A blocking iterator over received items, until the node is closed."""
 
     def __init__(self, node: BlockingNode, receiver: Receiver[Item]) -> None:
         self.node = node
@@ -90,11 +91,11 @@ class BlockingReceiver(Generic[Item]):
     def __repr__(self) -> str:
         return repr(self._items)
 
-    lost = property(attrgetter("_items.lost"), doc="Number of items that were lost, as too many were waiting.")
+    lost = property(attrgetter("_items.lost"), doc="Number of items that were lost because too many were waiting.")
     waiting = property(attrgetter("_items.waiting"), doc=Receiver.waiting.__doc__)
 
     def next(self, timeout_s: float | None = None) -> Item | None:
-        """The next one; None if none has come within ``timeout_s``, or nothing more will come."""
+        """Return the next item, or None after ``timeout_s`` without an item or after the end."""
         if self.node.is_ended:
             return self._items.pop()
         return self.node.call(self._items.next(timeout_s))
@@ -105,9 +106,9 @@ class BlockingReceiver(Generic[Item]):
 
 
 class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
-    """See `DPSSubscription`; ``with node.subscribe("a/+") as subscription:`` ends it."""
+    """A blocking `DPSSubscription`; ``with node.subscribe("a/+") as subscription:`` ends it."""
 
-    topics = property(attrgetter("_items.topics"), doc="The topics that it asks for.")
+    topics = property(attrgetter("_items.topics"), doc="Topics of this subscription.")
 
     def __enter__(self) -> BlockingSubscription:
         return self
@@ -117,13 +118,13 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
             self.unsubscribe()
 
     def next(self, timeout_s: float | None = None) -> ReceivedPublication | None:
-        """The next publication; None if none has come within ``timeout_s``, or nothing more will come."""
+        """Return the next publication, or None after ``timeout_s`` without a publication or after the end."""
         publication = super().next(timeout_s)
-        # To be acknowledged by way of the thread.
+        # With the blocking node its `acknowledge` runs in the node's thread.
         return None if publication is None else ReceivedPublication(self.node, publication.arrival)
 
     def unsubscribe(self) -> None:
-        """End it; what has come can still be taken."""
+        """End the subscription; publications received before can still be taken."""
         self.node.call(self._items.unsubscribe())
         self._is_ended = True
 
@@ -131,16 +132,16 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come, and all that came is taken."""
+        """Whether the subscription has ended and all its publications are taken."""
         return (self._is_ended or self.node.is_ended) and not self.waiting
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next publication as `application.reading_of` has it; None if none has come within ``timeout_s``."""
+        """Return the next publication as a reading (`application.reading_of`), or None after ``timeout_s``."""
         try:
             publication = self.next(timeout_s)
             while publication is not None and publication.is_expiry:
                 publication = self.next(0.0)
-        except LinkError:  # It has been closed meanwhile: what waits is taken by the next call.
+        except LinkError:  # The node was closed meanwhile; the next call takes the waiting publications.
             return None
         if publication is None:
             return None
@@ -149,29 +150,29 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
 
 
 class BlockingSeries(BlockingReceiver[Any]):
-    """See `DPSSeries`."""
+    """A blocking `DPSSeries`."""
 
-    topics = property(attrgetter("_items.topics"), doc="The topics that it publishes on.")
-    publication_id = property(attrgetter("_items.publication_id"), doc="Its id, 16 bytes.")
+    topics = property(attrgetter("_items.topics"), doc="Topics of its publications.")
+    publication_id = property(attrgetter("_items.publication_id"), doc="Id of the series, 16 bytes.")
     sequence = property(attrgetter("_items.sequence"), doc=DPSSeries.sequence.__doc__)
 
     def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
-        """Publish the next one of the series; returns its number."""
+        """Publish the next publication of the series; return its sequence number."""
         number: int = self.node.call(self._items.publish(payload, ttl_s))
         return number
 
     def expire(self) -> None:
-        """Have everybody forget the publication that is retained."""
+        """End the retained publication in the whole mesh."""
         self.node.call(self._items.expire())
 
 
 class BlockingNode:
-    """A `UDPNode` whose calls wait; ``node`` is that node."""
+    """A `UDPNode` in a background thread, with blocking methods; ``node`` is the asynchronous node."""
 
     def __init__(self, node: UDPNode) -> None:
         self.node = node
         self.is_ended = False
-        self._ending = threading.Lock()  # no call begins once the end has
+        self._ending = threading.Lock()  # prevents a call from starting after the end
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="DPS node", daemon=True)
         self._thread.start()
@@ -188,10 +189,12 @@ class BlockingNode:
         return repr(self.node)
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Have the node's thread do something; what it returns or raises. LinkError in that thread itself."""
+        """Run a coroutine in the node's thread and return its result. Raises LinkError within that thread."""
         if threading.current_thread() is self._thread:
             work.close()
-            raise LinkError("a handler must not call the node, which waits for the handler; hand it to another thread")
+            raise LinkError(
+                "a handler must not call the node, which waits for the handler; call it from another thread"
+            )
         with self._ending:
             if self.is_ended:
                 work.close()
@@ -200,13 +203,15 @@ class BlockingNode:
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # Ctrl-C, while this thread was waiting.
+            future.cancel()  # After Ctrl-C the coroutine is still running.
             raise
 
     def close(self) -> None:
-        """End all links and the thread; who waits in another thread is let go."""
+        """End all links and the thread; calls that wait in other threads return."""
         if threading.current_thread() is self._thread:
-            raise LinkError("a handler must not close the node, which waits for the handler")
+            raise LinkError(
+                "a handler must not close the node, which waits for the handler; close it from another thread"
+            )
         if not self.is_ended:
             try:
                 self.call(self.node.close())
@@ -216,29 +221,29 @@ class BlockingNode:
     def _end(self) -> None:
         with self._ending:
             self.is_ended = True
-        asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._finish_calls(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    async def _finish(self) -> None:
-        """Nothing waits for a node that is closed, so all that was called comes to its end."""
+    async def _finish_calls(self) -> None:
+        """Wait for all calls still running; a closed node has ended their waits."""
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
-    address = property(attrgetter("node.address"), doc="Where it listens.")
+    address = property(attrgetter("node.address"), doc="Address on which the node listens.")
     sent = property(attrgetter("node.sent"), doc=UDPNode.sent.__doc__)
     received = property(attrgetter("node.received"), doc=UDPNode.received.__doc__)
-    links = _reading("links")
-    drops = _reading("drops")
-    discovered = _reading("discovered")
+    links = _threaded_property("links")
+    drops = _threaded_property("drops")
+    discovered = _threaded_property("discovered")
 
-    link = _waiting(UDPNode.link)
-    keep_linked = _waiting(UDPNode.keep_linked)
-    unlink = _waiting(UDPNode.unlink)
-    register = _waiting(UDPNode.register)
-    lookup = _waiting(UDPNode.lookup)
-    will_publish = _running(UDPNode.will_publish)
-    acknowledge = _running(UDPNode.acknowledge)
-    subscribe = _holding(BlockingSubscription, _waiting(UDPNode.subscribe))
-    publish = _holding(BlockingSeries, _waiting(UDPNode.publish))
-    discover = _holding(BlockingReceiver[DiscoveredNode], _running(UDPNode.discover))
+    link = _blocking_method(UDPNode.link)
+    keep_linked = _blocking_method(UDPNode.keep_linked)
+    unlink = _blocking_method(UDPNode.unlink)
+    register = _blocking_method(UDPNode.register)
+    lookup = _blocking_method(UDPNode.lookup)
+    will_publish = _threaded_method(UDPNode.will_publish)
+    acknowledge = _threaded_method(UDPNode.acknowledge)
+    subscribe = _wrapped(BlockingSubscription, _blocking_method(UDPNode.subscribe))
+    publish = _wrapped(BlockingSeries, _blocking_method(UDPNode.publish))
+    discover = _wrapped(BlockingReceiver[DiscoveredNode], _threaded_method(UDPNode.discover))

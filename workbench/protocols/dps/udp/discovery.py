@@ -1,37 +1,38 @@
-"""Discovery: nodes of one service find each other by multicast, and link where one publishes what another asks for.
+"""Discovery: nodes of one service find each other by multicast, and publishers link to possible subscribers.
 
 Theory of operation
-    A node publishes an *announcement* on ``$DPS_Discovery/<service>``, by multicast and with acknowledgements wanted:
-    the filter of what its application asks for, and data of the application's own. It does so 20 to 119 ms after it
-    is opened, about a second later, and then at intervals that double up to five minutes or more. Who receives one
-    acknowledges it with an announcement. A node that closes says goodbye with an empty one. Subscriptions to
-    announcements are told to no neighbor, so they do not travel over links.
+    A node publishes an *announcement* on ``$DPS_Discovery/<service>``, by multicast and with a request for
+    acknowledgements. It contains the union of the filters of the application's subscriptions, and data that the
+    application chooses. A node announces itself 20 to 119 ms after it is opened, about a second later, and then at
+    intervals that double up to five minutes or more. Each receiver acknowledges an announcement with its own. A node
+    that closes publishes an empty announcement, the goodbye. Subscriptions to announcements are not sent to neighbors,
+    so announcements do not travel over links.
 
-    From the filter a node sees whether the other one may ask for something that is published here: an item of the
-    publication's topics is in it. Then it acknowledges at once, and asks for a link. Otherwise it acknowledges after
-    20 to 119 ms, for others are answering too.
+    The filter shows whether the other node may subscribe to a topic that is published here: it then includes an item
+    of the publication's topics. In that case the node acknowledges at once and requests a link. Otherwise it
+    acknowledges after 20 to 119 ms, because other nodes are answering too.
 
-    What a node has published on is remembered; so a link is asked for as soon as one of the two sides makes it matter.
+    A node remembers the topics of its publications, so it can request a link as soon as a subscription matches.
 
 Bounds
-    `MOST_NODES` nodes are known, `MOST_PUBLISHED` publications remembered, `MOST_WAITING` acknowledgements
-    waiting. A node that has said nothing for `FORGET_S` is forgotten.
+    A node remembers at most `MOST_NODES` other nodes and the topics of `MOST_PUBLISHED` publications, and delays at
+    most `MOST_WAITING` acknowledgements. It forgets another node after `FORGET_S` without an announcement.
 
 Limits
-    filters     One says yes in vain now and then, and the node links in vain. A subscription to ``+`` or ``#`` alone
-                has no bits: nobody links for it. It is given announcements, though.
-    lost links  One is asked for once more, and then with the next announcement.
-    C nodes     A publisher of the C implementation does not ask for a link when its publication allows wildcards (see
-                below). Announcements do not say what a node publishes, so a subscriber cannot ask in its place.
-    strangers   Who can multicast here can make a node link.
+    filters     Filters have false positives, so some links are not needed. A subscription to ``+`` or ``#`` alone sets
+                no bits, so no node links because of it. It does receive announcements.
+    lost links  A lost link is requested once more, and again with the next announcement.
+    C nodes     A publisher of the C implementation does not request a link when its publication allows wildcards (see
+                below). Announcements do not contain published topics, so the subscriber cannot request it either.
+    strangers   A host that can multicast to a node can make it request links.
 
 Differs from the reference implementation in
-    match      The reference links if the interests include the whole filter of a publication: the test is the wrong
-               way round, and holds for publications without wildcards at best. Here it is what was meant.
-    changes    New subscriptions are announced at once, and what was published late is compared with what is known.
-               There the application has to announce again, and a late publication waits for the next announcement.
-    memory     There each announcement is told to the application. Here nodes are known, and what changes is told.
-    relayed    An announcement that came over a link is ignored: who relayed it is not who announced itself.
+    match      The reference links if the interests include the whole filter of a publication. That test is inverted,
+               and holds for publications without wildcards at best. This node tests for a common item, as intended.
+    changes    New subscriptions are announced at once, and new publications are compared with all known nodes. In the
+               reference the application has to announce again, and a publication waits for the next announcement.
+    memory     The reference passes each announcement to the application. This node remembers nodes and reports changes.
+    relayed    An announcement that came over a link is ignored, because its sender is not the announced node.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -65,22 +66,24 @@ MOST_NODES = 1000
 MOST_PUBLISHED = 256
 MOST_WAITING = 256
 MOST_DATA_B = 1 << 15
-FORGET_S = 1200.0  # two of the longest intervals
-_SOONEST_MS, _SPREAD_MS = 20, 100
+FORGET_S = 1200.0  # two of the longest announcement intervals
+_SHORTEST_DELAY_MS, _DELAY_RANGE_MS = 20, 100
 _SECOND_MS = 1000
-_LONG_ENOUGH_S = 300.0  # an interval that is this long is not doubled any more
+_LAST_DOUBLED_S = 300.0  # Intervals of this length or more are not doubled.
 
 
 @dataclass(frozen=True, repr=False)
 class DiscoveredNode:
-    """A node that was found, as it was when this was made.
+    """A snapshot of a node that discovery has found.
 
-    address         its text, for `UDPNode.link`
-    service         what it was found under
-    interests       the filter of what its application asks for
-    data            what its application says of itself; ``text`` is that as a text
-    is_gone         whether it has said goodbye, or has not been heard for long
-    publication_id  of its announcements, 16 bytes
+    address         the node's address as a text, for `UDPNode.link`
+    service         name of the service that it announces itself for
+    interests       union of the filters of its application's subscriptions
+    data            data that its application announces; ``text`` is the same as a text
+    is_gone         whether it has closed, or has not announced itself for `FORGET_S`
+    publication_id  id of its announcements, 16 bytes
+    separators      level separators of topics in its mesh
+    hashes          number of filter bits that each item sets
     """
 
     address: str
@@ -93,33 +96,35 @@ class DiscoveredNode:
     hashes: int = field(default=3, kw_only=True)
 
     def __repr__(self) -> str:
-        asks = "asks for nothing" if self.interests.is_empty else f"asks for {count(self.interests.popcount, 'bit')}"
-        state = "gone" if self.is_gone else asks
+        interests = (
+            "asks for nothing" if self.interests.is_empty else f"asks for {count(self.interests.popcount, 'bit')}"
+        )
+        state = "gone" if self.is_gone else interests
         return f"<DPS node at {self.address} in {self.service}: {state}{', ' + shown(self.data) if self.data else ''}>"
 
     @property
     def text(self) -> str:
-        """The data as a text; bytes that are no UTF-8 are shown as such."""
+        """The announced data as a text; bytes that are not UTF-8 are escaped."""
         return self.data.decode("utf-8", "backslashreplace")
 
     def may_want(self, *topics: str) -> bool:
-        """Whether it may ask for a publication on these topics. No is sure, and yes is likely.
+        """Return whether the node may subscribe to publications on these topics. False is certain, True is likely.
 
-        AttributeFormatError for a topic that cannot be published.
+        Raises AttributeFormatError for a topic that cannot be published.
         """
         masks = item_masks(topics, self.separators, True, self.interests.length, self.hashes)
-        return holds_one(self.interests, masks)
+        return includes_any(self.interests, masks)
 
 
 class Discoveries(Receiver[DiscoveredNode]):
-    """What changes: ``async for found in node.discover()`` takes nodes that were found, have changed, or are gone."""
+    """Changes of the discovered nodes: ``async for other in node.discover()`` yields new, changed and lost nodes."""
 
     def __repr__(self) -> str:
-        return f"<discoveries: {self._waiting()}>"
+        return f"<discoveries: {self._waiting_text()}>"
 
 
-class _Known(NamedTuple):
-    """A node that was found, its address, and when it was heard last."""
+class _KnownNode(NamedTuple):
+    """A discovered node, its address, and the event loop's time of its last announcement."""
 
     node: DiscoveredNode
     neighbor: Address
@@ -127,21 +132,24 @@ class _Known(NamedTuple):
 
 
 def item_masks(topics: Sequence[str], separators: str, wildcards: bool, length: int, hashes: int) -> list[int]:
-    """The bits of each item of a publication's topics."""
+    """Return the filter bits of each item of a publication's topics, as integers."""
     items = [item for topic in topics for item in publication_items(topic, separators, wildcards)]
     return [BitVector.of([item], length, hashes).bits for item in items]
 
 
-def holds_one(interests: BitVector, masks: Sequence[int]) -> bool:
-    """Whether interests may be those of somebody who asks for a publication with these items.
+def includes_any(interests: BitVector, masks: Sequence[int]) -> bool:
+    """Return whether a filter includes one of these items, so that its node may subscribe to their publication.
 
-    Each item of a subscription is one of every publication that it matches.
+    Every publication that matches a subscription has all items of that subscription.
     """
     return any(mask & interests.bits == mask for mask in masks)
 
 
 class Discovery:
-    """What one node announces, and whom it has found; ``drops`` counts announcements that ended here."""
+    """The discovery of one node: its announcements, and the nodes that it has found.
+
+    ``drops`` counts announcements and acknowledgements that were dropped, by reason.
+    """
 
     def __init__(self, node: UDPNode, service: str, data: bytes) -> None:
         self.node = node
@@ -150,71 +158,71 @@ class Discovery:
         self._topic = TOPIC + service
         check_publication_topic(self._topic, node.protocol.separators)
         if len(data) > MOST_DATA_B:
-            raise ParameterError(f"{len(data)} bytes to announce; there is room for {MOST_DATA_B}")
+            raise ParameterError(f"announce: {len(data)} bytes; it may be at most {MOST_DATA_B} bytes long")
         self.drops: Counter[str] = Counter()
-        self._known: dict[bytes, _Known] = {}  # by publication id, who was heard last at the end
+        self._known: dict[bytes, _KnownNode] = {}  # by publication id; the most recently heard is last
         self._ids: dict[Address, bytes] = {}
         self._published: dict[tuple[tuple[str, ...], bool], list[int]] = {}
-        self._told: WeakSet[Discoveries] = WeakSet()
-        self._handles: set[asyncio.TimerHandle] = set()  # of what is done after 20 to 119 ms
-        self._mattered: set[Address] = set()  # neighbors that were heard, and wanted, while there was a link
+        self._listeners: WeakSet[Discoveries] = WeakSet()
+        self._delayed_calls: set[asyncio.TimerHandle] = set()
+        self._linked_subscribers: set[Address] = set()  # announced matching interests while linked to this node
         self._timer: asyncio.TimerHandle | None = None
-        self._is_first = False
+        self._is_first_due = False
         self._interval_s = 0.0
 
     # Beginning and end
 
     def open(self) -> None:
-        """Subscribe to announcements, and begin to announce."""
+        """Subscribe to announcements and start to announce this node."""
         core = self.node.core
         self._loop = asyncio.get_running_loop()
-        self.node.hold_subscription(core.subscribe_topics(self._topic, now_us(), is_announced=False), self._heard)
+        self.node.hold_subscription(core.subscribe_topics(self._topic, now_us(), is_announced=False), self._received)
         series = core.new_series((self._topic,), True, False)
         series.is_multicast = True
         self._series: DPSSeries = self.node.hold_series(series, self._answered)
         self.announce_soon()
 
-    def say_goodbye(self) -> None:
-        """Tell everybody that this node is closing."""
+    def send_goodbye(self) -> None:
+        """Announce to all nodes that this node is closing."""
         self._stop()
         self._publish(b"")
 
     def close(self) -> None:
-        """Announce and answer nothing any more."""
+        """Stop announcing and acknowledging, and end all iterators over discovered nodes."""
         self._stop()
-        for discoveries in list(self._told):
+        for discoveries in list(self._listeners):
             discoveries.close()
 
     def _stop(self) -> None:
-        for handle in (*self._handles, *([self._timer] if self._timer else [])):
+        for handle in (*self._delayed_calls, *([self._timer] if self._timer else [])):
             handle.cancel()
-        self._handles.clear()
+        self._delayed_calls.clear()
 
-    # What is announced
+    # Announcements of this node
 
     def announce_soon(self) -> None:
-        """Announce from the first interval on: at the beginning, and when the subscriptions have changed."""
-        if self._is_first:  # It is due already; put off each time, it might never come.
+        """Restart the announcements with the shortest interval; call it after a change of subscriptions."""
+        if self._is_first_due:  # If each change postponed the announcement, it might never be sent.
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._is_first = True
-        first_s = self._some_time_s()
+        self._is_first_due = True
+        first_s = self._random_delay_s()
         self._interval_s = first_s + 1.0
         self._timer = self._loop.call_later(first_s, self._announce)
 
-    def _some_time_s(self) -> float:
-        return (_SOONEST_MS + int(self.node.core.random.below(_SPREAD_MS))) / _SECOND_MS
+    def _random_delay_s(self) -> float:
+        return (_SHORTEST_DELAY_MS + int(self.node.core.random.below(_DELAY_RANGE_MS))) / _SECOND_MS
 
     def _announce(self) -> None:
-        self._is_first = False
+        self._is_first_due = False
         self._timer = self._loop.call_later(self._interval_s, self._announce)
-        if self._interval_s < _LONG_ENOUGH_S:
+        if self._interval_s < _LAST_DOUBLED_S:
             self._interval_s *= 2
         self._forget_silent()
-        self._publish(encode_announcement(self._own(None)))
+        self._publish(encode_announcement(self._own_announcement(None)))
 
-    def _own(self, publication_id: bytes | None) -> Announcement:
+    def _own_announcement(self, publication_id: bytes | None) -> Announcement:
         bits = 0
         for subscription in self.node.core.subscriptions.open:
             if subscription.request.pair is not None:
@@ -224,85 +232,85 @@ class Discovery:
     def _publish(self, payload: bytes) -> None:
         try:
             self.node.publish_next(self._series, payload, 0)
-        except WorkbenchError:  # The filter is so long that it fits no datagram.
+        except WorkbenchError:  # With a very long filter the message does not fit in a datagram.
             self.drops["too_long"] += 1
 
-    # What is heard
+    # Announcements of other nodes
 
-    def _heard(self, publication: ReceivedPublication) -> None:
-        """An announcement, or a goodbye."""
+    def _received(self, publication: ReceivedPublication) -> None:
+        """Process an announcement or a goodbye."""
         if publication.neighbor is None or publication.hops > 1:
             return
         if not publication.data:
             self._forget(publication.publication_id)
             return
-        announcement = self._decoded(publication.data)
+        announcement = self._decode(publication.data)
         if announcement is None:
             return
-        is_wanted = self._note(publication.publication_id, publication.neighbor, announcement)
+        is_wanted = self._remember(publication.publication_id, publication.neighbor, announcement)
         if publication.wants_answer and is_wanted:
             self._answer(publication)
         elif publication.wants_answer:
-            self._later(lambda: self._answer(publication))
+            self._call_later(lambda: self._answer(publication))
         self._link_if(is_wanted, publication.neighbor)
 
     def _answered(self, answer: Answer) -> None:
-        """An acknowledgement of an announcement of this node."""
-        announcement = self._decoded(answer.data)
+        """Process an acknowledgement of an announcement of this node."""
+        announcement = self._decode(answer.data)
         if announcement is None or answer.neighbor is None:
             return
         if announcement.publication_id is None:
             self.drops["malformed"] += 1
             return
-        self._link_if(self._note(announcement.publication_id, answer.neighbor, announcement), answer.neighbor)
+        self._link_if(self._remember(announcement.publication_id, answer.neighbor, announcement), answer.neighbor)
 
-    def _decoded(self, payload: bytes) -> Announcement | None:
+    def _decode(self, payload: bytes) -> Announcement | None:
         try:
             return decode_announcement(payload, self.node.protocol.filter_bits)
         except DecodeError:
             self.drops["malformed"] += 1
             return None
 
-    def _later(self, act: Callable[[], None]) -> None:
-        if len(self._handles) >= MOST_WAITING:
+    def _call_later(self, action: Callable[[], None]) -> None:
+        if len(self._delayed_calls) >= MOST_WAITING:
             self.drops["full"] += 1
             return
 
         def call() -> None:
-            self._handles.discard(handle)
-            act()
+            self._delayed_calls.discard(handle)
+            action()
 
-        handle = self._loop.call_later(self._some_time_s(), call)
-        self._handles.add(handle)
+        handle = self._loop.call_later(self._random_delay_s(), call)
+        self._delayed_calls.add(handle)
 
     def _answer(self, publication: ReceivedPublication) -> None:
         try:
-            publication.acknowledge(encode_announcement(self._own(self._series.publication_id)))
+            publication.acknowledge(encode_announcement(self._own_announcement(self._series.publication_id)))
         except WorkbenchError:
             self.drops["too_long"] += 1
 
-    # Who is known
+    # Known nodes
 
     @property
-    def found(self) -> list[DiscoveredNode]:
-        """The nodes that are there, as far as is known."""
+    def nodes(self) -> list[DiscoveredNode]:
+        """Discovered nodes that are not gone, the most recently heard last."""
         return [known.node for known in self._known.values()]
 
     def discoveries(self, most: int) -> Discoveries:
-        """What is known, and what will change."""
+        """Return an iterator over the nodes known now and every later change, with a buffer of ``most`` items."""
         discoveries = Discoveries(None, most)
-        discoveries.put(self.found)
-        self._told.add(discoveries)
+        discoveries.put(self.nodes)
+        self._listeners.add(discoveries)
         return discoveries
 
-    def _note(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
-        """Know a node; returns whether it may ask for what is published here."""
+    def _remember(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
+        """Remember an announced node; return whether it may subscribe to a publication of this node."""
         known = self._known.pop(publication_id, None)
         if known is not None and len(known.neighbor) != len(neighbor):
-            neighbor = known.neighbor  # It is heard by IPv4 and by IPv6, and is one node.
-        before = self._ids.get(neighbor)
-        if before is not None and before != publication_id:
-            self._forget(before)  # It has been started anew.
+            neighbor = known.neighbor  # The same node announces itself by IPv4 and by IPv6; the first address stays.
+        former_id = self._ids.get(neighbor)
+        if former_id is not None and former_id != publication_id:
+            self._forget(former_id)  # The node was restarted.
         elif known is None and len(self._known) >= MOST_NODES:
             self._forget(next(iter(self._known)))
         node = DiscoveredNode(
@@ -316,32 +324,32 @@ class Discovery:
         )
         if known is not None and known.neighbor != neighbor:
             self._ids.pop(known.neighbor, None)
-        self._known[publication_id] = _Known(node, neighbor, self._loop.time())
+        self._known[publication_id] = _KnownNode(node, neighbor, self._loop.time())
         self._ids[neighbor] = publication_id
         if known is None or known.node != node:
-            self._tell(node)
-        return any(holds_one(node.interests, masks) for masks in self._published.values())
+            self._notify(node)
+        return any(includes_any(node.interests, masks) for masks in self._published.values())
 
     def _forget(self, publication_id: bytes) -> None:
         known = self._known.pop(publication_id, None)
         if known is not None:
             self._ids.pop(known.neighbor, None)
-            self._mattered.discard(known.neighbor)
-            self._tell(replace(known.node, is_gone=True))
+            self._linked_subscribers.discard(known.neighbor)
+            self._notify(replace(known.node, is_gone=True))
 
     def _forget_silent(self) -> None:
         since_s = self._loop.time() - FORGET_S
-        for publication_id in [one for one, known in self._known.items() if known.heard_s < since_s]:
+        for publication_id in [known_id for known_id, known in self._known.items() if known.heard_s < since_s]:
             self._forget(publication_id)
 
-    def _tell(self, node: DiscoveredNode) -> None:
-        for discoveries in list(self._told):
+    def _notify(self, node: DiscoveredNode) -> None:
+        for discoveries in list(self._listeners):
             discoveries.put([node])
 
     # Links
 
-    def published(self, topics: tuple[str, ...], wildcards: bool) -> None:
-        """The application publishes on these topics: link to those who may ask for it."""
+    def link_subscribers(self, topics: tuple[str, ...], wildcards: bool) -> None:
+        """Remember topics that the application publishes on, and link to known nodes that may subscribe to them."""
         masks = self._published.pop((topics, wildcards), None)
         is_new = masks is None
         if masks is None:
@@ -352,24 +360,24 @@ class Discovery:
         self._published[topics, wildcards] = masks
         if is_new:
             for known in list(self._known.values()):
-                self._link_if(holds_one(known.node.interests, masks), known.neighbor)
+                self._link_if(includes_any(known.node.interests, masks), known.neighbor)
 
     def _link_if(self, is_wanted: bool, neighbor: Address) -> None:
         if not is_wanted:
             return
         if neighbor in self.node.core.links.remotes:
-            self._mattered.add(neighbor)
+            self._linked_subscribers.add(neighbor)
         else:
             try:
-                self.node.keeper.ask(neighbor, keep=False)
+                self.node.keeper.request(neighbor, keep=False)
             except ParameterError:
                 self.drops["full"] += 1
             except LinkError:
                 self.drops["unreachable"] += 1
 
     def link_ended(self, neighbor: Address) -> None:
-        """A link has ended: if it mattered, it is asked for once more. Its other end may have been started anew."""
-        if neighbor in self._mattered:
-            self._mattered.discard(neighbor)
-            # A goodbye may come behind the end of the link.
-            self._later(lambda: self._link_if(neighbor in self._ids, neighbor))
+        """Request a link to a subscriber once more after it has ended; the subscriber may have restarted."""
+        if neighbor in self._linked_subscribers:
+            self._linked_subscribers.discard(neighbor)
+            # The subscriber's goodbye may arrive after the end of the link.
+            self._call_later(lambda: self._link_if(neighbor in self._ids, neighbor))

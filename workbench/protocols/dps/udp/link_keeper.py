@@ -1,9 +1,9 @@
-"""The links that a DPS node on the network has been asked for: waited for, and asked for again when they are lost.
+"""The links that an application has requested of a DPS node: how it waits for them and restores lost ones.
 
 Theory of operation
-    The protocol's node asks for a link, repeats its question some times, and tells of each state that the link comes
-    to. Whoever waits for a link waits for such a word. A link that is *kept* is asked for again, about ``relink_s``
-    after it is gone; neighbors that lose each other at once do not ask at once.
+    The protocol's node requests a link, repeats the request a few times, and reports each state that the link reaches.
+    A caller that waits for a link waits for these reports. A *kept* link is requested again about ``relink_s`` after
+    it has ended. That delay is random, so two neighbors that lose each other do not both send requests at once.
 """
 
 from __future__ import annotations
@@ -23,91 +23,91 @@ if TYPE_CHECKING:
 
 
 class LinkKeeper:
-    """The links of one node, which is open for as long as this is used."""
+    """Requests, waits for and restores the links of one open node."""
 
     def __init__(self, node: UDPNode) -> None:
         self.node = node
         self.core = node.core
         self._loop = asyncio.get_running_loop()
         self._is_open = True
-        self._kept: set[Address] = set()
-        self._relinks: dict[Address, asyncio.TimerHandle] = {}
-        self._waits: dict[Address, list[asyncio.Future[None]]] = {}
+        self._neighbors_to_relink: set[Address] = set()
+        self._relink_timers: dict[Address, asyncio.TimerHandle] = {}
+        self._waiting_futures: dict[Address, list[asyncio.Future[None]]] = {}
 
-    def ask(self, neighbor: Address, keep: bool) -> None:
-        """Ask for a link; LinkError if nothing can be sent there, ParameterError if there are ``max_links``."""
+    def request(self, neighbor: Address, keep: bool) -> None:
+        """Request a link, without waiting. Raises LinkError if sending fails, ParameterError above ``max_links``."""
         if keep:
-            self._kept.add(neighbor)
+            self._neighbors_to_relink.add(neighbor)
         try:
             self.core.link(neighbor, now_us())
         except ParameterError:
-            self._kept.discard(neighbor)
+            self._neighbors_to_relink.discard(neighbor)
             raise
         error = self.node.settle(neighbor)
         if error is not None:
             self.end(neighbor)
             raise LinkError(
-                f"{addresses.as_text(neighbor)} cannot be reached from {self.node}: {error.strerror}; listen on an "
-                "address of the network that leads there"
+                f"{addresses.as_text(neighbor)} cannot be reached from {self.node}: {error.strerror}; "
+                "listen on an address from which that network can be reached"
             )
 
     async def link(self, neighbor: Address, keep: bool, timeout_s: float | None) -> None:
-        """Ask for a link and wait for it; LinkError if there is none in the end."""
+        """Request a link and wait until it is established. Raises LinkError if it is not."""
         try:
             async with asyncio.timeout(timeout_s):
-                # One that is just being ended has to end first.
-                await self._state_within(neighbor, (ACTIVE, MUTED, GONE, LINKING, UNMUTING))
-                self.ask(neighbor, keep)
-                state = await self._state_within(neighbor, (ACTIVE, MUTED, GONE))
+                # A link that is just being ended has to end first.
+                await self._wait_for_state(neighbor, (ACTIVE, MUTED, GONE, LINKING, UNMUTING))
+                self.request(neighbor, keep)
+                state = await self._wait_for_state(neighbor, (ACTIVE, MUTED, GONE))
         except TimeoutError:
             state = GONE
         if self._is_open and state == GONE:
             self.end(neighbor)
             raise LinkError(
-                f"{addresses.as_text(neighbor)} does not answer: nothing listens there, or the node there is full (it "
-                f"has its max_links), or its filters have other than {self.node.protocol.filter_bits} bits"
+                f"{addresses.as_text(neighbor)} does not answer: nothing listens there, or that node has max_links "
+                f"links already, or its filters are not of {self.node.protocol.filter_bits} bits"
             )
 
     def end(self, neighbor: Address) -> None:
-        """End a link, and ask for it no longer."""
-        self._kept.discard(neighbor)
-        relink = self._relinks.pop(neighbor, None)
+        """End a link and stop requesting it."""
+        self._neighbors_to_relink.discard(neighbor)
+        relink = self._relink_timers.pop(neighbor, None)
         if relink is not None:
             relink.cancel()
         self.core.unlink(neighbor, now_us())
         self.node.settle()
 
     async def end_all(self, patience_s: float) -> None:
-        """End all links, and wait ``patience_s`` at most for the neighbors' word."""
-        self._kept.clear()
+        """End all links and wait at most ``patience_s`` for the neighbors to confirm."""
+        self._neighbors_to_relink.clear()
         for neighbor in list(self.core.links.remotes):
             self.core.unlink(neighbor, now_us())
         self.node.settle()
         end_s = self._loop.time() + patience_s
-        while (left := self._linked()) and self._loop.time() < end_s:
-            changes = [self._state_change(neighbor) for neighbor in left]
+        while (neighbors := self._linked_neighbors()) and self._loop.time() < end_s:
+            changes = [self._state_change(neighbor) for neighbor in neighbors]
             await asyncio.wait(changes, timeout=end_s - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
 
     def close(self) -> None:
-        """Ask for nothing any more; whoever waits is let go."""
+        """Request no more links and end all waits."""
         self._is_open = False
-        self._kept.clear()
-        for handle in self._relinks.values():
+        self._neighbors_to_relink.clear()
+        for handle in self._relink_timers.values():
             handle.cancel()
-        self._relinks.clear()
-        for neighbor in list(self._waits):
+        self._relink_timers.clear()
+        for neighbor in list(self._waiting_futures):
             self._end_waits(neighbor)
 
-    def changed(self, event: Any) -> None:
-        """A LinkSet of the protocol's node."""
+    def link_changed(self, event: Any) -> None:
+        """Process a LinkSet of the protocol's node: end the waits for it, and schedule a kept link that is gone."""
         self._end_waits(event.peer)
         if event.value == GONE:
             self._relink_later(event.peer)
 
-    def _linked(self) -> list[Address]:
-        return [one for one, remote in self.core.links.remotes.items() if remote.state != LINKING]
+    def _linked_neighbors(self) -> list[Address]:
+        return [neighbor for neighbor, remote in self.core.links.remotes.items() if remote.state != LINKING]
 
-    async def _state_within(self, neighbor: Address, states: Sequence[int]) -> int:
+    async def _wait_for_state(self, neighbor: Address, states: Sequence[int]) -> int:
         while (state := self._state(neighbor)) not in states and self._is_open:
             await self._state_change(neighbor)
         return state
@@ -118,30 +118,30 @@ class LinkKeeper:
 
     def _state_change(self, neighbor: Address) -> asyncio.Future[None]:
         future = self._loop.create_future()
-        self._waits.setdefault(neighbor, []).append(future)
+        self._waiting_futures.setdefault(neighbor, []).append(future)
         return future
 
     def _end_waits(self, neighbor: Address) -> None:
-        for future in self._waits.pop(neighbor, ()):
+        for future in self._waiting_futures.pop(neighbor, ()):
             if not future.done():
                 future.set_result(None)
 
     def _relink_later(self, neighbor: Address) -> None:
-        if neighbor in self._kept and neighbor not in self._relinks:
+        if neighbor in self._neighbors_to_relink and neighbor not in self._relink_timers:
             delay_s = self.node.protocol.relink_s * (0.5 + self.core.random.uniform())
-            self._relinks[neighbor] = self._loop.call_later(delay_s, self._relink, neighbor)
+            self._relink_timers[neighbor] = self._loop.call_later(delay_s, self._relink, neighbor)
 
     def _relink(self, neighbor: Address) -> None:
-        self._relinks.pop(neighbor, None)
-        if neighbor not in self._kept:
+        self._relink_timers.pop(neighbor, None)
+        if neighbor not in self._neighbors_to_relink:
             return
         try:
             self.core.link(neighbor, now_us())
-        except ParameterError:  # There are max_links just now.
+        except ParameterError:  # All max_links are in use at the moment.
             self._relink_later(neighbor)
         self.node.settle()
 
 
 def now_us() -> int:
-    """The time of a node: microseconds of the clock that the event loop goes by."""
+    """Return a node's time: microseconds of the monotonic clock, which the event loop uses too."""
     return time.monotonic_ns() // 1000

@@ -1,18 +1,18 @@
-"""Multicast of DPS publications: to whoever listens on the network, without a link.
+"""Multicast of DPS publications to all listening nodes of the network, without links.
 
 Theory of operation
-    Only publications are multicast, in a CoAP envelope (`workbench.protocols.dps.wire.coap`), to 224.0.1.187 and, from
-    a node that listens on IPv6, ff02::fd, port 5683, on each interface but loopback ones. They are sent from a socket
-    for each interface, and the message names the port that the node listens on: acknowledgements come there, and what
-    is received by multicast is acknowledged there. A node does not take its own multicasts: it knows them by the
-    address of the socket that sent them. What came by multicast goes on over links, and is not multicast again.
+    Only publications are multicast, in a CoAP envelope (`workbench.protocols.dps.wire.coap`), to port 5683 of
+    224.0.1.187 and, from a node that listens on IPv6, of ff02::fd, on each interface except loopback. Each interface
+    has its own sending socket. The message names the port on which the node listens, and acknowledgements are sent to
+    that port. A node ignores its own multicasts, which it recognizes by the address of the sending socket. A received
+    multicast publication is forwarded over links, and not multicast again.
 
-    The receiving sockets, one for each interface, share the port with other nodes of this machine, and are bound to the
-    group, so that nothing but multicasts comes in by them.
+    The receiving sockets, one for each interface, share the port with other nodes of this machine. They are bound to
+    the group's address, so they receive only multicasts.
 
 Limits
-    Interfaces are looked at once, when the node is opened. An interface that cannot multicast is left out; it is an
-    error if there is none at all.
+    The list of interfaces is read once, when the node is opened. An interface that cannot multicast is left out. If no
+    interface can, opening the node raises an error.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427; RFC 7252.
@@ -37,21 +37,22 @@ from workbench.protocols.dps.wire import coap
 
 PORT = 5683
 GROUPS: dict[int, str] = {socket.AF_INET: "224.0.1.187", socket.AF_INET6: "ff02::fd"}
-# Linux gives a socket the multicasts of all groups that any process has joined, unless this is 0.
+# Unless this option is 0, Linux gives a socket the multicasts of all groups that any process has joined.
 _IP_MULTICAST_ALL, _IPV6_MULTICAST_ALL = 49, 29
 
-Take = Callable[[bytes, Address], None]  # (frame, source)
+Receive = Callable[[bytes, Address], None]  # of (frame, source)
 
 
 class Multicast:
-    """How one node multicasts: give it to `dps_node`.
+    """The multicast settings and sockets of one node: the argument ``multicast`` of `dps_node`.
 
-    sends, receives  which of both
-    interfaces       their names; None: all but loopback ones
-    port             of the group, the same for all nodes
-    publications     False: of what the node publishes, discovery alone is multicast
+    sends         whether the node sends multicasts
+    receives      whether the node receives multicasts
+    interfaces    names of network interfaces; None: all except loopback
+    port          UDP port of the multicast group, the same for all nodes
+    publications  False: multicast only discovery's announcements, not the application's publications
 
-    ``drops`` counts datagrams that were no CoAP message, and multicasts that could not be sent.
+    ``drops`` counts received datagrams that were not CoAP messages, and multicasts that could not be sent.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class Multicast:
         publications: bool = True,
     ) -> None:
         if not (sends or receives):
-            raise ParameterError("a Multicast that neither sends nor receives; leave it out")
+            raise ParameterError(
+                "sends and receives are both False; set one of them, or make the node without a Multicast"
+            )
         self.sends = sends
         self.receives = receives
         self.interfaces = interfaces
@@ -74,46 +77,49 @@ class Multicast:
         self.drops: Counter[str] = Counter()
         self._outgoing: list[socket.socket] = []
         self._incoming: list[socket.socket] = []
-        self._own: set[Address] = set()
+        self._own_addresses: set[Address] = set()
         self._message_id = 0
-        self._take: Take | None = None
+        self._receive: Receive | None = None
 
-    def open(self, listens_on: Address, family: int, take: Take) -> None:
-        """Open the sockets of a node; LinkError if no interface can multicast, or the port cannot be shared."""
-        self._take = take
-        interfaces = self._numbered()
+    def open(self, listens_on: Address, family: int, receive: Receive) -> None:
+        """Open the sockets of a node. Raises LinkError if no interface can multicast or the port cannot be shared."""
+        self._receive = receive
+        interfaces = self._selected_interfaces()
         if addresses.is_loopback(listens_on) and any(not _is_loopback(name) for _, name in interfaces):
             raise LinkError(
-                f"the node listens on {addresses.as_text(listens_on)}, where answers to multicasts do not come; "
-                "let it listen on 0.0.0.0:0 or [::]:0"
+                f"the node listens on {addresses.as_text(listens_on)}, which answers to multicasts cannot reach; "
+                "listen on 0.0.0.0:0 or [::]:0 instead"
             )
         families = [socket.AF_INET] if family == socket.AF_INET else [socket.AF_INET6]
         if listens_on[0] == "::":
             families.append(socket.AF_INET)
         try:
-            for one in families:
-                self._open_family(one, interfaces)
+            for address_family in families:
+                self._open_family(address_family, interfaces)
         except OSError as error:
             self.close()
-            raise LinkError(f"multicast on port {self.port} is not to be had here: {error.strerror}") from None
+            raise LinkError(
+                f"cannot multicast on port {self.port}: {error.strerror}; use "
+                "another port, or stop the program that has it"
+            ) from None
         if (self.sends and not self._outgoing) or (self.receives and not self._incoming):
             self.close()
-            names = ", ".join(name for _, name in interfaces) or "none but loopback ones"
-            raise LinkError(f"no interface here can multicast; there are: {names}")
+            names = ", ".join(name for _, name in interfaces) or "none except loopback"
+            raise LinkError(f"none of these network interfaces can multicast: {names}; pass others as interfaces")
         for incoming in self._incoming:
             asyncio.get_running_loop().add_reader(incoming, self._read, incoming)
 
     def close(self) -> None:
         """Close all sockets."""
-        with suppress(RuntimeError):  # There is no loop any more, and nothing to remove then.
+        with suppress(RuntimeError):  # The event loop has ended, and its readers with it.
             for incoming in self._incoming:
                 asyncio.get_running_loop().remove_reader(incoming)
         for sock in (*self._incoming, *self._outgoing):
             sock.close()
-        self._incoming, self._outgoing, self._own = [], [], set()
+        self._incoming, self._outgoing, self._own_addresses = [], [], set()
 
     def send(self, frame: bytes) -> None:
-        """Multicast a frame on all interfaces."""
+        """Send a frame as a multicast on all selected interfaces."""
         self._message_id = self._message_id + 1 & 0xFFFF
         datagram = coap.wrap(frame, self._message_id)
         for outgoing in self._outgoing:
@@ -123,34 +129,36 @@ class Multicast:
             except OSError:
                 self.drops["unreachable"] += 1
 
-    def _numbered(self) -> list[tuple[int, str]]:
+    def _selected_interfaces(self) -> list[tuple[int, str]]:
         known = socket.if_nameindex()
         if self.interfaces is None:
             return [(number, name) for number, name in known if not _is_loopback(name)]
         names = [name for _, name in known]
         for name in self.interfaces:
             if name not in names:
-                raise LinkError(f"there is no interface {name!r} here; there are {', '.join(names)}")
+                raise LinkError(
+                    f"interfaces: {name!r} is not a network interface of this machine; it has {', '.join(names)}"
+                )
         return [(number, name) for number, name in known if name in self.interfaces]
 
     def _open_family(self, family: int, interfaces: list[tuple[int, str]]) -> None:
         for number, name in interfaces:
-            incoming = _receiver(family, number, self.port) if self.receives else None
+            incoming = _open_receiver(family, number, self.port) if self.receives else None
             if incoming is not None:
                 self._incoming.append(incoming)
-            outgoing = _sender(family, number, name, self.port) if self.sends else None
+            outgoing = _open_sender(family, number, name, self.port) if self.sends else None
             if outgoing is not None:
                 self._outgoing.append(outgoing)
-                self._own.add(addresses.normal(outgoing.getsockname()))
+                self._own_addresses.add(addresses.normal(outgoing.getsockname()))
 
     def _read(self, incoming: socket.socket) -> None:
-        assert self._take is not None
+        assert self._receive is not None
         for _ in range(BURST):
             try:
                 datagram, source = incoming.recvfrom(LARGEST_READ_B)
-            except OSError:  # Nothing more, for now.
+            except OSError:  # All waiting datagrams are read.
                 return
-            if addresses.normal(source) in self._own:
+            if addresses.normal(source) in self._own_addresses:
                 continue
             self.received += 1
             try:
@@ -158,11 +166,11 @@ class Multicast:
             except DecodeError:
                 self.drops["malformed"] += 1
                 continue
-            self._take(frame, source)
+            self._receive(frame, source)
 
 
 def loopback_interfaces() -> list[str]:
-    """The names of this machine's loopback interfaces."""
+    """Return the names of this machine's loopback interfaces."""
     return [name for _, name in socket.if_nameindex() if _is_loopback(name)]
 
 
@@ -170,15 +178,15 @@ def _is_loopback(name: str) -> bool:
     return name.rstrip("0123456789") == "lo"
 
 
-def _membership(family: int, interface: int) -> bytes:
+def _membership_request(family: int, interface: int) -> bytes:
     group = socket.inet_pton(family, GROUPS[family])
     if family == socket.AF_INET6:
         return group + struct.pack("@I", interface)
     return group + struct.pack("=4si", b"", interface)
 
 
-def _receiver(family: int, interface: int, port: int) -> socket.socket | None:
-    """A socket for what comes to the group by an interface; None if that has no such address."""
+def _open_receiver(family: int, interface: int, port: int) -> socket.socket | None:
+    """Open a socket that receives the group's datagrams on an interface; None if it has no address of the family."""
     level, join = socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP
     if family == socket.AF_INET6:
         level, join = socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP
@@ -189,11 +197,11 @@ def _receiver(family: int, interface: int, port: int) -> socket.socket | None:
         if sys.platform == "darwin":
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if sys.platform == "linux":
-            with suppress(OSError):  # Of a kernel before 4.20, for IPv6.
+            with suppress(OSError):  # Kernels before 4.20 do not have the option for IPv6.
                 option = _IPV6_MULTICAST_ALL if family == socket.AF_INET6 else _IP_MULTICAST_ALL
                 sock.setsockopt(level, option, 0)
-        sock.bind(_group(family, interface, port))
-        sock.setsockopt(level, join, _membership(family, interface))
+        sock.bind(_group_address(family, interface, port))
+        sock.setsockopt(level, join, _membership_request(family, interface))
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
@@ -202,26 +210,26 @@ def _receiver(family: int, interface: int, port: int) -> socket.socket | None:
     return sock
 
 
-def _sender(family: int, interface: int, name: str, port: int) -> socket.socket | None:
-    """A socket that sends to the group on an interface; None if that has no such address."""
+def _open_sender(family: int, interface: int, name: str, port: int) -> socket.socket | None:
+    """Open a socket that sends to the group on an interface; None if it has no address of the family."""
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface)
         else:
-            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _membership(family, interface))
-            if _is_loopback(name):  # No route leads multicasts there, which would tell the address to send from.
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _membership_request(family, interface))
+            if _is_loopback(name):  # No multicast route leads there, so the kernel would not choose a source address.
                 sock.bind(("127.0.0.1", 0))
-        # Connected, so that the address it sends from is known.
-        sock.connect(_group(family, interface, port))
+        # Connecting fixes the source address, by which `_read` recognizes this node's own multicasts.
+        sock.connect(_group_address(family, interface, port))
     except OSError:
         sock.close()
         return None
     return sock
 
 
-def _group(family: int, interface: int, port: int) -> Address:
+def _group_address(family: int, interface: int, port: int) -> Address:
     if family == socket.AF_INET6:
         return GROUPS[family], port, 0, interface
     return GROUPS[family], port

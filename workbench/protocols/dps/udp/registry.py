@@ -1,22 +1,21 @@
-"""The registry: a node that all know keeps the addresses of the others, who look each other up.
+"""The registry: a well-known node that stores the addresses of other nodes, and look-ups of these addresses.
 
 Theory of operation
-    A registry is any node that subscribes to ``dps/registration_service`` and acknowledges what it is given; what is
-    published there with a lifetime is retained by it, as any publication is. ``workbench dps subscribe
-    dps/registration_service`` is one. An address is registered by publishing it on that topic and a second one, the
-    *tenant*, for eight hours, and looked up by subscribing to both. A node does not do so itself, but by a node
-    of its own beside it, which links to the registry for that time only: what the application publishes and asks for
-    does not go by the registry.
+    A registry is any node that subscribes to ``dps/registration_service`` and acknowledges the publications, such as
+    ``workbench dps subscribe dps/registration_service``. Like any node it retains publications for their lifetime. To
+    register an address, a node publishes it for eight hours on that topic and a second one, the *tenant*. To look
+    addresses up, a node subscribes to both topics. For each operation the node uses a temporary second node, and only
+    that one links to the registry. So the registry does not receive the application's publications and subscriptions.
 
 Limits
-    A registration cannot be taken back, and the registry believes everybody. A look-up waits for as long as it is told
-    to, for there is no last answer.
+    A registration cannot be withdrawn, and the registry does not verify it. A look-up always waits for its whole
+    timeout, because no message marks the last address.
 
 Differs from the reference implementation in
-    addresses   The reference registers the addresses of all external interfaces. Here it is the one that the node
-                listens on, or if that is any, the one from which the registry is reached; the application may name
-                others.
-    duplicates  An address that was registered several times is found once.
+    addresses   The reference registers the addresses of all external interfaces. This node registers the address on
+                which it listens. If that is a wildcard address, it registers the source address of datagrams to the
+                registry. The application may pass other addresses.
+    duplicates  A look-up returns an address that was registered several times only once.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -52,41 +51,41 @@ async def register(
     others: Sequence[str] = (),
     timeout_s: float = REGISTER_S,
 ) -> list[str]:
-    """Have a registry keep the address of this node for eight hours; returns what was registered, texts.
+    """Register the address of this node for eight hours; return the registered addresses as texts.
 
-    registry   where it listens; `workbench.protocols.dps.udp.registry` says what it is
-    tenant     a name that all who look each other up have in common
-    others     addresses to register in the place of this node's own, as those of a gateway
-    timeout_s  how long to wait for the registry's acknowledgement
+    registry   address of the registry; see `workbench.protocols.dps.udp.registry`
+    tenant     name that a group of nodes shares; a look-up returns addresses of one tenant
+    others     addresses to register instead of this node's own, for example of a gateway
+    timeout_s  seconds to wait for the registry's acknowledgement
 
-    LinkError if it does not answer.
+    Raises LinkError if the registry does not answer.
     """
     node.check_open()
     for address in others:
         addresses.split(address, "")
-    async with node.beside() as own:
-        neighbor = await own.link(registry, keep=False)
-        texts = list(others) or [_reachable_from(neighbor, node.address)]
-        series = await own.publish((TOPIC, tenant), encode_addresses(texts), LIFETIME_S, True, False)
+    async with node.make_sibling() as temporary_node:
+        neighbor = await temporary_node.link(registry, keep=False)
+        texts = list(others) or [_address_for(neighbor, node.address)]
+        series = await temporary_node.publish((TOPIC, tenant), encode_addresses(texts), LIFETIME_S, True, False)
         if await series.next(timeout_s) is None:
             raise LinkError(
-                f"{addresses.as_text(neighbor)} has not acknowledged the registration within {timeout_s:g} s; is it a "
-                f"registry, which subscribes to {TOPIC}?"
+                f"{addresses.as_text(neighbor)} has not acknowledged the registration within {timeout_s:g} s; a "
+                f"registry must subscribe to {TOPIC} and acknowledge publications"
             )
     return texts
 
 
-def _reachable_from(registry: Address, address: Address) -> str:
-    """The text of a node's address for those who know a registry; LinkError if it has none."""
+def _address_for(registry: Address, address: Address) -> str:
+    """Return the text of a node's address as seen from a registry. Raises LinkError without a route."""
     if ipaddress.ip_address(address[0]).is_unspecified:
         source = addresses.source_towards(registry)
         if source is None:
-            raise LinkError(f"there is no way from here to {addresses.as_text(registry)}")
+            raise LinkError(f"no route leads from this machine to the registry {addresses.as_text(registry)}")
         address = addresses.with_port(source, address[1])
     if len(address) > 2 and address[3]:
         raise LinkError(
-            f"{addresses.as_text(address)} means something on one network alone and cannot be registered; let the node "
-            "and the registry listen on other addresses"
+            f"{addresses.as_text(address)} is a link-local address and cannot be registered; the node and the registry "
+            "must listen on other addresses"
         )
     return addresses.as_text(address)
 
@@ -98,15 +97,16 @@ async def lookup(
     most: int = MOST_FOUND,
     timeout_s: float = LOOKUP_S,
 ) -> list[str]:
-    """Return the addresses (texts) that a registry has of a tenant, but for this node's own.
+    """Return the addresses (texts) of a tenant that a registry has, except this node's own.
 
-    All that come within ``timeout_s``, ``most`` at most. LinkError if the registry does not answer.
+    Returns at most ``most`` addresses that arrive within ``timeout_s``. Raises LinkError if the registry does not
+    answer.
     """
     node.check_open()
     registered: dict[str, None] = {}
-    async with node.beside() as own:
-        subscription = await own.subscribe(TOPIC, tenant)
-        await own.link(registry, keep=False)
+    async with node.make_sibling() as temporary_node:
+        subscription = await temporary_node.subscribe(TOPIC, tenant)
+        await temporary_node.link(registry, keep=False)
         end_s = asyncio.get_running_loop().time() + timeout_s
         while len(registered) < most and (left_s := end_s - asyncio.get_running_loop().time()) > 0:
             publication = await subscription.next(left_s)
@@ -116,11 +116,11 @@ async def lookup(
 
 
 def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
-    """The addresses of a registration that are none of the node's own; the node counts what is none."""
+    """Return the addresses in a registration except the node's own; count malformed ones in its drops."""
     try:
         texts = decode_addresses(payload)
     except DecodeError:
-        node.refused["malformed"] += 1
+        node.registry_drops["malformed"] += 1
         return []
     registered = []
     for text in texts:
@@ -129,7 +129,7 @@ def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
         except LinkError:
             host, port = "", 0
         if not (host and port and host.isascii() and host.isprintable()):
-            node.refused["malformed"] += 1
+            node.registry_drops["malformed"] += 1
         elif not _is_own(node, host, port):
             registered.append(text)
     return registered

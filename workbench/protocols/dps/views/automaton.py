@@ -1,4 +1,4 @@
-"""The automaton of a link, drawn from its table: the states with what leads from one to another, and all entries below.
+"""The state machine of a link, drawn from its table: states and transitions, and below all entries of the table.
 
 python -m workbench.protocols.dps.views.automaton docs/images/dps-links.svg
 """
@@ -55,16 +55,19 @@ _COLOURS = {
 _BOX = 212, 66
 _ASIDE, _HEAD = 9, 9
 _GRAPH_HEIGHT = 470
-_CAPTION = "The state changes first, then the actions are done in their order. Where a cell is empty, that cannot come."
+_CAPTION = (
+    "The state changes first, then the actions are done in this order. "
+    "In a state with an empty cell the input cannot occur."
+)
 _NAMES_WIDTH, _LINE, _SMALL = 190, 12, 9.5
 _COLUMN = (_WIDTH - 2 * _MARGIN - _NAMES_WIDTH) / len(State)
 
 
 def draw() -> Drawing:
-    """The states and what leads from one to another; below, what is done in each state about whatever comes."""
-    rows = [_lines_of(what) for what in Input]
+    """Draw the states with their transitions, and below a table of the actions for each input and state."""
+    rows = [_lines_of(link_input) for link_input in Input]
     heights = [_LINE * max(map(len, row)) + 10 for row in rows]
-    drawing = Drawing(_WIDTH, _GRAPH_HEIGHT + 30 + sum(heights) + _MARGIN, "The life of a link of DPS")
+    drawing = Drawing(_WIDTH, _GRAPH_HEIGHT + 30 + sum(heights) + _MARGIN, "States of a DPS link")
     for (start, end), names in _changes().items():
         _draw_change(drawing, start, end, ", ".join(names))
     for state in _CENTRES:
@@ -72,8 +75,8 @@ def draw() -> Drawing:
     drawing.text(_MARGIN, _GRAPH_HEIGHT - 12, _CAPTION, size=11.5, colour=FAINT_TEXT)
     _draw_head(drawing, _GRAPH_HEIGHT + 18)
     y = _GRAPH_HEIGHT + 30.0
-    for what, row, height in zip(Input, rows, heights, strict=True):
-        _draw_row(drawing, what, row, y)
+    for link_input, row, height in zip(Input, rows, heights, strict=True):
+        _draw_row(drawing, link_input, row, y)
         y += height
     return drawing
 
@@ -82,17 +85,20 @@ def draw() -> Drawing:
 
 
 def _changes() -> dict[tuple[State, State], list[str]]:
-    """(state, next state) -> what leads there. What ends a link stands in the boxes: it comes in all of them."""
-    found: dict[tuple[State, State], list[str]] = {}
+    """Return the inputs of each transition (state, next state), except those to the state GONE.
+
+    These are written in the boxes of the states instead, since almost all states have some.
+    """
+    inputs: dict[tuple[State, State], list[str]] = {}
     for state, entries in TABLE.items():
-        for what, entry in entries.items():
+        for link_input, entry in entries.items():
             if entry.state is not None and entry.state not in (state, GONE):
-                found.setdefault((state, entry.state), []).append(what.label)
-    return found
+                inputs.setdefault((state, entry.state), []).append(link_input.label)
+    return inputs
 
 
 def _ends(state: State) -> list[str]:
-    return [what.label for what, entry in TABLE[state].items() if entry.state == GONE != state]
+    return [link_input.label for link_input, entry in TABLE[state].items() if entry.state == GONE != state]
 
 
 def _draw_state(drawing: Drawing, state: State) -> None:
@@ -108,14 +114,14 @@ def _draw_state(drawing: Drawing, state: State) -> None:
 
 
 def _draw_change(drawing: Drawing, start: State, end: State, names: str) -> None:
-    """An arrow from box to box, a little to its left, so that there is room for another one back."""
+    """Draw an arrow between two boxes, moved slightly to its left to leave room for the opposite one."""
     (x0, y0), (x1, y1) = _CENTRES[start], _CENTRES[end]
     length = math.hypot(x1 - x0, y1 - y0)
     ux, uy = (x1 - x0) / length, (y1 - y0) / length
     aside_x, aside_y = _ASIDE * uy, -_ASIDE * ux
     begins = _to_edge(ux, uy, aside_x, aside_y)
     ends = length - _to_edge(-ux, -uy, aside_x, aside_y) - _HEAD / 2
-    (x0, y0), (x1, y1) = ((x0 + aside_x + way * ux, y0 + aside_y + way * uy) for way in (begins, ends))
+    (x0, y0), (x1, y1) = ((x0 + aside_x + distance * ux, y0 + aside_y + distance * uy) for distance in (begins, ends))
     drawing.arrow(x0, y0, x1, y1, head=_HEAD, colour=_COLOURS[end], width=1.6)
     share = 0.5 if ux == 0 or uy == 0 else 0.3
     x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
@@ -126,7 +132,7 @@ def _draw_change(drawing: Drawing, start: State, end: State, names: str) -> None
 
 
 def _to_edge(ux: float, uy: float, x: float, y: float) -> float:
-    """How far it is in a direction to the edge of a box, from (x, y) beside its middle."""
+    """Return the distance from (x, y), relative to a box's center, to its edge in the direction (ux, uy)."""
     width, height = _BOX
     to_side = (math.copysign(width / 2, ux) - x) / ux if ux else math.inf
     return min(to_side, (math.copysign(height / 2, uy) - y) / uy if uy else math.inf)
@@ -135,10 +141,10 @@ def _to_edge(ux: float, uy: float, x: float, y: float) -> float:
 # The table
 
 
-def _lines_of(what: Input) -> list[list[str]]:
-    """The lines of a row's cells: what comes, then for each state what is done."""
-    meaning = textwrap.wrap(what.meaning, 36)
-    return [["", *meaning], *(_cell(state, TABLE[state][what]) for state in _CENTRES)]
+def _lines_of(link_input: Input) -> list[list[str]]:
+    """Return the lines of a row's cells: the input's meaning, then the actions in each state."""
+    meaning = textwrap.wrap(link_input.meaning, 36)
+    return [["", *meaning], *(_cell(state, TABLE[state][link_input]) for state in _CENTRES)]
 
 
 def _cell(state: State, entry: Entry) -> list[str]:
@@ -149,20 +155,20 @@ def _cell(state: State, entry: Entry) -> list[str]:
 
 
 def _draw_head(drawing: Drawing, y: float) -> None:
-    drawing.text(_MARGIN, y, "what comes", size=12, bold=True)
+    drawing.text(_MARGIN, y, "input", size=12, bold=True)
     for column, state in enumerate(_CENTRES):
         x = _MARGIN + _NAMES_WIDTH + column * _COLUMN
         drawing.text(x, y, state.label, size=12, bold=True, colour=_COLOURS[state])
 
 
-def _draw_row(drawing: Drawing, what: Input, cells: list[list[str]], y: float) -> None:
+def _draw_row(drawing: Drawing, link_input: Input, cells: list[list[str]], y: float) -> None:
     drawing.segment(_MARGIN, y - 4, _WIDTH - _MARGIN, y - 4, colour=GRID)
-    drawing.text(_MARGIN, y + 9, what.label, size=11.5, bold=True)
+    drawing.text(_MARGIN, y + 9, link_input.label, size=11.5, bold=True)
     for k, line in enumerate(cells[0][1:], 1):
         drawing.text(_MARGIN, y + 9 + k * _LINE, line, size=_SMALL, colour=FAINT_TEXT)
     for column, (state, lines) in enumerate(zip(_CENTRES, cells[1:], strict=True)):
         x = _MARGIN + _NAMES_WIDTH + column * _COLUMN
-        after = TABLE[state][what].state
+        after = TABLE[state][link_input].state
         colour = TEXT if after is None else _COLOURS[after]
         drawing.text(x, y + 9, lines[0], size=11.5, bold=after != state, colour=colour)
         for k, line in enumerate(lines[1:], 1):

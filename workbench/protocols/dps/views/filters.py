@@ -1,10 +1,10 @@
-"""Subscriptions as they spread: how full the filters of each node and link are at a time, as static figures.
+"""Static figures of the spread of subscriptions: the fill of the filters of nodes and links.
 
     filters_drawing(run, time_s=None)   the mesh: nodes and the ends of links colored by the bits of their filters
     filters_slides(run, times_s)        the same at several times, with a slider
-    fill_chart(run)                     the fill of all nodes, and the muted links, over the run
+    fill_chart(run)                     the fill of all nodes' filters, and the number of muted links, over the run
 
-They draw the layers of the player (`layers`), with the number of each node and the fill of its filter beside it.
+They draw the layers of the player (`layers`), with each node's number and the fill of its filter beside it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MESH = ("nodes", "links of the mesh", "muted links", "links on their way")
 
 @carries_record
 def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, names: bool | None = None) -> Drawing:
-    """The mesh at a time (None: at the run's end).
+    """Draw the mesh at a time (None: at the run's end).
 
-    ``names``: whether nodes have their number and fill beside them (None: in networks of up to 60). Raises
+    ``names``: whether to write the number and fill of each node beside it (None: in networks of up to 60 nodes). Raises
     ParameterError for a time outside of the run, or a run of another protocol.
     """
     return filters_slides(run, [run.scenario.duration_s if time_s is None else time_s], width, names).drawings[0]
@@ -44,22 +44,22 @@ def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, n
 
 @carries_record
 def filters_slides(run: Any, times_s: Sequence[float], width: int = WIDTH, names: bool | None = None) -> Stepper:
-    """The mesh at some times. ParameterError for no times, or as `filters_drawing`."""
+    """Draw the mesh at several times. Raises ParameterError without times, and as `filters_drawing`."""
     if not times_s:
-        raise ParameterError("filters_slides: times_s is empty; some times of the run are wanted, in seconds")
+        raise ParameterError("filters_slides: times_s is empty; give one or more times of the run, in seconds")
     mesh, times_us = mesh_of(run), [time_us_of(run, time_s, "filters_drawing") for time_s in times_s]
     seen = see(run)
     return Stepper(
-        [_drawn(seen, mesh, time_us, width, names) for time_us in times_us], [f"{t:g} s" for t in times_s], "time"
+        [_draw_mesh(seen, mesh, time_us, width, names) for time_us in times_us], [f"{t:g} s" for t in times_s], "time"
     )
 
 
-def _drawn(seen: RunView, mesh: Mesh, time_us: int, width: int, names: bool | None) -> Drawing:
-    fills = {node: mesh.fill(one.bits) for node, one in mesh.sums_at(time_us).items() if one.bits}
+def _draw_mesh(seen: RunView, mesh: Mesh, time_us: int, width: int, names: bool | None) -> Drawing:
+    fills = {node: mesh.fill(interests.bits) for node, interests in mesh.sums_at(time_us).items() if interests.bits}
     ids = seen.plan.ids.tolist()
-    words = {node: f"{node}: {percent(fills[node])}" if node in fills else str(node) for node in ids}
+    labels = {node: f"{node}: {percent(fills[node])}" if node in fills else str(node) for node in ids}
     is_named = names if names is not None else len(ids) <= MOST_LABELS
-    drawing = draw(named(seen, words if is_named else {}), time_us, width, [*MESH, "filters", NAMES])
+    drawing = draw(named(seen, labels if is_named else {}), time_us, width, [*MESH, "filters", NAMES])
     states = list(mesh.links_at(time_us).values())
     mean, most = (percent(fill) for fill in (sum(fills.values()) / max(len(ids), 1), max(fills.values(), default=0.0)))
     links = f"{len(states)} links, {states.count(MUTED)} of them muted"
@@ -67,14 +67,14 @@ def _drawn(seen: RunView, mesh: Mesh, time_us: int, width: int, names: bool | No
 
 
 def named(seen: RunView, words: Mapping[int, str]) -> RunView:
-    """The same, and a layer that writes something beside nodes."""
+    """Return the layers with one more, which writes a text beside each of some nodes."""
     whole = [seen.duration_us] * len(words)
     shown = table(node=list(words), until_us=whole, from_us=[0] * len(words), text=range(len(words)))
     return replace(seen, layers=(*seen.layers, Layer(NAMES, shown, (FILL,), "label", words=list(words.values()))))
 
 
 def noted(drawing: Drawing, note: str) -> Drawing:
-    """The same drawing with a line of text below it."""
+    """Add a line of text below a drawing, and return the drawing."""
     drawing.height += 20
     drawing.text(MARGIN, drawing.height - 8, note, size=SMALL)
     return drawing
@@ -82,7 +82,7 @@ def noted(drawing: Drawing, note: str) -> Drawing:
 
 @carries_record
 def fill_chart(run: Any, width: int = WIDTH) -> Drawing:
-    """Mean and largest fill of the nodes' filters over the run, and below it how many links are muted."""
+    """Draw the mean and largest fill of the nodes' filters over the run, and below the number of muted links."""
     mesh = mesh_of(run)
     title = f"{caption.title(run)}: filters of {mesh.filter_bits:,} bits"
     charts = curves_drawing(curves(mesh, len(run.scenario.topology)), mesh.duration_us, mesh.duration_us, width)

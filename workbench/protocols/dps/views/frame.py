@@ -1,7 +1,7 @@
-"""DPS's frames taken apart, field by field, for any view of any run: the parts of `inspect_message` as a tree.
+"""The dissection of DPS's frames, field by field, for the views of all protocols: `inspect_message` as a tree.
 
-What is in a map are its children. A message by itself has more to look at: bits, topics and CBOR in
-`wb.dps.views.inspect_message`.
+The entries of a map are its children. For a single message `wb.dps.views.inspect_message` shows more: bits, topics and
+CBOR.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _LONGEST_NOTATION = 72
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """The fields of a frame."""
+    """Return the fields of a frame."""
     inspection = inspect_message(frame)
     fields = tuple(_fields(inspection.parts))
     if inspection.error and not any(field.name == NOT_READ for field in fields):
@@ -22,24 +22,24 @@ def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
 
 
 def _fields(parts: tuple[Part, ...]) -> Iterator[Field]:
-    children: list[Field] = []  # of the map that is open: its head first
+    children: list[Field] = []  # head and entries of the current map
     for part in parts:
         if children and not _is_entry(part):
-            yield _map(children)
+            yield _map_field(children)
             children = []
         if children or _begins_map(part):
             children.append(Field(part.name, part.start, part.end, _text(part)))
         else:
             yield Field(NOT_READ if part.name == "rest" else part.name, part.start, part.end, _text(part))
     if children:
-        yield _map(children)
+        yield _map_field(children)
 
 
-def _map(fields: list[Field]) -> Field:
+def _map_field(fields: list[Field]) -> Field:
     head, *entries = fields
     first = head._replace(name="number of entries", text=head.text.strip("{}"))
-    said = ", ".join(entry.name for entry in entries) or "empty"
-    return Field(head.name, head.start, fields[-1].end, said, (first, *entries))
+    names = ", ".join(entry.name for entry in entries) or "empty"
+    return Field(head.name, head.start, fields[-1].end, names, (first, *entries))
 
 
 def _begins_map(part: Part) -> bool:
@@ -47,10 +47,10 @@ def _begins_map(part: Part) -> bool:
 
 
 def _is_entry(part: Part) -> bool:
-    """Whether a part that follows on the head of a map, or on an entry, is an entry of it."""
+    """Return whether a part is an entry of a map, given that it follows the map's head or another entry."""
     return part.kind not in (FRAME, SEALED, ENVELOPE) and not (part.kind == REST and part.name == "rest")
 
 
 def _text(part: Part) -> str:
     notation = part.notation if len(part.notation) <= _LONGEST_NOTATION else f"{part.notation[:_LONGEST_NOTATION]} …"
-    return ", ".join(said for said in (notation, part.meaning) if said)
+    return ", ".join(text for text in (notation, part.meaning) if text)

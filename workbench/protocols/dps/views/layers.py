@@ -1,18 +1,18 @@
-"""What there is to see of a run of DPS: links, filters, and the ways of publications.
+"""The layers of a run of DPS in the player and in figures: links, filters, and the paths of publications.
 
     layers(recorded)    -> [Layer, Curves, MessagePaths]
 
-What is shaded
-    *Half of a link*, at a node: what the neighbor at the other end has asked for. Publications that may meet that leave
-    the node there.
+Meaning of shades
+    *Half of a link*, at a node: the filter that the neighbor at the other end has sent. Publications that match this
+    filter leave the node there.
 
-    *A node*: what it asks the neighbor for that it asks for least, which is what is wanted here and behind all of its
-    links but the one with the fullest filter. A node at the edge that wants one topic, one that passes on three and one
-    in the middle differ in this. All that a node knows of (the layer "all it knows of") is soon the same everywhere, as
-    a mesh tells every interest to everybody.
+    *A node*: the emptiest filter that it has sent to a neighbor. This filter unites the interests of the node and of
+    all its links except one, the link with the fullest filter. So a node at the edge with one topic, a node that
+    forwards three topics and a node in the middle have different shades. The sum of all interests that a node has (the
+    layer "all it knows of") is soon the same everywhere, because a mesh sends every interest to all nodes.
 
 Reference
-    `workbench.views.layers` says what layers are.
+    `workbench.views.layers` defines layers.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from workbench.views.layers import (
 
 MOST_ROWS = 100_000
 MOST_TIMES = 2_000
-FEW_MUTED = 2  # for each node: with more of them the others are hard to see
+FEW_MUTED = 2  # muted links per node; above that they are drawn faintly, since they hide other links
 MOST_LABELS = 60
 
 PUBLICATIONS = "publication"
-GROUND = Look("active link", "#8A94A0", 0.12, 1.6)
+ACTIVE_LINK = Look("active link", "#8A94A0", 0.12, 1.6)
 HALF = Look("", looks.PENDING, 0.4, 3.4)
 MUTED = Look("muted link: it closes a loop", looks.MUTED, 0.0, 1.4, alpha=0.8, is_dashed=True)
 CROWDED = MUTED._replace(least=0.7, alpha=0.45)
@@ -72,7 +72,7 @@ DELIVERED = Look("delivered", looks.USEFUL, 2.6, 15.0, 2.6, mark="ring")
 _HOP = Look("", looks.USEFUL, 0.25, 1.9, lane=0.45, head=0.95)
 _CROSS = Look("", looks.IN_VAIN, 1.1, 7.0, 1.8, mark="cross")
 # In the order of `HOPS`, and then of `MARKS`.
-WAY = (
+PATH_LOOKS = (
     _HOP._replace(label="led to a delivery"),
     _HOP._replace(label="in vain: a filter said yes", colour=looks.IN_VAIN),
     _HOP._replace(label="repeated: the node had it already", colour=looks.REPEATED, size=0.15, least=1.2),
@@ -89,7 +89,7 @@ LINKS = Section(
     (
         ("to", "peer", "node"),
         ("state", "look", "word"),
-        ("was told over it", "text", "word"),
+        ("received over it", "text", "word"),
         ("lowest mesh id of", "origin", "node"),
     ),
 )
@@ -97,51 +97,51 @@ FILTER = Section("Filter", (("bits", "value", "number"), ("fill", "text", "word"
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """What a run of DPS has to show."""
+    """Return the layers, curves and publications of a run of DPS."""
     protocol, columns = recorded.run.scenario.protocol, recorded.columns
-    seen = mesh_in(columns, protocol.filter_bits, recorded.duration_us)
+    mesh = mesh_in(columns, protocol.filter_bits, recorded.duration_us)
     published = published_in(columns, MOST_PATHS)
-    found = steps_of(columns, published)
+    followed = steps_of(columns, published)
     return [
-        *link_layers(seen, len(recorded.plan.ids)),
-        *filter_layers(seen, len(recorded.plan.ids)),
-        sights_layer(seen),
-        way_layer(found, recorded.duration_us),
-        ways_of(columns.where(event="originated", message=PUBLICATION), published, found),
-        *curves(seen, len(recorded.plan.ids)),
+        *link_layers(mesh, len(recorded.plan.ids)),
+        *filter_layers(mesh, len(recorded.plan.ids)),
+        link_ends_layer(mesh),
+        path_layer(followed, recorded.duration_us),
+        followed_publications(columns.where(event="originated", message=PUBLICATION), published, followed),
+        *curves(mesh, len(recorded.plan.ids)),
     ]
 
 
-def link_layers(seen: Mesh, nodes: int) -> list[Layer]:
-    """Links as both ends see them, and what each end was told."""
-    active, muted, pending = (select(seen.links, seen.links["look"] == look) for look in range(len(LOOKS)))
-    for one in (active, muted, pending):
-        del one["look"]
-    halves = select(seen.halves, seen.halves["look"] > 0)
+def link_layers(mesh: Mesh, nodes: int) -> list[Layer]:
+    """Return the layers of links by their state, and of the filters received at both ends of active links."""
+    active, muted, pending = (select(mesh.links, mesh.links["look"] == look) for look in range(len(LOOKS)))
+    for links in (active, muted, pending):
+        del links["look"]
+    halves = select(mesh.halves, mesh.halves["look"] > 0)
     halves["weight"] = halves.pop("look") / looks.DARKEST
-    scale = _scale(seen, "half of a link, what is asked for there")
+    scale = _scale(mesh, "half of a link: interests received there")
     is_crowded = len(muted["node"]) > FEW_MUTED * nodes
     return [
-        _layer("links of the mesh", active, (GROUND,), "line"),
+        _layer("links of the mesh", active, (ACTIVE_LINK,), "line"),
         _layer("links of the mesh", halves, (HALF,), "half", scale=scale),
         _layer("muted links", muted, (CROWDED if is_crowded else MUTED,), "line", is_on=not is_crowded, level=8),
         _layer("links on their way", pending, (PENDING,), "line", level=9),
     ]
 
 
-def filter_layers(seen: Mesh, nodes: int) -> list[Layer]:
-    """The filters of nodes, as discs and in words."""
-    some = select(seen.sums, seen.sums["value"] > 0)
-    known = {name: some[name] for name in ("node", "from_us", "until_us")}
-    known["weight"] = seen.shade_of[some["value"]] / looks.DARKEST
-    asked = _scale(seen, "node, what is asked for here and behind its links but one")
-    whole = _scale(seen, "node, all it knows of")
-    bits, which = unique_inverse(some["value"])
-    words = [looks.percent(seen.fill(one)) for one in bits.tolist()]
-    fills = some | {"text": which}
+def filter_layers(mesh: Mesh, nodes: int) -> list[Layer]:
+    """Return the layers of nodes' filters, as discs and as texts."""
+    filled = select(mesh.sums, mesh.sums["value"] > 0)
+    total = {name: filled[name] for name in ("node", "from_us", "until_us")}
+    total["weight"] = mesh.shade_of[filled["value"]] / looks.DARKEST
+    sent_scale = _scale(mesh, "node: interests of it and of its links except one")
+    total_scale = _scale(mesh, "node: interests of it and of all its links")
+    bits, which = unique_inverse(filled["value"])
+    words = [looks.percent(mesh.fill(count)) for count in bits.tolist()]
+    fills = filled | {"text": which}
     return [
-        _layer("filters", asks(seen), (DISC,), "disc", scale=asked),
-        _layer("all it knows of", known, (DISC,), "disc", scale=whole, is_on=False),
+        _layer("filters", least_sent(mesh), (DISC,), "disc", scale=sent_scale),
+        _layer("all it knows of", total, (DISC,), "disc", scale=total_scale, is_on=False),
         _layer(
             "fill in %",
             fills,
@@ -155,56 +155,57 @@ def filter_layers(seen: Mesh, nodes: int) -> list[Layer]:
     ]
 
 
-def _scale(seen: Mesh, said: str) -> Scale:
-    return looks.scale(said, seen.fewest_bits, seen.most_bits, seen.filter_bits)
+def _scale(mesh: Mesh, title: str) -> Scale:
+    return looks.scale(title, mesh.fewest_bits, mesh.most_bits, mesh.filter_bits)
 
 
-def sights_layer(seen: Mesh) -> Layer:
-    """For the inspector: links as each end sees them, with what it was told in words."""
-    sights = dict(seen.sights)
-    bits, needs = sights.pop("value"), sights.pop("sequence")
+def link_ends_layer(mesh: Mesh) -> Layer:
+    """Return the layer of the inspector: links as each end sees them, with the received filters as texts."""
+    ends = dict(mesh.link_ends)
+    bits, needs = ends.pop("value"), ends.pop("sequence")
     scale = int(needs.max(initial=0)) + 1
-    told, text = unique_inverse(bits * scale + needs)
-    words = [f"{one // scale} bits, {one % scale} needs" if one else "nothing" for one in told.tolist()]
-    return _layer("links of nodes", {**sights, "text": text}, STATES, section=LINKS, words=words)
+    filters, text = unique_inverse(bits * scale + needs)
+    words = [f"{number // scale} bits, {number % scale} needs" if number else "nothing" for number in filters.tolist()]
+    return _layer("links of nodes", {**ends, "text": text}, STATES, section=LINKS, words=words)
 
 
-def asks(seen: Mesh) -> Table:
-    """What nodes ask the neighbor for that they ask for least, as weights; what they know of while they have no link.
+def least_sent(mesh: Mesh) -> Table:
+    """Return the emptiest filter that each node has sent to a neighbor over time, as weights of its shade.
 
-    Each half of a link adds its shade to those of the node at the other end, and takes it away when it ends.
+    A node without links has the filter of its own sum instead. Each half of a link adds its shade to those of the node
+    at the other end when it begins, and removes it when it ends.
     """
-    halves, sums = seen.halves, seen.sums
+    halves, sums = mesh.halves, mesh.sums
     count = len(halves["node"])
     node = np.concatenate([halves["peer"], halves["peer"], sums["node"]])
     time_us = np.concatenate([halves["from_us"], halves["until_us"], sums["from_us"]])
-    shade = np.concatenate([halves["look"], halves["look"], seen.shade_of[sums["value"]]])
+    shade = np.concatenate([halves["look"], halves["look"], mesh.shade_of[sums["value"]]])
     change = np.concatenate([np.ones(count), -np.ones(count), np.zeros(len(sums["node"]))]).astype(np.int8)
     order = lexsort((time_us, node))
     node, time_us, shade, change = (column[order] for column in (node, time_us, shade, change))
     begins = mark_first(node)
-    known = last_marked(begins | (change == 0))
-    least = np.where(change[known] == 0, shade[known], 0)
-    for one in range(looks.DARKEST, -1, -1):
-        # All that begins ends, so the count of a node is 0 when that of the next one begins.
-        least[np.cumsum(np.where(shade == one, change, 0), dtype=np.int32) > 0] = one
+    last_sum = last_marked(begins | (change == 0))
+    least = np.where(change[last_sum] == 0, shade[last_sum], 0)
+    for level in range(looks.DARKEST, -1, -1):
+        # Every half that begins also ends, so the running count is 0 when the rows of the next node begin.
+        least[np.cumsum(np.where(shade == level, change, 0), dtype=np.int32) > 0] = level
     rows = settled(begins, time_us)
     node, time_us, least = node[rows], time_us[rows], least[rows]
-    at, until = spans(mark_first(node), time_us, seen.duration_us, least)
-    kept = (time_us[at] < until) & (least[at] > 0)
-    at, until = at[kept], until[kept]
+    at, until = spans(mark_first(node), time_us, mesh.duration_us, least)
+    is_shown = (time_us[at] < until) & (least[at] > 0)
+    at, until = at[is_shown], until[is_shown]
     return {"node": node[at], "from_us": time_us[at], "until_us": until, "weight": least[at] / looks.DARKEST}
 
 
-# The ways of publications
+# The paths of publications
 
 
-def way_layer(found: Steps, duration_us: int) -> Layer:
-    """What became of publications: their hops, and what they met at nodes."""
-    hops, marks = found.hops, found.marks
+def path_layer(followed: Steps, duration_us: int) -> Layer:
+    """Return the layer of publications' hops, and of their marks at nodes."""
+    hops, marks = followed.hops, followed.marks
     is_lost = hops["look"] == LOST_HOP
-    told = {
-        # A loss lies on the way from its peer.
+    pieces = {
+        # The mark of a loss is drawn near its receiver, which is its node here.
         "node": [np.where(is_lost, hops["peer"], hops["node"]), marks["node"]],
         "peer": [np.where(is_lost, hops["node"], hops["peer"]), np.full(len(marks["node"]), -1)],
         "look": [hops["look"], marks["look"] + len(HOPS)],
@@ -212,49 +213,49 @@ def way_layer(found: Steps, duration_us: int) -> Layer:
         "from_us": [hops["from_us"], marks["from_us"]],
         "weight": [is_lost, np.zeros(len(marks["node"]))],
     }
-    made = {name: np.concatenate(columns) for name, columns in told.items()}
-    made["until_us"] = np.full(len(made["node"]), duration_us)
-    lasting = made["from_us"] < duration_us
-    return _layer(PUBLICATIONS, select(made, lasting), WAY, "arrow", of_path=True)
+    rows = {name: np.concatenate(columns) for name, columns in pieces.items()}
+    rows["until_us"] = np.full(len(rows["node"]), duration_us)
+    is_within_run = rows["from_us"] < duration_us
+    return _layer(PUBLICATIONS, select(rows, is_within_run), PATH_LOOKS, "arrow", of_path=True)
 
 
-def ways_of(every: np.ndarray, published: list[Published], found: Steps) -> MessagePaths:
-    """The publications that can be followed; ``every``: all that there were."""
-    hops, ways = found.hops, len(published)
-    counts = np.bincount(hops["way"] * len(HOPS) + hops["look"], minlength=ways * len(HOPS)).reshape(ways, len(HOPS))
-    last_us = np.array([one.at_us for one in published])
+def followed_publications(every: np.ndarray, published: list[Published], followed: Steps) -> MessagePaths:
+    """Return the publications that the player can follow; ``every``: rows of all publications of the run."""
+    hops, shown = followed.hops, len(published)
+    counts = np.bincount(hops["way"] * len(HOPS) + hops["look"], minlength=shown * len(HOPS)).reshape(shown, len(HOPS))
+    last_us = np.array([publication.at_us for publication in published])
     np.maximum.at(last_us, hops["way"], hops["from_us"])
-    made = []
-    numbers = (counts.tolist(), found.matches.tolist(), last_us.tolist())
-    for one, count, matches, last in zip(published, *numbers, strict=True):
-        made.append(MessagePath(one.name, one.at_us, one.frames, in_words(count, matches, last - one.at_us)))
-    is_part = len(every) > ways
-    notes = (f"Of {len(every):,} publications the first {ways:,} can be followed.",) if is_part else ()
-    return MessagePaths(tuple(made), is_newest=True, notes=notes)
+    paths = []
+    numbers = (counts.tolist(), followed.matches.tolist(), last_us.tolist())
+    for item, count, matches, last in zip(published, *numbers, strict=True):
+        paths.append(MessagePath(item.name, item.at_us, item.frames, in_words(count, matches, last - item.at_us)))
+    is_part = len(every) > shown
+    notes = (f"Of {len(every):,} publications the first {shown:,} can be followed.",) if is_part else ()
+    return MessagePaths(tuple(paths), is_newest=True, notes=notes)
 
 
 # Over the run
 
 
-def curves(seen: Mesh, nodes: int) -> list[Curves]:
-    """How full the filters of nodes are, and how many links are muted."""
-    over = steps(seen, nodes, MOST_TIMES)
+def curves(mesh: Mesh, nodes: int) -> list[Curves]:
+    """Return the curves of the fill of nodes' filters, and of the number of muted links."""
+    over = steps(mesh, nodes, MOST_TIMES)
     times = over["time_us"]
     fills = (
         Line("fullest filter", palette.SINK, times, 100 * over["most"]),
         Line("mean of all nodes", palette.LOST, times, 100 * over["mean"]),
     )
-    found = [Curves("fill of filters", "bits set (%)", fills)]
+    charts = [Curves("fill of filters", "bits set (%)", fills)]
     if over["muted"].any():
-        found.append(Curves("muted links", "links", (Line("muted links", looks.MUTED, times, over["muted"]),)))
-    return found
+        charts.append(Curves("muted links", "links", (Line("muted links", looks.MUTED, times, over["muted"]),)))
+    return charts
 
 
-def _layer(name: str, some: Table, looks_: tuple[Look, ...], mark: str = "", **more: Any) -> Layer:
-    """A layer of some rows, of the longest ones if there are very many."""
-    rows = len(some["from_us"])
-    if rows > MOST_ROWS:
-        lasts = some["until_us"] - some["from_us"]
-        some = select(some, np.argpartition(lasts, rows - MOST_ROWS)[rows - MOST_ROWS :])
-        more["notes"] = (f"{name}: of {rows:,} changes those {MOST_ROWS:,} that lasted longest are shown.",)
-    return Layer(name, table(**some), looks_, mark, **more)
+def _layer(name: str, rows: Table, looks_: tuple[Look, ...], mark: str = "", **more: Any) -> Layer:
+    """Return a layer of rows; of more than MOST_ROWS rows, those with the longest durations."""
+    count = len(rows["from_us"])
+    if count > MOST_ROWS:
+        durations = rows["until_us"] - rows["from_us"]
+        rows = select(rows, np.argpartition(durations, count - MOST_ROWS)[count - MOST_ROWS :])
+        more["notes"] = (f"{name}: of {count:,} changes, the {MOST_ROWS:,} that lasted longest are shown.",)
+    return Layer(name, table(**rows), looks_, mark, **more)

@@ -1,16 +1,17 @@
-"""A message of DPS taken apart: which bytes say what, its CBOR in words, what it comes to, or why it is none.
+"""The dissection of a DPS message: the meaning of its bytes, its CBOR as text, and the decoded message or the error.
 
     inspect_message(data, topics=())     an `Inspection`: shown as HTML by a notebook, or ``.to_html()``
     diagnostic(data)                     CBOR in diagnostic notation
 
 Theory of operation
-    The bytes are read twice. `workbench.protocols.dps.wire` decodes them as a node does: what it says is the verdict.
-    Beside it they are walked item by item, and cut into parts: the heads of array and maps, each entry of a map with
-    its key and value, and what comes behind. Walking goes as far as it can; the rest is one part that could not be
-    read. So any bytes can be looked at. The parts follow on each other, and together they are the bytes.
+    The bytes are read twice. First `workbench.protocols.dps.wire` decodes them as a node does, which gives the message
+    or the error. Then they are read item by item and divided into parts: the heads of the array and of maps, each entry
+    of a map with its key and value, and any bytes after the message. Reading goes on until the first malformed item;
+    the remaining bytes become one part. So any bytes can be inspected. The parts are contiguous and cover all bytes.
 
 Limits
-    What is encrypted stays so; its topics can be guessed from the filter (`workbench.protocols.dps.views.page`).
+    Encrypted parts are not decrypted; their topics can be guessed from the filter
+    (`workbench.protocols.dps.views.page`).
 
 Reference
     Diagnostic notation: RFC 8949, section 8.
@@ -71,7 +72,7 @@ _COSE = {16: "COSE_Encrypt0: encrypted", 18: "COSE_Sign1: signed", 96: "COSE_Enc
 
 
 class Part(NamedTuple):
-    """The bytes from start to before end: of which kind they are, what they are called, and what they mean."""
+    """The bytes in [start, end): their kind (of `KINDS`), name, CBOR in diagnostic notation, and meaning."""
 
     start: int
     end: int
@@ -83,10 +84,16 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Inspection:
-    """Bytes with their parts; message: what they decode to, or None, and error the sentence that says why not.
+    """Inspected bytes.
 
-    vector: the filter of a publication or the interests of a subscription, if there is one. topics: which are looked
-    for in it.
+    parts       parts of the bytes, in order
+    message     the decoded message, or None
+    error       reason why the bytes are not a message, or ""
+    notation    CBOR in diagnostic notation
+    vector      the filter of a publication or the interests of a subscription, or None
+    topics      topics that are tested against the vector
+    hashes      number of bits that an item of a topic sets
+    separators  level separators of topics
     """
 
     data: bytes
@@ -101,7 +108,7 @@ class Inspection:
 
     @property
     def name(self) -> str:
-        """What kind of message it is, by its own word."""
+        """Kind of the message according to its type field, or the number of bytes without one."""
         for part in self.parts:
             if part.name == "type":
                 return part.meaning
@@ -113,11 +120,11 @@ class Inspection:
         return any(part.name == "filter" for part in self.parts)
 
     def part_at(self, offset: int) -> Part:
-        """The part that a byte belongs to."""
+        """Return the part that contains the byte at an offset."""
         return next(part for part in self.parts if part.start <= offset < part.end)
 
     def to_html(self) -> str:
-        """As static HTML: hex with its parts colored, the parts in a table, diagnostic notation, bits and topics."""
+        """Return static HTML: hex bytes with colored parts, a table of parts, diagnostic notation, bits and topics."""
         from workbench.protocols.dps.views.page import page
 
         return page(self)
@@ -129,13 +136,13 @@ class Inspection:
 def inspect_message(
     data: bytes | str, topics: str | Sequence[str] = (), hashes: int = HASHES, separators: str = "/"
 ) -> Inspection:
-    """Take any bytes apart; a text is taken for hex digits.
+    """Dissect any bytes; a text is read as hexadecimal digits.
 
-    ``topics``: which may have set the filter's bits, besides those that the message itself names. Only what is given
-    wrongly is an error (ParameterError for a text that is no hex); bytes that are no message are inspected as such.
+    ``topics``: topics to test against the filter, besides those in the message. Raises ParameterError for a text that
+    is not hexadecimal. Bytes that are not a message do not raise an error; the result describes the problem.
     """
     data = _as_bytes(data)
-    frame, parts = _opened(data)
+    frame, parts = _unwrap(data)
     message, error = None, ""
     try:
         message = wire.decode(frame)
@@ -143,9 +150,9 @@ def inspect_message(
         error = str(problem)
     vectors: list[BitVector] = []
     parts += _parts(frame, len(data) - len(frame), vectors)
-    named = tuple(getattr(message, "topics", None) or ())
-    given = (topics,) if isinstance(topics, str) else tuple(topics)
-    every = tuple(dict.fromkeys([topic for topic in (*named, *given) if topic]))
+    message_topics = tuple(getattr(message, "topics", None) or ())
+    other_topics = (topics,) if isinstance(topics, str) else tuple(topics)
+    tested_topics = tuple(dict.fromkeys([topic for topic in (*message_topics, *other_topics) if topic]))
     return Inspection(
         data,
         tuple(parts),
@@ -153,7 +160,7 @@ def inspect_message(
         error,
         diagnostic(frame),
         vectors[0] if vectors else None,
-        every,
+        tested_topics,
         hashes,
         separators,
     )
@@ -166,12 +173,12 @@ def _as_bytes(data: bytes | str) -> bytes:
         return bytes.fromhex(data.replace("0x", "").replace(":", ""))
     except ValueError:
         raise ParameterError(
-            "the message is no hex: it must be digits 0-9 and a-f, two for a byte, with blanks as you like"
+            "the message is not hexadecimal; it must be pairs of digits 0-9 and a-f, and may contain spaces"
         ) from None
 
 
-def _opened(data: bytes) -> tuple[bytes, list[Part]]:
-    """(the frame, the part of the multicast envelope around it, if there is one)."""
+def _unwrap(data: bytes) -> tuple[bytes, list[Part]]:
+    """Return the frame without a multicast envelope, and the envelope as a list of no or one part."""
     try:
         frame = coap.unwrap(data)
     except DecodeError:
@@ -181,19 +188,19 @@ def _opened(data: bytes) -> tuple[bytes, list[Part]]:
 
 
 def _parts(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
-    """The parts of a frame whose first byte has this offset; ``vectors`` gets filters that were read."""
-    walk = _Walk(frame, offset, vectors)
+    """Return the parts of a frame whose first byte has this offset, and append its filters to ``vectors``."""
+    part_reader = _PartReader(frame, offset, vectors)
     try:
-        walk.run()
+        part_reader.run()
     except DecodeError as error:
-        walk.rest(str(error))
+        part_reader.add_rest(str(error))
     else:
-        walk.rest("bytes behind the message, which nobody reads")
-    return walk.parts
+        part_reader.add_rest("bytes after the message, which nodes ignore")
+    return part_reader.parts
 
 
-class _Walk:
-    """Reads a frame from its beginning, as far as it is built like a message, and notes its parts."""
+class _PartReader:
+    """A reader that divides a frame into parts, as far as it has the structure of a message."""
 
     def __init__(self, frame: bytes, offset: int, vectors: list[BitVector]) -> None:
         self.frame, self.offset, self.vectors = frame, offset, vectors
@@ -202,7 +209,7 @@ class _Walk:
         self.done = 0
 
     def run(self) -> None:
-        """All of the message."""
+        """Read the whole message."""
         reader = self.reader
         count = reader.array("a message")
         self._note(FRAME, "array", f"[{count} items]", "the message" if count == 5 else "a message has 5 items")
@@ -216,11 +223,11 @@ class _Walk:
             else:
                 self._map(name)
 
-    def rest(self, why: str) -> None:
-        """What is left of the bytes."""
+    def add_rest(self, reason: str) -> None:
+        """Add the remaining bytes as one part that was not read."""
         self.reader.at = len(self.frame)
         if self.done < len(self.frame):
-            self._note(REST, "rest", "", why)
+            self._note(REST, "rest", "", reason)
 
     def _note(self, kind: str, name: str, notation: str, meaning: str) -> None:
         end = self.reader.at
@@ -253,8 +260,10 @@ class _Walk:
     def _read(self, key: int, reader: cbor.Reader, where: str) -> str:
         if key == fields.TTL:
             ttl_s = reader.integer("ttl", -(1 << 31), 1 << 31)
-            said = "it began with" if where == _MAPS[1] else "what remains"
-            return "ends what was retained" if ttl_s < 0 else "sent once" if not ttl_s else f"{said}, in seconds"
+            meaning = "original lifetime" if where == _MAPS[1] else "remaining lifetime"
+            return (
+                "ends a retained publication" if ttl_s < 0 else "not retained" if not ttl_s else f"{meaning} in seconds"
+            )
         if key in (fields.FILTER, fields.INTERESTS):
             vector = BitVector.read(reader)
             self.vectors.append(vector)
@@ -267,14 +276,14 @@ class _Walk:
             return f"{int.from_bytes(needs, 'little').bit_count()} of 256 bits set"
         if key == fields.ID:
             address, series = wire.origin_of(reader.byte_string("publication id", fields.ID_B))
-            return f"if it is of this workbench's simulator: node {address}, series {series}"
+            return f"in this workbench's simulator: node {address}, series {series}"
         if key == fields.DATA:
-            return _said(reader.byte_string("data"))
+            return _describe_payload(reader.byte_string("data"))
         return ""
 
 
-def _said(data: bytes) -> str:
-    """A payload for a reader: attributes, a text, or its length."""
+def _describe_payload(data: bytes) -> str:
+    """Describe a payload: as attributes, as a text, or by its length."""
     try:
         return "attributes: " + to_text(mapping.decode_data(data))
     except DecodeError:
@@ -290,39 +299,39 @@ def _said(data: bytes) -> str:
 
 
 def diagnostic(data: bytes) -> str:
-    """The CBOR item at the beginning of some bytes in diagnostic notation; what cannot be read is said in its place."""
+    """Return the first CBOR item of some bytes in diagnostic notation; an error replaces a malformed part."""
     reader = cbor.Reader(data)
     pieces: list[str] = []
-    frames: list[_Bracket] = []
+    brackets: list[_Bracket] = []
     try:
         while True:
-            if frames:
-                pieces.append(frames[-1].before())
-            _piece(reader, pieces, frames)
-            while frames and frames[-1].left == 0:
-                pieces.append(frames.pop().close)
-            if not frames:
+            if brackets:
+                pieces.append(brackets[-1].separator())
+            _write_item(reader, pieces, brackets)
+            while brackets and brackets[-1].left == 0:
+                pieces.append(brackets.pop().close)
+            if not brackets:
                 return "".join(pieces)
     except DecodeError as error:
         return "".join(pieces) + f" / {error} /"
 
 
 class _Bracket:
-    """An array, map or tag that is open, and how many items of it are left."""
+    """An open array, map or tag: its closing bracket and its number of remaining items."""
 
     def __init__(self, close: str, count: int, is_map: bool = False) -> None:
         self.close, self.count, self.left, self.is_map = close, count, count, is_map
 
-    def before(self) -> str:
-        """What is written before the next item."""
-        place = self.count - self.left
+    def separator(self) -> str:
+        """Count the next item, and return the separator before it."""
+        position = self.count - self.left
         self.left -= 1
-        if not place:
+        if not position:
             return ""
-        return ": " if self.is_map and place % 2 else ", "
+        return ": " if self.is_map and position % 2 else ", "
 
 
-def _piece(reader: cbor.Reader, pieces: list[str], frames: list[_Bracket]) -> None:
+def _write_item(reader: cbor.Reader, pieces: list[str], brackets: list[_Bracket]) -> None:
     begin = reader.at
     major, argument = reader.head("item")
     if major in (cbor.BYTES, cbor.TEXT):
@@ -334,14 +343,14 @@ def _piece(reader: cbor.Reader, pieces: list[str], frames: list[_Bracket]) -> No
         is_map = major == cbor.MAP
         count = 2 * reader.mapping("map") if is_map else reader.array("array")
         pieces.append("{" if is_map else "[")
-        frames.append(_Bracket("}" if is_map else "]", count, is_map))
+        brackets.append(_Bracket("}" if is_map else "]", count, is_map))
     elif major == cbor.TAG:
         pieces.append(f"{argument}(")
-        frames.append(_Bracket(")", 1))
+        brackets.append(_Bracket(")", 1))
     elif major == cbor.SIMPLE:
         width_B = reader.at - begin - 1
         known = {20: "false", 21: "true", 22: "null", 23: "undefined"}
-        # A float's bits are its argument; DPS has none, so it is not unpacked.
+        # The argument contains a float's bits. DPS does not use floats, so it is not unpacked.
         pieces.append(
             known.get(argument, f"simple({argument})") if width_B < 2 else f"float'{argument:0{2 * width_B}x}'"
         )

@@ -1,7 +1,7 @@
-"""An inspected message as HTML: its bytes, parts and CBOR, and which topics may have set the bits of its filter.
+"""An inspected message as HTML: its bytes, parts and CBOR, and the topics that may have set the bits of its filter.
 
-A filter never names a topic. But a list of topics that may be in it can be tried: a topic that lacks a bit is not in
-the filter, and one that has all its bits there probably is. That holds for encrypted publications too.
+A filter does not contain topics, but it can be tested for a list of them: a topic with a missing bit is not in the
+filter, and a topic with all its bits set probably is. This works for encrypted publications too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workbench.views import palette
 from workbench.views.dissection import ByteRange, hex_lines
 
 MOST_NOTATION = 4000
-MOST_PLACES = 200
+MOST_BITS = 200
 _COLOURS = dict(
     zip(
         KINDS,
@@ -48,17 +48,17 @@ _STYLE = f"""<style>
 
 
 def page(inspection: Inspection) -> str:
-    """What there is to see of a message, as one block of HTML."""
-    said = f"{len(inspection.data):,} bytes"
+    """Return the whole description of a message as one block of HTML."""
+    size = f"{len(inspection.data):,} bytes"
     is_wrapped = any(part.kind == ENVELOPE for part in inspection.parts)
     counted = " (bytes counted from the end of the envelope)" if is_wrapped else ""
     verdict = (
-        f'<span class="error">No message: {html.escape(inspection.error)}{counted}.</span>'
+        f'<span class="error">Not a message: {html.escape(inspection.error)}{counted}.</span>'
         if inspection.error
-        else "A node takes it."
+        else "A node accepts it."
     )
     name = inspection.name
-    head = f"<b>{html.escape(name)}</b>, {said}. " if name != f"{len(inspection.data)} bytes" else f"<b>{said}</b>. "
+    head = f"<b>{html.escape(name)}</b>, {size}. " if name != f"{len(inspection.data)} bytes" else f"<b>{size}</b>. "
     blocks = [f"<p>{head}{verdict}</p>", _hex(inspection), _parts(inspection)]
     if inspection.notation:
         blocks.append(f"<h4>CBOR, in diagnostic notation</h4><pre>{_cut(inspection.notation, MOST_NOTATION)}</pre>")
@@ -67,7 +67,7 @@ def page(inspection: Inspection) -> str:
 
 
 def _hex(inspection: Inspection) -> str:
-    """Bytes in lines, each part on a ground of its kind's color."""
+    """Return the bytes in lines, each part with the background color of its kind."""
     stretches = [ByteRange(part.end, _COLOURS[part.kind], part.name) for part in inspection.parts]
     kinds = list(dict.fromkeys(part.kind for part in inspection.parts))
     keys = "".join(f'<span class="key" style="background:{_COLOURS[kind]}">{kind}</span>' for kind in kinds)
@@ -96,41 +96,44 @@ def _bits(inspection: Inspection) -> str:
     vector = inspection.vector
     if vector is None:
         return ""
-    told, problems = [], []
+    tested, problems = [], []
     for topic in inspection.topics:
         try:
-            told += explained(vector, [topic], inspection.is_publication, inspection.hashes, inspection.separators)
+            tested += compare_topics(
+                vector, [topic], inspection.is_publication, inspection.hashes, inspection.separators
+            )
         except WorkbenchError as error:
             problems.append(f'<p class="error">{html.escape(str(error))}.</p>')
-    by_place = positions(vector, told)
-    known = sum(bool(pairs) for pairs in by_place.values())
+    owners_of_bits = positions(vector, tested)
+    known = sum(bool(pairs) for pairs in owners_of_bits.values())
     topics = "".join(
-        f'<tr><td class="short"><code>{_cut(one.topic, 60)}</code></td><td class="short">{_verdict(one)}</td>'
-        f'<td class="short">{one.found} of {one.wanted}</td>'
-        f"<td>{'; '.join(f'<code>{html.escape(item)}</code> {_numbers(bits)}' for item, bits in one.items)}</td></tr>"
-        for one in told
+        f'<tr><td class="short"><code>{_cut(topic.topic, 60)}</code></td><td class="short">{_verdict(topic)}</td>'
+        f'<td class="short">{topic.bits_found} of {topic.bits}</td>'
+        f"<td>{'; '.join(f'<code>{html.escape(item)}</code> {_numbers(bits)}' for item, bits in topic.items)}</td></tr>"
+        for topic in tested
     )
     head = "<h4>Bits and topics</h4>" + "".join(problems)
-    if told:
+    if tested:
         head += (
             '<table><tr><th>topic</th><th class="short">in the filter?</th><th class="short">bits found</th>'
             f"<th>its items and their bits</th></tr>{topics}</table>"
         )
     rows = "".join(
-        f"<tr><td>{place}</td><td>{_owners(pairs)}</td></tr>" for place, pairs in list(by_place.items())[:MOST_PLACES]
+        f"<tr><td>{position}</td><td>{_owners(pairs)}</td></tr>"
+        for position, pairs in list(owners_of_bits.items())[:MOST_BITS]
     )
-    more = f"<p>and {len(by_place) - MOST_PLACES:,} bits more</p>" if len(by_place) > MOST_PLACES else ""
-    if not by_place:
-        return f"{head}<p>No bit is set: nothing is asked for.</p>"
-    sentence = f"<p>{len(by_place):,} bits are set; these topics explain {known:,} of them.</p>"
+    more = f"<p>and {len(owners_of_bits) - MOST_BITS:,} bits more</p>" if len(owners_of_bits) > MOST_BITS else ""
+    if not owners_of_bits:
+        return f"{head}<p>No bit is set: the filter is empty.</p>"
+    sentence = f"<p>{len(owners_of_bits):,} bits are set; these topics explain {known:,} of them.</p>"
     table = f"<table><tr><th>bit</th><th>may be of</th></tr>{rows}</table>" if rows else ""
     return f"{head}{sentence}<details><summary>bit by bit</summary>{table}{more}</details>"
 
 
-def _verdict(one: Any) -> str:
-    if not one.wanted:
-        return "it has no items: no filter can tell"
-    return "<b>may be</b>" if one.is_there else "no"
+def _verdict(topic: Any) -> str:
+    if not topic.bits:
+        return "it has no items, so it sets no bits"
+    return "<b>may be</b>" if topic.is_included else "no"
 
 
 def _numbers(bits: Sequence[int]) -> str:
@@ -138,60 +141,67 @@ def _numbers(bits: Sequence[int]) -> str:
 
 
 def _owners(pairs: Sequence[tuple[str, str]]) -> str:
-    said = [f"<code>{html.escape(item)}</code> of {html.escape(topic)}" for topic, item in pairs]
-    return "; ".join(said) or "none of these topics"
+    owners = [f"<code>{html.escape(item)}</code> of {html.escape(topic)}" for topic, item in pairs]
+    return "; ".join(owners) or "none of these topics"
 
 
 # Bits and topics
 
 
-class Explained(NamedTuple):
-    """A topic with its items and their positions; whether a vector has all of them, and how many."""
+class TestedTopic(NamedTuple):
+    """A topic tested against a vector of bits.
+
+    items        (item, its bit positions)
+    is_included  whether the vector has all bits of the topic
+    bits_found   number of the topic's bits that the vector has
+    bits         number of the topic's bits
+    """
 
     topic: str
     items: tuple[tuple[str, tuple[int, ...]], ...]
-    is_there: bool
-    found: int
-    wanted: int
+    is_included: bool
+    bits_found: int
+    bits: int
 
 
 def topic_items(topic: str, as_publication: bool, separators: str = "/", wildcards: bool = True) -> list[str]:
-    """The items of a topic. AttributeFormatError if it is none."""
+    """Return the items of a topic. Raises AttributeFormatError for an invalid topic."""
     if as_publication:
         return publication_items(topic, separators, wildcards)
     return subscription_items(topic, separators)
 
 
-def explained(
+def compare_topics(
     vector: BitVector, topics: Sequence[str], as_publication: bool, hashes: int = HASHES, separators: str = "/"
-) -> list[Explained]:
-    """What each topic says of a vector.
+) -> list[TestedTopic]:
+    """Test a vector of bits for topics.
 
-    ``as_publication``: the vector is a publication's, so topics without wildcards are taken as published; those with
-    wildcards are always taken as subscriptions, of which the vector may be what they match.
+    ``as_publication``: the vector is a publication's filter, so topics without wildcards are taken as published topics.
+    Topics with wildcards are always taken as subscriptions, which the publication may match.
     """
-    found = []
+    results = []
     for topic in topics:
         published = as_publication and "+" not in topic and "#" not in topic
         items = tuple(
             (item, tuple(item_positions(item, vector.length, hashes)))
             for item in topic_items(topic, published, separators)
         )
-        places = {place for _, bits in items for place in bits}
-        there = sum(vector.bits >> place & 1 for place in places)
-        found.append(Explained(topic, items, bool(places) and there == len(places), there, len(places)))
-    return found
+        topic_bits = {position for _, bits in items for position in bits}
+        bits_found = sum(vector.bits >> position & 1 for position in topic_bits)
+        is_included = bool(topic_bits) and bits_found == len(topic_bits)
+        results.append(TestedTopic(topic, items, is_included, bits_found, len(topic_bits)))
+    return results
 
 
-def positions(vector: BitVector, told: Sequence[Explained]) -> dict[int, list[tuple[str, str]]]:
-    """Each bit of a vector that is set, ascending -> the (topic, item) pairs that may have set it.
+def positions(vector: BitVector, tested: Sequence[TestedTopic]) -> dict[int, list[tuple[str, str]]]:
+    """Return the (topic, item) pairs that may have set each bit of a vector, by the bit's position, ascending.
 
-    Topics that lack a bit are left out: they are not in the vector.
+    Topics that are not included in the vector are left out.
     """
-    explained_by: dict[int, list[tuple[str, str]]] = {place: [] for place in vector.positions()}
-    for one in told:
-        if one.is_there:
-            for item, bits in one.items:
-                for place in dict.fromkeys(bits):
-                    explained_by[place].append((one.topic, item))
-    return explained_by
+    owners: dict[int, list[tuple[str, str]]] = {position: [] for position in vector.positions()}
+    for topic in tested:
+        if topic.is_included:
+            for item, bits in topic.items:
+                for position in dict.fromkeys(bits):
+                    owners[position].append((topic.topic, item))
+    return owners
