@@ -1,4 +1,4 @@
-"""The TinyMQ node: what it does for its application, with a neighbor's frame, and when time has passed.
+"""The TinyMQ node: it serves its application, takes neighbors' frames and acts when time has passed.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -20,15 +20,18 @@ from workbench.protocols.tinymq.unicast import Unicast
 
 
 class TinyMQNode(Node):
-    """One node: subscriber, publisher, relay and rendezvous node at once."""
+    """A TinyMQ node: subscriber, publisher, relay and rendezvous node at once."""
 
     EVENTS = EVENTS
-    every_tree = False  # whether a node has a place in each tree, not in one
+    every_tree = False  # whether a node has a position in every tree, not in one
     describe = staticmethod(wire.describe)
 
     @classmethod
     def prepare(cls, settings):
-        """Mapping and times are those of all nodes; ``spans`` has (key, lowest, highest value) of each dimension."""
+        """Add the mapping and the times, which all nodes share, to ``settings``.
+
+        ``settings.spans`` has (key, lowest, highest value) of each dimension.
+        """
         settings.mapping = Mapping(settings.spans, settings.key_bits)
         settings.times = times(settings)
         settings.every_tree = cls.every_tree
@@ -40,14 +43,14 @@ class TinyMQNode(Node):
         self.overlay = Overlay(address, settings, random, self.unicast, self)
         self.queries = QueryStore(self)
         self.rendezvous = Rendezvous(self)
-        # (message, previous hop, since when) until the node has a place and a way; a tree of None: not chosen yet.
+        # (message, previous hop, since when) until the node has a position and a path; tree None: not chosen yet.
         self._waiting = []
         self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
         self._ask_again_us = None
         self._published = 0
 
     def start(self, now, boot=0):
-        """Begin; a root takes its place."""
+        """Begin; a root takes its position in its tree."""
         Node.start(self, now, boot)
         self.unicast.begin(now)
         self.overlay.start(self.first_number + 1, now)
@@ -55,19 +58,23 @@ class TinyMQNode(Node):
             self._log_key(place)
         self._plan_wake()
 
-    # The application's side
+    # Calls of the application
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Ask all trees for what matches ``attributes``, for ``expires_s`` seconds (None: for ever)."""
+        """Send a query to all trees for events that match ``attributes``; returns the subscription.
+
+        It lasts ``expires_s`` seconds (None: for ever). Raises ParameterError if the node has ``max_queries``
+        subscriptions.
+        """
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         if len(self.subscriptions.open) >= self.settings.max_queries:
             raise ParameterError(
-                "node %d already has %d subscriptions, which is max_queries"
+                "node %d already has %d subscriptions, as many as max_queries allows; end one or raise max_queries"
                 % (self.address, len(self.subscriptions.open))
             )
         self.unicast.begin(now)
         own = subscription.request = OwnQuery(subscription)
-        # Encoded before anything is kept: a query that does not fit its frame leaves no trace behind.
+        # Encode before the state changes: a query that does not fit a frame must not leave a subscription behind.
         wire.encode(0, self._query(own, 0, 0, now))
         self.subscriptions.add(subscription)
         if self.overlay.is_attached() and self._ask_again_us is None:
@@ -76,14 +83,14 @@ class TinyMQNode(Node):
         return subscription
 
     def unsubscribe(self, subscription, now):
-        """End a subscription: its query is sent again with lease 0. Ending one that has ended does nothing."""
+        """End a subscription: its query is sent again with lease 0. Has no effect if it has already ended."""
         self.unicast.begin(now)
         if self.subscriptions.end(subscription) and subscription.request.round >= 0:
             self._ask(subscription.request, now, is_end=True)
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
-        """Send an event to its rendezvous nodes; returns its number at this node."""
+        """Send an event to its rendezvous nodes; returns its sequence number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         number = self.first_number + self._published
@@ -106,12 +113,12 @@ class TinyMQNode(Node):
         for tree in self.overlay.known_trees() if everywhere else [self.overlay.own_tree()]:
             self.route(wire.with_tree(event, tree), NOBODY, now)
 
-    # Queries of our own
+    # Own queries
 
     def _query(self, own, tree, lease_s, now):
-        """The message that asks a tree for a query of our own."""
+        """Return the query message of an own subscription for a tree."""
         subscription = own.subscription
-        # In PUB-2-SUB+ the sink has a key in the tree itself, as a rule.
+        # In PUB-2-SUB+ the sink usually has a key in the same tree.
         sink_tree = tree if self.overlay.place(tree) is not None else self.overlay.own_tree()
         place = None if sink_tree is None else self.overlay.place(sink_tree)
         return wire.Query(
@@ -129,7 +136,7 @@ class TinyMQNode(Node):
         )
 
     def _ask(self, own, now, is_end=False):
-        """Send a query of our own to every tree that can be reached."""
+        """Send the query of an own subscription to every tree that can be reached; ``is_end``: with lease 0."""
         refresh_us = self.settings.times.refresh_us
         own.round = next_round(own.round)
         lease_s = 0 if is_end else own.lease_s(now, self.settings.times.longest_lease_s)
@@ -138,19 +145,19 @@ class TinyMQNode(Node):
         own.refresh_us = now + refresh_us if refresh_us else None
 
     def _ask_again(self, now):
-        # Keys and trees come and change many at a time.
+        # Keys and trees often change together: wait, and send the queries once.
         if self._ask_again_us is None:
             self._ask_again_us = now + self.settings.times.settle_us
 
     # Frames
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Take a neighbor's frame."""
+        """Take a neighbor's frame; one that cannot be decoded is dropped as "malformed"."""
         try:
             number, message = wire.decode(frame)
             self._check(message)
             if broadcast != isinstance(message, wire.Info):
-                raise DecodeError("an info is broadcast, everything else is not")
+                raise DecodeError("an info came as unicast or another message as broadcast; only infos are broadcast")
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
@@ -169,7 +176,7 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def sent(self, destination, frame, ok, now):
-        """Learn the outcome of a unicast frame: a radio that acknowledges shows that its node hears this one."""
+        """Take the radio's report of a unicast frame; an acknowledgement shows that the neighbor hears this node."""
         number = wire.number_of(frame)
         if number is None or not self.unicast.uses_reports:
             return
@@ -188,20 +195,20 @@ class TinyMQNode(Node):
             self.drop_message(message, previous_hop, "astray")
             if not wants_ack:
                 self.unicast.refuse(previous_hop, number)
-            self.overlay.info_soon(now)  # So that the sender hears where this node is.
+            self.overlay.info_soon(now)  # The sender then learns this node's position.
         else:
             self.unicast.take(previous_hop, number, wants_ack)
             self._take(message, previous_hop, now)
 
     def _has_room_for(self, message):
-        """Whether the frames that wait leave room for a message that has to be sent on."""
+        """Return whether the pending frames leave room for a message that must be forwarded."""
         is_event = isinstance(message, wire.Event)
         if not is_event and (not isinstance(message, wire.Notification) or message.sink == self.address):
             return True
         return may_take_more(len(self.unicast.pending), self.settings.max_known, is_event)
 
     def _check(self, message):
-        """DecodeError for a message of a network with other settings: it would not mean the same here."""
+        """Raise DecodeError for a message of a network with other settings, where its fields mean something else."""
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
             wrong = any([place.tree >= trees for place in message.places])
@@ -214,7 +221,7 @@ class TinyMQNode(Node):
         if isinstance(message, (wire.Query, wire.Notification)):
             wrong = wrong or message.sink_tree >= trees
         if wrong:
-            raise DecodeError("a message of a network with other trees, or with another key space")
+            raise DecodeError("the message is from a network with other roots or key_bits; all nodes need the same")
 
     def _take(self, message, previous_hop, now):
         if isinstance(message, wire.Join):
@@ -233,13 +240,13 @@ class TinyMQNode(Node):
             self.take_routed(wire.with_hops(message, message.hops + 1), previous_hop, now)
 
     def take_routed(self, message, previous_hop, now):
-        """Route a query, event or notification of a neighbor."""
+        """Route a query, event or notification from a neighbor."""
         self.route(message, previous_hop, now)
 
     # Routing
 
     def route(self, message, previous_hop, now):
-        """Bring a query, event or notification further: towards its tree, or within it."""
+        """Send a query, event or notification on: towards its tree, or within it."""
         if self.must_wait(message):
             self._wait(message, previous_hop, now)
         elif isinstance(message, wire.Notification):
@@ -256,7 +263,7 @@ class TinyMQNode(Node):
     def _route_in_tree(self, place, message, previous_hop, now):
         parts = self.split(place, message)
         if not parts:
-            self.drop_message(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
+            self.drop_message(message, previous_hop, "no_zone")  # Its region and its box are disjoint.
             return
         self._log_forwarded(message, previous_hop, len([hop for hop, _ in parts if hop != NOBODY]))
         for neighbor, region in parts:
@@ -267,11 +274,11 @@ class TinyMQNode(Node):
                 self.unicast.send(neighbor, part, now, self.way_to(place, neighbor))
 
     def way_to(self, place, neighbor):
-        """Return what a message within the tree takes its receiver for: UP or DOWN."""
+        """Return the role in which a message within the tree addresses a neighbor: UP or DOWN."""
         return wire.UP if neighbor == place.parent else wire.DOWN
 
     def _send_elsewhere(self, now):
-        """What still waits for an answer of a neighbor to which it would no longer be sent goes another way."""
+        """Route pending messages anew if their next hops have changed."""
         for message in self.unicast.take_back(self._is_wrong):
             self.route(message, NOBODY, now)
 
@@ -281,17 +288,17 @@ class TinyMQNode(Node):
         return not leads_to(self.overlay, pending.message, pending.way, pending.neighbor, self.mapping.key_bits)
 
     def split(self, place, message):
-        """[(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
+        """Return [(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
         return fragments(self.overlay, place, self.box(message), message.region, self.mapping, self.settings.shortcuts)
 
     def must_wait(self, message):
-        """Whether a message has to wait until this node has a place again."""
+        """Return whether a message must wait until this node has a position again."""
         tree = tree_of(message)
         is_lost = tree in self.overlay.places and self.overlay.place(tree) is None
         return is_lost or not self.overlay.is_attached()
 
     def box(self, message):
-        """The box of a query or an event."""
+        """Return the box of a query or an event."""
         if isinstance(message, wire.Query):
             return self.mapping.query_box(message.attributes)
         return self.mapping.event_box(message.attributes)
@@ -319,7 +326,7 @@ class TinyMQNode(Node):
             return
         neighbor = hop_to_key(self.overlay, place, message.sink_key, self.settings.shortcuts)
         if neighbor in (None, NOBODY):
-            # It has another key by now, and its next query says so.
+            # The sink has another key by now, and announces it in its next query.
             self.drop_message(message, previous_hop, "no_sink")
         else:
             self._send(neighbor, message, previous_hop, now, self.way_to(place, neighbor))
@@ -340,14 +347,14 @@ class TinyMQNode(Node):
                 self._send_to_trees(message, now)
             else:
                 self.route(message, previous_hop, now)
-            # What has to wait on goes on with its time.
+            # A message that must keep waiting keeps its original time.
             if self._waiting and self._waiting[-1][0] is message:
                 self._waiting[-1] = message, previous_hop, since_us
 
-    # Events that have come
+    # Received events
 
     def deliver(self, message, name, previous_hop, now):
-        """Hand an event to the subscriptions that it matches, once, however many rendezvous nodes send it."""
+        """Hand an event to the subscriptions that it matches, once, even if several rendezvous nodes send it."""
         event_id = message.publisher, message.sequence
         if self._events.get(event_id):
             self.drop_message(message, previous_hop, "duplicate")
@@ -359,7 +366,7 @@ class TinyMQNode(Node):
         )
 
     def hold(self, message, name, previous_hop):
-        """Tell that an event is held, the first time."""
+        """Log that this node holds an event, the first time."""
         event_id = message.publisher, message.sequence
         if event_id not in self._events:
             self._events.put(event_id, False)
@@ -368,12 +375,12 @@ class TinyMQNode(Node):
     # Changes of the overlay
 
     def tree_found(self, now):
-        """Send what waits for a way to a tree."""
+        """Send the messages that wait for a path to a tree."""
         self._send_what_waits(now)
         self._ask_again(now)
 
     def key_changed(self, place, now):
-        """Log a key that this node has got or lost, and send messages where they belong with a new one."""
+        """Log a key that this node has got or lost; with a new key, route messages and queries anew."""
         self._log_key(place)
         if place.key is not None:
             self._send_what_waits(now)
@@ -387,7 +394,7 @@ class TinyMQNode(Node):
     # Time
 
     def wake(self, now):
-        """Repeat, give up, join, refresh: whatever is due."""
+        """Do what is due: send frames again, give neighbors up, join, refresh queries."""
         self.unicast.begin(now)
         for neighbor, messages in self.unicast.wake(now):
             self.overlay.lose(neighbor, now)
@@ -417,7 +424,7 @@ class TinyMQNode(Node):
                 self._ask(own, now)
 
     def _plan_wake(self):
-        """Do what every call ends with: log zones that it changed, and find out when something is due."""
+        """End a call of the node: log the zones that it changed, and set the time of the next wake-up."""
         if self.tells_all:
             self.events += self.overlay.changed_zones()
         times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
@@ -440,13 +447,13 @@ class TinyMQNode(Node):
             self.events.append(Forwarded(previous_hop, name, origin, sequence, count, ""))
 
     def drop_message(self, message, previous_hop, reason):
-        """`drop` for a message that was decoded."""
+        """Log that a decoded message was dropped, with its name, origin and sequence number."""
         name, origin, sequence = _label(message)
         self.drop(previous_hop, name, origin, sequence, reason)
 
 
 def _label(message):
-    """Return (message name, origin, sequence), as in the trace."""
+    """Return (message name, origin, sequence) of a message, as in the trace."""
     name = wire.NAMES[wire.ENCODERS[type(message)][0]]
     if name == "query":
         return name, message.sink, message.query
@@ -456,6 +463,6 @@ def _label(message):
 
 
 class Pub2SubNode(TinyMQNode):
-    """A node of PUB-2-SUB+: it has a place in every tree."""
+    """A node of PUB-2-SUB+: it has a position in every tree."""
 
     every_tree = True

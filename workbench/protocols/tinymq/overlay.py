@@ -1,33 +1,34 @@
-"""The overlay: which tree a node is in and with which key, and how far it is from the other trees' roots.
+"""The overlay: the trees that a node is in, its keys there, and its distances to the roots of the other trees.
 
-The rules (which neighbor may be the parent, which way is better, when a neighbor is lost) are in `rules.py`.
+The rules (which neighbor may be the parent, which path is better, when a neighbor is lost) are in `rules.py`.
 
 Theory of operation
-    A root counts *epochs*: every ``info_s`` it broadcasts its *info* with the next one. A node without a place answers
-    the first info it hears with a *join*; the neighbor becomes its parent, takes the first free slot for it and says
-    so in a *grant*: the key. From then on the node broadcasts infos itself: when its key or a distance has changed,
-    when its parent's info brings a new epoch, and when it has not done so for long. An info holds the node's place
-    (tree, epoch, parent, key) and its distances to all roots. As nobody acknowledges it, one that tells of a change is
-    repeated after a quarter of a second, and again and again with twice the time between, up to ``info_s``.
+    A root counts *epochs*: every ``info_s`` it broadcasts its *info* with the next epoch. A node without a position
+    answers the first info it hears with a *join*. The neighbor becomes its parent: it reserves its first free slot for
+    the child and sends the resulting key in a *grant*. From then on the node broadcasts infos itself: when its key or a
+    distance has changed, when its parent's info brings a new epoch, and when its last info is old. An info holds the
+    node's position (tree, epoch, parent, key) and its distances to all roots. Infos are not acknowledged, so an info
+    that announces a change is repeated after a quarter of a second, and then after intervals that double up to
+    ``info_s``.
 
-    Keys follow the parent. A child derives its key from its parent's info and its own slot, so one info for each node
-    gives a subtree that moved its new keys. A parent that hears a child claim a key it does not know of takes it in
-    again, with another slot if need be.
+    Keys follow the parent. A child derives its key from its parent's info and its own slot, so one info per node
+    renews the keys of a subtree that has moved. If a node claims to be a child with a key that the parent did not
+    grant, the parent takes it in again, with another slot if need be.
 
-    Distances are kept as DSDV does: of a newer epoch, or of the same and strictly smaller, or equal and from a
-    neighbor with a lower number. So they rise after failures, and next hops never form a loop. A newer epoch with a
-    larger distance counts only where it comes from the next hop, or the next hop is lost: epochs run down the trees at
-    different speeds, some hops in a minute, and distances would swing with each. A way is as fresh as its next hop,
-    however old its epoch. After a repair the shorter of two ways may bring each epoch later than the longer one. Then
-    the node takes no newer epoch until the shorter way has come to its own, and takes that.
+    Distances follow DSDV: one of a newer epoch replaces the known one; of the same epoch, the shorter one does, or one
+    of equal length from a neighbor with a lower address. So distances can rise after failures, and next hops never form
+    a loop. A longer distance of a newer epoch counts only if it comes from the next hop, or if the next hop is lost:
+    epochs spread at different speeds, and otherwise distances would swing with each epoch. A path lasts as long as its
+    next hop does, however old its epoch. After a repair the shorter of two paths may bring each epoch later than the
+    longer one. Then the node takes no newer epoch until the shorter path has reached its own epoch, and takes that.
 
 Repair
-    A neighbor is lost if it does not acknowledge, or is not heard of for ``lost_after`` times ``info_s``. A node whose
-    parent is lost, or has left the tree, or whose tree has brought no new epoch for twice that time, loses its place.
-    It falls silent and joins again, in its own tree only at a neighbor with a newer epoch than it last had there
-    itself. A descendant has no newer epoch, as epochs came through the node: so no cycle can arise. Its children keep
-    their slots meanwhile and get new keys when it is back. If it stays away, or comes back in another tree, they join
-    again too.
+    A neighbor is lost if it does not acknowledge, or is not heard for ``lost_after`` times ``info_s``. A node loses its
+    position if its parent is lost or has left the tree, or if its tree has brought no new epoch for twice that time. It
+    falls silent and joins again, in its own tree only at a neighbor with a newer epoch than it last had there itself.
+    A descendant has no newer epoch, as epochs came through the node: so no cycle can arise. Its children keep their
+    slots meanwhile and get new keys when it is back. If it stays away, or comes back in another tree, they join again
+    too.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -59,10 +60,11 @@ from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slo
 
 
 class Neighbor:
-    """What a neighbor's last info said. places: tree -> InfoPlace; since_us: when each was first heard.
+    """The state of a neighbor, mostly from its last info.
 
-    hears_us: whether it is known to hear this node; distances: what it said of them while it was not; named_us: when an
-    info of this node last named it, or -1; owed: how many infos still are to name it because it has named this node.
+    places: tree -> InfoPlace; since_us: tree -> when the neighbor was first heard there; hears_us: whether the neighbor
+    is known to hear this node; distances: those it announced while that was not known; named_us: when an info of this
+    node last named it, or -1; owed: how many more infos must name it, because it has named this node.
     """
 
     def __init__(self):
@@ -76,9 +78,10 @@ class Neighbor:
 
 
 class Distance:
-    """How far a root is; next_hop None: the way is broken, and only a newer epoch mends it.
+    """The distance to a root: epoch, hops and next hop.
 
-    risen_epoch: the epoch in which hops last rose; late_us: when a shorter way was last offered that is late, or -1.
+    next_hop None: the path is broken, and only a newer epoch repairs it; risen_epoch: the epoch in which hops last
+    rose; late_us: when a late path (`is_late`) was last offered, or -1.
     """
 
     def __init__(self, epoch, hops, next_hop):
@@ -90,7 +93,10 @@ class Distance:
 
 
 class Joining:
-    """A join that waits for its grant. send_us: when to ask; None: asked, and given up at give_up_us."""
+    """A join that is planned or waits for its grant.
+
+    send_us: when to send it. After that send_us is None, and the join is given up at give_up_us.
+    """
 
     def __init__(self, neighbor, send_us):
         self.neighbor = neighbor
@@ -101,7 +107,7 @@ class Joining:
 class Place:
     """A node's position in a tree: its parent, its key and its children.
 
-    A place without a key is lost. It keeps the epoch, and the children's slots.
+    Without a key the position is lost, but keeps its epoch and the children's slots.
     """
 
     def __init__(self, tree, parent, epoch, key, now):
@@ -112,11 +118,11 @@ class Place:
         self.key = key
         self.children = {}  # address -> slot
         self.logged_zone = ()
-        self.is_changed = True  # since its zone was compared with the logged one
+        self.is_changed = True  # whether it has changed since its zone was compared with the logged one
         self._regions = None
 
     def changed(self):
-        """Forget the regions: the key, or the set of children, has changed."""
+        """Clear the computed regions, because the key or the set of children has changed."""
         self.is_changed = True
         self._regions = None
 
@@ -126,7 +132,7 @@ class Place:
         return [(address, child_key(self.key, slot)) for slot, address in ordered]
 
     def regions(self, key_bits):
-        """Return (universe, zone, [(child, its universe)]) of a node with a key."""
+        """Return (universe, zone, [(child, universe of the child)]) of a position that has a key."""
         if self._regions is None:
             children = self.child_keys()
             own_zone = zone(self.key, [key for _, key in children], key_bits)
@@ -139,11 +145,11 @@ class Overlay:
     """The overlay as one node sees it.
 
     The node hands it infos, joins, grants and the time, and broadcasts the infos that `wake` returns. The overlay sends
-    grants, joins and probes with ``unicast``. It reports these changes to ``listener`` at once:
+    grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
 
-        tree_found(now)                         a way to one more tree
-        key_changed(place, now)                 a new key; None: the node has lost its place
-        child_added(place, child, reach, now)   a key for a child, whose universe is ``reach``
+        tree_found(now)                         a tree can be reached that could not be before
+        key_changed(place, now)                 the node has a new key; None: it has lost its position
+        child_added(place, child, reach, now)   a child has been granted a key, whose universe is ``reach``
     """
 
     def __init__(self, address, settings, random, unicast, listener):
@@ -156,17 +162,20 @@ class Overlay:
         self.places = {}  # tree -> Place
         self.neighbors = {}
         self.distances = {}  # tree -> Distance
-        self.left = {}  # tree -> the newest epoch of a place there that is given up
+        self.left = {}  # tree -> the newest epoch of a position that was given up there
         self.joining = {}  # tree -> Joining
-        self._unanswered = RecentIds(MOST_NEIGHBORS)  # neighbor -> (joins in a row that failed, not again before)
+        self._unanswered = RecentIds(MOST_NEIGHBORS)  # neighbor -> (number of failed joins in a row, when to try again)
         self.info_due_us = None
         self.tick_us = None
-        self._repeat_us = None  # when the last info is due again
-        self._repeat_after_us = 0  # how long after it; 0: it told of no change
+        self._repeat_us = None  # when the last info is repeated
+        self._repeat_after_us = 0  # pause before that; 0: the info announced no change
         self._info_sent_us = 0
 
     def start(self, epoch, now):
-        """Take the root's place with its first epoch, if this node is a root; nodes begin to tick out of step."""
+        """Begin with the first epoch; a root takes its position.
+
+        The first tick is at a random time, so that nodes do not tick in step.
+        """
         if self.address in self.settings.roots:
             tree = self.settings.roots.index(self.address)
             self.places[tree] = Place(tree, NOBODY, epoch, ROOT_KEY, now)
@@ -176,19 +185,19 @@ class Overlay:
         if info_us:
             self.tick_us = now + info_us // 2 + self.random.below(info_us)
 
-    # What others ask
+    # Queries of the node and the router
 
     def place(self, tree):
-        """The place in a tree, or None if the node has no key there now."""
+        """Return this node's position in a tree, or None if it has no key there now."""
         place = self.places.get(tree)
         return None if place is None or place.key is None else place
 
     def is_attached(self):
-        """Whether the node has a place in any tree."""
+        """Return whether the node has a position in any tree."""
         return any([place.key is not None for place in self.places.values()])
 
     def own_tree(self):
-        """The tree whose root is nearest among those the node has a place in; None if it has none."""
+        """Return the tree with the nearest root among those in which the node has a position, or None."""
         trees = [(self._hops(tree), tree) for tree in self.places if self.place(tree) is not None]
         return min(trees)[1] if trees else None
 
@@ -197,11 +206,11 @@ class Overlay:
         return wire.U16 if distance is None or distance.next_hop is None else distance.hops
 
     def known_trees(self):
-        """The trees that can be reached, in order."""
+        """Return the trees that can be reached, in ascending order."""
         return [tree for tree in sorted(self.distances) if self.distances[tree].next_hop is not None]
 
     def towards(self, tree):
-        """The neighbor that is nearest to a tree's root, or None."""
+        """Return the next hop towards a tree's root, or None."""
         distance = self.distances.get(tree)
         return None if distance is None else distance.next_hop
 
@@ -211,7 +220,7 @@ class Overlay:
         return known is not None and self.is_two_way(known) and known.heard_us > since_us
 
     def neighbors_in(self, tree):
-        """[(address, key)] of the neighbors that are in a tree and hear this node, by address."""
+        """Return [(address, key)] of the neighbors that are in a tree and hear this node, by address."""
         return [
             (address, self.neighbors[address].places[tree].key)
             for address in sorted(self.neighbors)
@@ -219,7 +228,7 @@ class Overlay:
         ]
 
     def key_of(self, neighbor, tree):
-        """A neighbor's key in a tree as its last info said, or None."""
+        """Return a neighbor's key in a tree, from its last info, or None."""
         known = self.neighbors.get(neighbor)
         place = None if known is None else known.places.get(tree)
         return None if place is None else place.key
@@ -227,7 +236,7 @@ class Overlay:
     # Infos
 
     def answered(self, neighbor, now):
-        """Note that a neighbor has sent a frame to this node alone: such a neighbor hears this node."""
+        """Note that a neighbor hears this node, as it has sent a unicast frame to this node."""
         known = self.neighbors.get(neighbor)
         if known is None:
             return
@@ -238,7 +247,7 @@ class Overlay:
             self._take_distances(distances, neighbor, now)
 
     def take_info(self, info, neighbor, now):
-        """A neighbor's info."""
+        """Update neighbors, distances, children and the own key from a neighbor's info."""
         known = self.neighbors.get(neighbor)
         if known is None:
             known = self.neighbors[neighbor] = Neighbor()
@@ -261,7 +270,7 @@ class Overlay:
         self.look_for_parent(now)
 
     def is_two_way(self, known):
-        """Whether the link to a neighbor is known to work both ways; with ``info_s=0`` it is taken to."""
+        """Return whether the link to a neighbor works both ways; with ``info_s=0`` every link is assumed to."""
         return known.hears_us or not self.times.info_us
 
     def _take_distances(self, distances, neighbor, now):
@@ -300,21 +309,21 @@ class Overlay:
         self._announce_change(now)
 
     def _take_claim(self, place, claimed, neighbor, now):
-        """Compare what a neighbor's info says of its parent and its key with the children that this node has."""
+        """Compare the parent and key in a neighbor's info with this node's list of children."""
         if claimed is None or claimed.parent != self.address or not claimed.key:
-            # It sent this before it had its key.
+            # A child without a key yet may have sent this info before its grant arrived: keep it.
             if neighbor in place.children and not self.has_no_key_yet(place, neighbor):
                 self._remove_child(place, neighbor)
         elif place.key is not None and place.children.get(neighbor) != slot_of(claimed.key):
-            # It has a key that this node did not give it, or gave to another since: only one of us can be right.
+            # This node did not grant that key, or has granted it to another child since: grant a new one.
             self._adopt(place, neighbor, slot_of(claimed.key), now)
 
     def has_no_key_yet(self, place, child):
-        """Whether a child that says nothing of its key may still be without it."""
+        """Return whether a child that has not announced its key may not have received it yet."""
         return self.unicast.is_granting(child, place.tree)
 
     def _follow_parent(self, place, above, now):
-        """Derive the key anew from the parent's place ``above``; None: the parent has left the tree."""
+        """Derive the key from the parent's position ``above``; None: the parent has left the tree."""
         if above is not None and above.epoch > place.epoch:
             place.epoch, place.epoch_us = above.epoch, now
             self.info_soon(now)
@@ -325,12 +334,12 @@ class Overlay:
             self._set_key(place, child_key(above.key, slot), now)
 
     def _announce_change(self, now):
-        """Send an info soon, and repeat it: it has news."""
+        """Send an info soon, and repeat it, because something has changed."""
         self._repeat_after_us = FIRST_REPEAT_US
         self.info_soon(now)
 
     def info_soon(self, now):
-        """Send an info after a moment: by then more may have changed, and neighbors have sent theirs."""
+        """Plan an info after a short random time, in which further changes and neighbors' infos may come."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
@@ -354,10 +363,10 @@ class Overlay:
         return wire.Info(tuple(places), tuple(distances), heard)
 
     def named(self, now):
-        """The neighbors that this info names: those that may not know yet that they are heard.
+        """Choose the neighbors that this info names: those that may not know yet that this node hears them.
 
-        A neighbor that is not known to hear this node is asked so, and one that has asked is answered. If there are too
-        many, those come first that were not named for longest.
+        To name a neighbor asks whether it hears this node, and answers the same question of the neighbor. If there are
+        too many, those named longest ago come first.
         """
         count = most_named(self._repeat_after_us, self.times.info_us)
         unsure = [
@@ -382,7 +391,7 @@ class Overlay:
     # Joining
 
     def look_for_parent(self, now):
-        """Join where a place is missing and a neighbor could be the parent."""
+        """Plan a join wherever a position is missing and a neighbor can be the parent."""
         trees = range(len(self.settings.roots))
         if self.settings.every_tree:
             for tree in trees:
@@ -392,7 +401,7 @@ class Overlay:
             self._join_best(trees, now)
 
     def _join_best(self, trees, now):
-        """Join at the best neighbor in these trees that may be the parent, if any."""
+        """Plan a join to the best possible parent among the neighbors in these trees, if there is one."""
         best = None
         for address, neighbor in self.neighbors.items():
             if address in self._unanswered and now < self._unanswered.get(address)[1]:
@@ -406,7 +415,7 @@ class Overlay:
                     best = since_us, address, tree
         if best is not None:
             _, address, tree = best
-            # Never now: with gather_ms=0 a node that is being woken would ask to be woken at once.
+            # At least 1 us later: with gather_ms=0 the next wake-up would otherwise be now, again and again.
             send_us = now + max(1, self.random.below(self.times.gather_us + 1))
             self.joining[tree] = Joining(address, send_us)
 
@@ -417,14 +426,17 @@ class Overlay:
         return may_be_parent(place.epoch, newest, place.parent == self.address, len(place.key))
 
     def take_join(self, join, child, now):
-        """A neighbor wants to be a child; returns whether it gets a key."""
+        """Take a neighbor in as a child; returns whether it gets a key."""
         place = self.place(join.tree)
         if place is None or place.parent == child:
             return False
         return self._adopt(place, child, place.children.get(child, 0), now)
 
     def _adopt(self, place, child, slot, now):
-        """Send a child a key in the slot that it has, or in the first free one; False if the key would be too long."""
+        """Grant a child the key of ``slot``, or of the first free slot if that is taken.
+
+        Returns False if the key would be too long.
+        """
         taken = {other for address, other in place.children.items() if address != child}
         longest = longest_slot(len(place.key))
         if slot in taken or slot > longest:
@@ -443,13 +455,13 @@ class Overlay:
         place.changed()
 
     def take_grant(self, grant, parent, now):
-        """A key; returns whether it was waited for, or comes from the parent."""
+        """Take a key from a neighbor; returns False if the node had not asked for it."""
         tree, epoch, key = grant
         place = self.places.get(tree)
         joining = self.joining.get(tree)
         is_correction = place is not None and place.key is not None and place.parent == parent
         if not key or not (is_correction or (joining is not None and joining.neighbor == parent)):
-            self._announce_change(now)  # So that it hears whose child this node is.
+            self._announce_change(now)  # The sender of the grant then learns whose child this node is.
             return False
         if joining is not None:
             del self.joining[tree]
@@ -470,7 +482,10 @@ class Overlay:
         return True
 
     def _forget_one_way_distances(self):
-        """What lies behind a link that may work one way only is of use only until there are messages to send."""
+        """Remove distances over links that may work one way only.
+
+        They are useful only before the node has a position: it has no messages to send until then.
+        """
         for tree in list(self.distances):
             next_hop = self.distances[tree].next_hop
             known = self.neighbors.get(next_hop)
@@ -510,7 +525,7 @@ class Overlay:
     # Repair
 
     def lose(self, neighbor, now):
-        """A neighbor is gone: as parent, as child, as next hop."""
+        """Remove a lost neighbor: as parent, as child and as next hop."""
         self.neighbors.pop(neighbor, None)
         joining = [tree for tree in self.joining if self.joining[tree].neighbor == neighbor]
         if any([self.joining[tree].send_us is None for tree in joining]):
@@ -529,7 +544,7 @@ class Overlay:
         self.look_for_parent(now)
 
     def _pause_joins(self, neighbor, now):
-        """Leave a neighbor alone that did not answer a join: it may send, and not receive."""
+        """Send a neighbor that did not answer a join no further joins for a while: it may not receive."""
         known = self._unanswered.get(neighbor)
         failed = 1 if known is None else known[0] + 1
         self._unanswered.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
@@ -543,7 +558,7 @@ class Overlay:
     # Time
 
     def next_due_us(self):
-        """When something is due, or None."""
+        """Return the time of the next due task, or None."""
         times = [self.info_due_us, self._repeat_us, self.tick_us]
         for joining in self.joining.values():
             times.append(joining.give_up_us if joining.send_us is None else joining.send_us)
@@ -551,7 +566,7 @@ class Overlay:
         return min(times) if times else None
 
     def wake(self, now):
-        """Send joins that are due, look for silent neighbors once every ``info_s``, and return an info to broadcast.
+        """Send due joins, check for silent neighbors once every ``info_s``, and return the info to broadcast.
 
         Returns None if no info is due.
         """
@@ -559,11 +574,11 @@ class Overlay:
             joining = self.joining[tree]
             if joining.send_us is not None and joining.send_us <= now:
                 joining.send_us = None
-                # From now on, which after an outage is later than was planned.
+                # Counted from now: after an outage this is later than the planned time.
                 joining.give_up_us = now + self.times.grant_wait_us
                 self.unicast.send(joining.neighbor, wire.Join(tree), now)
             elif joining.send_us is None and joining.give_up_us <= now:
-                # It acknowledges and grants nothing: it has lost its own place. Its next info counts again.
+                # No grant came: the neighbor has lost its own position. Its next info makes it a candidate again.
                 del self.joining[tree]
                 known = self.neighbors.get(joining.neighbor)
                 if known is not None:
@@ -589,7 +604,7 @@ class Overlay:
         for tree in sorted(self.places):
             place = self.places[tree]
             for child in [child for child in sorted(place.children) if child not in self.neighbors]:
-                # A child that was granted a key and has not been heard since has never got it.
+                # A child that was not heard after its grant has never received the key.
                 if place.key is not None and not self.unicast.is_waiting_for(child):
                     self._remove_child(place, child)
             if place.key is not None and place.parent != NOBODY and is_cut_off(place.epoch_us, now, lost_after_us):
@@ -599,9 +614,12 @@ class Overlay:
             self.info_soon(now)
 
     def ask_silent(self, now):
-        """Ask parents, children and next hops that hear this node and have long been silent: infos may be lost."""
+        """Probe parents, children and next hops that hear this node but have been silent for long.
+
+        Their infos may have been lost.
+        """
         if not self.settings.retries:
-            return  # Nobody would answer.
+            return  # Without acknowledgements a probe gets no answer.
         for neighbor in sorted(self.neighbors):
             known = self.neighbors[neighbor]
             is_doubted = is_in_doubt(known.heard_us, now, self.times.lost_after_us) and self.is_two_way(known)

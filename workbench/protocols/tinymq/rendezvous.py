@@ -1,12 +1,12 @@
-"""The rendezvous node: where queries are stored and events meet them, and what becomes of the queries when keys change.
+"""The rendezvous node: it stores queries, matches events with them, and hands queries over when keys change.
 
 Theory of operation
-    A query whose box meets the node's zone is stored. An event in the zone is matched with the stored queries of its
-    tree; each sink that wants it gets one notification, as it looks at all of its subscriptions itself.
+    A node stores a query whose box meets its zone. It matches an event in its zone with the stored queries of the same
+    tree. Each sink with a matching query gets one notification, because a sink checks all of its subscriptions itself.
 
-    Zones change when children come and when keys do. A child is sent what is now its part of the stored queries. A node
-    that gets another key sends its stored queries where they now belong, as if they had just come; what falls into its
-    new zone stays. Only what a node had stored that died comes back no sooner than with the sinks' next queries.
+    Zones change when children join and when keys change. A new child is sent the part of the stored queries that is now
+    in its universe. A node that gets another key routes its stored queries anew, as if they had just come; the parts in
+    its new zone stay. Queries that a dead node had stored return only with the sinks' next refresh.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -19,7 +19,7 @@ from workbench.protocols.tinymq.zones import intersect, subtract
 
 
 class Rendezvous:
-    """What a node does as a rendezvous node."""
+    """A node's role as a rendezvous node: storing queries and matching events with them."""
 
     def __init__(self, node):
         self.node = node
@@ -27,7 +27,7 @@ class Rendezvous:
         self.mapping = node.mapping
 
     def meet(self, message, previous_hop, now):
-        """A query, or an event, whose region is in this node's zone."""
+        """Store a query, or match an event, whose region is in this node's zone."""
         if isinstance(message, wire.Query):
             self.queries.store(message, previous_hop, now)
             return
@@ -60,7 +60,7 @@ class Rendezvous:
         self.node.route(notification, NOBODY, now)
 
     def child_added(self, place, child, reach, now):
-        """A child has a key, whose universe is ``reach``."""
+        """Hand a new child the parts of stored queries in its universe ``reach``."""
         for query_id in list(self.queries.ids()):
             if query_id[0] != place.tree:
                 continue
@@ -77,7 +77,7 @@ class Rendezvous:
                 self.queries.forget(query_id)
 
     def key_changed(self, place, now):
-        """This node has another key in a tree, or has come from another tree."""
+        """Route all stored queries of a tree anew: this node has another key there, or has come from another tree."""
         for query_id in list(self.queries.ids()):
             if query_id[0] == place.tree or self.node.overlay.place(query_id[0]) is None:
                 query = self.queries.take_out(query_id, now)

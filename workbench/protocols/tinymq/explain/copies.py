@@ -1,13 +1,13 @@
-"""The copies of an event that each row of the trace may be about; rows name only the event.
+"""The copies of an event to which each trace row may belong; the rows themselves name only the event.
 
 Theory of operation
-    A rendezvous node makes notifications in the order of sinks, a row "forwarded" for each, and a node sends frames in
-    the order in which it made them. A frame that failed goes to the end, as often as the radio tries again; with
-    carrier sense it stays first. So a row "sent" is about the first frame that waits, and the next rows of its receiver
-    are about the same copy.
+    A rendezvous node makes notifications in the order of sinks, with a row "forwarded" for each, and a node sends
+    frames in the order in which it made them. If the radio retries a frame, it does so at the end of its queue; with
+    carrier sense, at once. So a row "sent" belongs to the first waiting frame, and the next rows of the receiver
+    belong to the same copy.
 
-    A row may be of several copies where this order is not known: after a message had to wait, or where a frame may have
-    been sent again because an acknowledgement was lost. From then on any frame of that node may be any copy it has had.
+    A row may belong to several copies if this order is not known: after a message had to wait, or if a frame may have
+    been sent again because an acknowledgement was lost. From then on any frame of that node may be any of its copies.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ Copies = frozenset[Copy]
 
 
 class _Frame:
-    """A frame that waits at a node; ``neighbor``: None before it is sent."""
+    """A frame that waits at a node; ``neighbor`` is None before it is sent."""
 
     def __init__(self, copies: Copies, made_us: int) -> None:
         self.copies = copies
         self.made_us = made_us
-        self.earliest_us = made_us  # when the protocol can have handed it to the radio the last time
+        self.earliest_us = made_us  # the earliest time at which the protocol may have handed it to the radio again
         self.neighbor: int | None = None
         self.tries = 0
-        self.is_sure = True  # that it is sent
+        self.is_sure = True  # whether it will certainly be sent
         self.is_taken: bool | None = False  # whether the neighbor has taken it; None: not known
 
     def fits(self, row: Row) -> bool:
-        """Return whether a row "sent" or "given_up" can be about this frame."""
+        """Return whether a row "sent" or "given_up" may belong to this frame."""
         is_named = next(iter(self.copies), ("", 0))[0] == row.message
         return is_named and (row.event == "given_up" or self.neighbor in (None, row.peer))
 
 
 class CopyRows:
-    """The copies that each row may be about: ``of`` has them by the row's position.
+    """The copies to which each row may belong: ``of`` maps a row's position to them.
 
-    ``sinks``: for a row "event_matched" the sinks that the node then makes notifications for, in order.
+    ``sinks``: returns, for a row "event_matched", the sinks for which the node makes notifications, in order.
     """
 
     def __init__(self, evidence: Evidence, rows: Iterable[Row], sinks: Callable[[Row], list[int]]) -> None:
@@ -90,7 +90,7 @@ class CopyRows:
         return self._all(row) if copies is None else copies
 
     def _just_heard(self, row: Row) -> Copies | None:
-        """Return the copies of the frame that a node has just received, if a row is about it."""
+        """Return the copies of the frame that a node has just received, if a row belongs to it."""
         if self._heard is None:
             return None
         heard, copies = self._heard
@@ -98,7 +98,7 @@ class CopyRows:
         return copies if is_it else None
 
     def _all(self, row: Row) -> Copies:
-        """Return all copies of a message that a node has had."""
+        """Return all copies of a row's message that its node has had."""
         return frozenset(copy for copy in self._had.get(row.node, ()) if copy[0] == row.message)
 
     def _match(self, index: int, row: Row) -> Copies:
@@ -127,7 +127,7 @@ class CopyRows:
             copies = frozenset((("event", self._events),))
             had = self._had[row.node] = self._had.get(row.node, frozenset()) | copies
             if row.time_us != self._rows[0].time_us:
-                copies = had  # Or one that comes back.
+                copies = had  # The row may also belong to a copy that came back.
                 self._mixed.add(row.node)
         if copies is None:
             copies = self._all(row)
@@ -136,7 +136,7 @@ class CopyRows:
         return copies
 
     def _send(self, index: int, row: Row) -> Copies:
-        """Return the copies that a frame may be: of the first that waits, or of all."""
+        """Return the copies to which a sent frame may belong: those of the first waiting frame, or all."""
         self._heard = self._sent = None
         frames = self._frames.setdefault(row.node, [])
         possible = [] if row.node in self._mixed else self._possible(row, frames)
@@ -169,7 +169,7 @@ class CopyRows:
         return (row.event, row.node, row.peer, row.time_us) == ("received", sent.peer, sent.node, sent.time_us)
 
     def _is_repeated(self, index: int, sent: Row) -> bool | None:
-        """Return whether a frame was dropped as one that the neighbor had taken before; None: not known."""
+        """Return whether the receiver dropped a frame as already received; None: not known."""
         if not self._is_received(index, sent) or index + 2 >= len(self._rows):
             return None
         row = self._rows[index + 2]
@@ -180,7 +180,7 @@ class CopyRows:
         return False
 
     def _possible(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
-        """Return the frames that a row can be about: the first one that is sure, those before it, and repetitions."""
+        """Return the frames to which a row may belong: waiting ones up to the first certain one, and repetitions."""
         first = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
         made_us = min((frame.made_us for frame in frames), default=row.time_us)
         if self._evidence.outages_between(row.node, row.node, made_us, row.time_us):
@@ -189,7 +189,7 @@ class CopyRows:
         return [frame for frame in (*frames[: first + 1], *again) if frame.fits(row)]
 
     def _may_come_again(self, node: int, frames: list[_Frame]) -> None:
-        """Note frames that the protocol may send again, after a while."""
+        """Note frames that the protocol may send again later."""
         if self._repeats:
             again = self._again.setdefault(node, [])
             for frame in frames:
@@ -210,9 +210,9 @@ class CopyRows:
         return copies
 
     def _after(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
-        """Note whether a frame is sent again: at once with carrier sense, else behind those that wait already.
+        """Queue a sent frame again if the radio may retry it: first with carrier sense, else at the end.
 
-        Without carrier sense, a protocol that repeats frames itself may hold the others back meanwhile.
+        Without carrier sense, a protocol that repeats frames itself may hold the other frames back meanwhile.
         """
         is_answered = is_received and not self._loses and self._graph.has_edge(receiver, sender)
         if is_answered and (self._tries > 1 or not self._repeats):

@@ -1,16 +1,17 @@
-"""The twin of `workbench.protocols.tinymq`, and of PUB-2-SUB+, whose nodes have a place in every tree.
+"""The fast twin of TinyMQ and of PUB-2-SUB+: the fast engine's version of their nodes, compiled, over arrays.
 
-The node's nouns are modules of their own: `overlay`, `places`, `keys` (zones and regions), `routing`, `queries`, `node`
-(what it does with queries, events and notifications), `unicast`, `messages`, `recent`. What a node remembers is laid
-out in `memory` and made in `state`; the rules are the definition's, compiled in `rules`.
+Its modules have the names of the node's: `overlay`, `positions` (in trees), `keys` (zones and regions), `routing`,
+`queries`, `node` (queries, events and notifications), `unicast`, `messages`, `recent`. `memory` defines the arrays of
+the nodes' state, and `state` creates them. The rules are those of `tinymq.rules`, compiled.
 
-A unicast frame's word is its number; queries are known by their subscription, events by their publication. Of the
-definition this leaves out what cannot happen in a run of a scenario: frames that are malformed, or of a network with
+The header of a unicast frame is a number (`unicast`); queries are identified by their subscriptions, events by their
+publications. The twin leaves out what cannot happen in a scenario's run: malformed frames, and frames of a network with
 other settings.
 
 Limits
-    Refused are ``literal=True``, key spaces of more than 62 bits, more subscriptions at a node than ``max_queries``,
-    and runs in which a key grows beyond 4096 bits or a message is cut into more than 32 pieces.
+    The twin refuses ``literal=True``, key spaces of more than 62 bits and more subscriptions at a node than
+    ``max_queries``. It also refuses runs in which a key grows beyond 4096 bits or a message's region is cut into more
+    than 32 intervals.
 """
 
 from __future__ import annotations
@@ -82,55 +83,55 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Whether the pools have what an event may take, and all is well so far."""
+    """Return whether the pools have room for the next event of the run, and no problem has occurred."""
     most = state.least_room + core.numbers[twin.Number.MORE]
     state.numbers[Number.WANTED] = most
     return state.numbers[Number.WRONG] == Problem.FINE and has_room_for(core, state, most)
 
 
-# What the loop calls: all numbers as int64, so that each function below is compiled for one set of types only.
+# The event loop calls these functions. They pass numbers on as int64, so that each is compiled for one set of types.
 
 
 @compiled
 def start(core, state, i, now):
-    """Begin; a root takes its place."""
+    """Begin at node ``i``; a root takes its position."""
     _start(core, state, np.int64(i), np.int64(now))
 
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Send an event to its rendezvous nodes."""
+    """Send an event of node ``i`` to its rendezvous nodes."""
     _publish(core, state, np.int64(i), np.int64(content), np.int64(number), now)
 
 
 @compiled
 def subscribe(core, state, i, what, now):
-    """Ask all trees for what matches."""
+    """Send the query of a subscription of node ``i`` to all trees."""
     _subscribe(core, state, np.int64(i), np.int64(what), now)
 
 
 @compiled
 def unsubscribe(core, state, i, what, now):
-    """End a subscription: its query is sent again with lease 0. One that has ended already changes nothing."""
+    """End a subscription: its query is sent again with lease 0. Has no effect if it has already ended."""
     _unsubscribe(core, state, np.int64(i), np.int64(what), now)
 
 
 @compiled
 def receive(core, state, i, sender, message, word, broadcast, now):
-    """Take a neighbor's frame; ``word`` is its number and its way."""
+    """Take a neighbor's frame; ``header`` is its number, its direction and whether it requests an ack."""
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(word), now)
 
 
 @compiled
 def sent(core, state, i, receiver, message, word, ok, now):
-    """Learn the outcome of a unicast frame."""
+    """Take the radio's report of a unicast frame."""
     if state.uses_reports:
         _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(word), np.int64(ok), now)
 
 
 @compiled
 def wake(core, state, i, now):
-    """Repeat, give up, join, refresh: whatever is due."""
+    """Do what is due: send frames again, give neighbors up, join, refresh queries."""
     _wake(core, state, np.int64(i), now)
 
 
@@ -239,7 +240,7 @@ def _take_unicast(core, state, i, sender, link, message, word, now):
 
 @compiled
 def _has_room_for(core, state, i, message):
-    """Whether the frames that wait leave room for a message that has to be sent on."""
+    """Return whether the pending frames leave room for a message that must be forwarded."""
     name = core.messages[message].name
     if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True
@@ -284,7 +285,10 @@ def _wake(core, state, i, now):
 
 @compiled
 def _give_up_silent(core, state, i, now):
-    """Send again what is due; neighbors that do not answer are lost, and their messages go another way."""
+    """Send due frames again.
+
+    Neighbors that no longer answer are lost, and the messages to them are routed anew.
+    """
     repeat(core, state, i, now, state.given_up[0])
     lost, row = NONE, np.int64(state.given_up[0].first)
     while row != NONE:
@@ -327,7 +331,7 @@ def _ask_what_is_due(core, state, i, now):
 
 @compiled
 def _plan_wake_up(core, state, i, now):
-    """Log zones that the call changed; note when something is due, and the room that it may take."""
+    """End a call: log the zones that it changed, and note the next wake-up and the room that it may need."""
     node = state.nodes[i]
     if node.is_changed:
         log_zones(core, state, i, now)

@@ -1,6 +1,7 @@
-"""TinyMQ's messages in the kernel: rows that are made, copied, and measured when they are sent.
+"""TinyMQ's messages, compiled: functions that create and copy their rows and compute the sizes of their frames.
 
-Of frames there is nothing but their size. A message that differs in one field from another is another row.
+The twin encodes no frames; it needs only their sizes. A message that differs in one field from another has its own row.
+Each function that makes or copies a message takes a reference to it, which the caller releases.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def has_room_for(core, state, most):
-    """Whether the pools have ``most`` free rows each."""
+    """Return whether the pools have ``most`` free rows each."""
     numbers = state.numbers
     return (
         numbers[Number.FREE_PENDINGS] >= most
@@ -27,7 +28,7 @@ def has_room_for(core, state, most):
 
 @compiled
 def is_short(core, state, i):
-    """Whether there may be too little room for one step more; then the run is given up."""
+    """Return whether the pools may lack room for one more step; if so, note the problem, which ends the run."""
     node = state.nodes[i]
     most = state.most_parts + node.stored.count + 8
     numbers = core.numbers
@@ -44,13 +45,13 @@ def is_short(core, state, i):
 
 @compiled
 def address_of(core, i):
-    """A node's address, for the trace; NONE if there is no such node."""
+    """Return a node's address, for the trace; NONE for a negative index."""
     return NONE if i < 0 else core.addresses[i]
 
 
 @compiled
 def make_join(core, state, tree):
-    """A join; whoever makes a message holds it."""
+    """Make a join for a tree."""
     message = twin.take_message(core, Message.JOIN, NONE, 0, NONE, 0, 0)
     state.fields[message].tree = tree
     return message
@@ -58,7 +59,7 @@ def make_join(core, state, tree):
 
 @compiled
 def make_probe(core):
-    """A probe."""
+    """Make a probe."""
     return twin.take_message(core, Message.PROBE, NONE, 0, NONE, 0, 0)
 
 
@@ -72,7 +73,7 @@ def make_refusal(core, state):
 
 @compiled
 def make_grant(core, state, tree, epoch, key):
-    """A grant."""
+    """Make a grant of a key."""
     message = twin.take_message(core, Message.GRANT, NONE, 0, NONE, 0, 0)
     it = state.fields[message]
     it.tree = tree
@@ -83,7 +84,7 @@ def make_grant(core, state, tree, epoch, key):
 
 @compiled
 def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
-    """The query of a subscription for a tree; its region is still to be written."""
+    """Make the query of a subscription for a tree; the caller writes its region."""
     number = core.subscriptions[what].number
     message = twin.take_message(core, Message.QUERY, core.addresses[i], number, NONE, 0, 0)
     it = state.fields[message]
@@ -102,7 +103,7 @@ def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
 
 @compiled
 def make_event(core, state, i, content, number, publication):
-    """The event of a publication, for no tree yet; its region is still to be written."""
+    """Make the event of a publication, without a tree; the caller writes its region."""
     message = twin.take_message(core, Message.EVENT, core.addresses[i], number, content, 0, 0)
     it = state.fields[message]
     it.tree = NO_TREE
@@ -115,7 +116,7 @@ def make_event(core, state, i, content, number, publication):
 
 @compiled
 def make_notification(core, state, event, query):
-    """The notification of an event for a stored query's sink."""
+    """Make the notification of an event for the sink of a stored query."""
     source = core.messages[event]
     message = twin.take_message(core, Message.NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
     it, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
@@ -133,7 +134,7 @@ def make_notification(core, state, event, query):
 
 @compiled
 def copy_without_region(core, state, message):
-    """The same message, but for a region, which is still to be written."""
+    """Copy a message; the caller writes the copy's region."""
     source = core.messages[message]
     copy = twin.take_message(core, source.name, source.origin, source.sequence, source.content, 0, 0)
     state.fields[copy] = state.fields[message]
@@ -143,7 +144,7 @@ def copy_without_region(core, state, message):
 
 @compiled
 def copy_message(core, state, message):
-    """The same message once more."""
+    """Copy a message."""
     copy = copy_without_region(core, state, message)
     count = state.fields[message].intervals
     for k in range(count):
@@ -155,14 +156,14 @@ def copy_message(core, state, message):
 
 @compiled
 def tree_of(core, state, message):
-    """The tree in which a query, an event or a notification is routed."""
+    """Return the tree in which a query, an event or a notification is routed."""
     it = state.fields[message]
     return it.sink_tree if core.messages[message].name == Message.NOTIFICATION else it.tree
 
 
 @compiled
 def is_within(core, state, message, key):
-    """Whether a node with this key, or one below it, is where a message goes."""
+    """Return whether a message is for a node with this key or for a node below it."""
     if core.messages[message].name == Message.NOTIFICATION:
         return is_prefix(state, key, state.fields[message].sink_key)
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)
@@ -170,13 +171,13 @@ def is_within(core, state, message, key):
 
 @compiled
 def key_B(state, key):
-    """Bytes of a key's bits."""
+    """Return how many bytes a key's bits take."""
     return (state.keys[key].length + 7) >> 3
 
 
 @compiled
 def measure(core, state, message):
-    """Give a message that is to be sent its size."""
+    """Set the size of a message that is to be sent."""
     it, fields = core.messages[message], state.fields[message]
     size_B = state.base_B[it.name]
     if it.name == Message.GRANT:
@@ -193,14 +194,14 @@ def measure(core, state, message):
 
 @compiled
 def set_size(core, state, message, size_B):
-    """A message's size in a frame, and with it its airtime."""
+    """Set the size of a message's frame, and with it its airtime."""
     core.messages[message].size_B = size_B
     core.messages[message].airtime_us = state.airtimes_us[min(size_B, len(state.airtimes_us) - 1)]
 
 
 @compiled
 def drop_message(core, state, i, previous_hop, message, reason, now):
-    """`TinyMQNode.drop_message`."""
+    """Log that a message was dropped: `TinyMQNode.drop_message`."""
     _drop(core, i, previous_hop, message, np.int64(reason), now)
 
 
@@ -211,7 +212,7 @@ def _drop(core, i, previous_hop, message, reason, now):
 
 @compiled
 def foresee(core, state, i):
-    """Have the loop keep room for the most that may come of what node ``i`` keeps now."""
+    """Have the event loop reserve room for all messages that node ``i`` may send from its present state."""
     node = state.nodes[i]
     parts, trees, seats = state.most_parts + 1, state.trees, state.seats
     stored, pending = node.stored.count, node.pending.count

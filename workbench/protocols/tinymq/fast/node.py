@@ -1,4 +1,4 @@
-"""What a node of a fast TinyMQ network does with queries, events and notifications: `tinymq.node`, `rendezvous`."""
+"""The work of a node on queries, events and notifications, compiled: `tinymq.node` and `tinymq.rendezvous`."""
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from workbench.protocols.tinymq.wire import DOWN, OPEN
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# What waits for a place, or for a way
+# Messages that wait for a position or a path
 
 
 @compiled
@@ -68,7 +68,7 @@ def _wait(core, state, i, message, previous_hop, now):
 
 @compiled
 def send_what_waits(core, state, i, now):
-    """Send all that waits, as far as it can be sent now."""
+    """Send the waiting messages, if they can be sent now."""
     waiting = state.nodes[i].waiting
     row = np.int64(waiting.first)
     twin.clear(waiting)
@@ -83,7 +83,7 @@ def send_what_waits(core, state, i, now):
         else:
             route(core, state, i, message, previous_hop, now)
         if waiting.last != NONE and state.waitings[waiting.last].message == message:
-            # What has to wait on goes on with its time.
+            # A message that must keep waiting keeps its original time.
             state.waitings[waiting.last].since_us = since_us
         twin.let_go(core, message)
         row = behind
@@ -94,7 +94,7 @@ def send_what_waits(core, state, i, now):
 
 @compiled
 def hold_event(core, state, i, peer, message, now):
-    """Tell that an event is held, the first time."""
+    """Log that node ``i`` holds an event, the first time."""
     it, node = state.fields[message], state.nodes[i]
     id = event_id(i, it.publication)
     row = find(state.recents, id)
@@ -132,7 +132,7 @@ def _matches(core, query, content):
 
 @compiled
 def _match(core, state, i, event, previous_hop, now):
-    """An event is in this node's zone: match it with the stored queries of its tree."""
+    """Match an event in this node's zone with the stored queries of its tree."""
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
     twin.tell(core, now, i, Event.EVENT_MATCHED, address_of(core, previous_hop), event, tree, twin.NO_REASON)
@@ -206,7 +206,7 @@ def _route_notification(core, state, i, message, previous_hop, now):
 
 @compiled
 def _route(core, state, i, message, previous_hop, now):
-    """A notification's way, which is asked for within that of an event."""
+    """Route a notification. It is a function of its own because `route`, which makes notifications, cannot recurse."""
     if is_short(core, state, i):
         return
     if _must_wait(core, state, i, message):
@@ -217,7 +217,7 @@ def _route(core, state, i, message, previous_hop, now):
 
 @compiled
 def route(core, state, i, message, previous_hop, now):
-    """Bring a query, event or notification further: towards its tree, or within it."""
+    """Send a query, event or notification on: towards its tree, or within it."""
     if is_short(core, state, i):
         return
     name = core.messages[message].name
@@ -244,7 +244,7 @@ def route(core, state, i, message, previous_hop, now):
 
 @compiled
 def send_elsewhere(core, state, i, now):
-    """`TinyMQNode._send_elsewhere`: what waits for an answer of a neighbor that it would no longer be sent to."""
+    """Route pending messages anew if their next hops have changed."""
     pending, wrong = state.nodes[i].pending, state.given_up[0]
     twin.clear(wrong)
     before, row = NONE, np.int64(pending.first)
@@ -267,7 +267,7 @@ def send_elsewhere(core, state, i, now):
 
 @compiled
 def _send_parts(core, state, i, place, message, previous_hop, count, now):
-    """Send the parts that `split` made of a message to the neighbors; this node meets with its own."""
+    """Send the parts that `split` made of a message; store or match the part of this node."""
     neighbors = 0
     for k in range(count):
         neighbors += state.part_hops[k] != NONE
@@ -288,7 +288,7 @@ def _send_parts(core, state, i, place, message, previous_hop, count, now):
 
 @compiled
 def send_to_trees(core, state, i, event, now):
-    """Send an event of this node's to all trees that it knows, or to its own."""
+    """Send an own event to all trees that can be reached, or only to the node's own tree."""
     if not is_attached(state, i):
         _wait(core, state, i, event, NONE, now)
         return
@@ -301,12 +301,12 @@ def send_to_trees(core, state, i, event, now):
             twin.let_go(core, copy)
 
 
-# Queries of our own
+# Own queries
 
 
 @compiled
 def write_hull(state, box, message):
-    """The strings of a box from the first to the last, as a message's region."""
+    """Set a message's region to the interval from the first to the last string of a box."""
     first, last = 0, 0
     for dimension in range(len(state.dimension_bits)):
         first |= state.boxes[box, dimension, 0] << state.dimension_shifts[dimension]
@@ -326,7 +326,7 @@ def _lease_s(core, state, what, now):
 
 @compiled
 def ask(core, state, i, what, end, now):
-    """Send a query of our own to every tree that can be reached, to RENEW or to END it."""
+    """Send an own query to every tree that can be reached, to RENEW or to END it."""
     own = state.own_queries[what]
     own.round = rules.next_round(own.round)
     lease_s = 0 if end == END else _lease_s(core, state, what, now)
@@ -345,24 +345,24 @@ def ask(core, state, i, what, end, now):
 
 @compiled
 def ask_again(state, i, now):
-    """Ask everything again soon: keys and trees come and change many at a time."""
+    """Plan to send all own queries soon; keys and trees often change together."""
     if state.nodes[i].ask_again_us == NONE:
         state.nodes[i].ask_again_us = now + state.settle_us
 
 
-# What the overlay tells
+# Changes of the overlay
 
 
 @compiled
 def tree_found(core, state, i, now):
-    """The node knows the way to one more tree."""
+    """Send the messages that wait for a path to a tree."""
     send_what_waits(core, state, i, now)
     ask_again(state, i, now)
 
 
 @compiled
 def child_added(core, state, i, place, child, key, now):
-    """A child has a key, and with it a part of what is stored here."""
+    """Hand a child that has been granted a key the stored queries in its universe."""
     tree = state.places[place].tree
     length, low = state.keys[key].length, state.keys[key].low
     if not has_universe(state, length):
@@ -395,7 +395,7 @@ def child_added(core, state, i, place, child, key, now):
 
 @compiled
 def key_changed(core, state, i, place, now):
-    """The node has a key, or another one: what waits goes on, what is stored goes where it belongs now."""
+    """Send waiting messages and route stored queries anew, after a node has got a key in a tree."""
     send_what_waits(core, state, i, now)
     tree = state.places[place].tree
     stored = state.nodes[i].stored.first
@@ -415,6 +415,7 @@ def key_changed(core, state, i, place, now):
 
 @compiled
 def _before(state, i, stored):
+    """Return the row before a stored query in the node's list, or NONE."""
     before, row = NONE, state.nodes[i].stored.first
     while row != stored:
         before, row = row, state.storeds[row].next

@@ -1,6 +1,6 @@
-"""The overlay in the kernel: infos, joins and grants, keys, distances, and their repair: `tinymq.overlay`.
+"""The overlay, compiled: infos, joins, grants, keys, distances, and their repair, as in `tinymq.overlay`.
 
-What a seat of node i has is in row i * seats + seat: see `memory`.
+The positions of node i are the rows i * positions_per_node + offset of ``positions``: see `memory`.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def start(core, state, i, now):
-    """A root takes its place; nodes that tick do so out of step."""
+    """Let a root take its position, and plan the first tick at a random time."""
     tree = state.root_tree[i]
     if tree != NONE:
         place = i * state.seats + seat_of(state, tree)
@@ -64,14 +64,14 @@ def start(core, state, i, now):
 
 @compiled
 def heard(state, link, now):
-    """A neighbor was heard, whatever it said."""
+    """Note that a known neighbor was heard."""
     if state.neighbors[link].is_known:
         state.neighbors[link].heard_us = now
 
 
 @compiled
 def answered(core, state, i, sender, link, now):
-    """A neighbor has sent a frame to this node alone, as only who hears a node does."""
+    """Note that a neighbor hears this node, as it has sent a unicast frame to this node."""
     it = state.neighbors[link]
     if it.is_known and not it.hears_us:
         it.hears_us = 1
@@ -96,7 +96,7 @@ def _keep_distances(state, link, message):
 
 @compiled
 def take_info(core, state, i, sender, link, message, now):
-    """A neighbor's info."""
+    """Update neighbors, distances, children and the own key from a neighbor's info."""
     state.neighbors[link].is_known = 1
     state.neighbors[link].heard_us = now
     for seat in range(state.seats):
@@ -140,7 +140,7 @@ def _note_place(state, link, seat, message, now):
 
 @compiled
 def _is_parent(state, i, message):
-    """Whether an info's sender calls node ``i`` its parent."""
+    """Return whether an info's sender names node ``i`` as its parent."""
     found = False
     for seat in range(state.seats):
         told = state.info_places[message, seat]
@@ -150,7 +150,7 @@ def _is_parent(state, i, message):
 
 @compiled
 def _told_seat(state, message, tree):
-    """Where an info has a tree, or NONE."""
+    """Return the offset at which an info announces a position in a tree, or NONE."""
     seat = seat_of(state, tree)
     told = state.info_places[message, seat]
     return seat if told.is_told and told.tree == tree else NONE
@@ -207,7 +207,7 @@ def _break(core, state, i, tree, now):
 
 @compiled
 def _take_claim(core, state, i, place, link, message, told_seat, now):
-    """What a neighbor's info says of being this node's child."""
+    """Compare the parent and key in a neighbor's info with this node's list of children."""
     it, seat = state.places[place], place - i * state.seats
     slot = state.children[link, seat].slot
     claims = False
@@ -249,7 +249,7 @@ def _tell_change(core, state, i, now):
 
 @compiled
 def info_soon(core, state, i, now):
-    """Send an info after a moment."""
+    """Plan an info after a short random time."""
     node = state.nodes[i]
     if node.info_due_us == NONE:
         node.info_due_us = now + state.gather_us // 2 + twin.stream_below(core, i, state.gather_us // 2 + 1)
@@ -284,7 +284,7 @@ def _plan_repetition(core, state, i, now):
 
 @compiled
 def _write_info(state, i, message):
-    """Write the node's places and distances into an info; returns how many bytes they take."""
+    """Write the node's positions and distances into an info; returns how many bytes they take."""
     size_B = 0
     for seat in range(state.seats):
         it, told = state.places[i * state.seats + seat], state.info_places[message, seat]
@@ -307,9 +307,9 @@ def _write_info(state, i, message):
 
 @compiled
 def _name_neighbors(state, i, message, now):
-    """Write the neighbors into an info that may not know that they are heard; returns how many bytes they take.
+    """Write the neighbors that may not know that they are heard into an info; returns how many bytes they take.
 
-    They stand in the order in which they were found; in the definition's frame they are sorted.
+    They are written in the order in which they are chosen; `Overlay.choose_named` sorts them.
     """
     most, count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while count < most:
@@ -346,7 +346,7 @@ def _is_named(state, message, count, neighbor):
 
 @compiled
 def look_for_parent(core, state, i, now):
-    """Join where a place is missing and a neighbor could be the parent."""
+    """Plan a join wherever a position is missing and a neighbor can be the parent."""
     if state.every_tree:
         for tree in range(state.trees):
             if not state.joinings[i * state.seats + tree].is_used and keyed_place_in(state, i, tree) == NONE:
@@ -357,7 +357,7 @@ def look_for_parent(core, state, i, now):
 
 @compiled
 def _join_best(core, state, i, seat, now):
-    """Join at the best neighbor that may be the parent, if any."""
+    """Plan a join to the best possible parent, if there is one."""
     best = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
         told = state.told_places[link, seat]
@@ -387,7 +387,7 @@ def _may_join(state, i, told):
 
 @compiled
 def take_join(core, state, i, child, tree, now):
-    """A neighbor wants to be a child; returns whether there is a place for it to have."""
+    """Take a neighbor in as a child; returns whether it gets a key."""
     place = keyed_place_in(state, i, tree)
     if place == NONE or state.places[place].parent == child:
         return False
@@ -398,7 +398,10 @@ def take_join(core, state, i, child, tree, now):
 
 @compiled
 def _adopt(core, state, i, place, link, slot, now):
-    """Give a child the slot it has if it is free, or the first that is, and tell it; False if keys get too long."""
+    """Grant a child the key of ``slot``, or of the first free slot if that is taken.
+
+    Returns False if the key would be too long.
+    """
     if is_short(core, state, i):
         return False
     it = state.places[place]
@@ -419,7 +422,7 @@ def _adopt(core, state, i, place, link, slot, now):
 
 @compiled
 def take_grant(core, state, i, parent, message, now):
-    """A key; returns whether it was waited for, or comes from the parent."""
+    """Take a key from a neighbor; returns False if the node had not asked for it."""
     grant = state.fields[message]
     tree, epoch, key = grant.tree, grant.epoch, grant.key
     seat = seat_of(state, tree)
@@ -429,7 +432,7 @@ def take_grant(core, state, i, parent, message, now):
     is_joining = joining.is_used and joining.tree == tree
     is_correction = place != NONE and it.key != NO_KEY and it.parent == parent
     if not (is_correction or (is_joining and joining.neighbor == parent)):
-        # So that it hears whose child this node is.
+        # The sender of the grant then learns whose child this node is.
         _tell_change(core, state, i, now)
         return False
     if is_joining:
@@ -455,7 +458,10 @@ def take_grant(core, state, i, parent, message, now):
 
 @compiled
 def _forget_one_way_distances(state, i):
-    """What lies behind a link that may work one way only is of use only until there are messages to send."""
+    """Remove distances over links that may work one way only.
+
+    They are useful only before the node has a position: it has no messages to send until then.
+    """
     for tree in range(state.trees):
         hop = state.distances[i, tree].next_hop
         if hop >= 0:
@@ -466,7 +472,7 @@ def _forget_one_way_distances(state, i):
 
 @compiled
 def _move_to(state, i, place, tree):
-    """The node takes a seat in another tree than it had it in."""
+    """Move a position to another tree, where it has no key yet."""
     it = state.places[place]
     if it.is_used:
         state.left[i, it.tree] = max(state.left[i, it.tree], it.epoch)
@@ -513,7 +519,7 @@ def log_zones(core, state, i, now):
             has_zone, size = 1, 1 << (state.key_bits - length)
             link = it.children.first
             while link != NONE:
-                # A child's universe begins that far behind this node's lowest string, and is as large.
+                # The distance from this node's lowest string to a child's universe equals the size of that universe.
                 bits = state.key_bits - length - 1 - state.children[link, seat].slot
                 taken |= 1 << bits if bits >= 0 else 0
                 link = state.children[link, seat].next
@@ -546,7 +552,7 @@ def _log_zone(core, now, i, tree, low, high):
 
 @compiled
 def lose(core, state, i, neighbor, now):
-    """A neighbor is gone: as parent, as child, as next hop."""
+    """Remove a lost neighbor: as parent, as child and as next hop."""
     link = link_from(state, i, neighbor)
     state.neighbors[link].is_known = 0
     state.neighbors[link].hears_us = 0
@@ -597,7 +603,7 @@ def _lose_place(core, state, i, place, now):
 
 @compiled
 def sooner(time, other):
-    """The earlier of two times that may be NONE."""
+    """Return the earlier of two times, each of which may be NONE."""
     if other == NONE or (time != NONE and time <= other):
         return time
     return other
@@ -605,7 +611,7 @@ def sooner(time, other):
 
 @compiled
 def next_due_us(state, i):
-    """When something is due, or NONE."""
+    """Return the time of the next due task, or NONE."""
     node = state.nodes[i]
     due_us = sooner(sooner(node.info_due_us, node.repeat_us), node.tick_us)
     for place in range(i * state.seats, (i + 1) * state.seats):
@@ -617,7 +623,7 @@ def next_due_us(state, i):
 
 @compiled
 def wake(core, state, i, now):
-    """Ask to join, send an info, and once every ``info_s`` look at who has fallen silent."""
+    """Send due joins, check for silent neighbors once every ``info_s``, and send an info if one is due."""
     node = state.nodes[i]
     for seat in range(state.seats):
         joining = state.joinings[i * state.seats + seat]
@@ -678,7 +684,7 @@ def _tick(core, state, i, now):
 
 @compiled
 def _ask_silent(core, state, i, now):
-    """Ask the parents, children and next hops that have been silent for long for an answer."""
+    """Probe parents, children and next hops that have been silent for long."""
     for link in range(state.in_first[i], state.in_first[i + 1]):
         it = state.neighbors[link]
         is_doubted = it.is_known and it.hears_us and rules.is_in_doubt(it.heard_us, now, state.lost_after_us)

@@ -1,4 +1,4 @@
-"""What a node of a fast TinyMQ network knows of its places, children, neighbors and distances."""
+"""Access to a node's positions in trees, children, neighbors and distances, compiled."""
 
 from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, NO_KEY, NO_TREE, NO_WAY
 from workbench.protocols.tinymq.wire import U16
@@ -8,10 +8,10 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def link_from(state, i, sender):
-    """The link by which node ``i`` hears a neighbor, or NONE."""
+    """Return the link by which node ``i`` hears a neighbor, or NONE."""
     low = state.in_first[i]
     count = state.in_first[i + 1] - low
-    # So that there is nothing for the processor to guess: a step moves the beginning or not.
+    # A binary search without branches, which the processor could mispredict.
     while count > 1:
         half = count >> 1
         low += half if state.senders[low + half] <= sender else 0
@@ -21,13 +21,13 @@ def link_from(state, i, sender):
 
 @compiled
 def seat_of(state, tree):
-    """Which of a node's seats a tree has."""
+    """Return the offset of a tree's position among the positions of a node."""
     return tree if state.every_tree else 0
 
 
 @compiled
 def place_in(state, i, tree):
-    """A node's place in a tree, whether it has a key there now or not, or NONE."""
+    """Return the row of a node's position in a tree, with or without a key, or NONE."""
     place = i * state.seats + seat_of(state, tree)
     it = state.places[place]
     return place if it.is_used and it.tree == tree else NONE
@@ -35,14 +35,14 @@ def place_in(state, i, tree):
 
 @compiled
 def keyed_place_in(state, i, tree):
-    """A node's place in a tree, if it has a key there now, or NONE."""
+    """Return the row of a node's position in a tree if it has a key there now, or NONE."""
     place = place_in(state, i, tree)
     return NONE if place == NONE or state.places[place].key == NO_KEY else place
 
 
 @compiled
 def is_attached(state, i):
-    """Whether a node has a key in any tree."""
+    """Return whether a node has a key in any tree."""
     for place in range(i * state.seats, (i + 1) * state.seats):
         if state.places[place].is_used and state.places[place].key != NO_KEY:
             return True
@@ -51,13 +51,13 @@ def is_attached(state, i):
 
 @compiled
 def is_known_tree(state, i, tree):
-    """Whether a node knows the way to a tree."""
+    """Return whether a node has a path to a tree."""
     return state.distances[i, tree].next_hop > BROKEN_WAY
 
 
 @compiled
 def own_tree(state, i):
-    """The tree whose root is nearest among those the node has a key in, or NO_TREE."""
+    """Return the tree with the nearest root among those in which the node has a key, or NO_TREE."""
     best, fewest = NO_TREE, 0
     for place in range(i * state.seats, (i + 1) * state.seats):
         it = state.places[place]
@@ -70,14 +70,14 @@ def own_tree(state, i):
 
 @compiled
 def towards(state, i, tree):
-    """The neighbor that is nearest to a tree's root, or NONE; a root asks for no way to its own tree."""
+    """Return the next hop to a tree's root, or NONE; must not be called at that root."""
     hop = state.distances[i, tree].next_hop
     return NONE if hop in (NO_WAY, BROKEN_WAY) else hop
 
 
 @compiled
 def told_key(state, link, seat, tree):
-    """The key of the neighbor at a link in a tree as its last info said, or NONE."""
+    """Return the key in a tree of the neighbor at a link, from its last info, or NONE."""
     told = state.told_places[link, seat]
     return told.key if told.is_there and told.tree == tree else NONE
 
@@ -87,14 +87,14 @@ def told_key(state, link, seat, tree):
 
 @compiled
 def child_of(state, place, i, neighbor):
-    """The link of a neighbor that is a child at a place of node ``i``, or NONE."""
+    """Return the link of a neighbor that is a child at a position of node ``i``, or NONE."""
     link = link_from(state, i, neighbor)
     return link if link != NONE and state.children[link, place - i * state.seats].slot != NONE else NONE
 
 
 @compiled
 def remove_child(state, place, i, link):
-    """A child is one no more."""
+    """Remove a child and free its slot."""
     children, rows = state.places[place].children, state.children[:, place - i * state.seats]
     before, other = NONE, children.first
     while other != link:
@@ -106,7 +106,7 @@ def remove_child(state, place, i, link):
 
 @compiled
 def add_child(state, place, i, link, slot):
-    """A neighbor has a slot, be it a child already or not."""
+    """Assign a slot to a neighbor, which may already be a child in another slot."""
     children, rows = state.places[place].children, state.children[:, place - i * state.seats]
     if rows[link].slot != NONE:
         remove_child(state, place, i, link)
@@ -120,7 +120,7 @@ def add_child(state, place, i, link, slot):
 
 @compiled
 def has_slot(state, place, i, link, slot):
-    """Whether another child than the one at ``link`` has a slot."""
+    """Return whether a child other than the one at ``link`` has a slot."""
     rows = state.children[:, place - i * state.seats]
     other = state.places[place].children.first
     while other != NONE:
@@ -132,7 +132,7 @@ def has_slot(state, place, i, link, slot):
 
 @compiled
 def free_slot(state, place, i, link):
-    """`zones.free_slot`: the first slot that no other child than the one at ``link`` has."""
+    """Return the first slot that no child other than the one at ``link`` has: `zones.free_slot`."""
     rows = state.children[:, place - i * state.seats]
     slot = 0
     other = state.places[place].children.first
@@ -145,7 +145,7 @@ def free_slot(state, place, i, link):
 
 @compiled
 def remove_all_children(state, place, i):
-    """A place has been left, and whoever was below it is forgotten."""
+    """Remove all children of a node that has left its position in the tree."""
     rows = state.children[:, place - i * state.seats]
     link = state.places[place].children.first
     while link != NONE:

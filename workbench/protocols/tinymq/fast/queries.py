@@ -1,6 +1,6 @@
-"""Stored queries and the ways that queries came, in the kernel: `tinymq.queries`.
+"""Stored queries and the reverse paths of queries, compiled: `tinymq.queries`.
 
-A node's stored queries are a list in the order of (tree, sink, number); each holds its message.
+A node's stored queries are a linked list, sorted by (tree, sink, number); each entry refers to its message.
 """
 
 import numpy as np
@@ -15,15 +15,15 @@ from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# The ways that queries came: the round, the previous hop, and that of the round before, each more by one
+# Reverse paths: the round, the previous hop, and that of the round before. A hop is stored plus 1.
 
-_HOP, _HOP_BEFORE = 8, 36  # first bits of them in a value
+_HOP, _HOP_BEFORE = 8, 36  # where the hops begin in a value
 _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 
 
 @compiled
 def note_path(state, i, message, previous_hop):
-    """Note where a query came from; False for one of an older round than is known already."""
+    """Note the neighbor from which a query came; returns False if a newer round is known already."""
     it, node = state.fields[message], state.nodes[i]
     id = path_id(i, it.what * state.trees + it.tree)
     row = find(state.paths, id)
@@ -43,7 +43,7 @@ def note_path(state, i, message, previous_hop):
 
 @compiled
 def path(state, i, message, previous_hop):
-    """`QueryStore.path` of the query that a notification answers, or NONE."""
+    """Return the next hop of a notification on its query's reverse path, or NONE: `QueryStore.path`."""
     it = state.fields[message]
     row = find(state.paths, path_id(i, it.what * state.trees + it.tree))
     if not twin.is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):
@@ -55,7 +55,7 @@ def path(state, i, message, previous_hop):
     return NONE if hop == previous_hop else hop
 
 
-# What is stored
+# Stored queries
 
 
 @compiled
@@ -75,7 +75,7 @@ def _expiry(query, now):
 
 @compiled
 def store(core, state, i, query, previous_hop, now):
-    """Store a query's part in INSIDE, renew it, or with lease 0 forget it."""
+    """Store or renew a query with the region in INSIDE; remove it if its lease is 0."""
     node, it = state.nodes[i], state.fields[query]
     before, row = NONE, np.int64(node.stored.first)
     while row != NONE and _is_before(core, state, state.storeds[row].message, query):
@@ -106,7 +106,7 @@ def store(core, state, i, query, previous_hop, now):
 
 @compiled
 def _unite_with_inside(core, state, old, copy):
-    """The region of a stored message, which is given up, and the one in INSIDE become the copy's."""
+    """Set a copy's region to the union of the old message's region and INSIDE, and release the old message."""
     load(state, old, REST)
     save(state, REST, copy)
     unite(state, copy, INSIDE)
@@ -115,7 +115,7 @@ def _unite_with_inside(core, state, old, copy):
 
 @compiled
 def forget(core, state, i, before, row, now):
-    """Remove a stored query; ``before``: the one in front of it, or NONE."""
+    """Remove a stored query; ``previous``: the row before it in the list, or NONE."""
     it = state.storeds[row]
     detail = core.subscriptions[state.fields[it.message].what].detail
     twin.tell(core, now, i, Event.QUERY_STORED, NONE, it.message, -1 - state.fields[it.message].tree, detail)
@@ -126,13 +126,13 @@ def forget(core, state, i, before, row, now):
 
 @compiled
 def is_over(stored, now):
-    """Whether a stored query's lease has ended."""
+    """Return whether a stored query's lease has ended."""
     return stored.expires_us != NONE and stored.expires_us <= now
 
 
 @compiled
 def take_out(core, state, row, now):
-    """The stored query as a message of its own, with what is left of its lease; it stays stored."""
+    """Copy a stored query into a message with the rest of its lease; it stays stored."""
     it = state.storeds[row]
     copy = copy_message(core, state, it.message)
     if it.expires_us != NONE:
@@ -142,7 +142,7 @@ def take_out(core, state, row, now):
 
 @compiled
 def end_leases(core, state, i, now):
-    """Forget the queries whose lease is over."""
+    """Remove the queries whose leases have ended."""
     node = state.nodes[i]
     if node.next_expiry_us == NONE or node.next_expiry_us > now:
         return

@@ -1,4 +1,4 @@
-"""Routing by keys in the kernel: `tinymq.routing`. A message's parts are rows of ``scratch`` from FIRST_PART on."""
+"""Routing by keys, compiled: `tinymq.routing`. The parts of a message are rows of ``scratch`` from FIRST_PART on."""
 
 from workbench.protocols.tinymq.fast.keys import (
     child_key,
@@ -18,12 +18,15 @@ from workbench.protocols.tinymq.fast.places import keyed_place_in, link_from, pl
 from workbench.protocols.tinymq.wire import DOWN, UP
 from workbench.sim.fast.twin import NONE, compiled
 
-NOWHERE = -2  # nobody has the key
+NOWHERE = -2  # no node has the key
 
 
 @compiled
 def _add_part(state, box, count, neighbor, source, low, high):
-    """What of ``source`` lies from low to high goes to a neighbor, if a string of the box is in it."""
+    """Add the part of ``source`` in [low, high] for a neighbor, if a string of the box lies in it.
+
+    Returns the new number of parts.
+    """
     row = FIRST_PART + count
     intersect(state, source, row, low, high)
     if state.scratch_counts[row]:
@@ -36,7 +39,10 @@ def _add_part(state, box, count, neighbor, source, low, high):
 
 @compiled
 def split(core, state, i, place, message):
-    """`routing.fragments`: how many parts there are; ``part_hops`` has whom they go to, NONE being this node."""
+    """Split a message as `routing.fragments` does; returns the number of parts.
+
+    ``part_hops`` has the neighbor of each part, NONE for this node.
+    """
     it, box = state.places[place], state.fields[message].box
     key = state.keys[it.key]
     everything = (1 << state.key_bits) - 1
@@ -71,7 +77,7 @@ def split(core, state, i, place, message):
 
 @compiled
 def _neighbors_key(state, link, seat, tree):
-    """The key of a neighbor that is in a tree, hears this node and is no child, or NONE."""
+    """Return the key of a neighbor that is in a tree, hears this node and is not a child, or NONE."""
     if not state.neighbors[link].hears_us or state.children[link, seat].slot != NONE:
         return NONE
     return told_key(state, link, seat, tree)
@@ -79,9 +85,9 @@ def _neighbors_key(state, link, seat, tree):
 
 @compiled
 def _add_shortcuts(state, i, place, box, count):
-    """The parts of OUTSIDE that neighbors of the same tree are nearer to than the parent.
+    """Add the parts of OUTSIDE for neighbors of the same tree that are nearer to them than the parent.
 
-    A key with this node's as a prefix has no string outside of its universe, so that need not be asked.
+    Keys that begin with this node's key need no check: their universes have no strings outside of this node's.
     """
     it, seat = state.places[place], place - i * state.seats
     longer_than = state.keys[state.keys[it.key].parent].length
@@ -96,7 +102,7 @@ def _add_shortcuts(state, i, place, box, count):
             continue
         if not overlaps(state, OUTSIDE, low, last_of(state, low, length)):
             continue
-        # The longest keys first, and of equal ones the lowest address.
+        # Sort by descending key length; of equal keys, the lowest address comes first.
         at = found
         while at > 0 and state.keys[_key_at(state, at - 1, seat)].length < length:
             state.candidates[at] = state.candidates[at - 1]
@@ -122,7 +128,7 @@ def _key_at(state, at, seat):
 
 @compiled
 def hop_to_key(state, i, place, key):
-    """`routing.hop_to_key`: NONE if this node has the key, NOWHERE if nobody has it."""
+    """Return the next hop to the node with a key: NONE for this node, NO_NODE if no node has the key."""
     it, keys, seat = state.places[place], state.keys, place - i * state.seats
     if key == it.key:
         return NONE
@@ -149,13 +155,13 @@ def hop_to_key(state, i, place, key):
 
 @compiled
 def way_to(state, place, neighbor):
-    """`routing.way_to`."""
+    """Return the role in which a message within the tree addresses a neighbor: UP or DOWN."""
     return UP if neighbor == state.places[place].parent else DOWN
 
 
 @compiled
 def is_astray(core, state, i, message, way, sender):
-    """`routing.is_astray`."""
+    """Return whether this node does not have the role that a sender assumes: `routing.is_misdirected`."""
     place = place_in(state, i, tree_of(core, state, message))
     if place == NONE:
         return True
@@ -167,7 +173,7 @@ def is_astray(core, state, i, message, way, sender):
 
 @compiled
 def leads_to(core, state, i, message, way, neighbor):
-    """`routing.leads_to`."""
+    """Return whether a message sent UP or DOWN to a neighbor would still be sent to it in that direction."""
     tree = tree_of(core, state, message)
     place = keyed_place_in(state, i, tree)
     if place == NONE:

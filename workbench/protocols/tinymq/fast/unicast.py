@@ -1,4 +1,4 @@
-"""One hop, reliably, in the kernel: `tinymq.unicast` over a list per node of the frames that wait for an answer."""
+"""Reliable unicast over one hop, compiled: `tinymq.unicast`, with a linked list of pending frames for each node."""
 
 from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.memory import Message, Number, Reason
@@ -11,31 +11,31 @@ from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# First bits in a frame's word, behind its number: of its way, and of whether it asks for no ack.
+# Bits of a frame's header after the 16 of its number: where the direction begins, and the flag "requests no ack".
 _WAY, _NO_ACK = 16, 18
 
 
 @compiled
 def number_of(word):
-    """The number of a frame, out of its word."""
+    """Return the number in a frame's header."""
     return word & U16
 
 
 @compiled
 def way_of(word):
-    """The way of a frame, out of its word."""
+    """Return the direction in a frame's header."""
     return (word >> _WAY) & 3
 
 
 @compiled
 def wants_ack(word):
-    """Whether a frame asks for an ack, out of its word."""
+    """Return whether a frame's header requests an ack."""
     return word >> _NO_ACK == 0
 
 
 @compiled
 def begin(core, state, i, now):
-    """Count the frames that are on their way, and with them those that this call may send."""
+    """Begin a call of the node: count the frames in flight, and so the frames that the call may send."""
     node, on_way = state.nodes[i], 0
     node.counts += 1
     row = node.pending.first
@@ -52,7 +52,7 @@ def begin(core, state, i, now):
 
 @compiled
 def _count(core, state, i, row):
-    """Count a frame that its neighbor has yet to acknowledge; events by themselves."""
+    """Count a frame that its neighbor has yet to acknowledge; events are counted apart."""
     it = state.pendings[row]
     known, count = state.neighbors[it.link], state.nodes[i].counts
     if known.counted != count:
@@ -67,7 +67,7 @@ def _count(core, state, i, row):
 
 @compiled
 def _has_room(core, state, i, row):
-    """Whether a neighbor may be sent one more frame before it acknowledges another."""
+    """Return whether a neighbor's window has room for one more unacknowledged frame."""
     it = state.pendings[row]
     known = state.neighbors[it.link]
     is_event = core.messages[it.message].name == Message.EVENT
@@ -77,7 +77,7 @@ def _has_room(core, state, i, row):
 
 @compiled
 def send_to(core, state, i, neighbor, message, way, now):
-    """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
+    """Send a message to a neighbor, or drop it as "full" if ``max_known`` frames are pending already."""
     node = state.nodes[i]
     if node.pending.count >= state.max_known:
         drop_message(core, state, i, NONE, message, Reason.FULL, now)
@@ -107,7 +107,7 @@ def send_to(core, state, i, neighbor, message, way, now):
 
 @compiled
 def _may_send(core, state, i, row):
-    """Whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
+    """Return whether a frame may go now; a retransmission already counts in its neighbor's window."""
     it, node = state.pendings[row], state.nodes[i]
     if node.may_send == 0:
         return False
@@ -150,7 +150,7 @@ def _wait_for(core, state, i, row, what, wait_us, now):
 
 @compiled
 def reported(core, state, i, neighbor, number, ok, now):
-    """Note the radio's report of a frame, and send what waits for its turn."""
+    """Take the radio's report of a frame, and send the frames whose turn has come."""
     node = state.nodes[i]
     node.reports |= ok
     before, row = _find(state, i, neighbor, number)
@@ -168,7 +168,7 @@ def reported(core, state, i, neighbor, number, ok, now):
 
 @compiled
 def _send_next(core, state, i, now):
-    """Send the frames whose turn it is by now."""
+    """Send the frames whose turn has come."""
     begin(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE and state.nodes[i].may_send:
@@ -179,7 +179,7 @@ def _send_next(core, state, i, now):
 
 @compiled
 def refused(core, state, i, neighbor, number, now):
-    """Send a frame again later: its neighbor has no room now, or is not what the frame took it for."""
+    """Send a refused frame again later: its neighbor has no room now, or not the role that the frame assumes."""
     before, row = _find(state, i, neighbor, number)
     if row == NONE:
         return
@@ -197,7 +197,7 @@ def refused(core, state, i, neighbor, number, now):
 
 @compiled
 def _find(state, i, neighbor, number):
-    """(the row before, the row) of the frame of that number to a neighbor if it still waits; NONE for no row."""
+    """Return (row before, row) of the pending frame of that number to a neighbor; NONE for a missing row."""
     before, row = NONE, state.nodes[i].pending.first
     while row != NONE:
         it = state.pendings[row]
@@ -209,7 +209,7 @@ def _find(state, i, neighbor, number):
 
 @compiled
 def is_new(state, i, link, number):
-    """Whether a neighbor's frame has not been taken yet."""
+    """Return whether a neighbor's frame was not taken before."""
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))
@@ -218,14 +218,14 @@ def is_new(state, i, link, number):
 
 @compiled
 def acknowledge(core, state, i, neighbor, number, word, now):
-    """Acknowledge a neighbor's frame if that is wanted."""
+    """Acknowledge a neighbor's frame if its header requests that."""
     if state.retries and wants_ack(word):
         twin.send(core, now, i, neighbor, state.numbers[Number.ACKNOWLEDGEMENT], number)
 
 
 @compiled
 def refuse(core, state, i, neighbor, number, now):
-    """Report to a neighbor that its frame, which wants no ack, was not taken."""
+    """Send a neighbor the refusal of its frame."""
     refusal = make_refusal(core, state)
     twin.send(core, now, i, neighbor, refusal, number)
     twin.let_go(core, refusal)
@@ -233,7 +233,7 @@ def refuse(core, state, i, neighbor, number, now):
 
 @compiled
 def take(core, state, i, neighbor, link, number, word, now):
-    """Remember a neighbor's frame that is new, and acknowledge it if that is wanted."""
+    """Remember a neighbor's new frame, and acknowledge it if its header requests that."""
     if state.retries == 0:
         return
     acknowledge(core, state, i, neighbor, number, word, now)
@@ -244,14 +244,14 @@ def take(core, state, i, neighbor, link, number, word, now):
 
 @compiled
 def free_pending(core, state, row):
-    """Free the entry of a frame that waits no longer."""
+    """Free the entry of a frame that is no longer pending."""
     twin.let_go(core, state.pendings[row].message)
     twin.give_back(state.pendings, state.numbers, Number.FREE_PENDING, row)
 
 
 @compiled
 def acknowledged(core, state, i, neighbor, number, now):
-    """Forget the frame that an acknowledgement is for, and send what waits for its turn."""
+    """Remove an acknowledged frame, and send the frames whose turn has come."""
     before, row = _find(state, i, neighbor, number)
     if row != NONE:
         twin.remove_behind(state.nodes[i].pending, state.pendings, before, row)
@@ -261,7 +261,7 @@ def acknowledged(core, state, i, neighbor, number, now):
 
 @compiled
 def is_waiting_for(state, i, neighbor):
-    """Whether a neighbor has yet to acknowledge something."""
+    """Return whether a neighbor has yet to acknowledge a frame."""
     row = state.nodes[i].pending.first
     while row != NONE:
         it = state.pendings[row]
@@ -273,7 +273,7 @@ def is_waiting_for(state, i, neighbor):
 
 @compiled
 def is_granting(core, state, i, neighbor, tree):
-    """Whether a neighbor has yet to acknowledge a key in a tree."""
+    """Return whether a neighbor has yet to acknowledge a grant in a tree."""
     row = state.nodes[i].pending.first
     while row != NONE:
         it = state.pendings[row]
@@ -292,9 +292,9 @@ def _is_heard(state, i, pending):
 
 @compiled
 def repeat(core, state, i, now, given_up):
-    """Send again what is due; ``given_up`` becomes the list of the frames that are given up, neighbor by neighbor.
+    """Send due frames again, and move the frames that are given up to the list ``given_up``, neighbor by neighbor.
 
-    Whoever goes through that list frees its rows.
+    The caller frees the rows of that list.
     """
     _forget_taken(core, state, i, now)
     row = state.nodes[i].pending.first
@@ -303,7 +303,7 @@ def repeat(core, state, i, now, given_up):
         behind = it.next
         if it.due_us <= now:
             if it.sent and rules.is_given_up(it.sent, state.retries, _is_heard(state, i, it)):
-                # A mark; what else this neighbor was sent may have to be sent again first.
+                # NONE marks the frame. Other frames to this neighbor may have to be sent again before it is lost.
                 it.due_us = NONE
             else:
                 _send_or_wait(core, state, i, row, now)
@@ -319,7 +319,7 @@ def repeat(core, state, i, now, given_up):
 
 @compiled
 def _forget_taken(core, state, i, now):
-    """Free what can no longer be refused."""
+    """Free the frames that arrived and can no longer be refused."""
     pending = state.nodes[i].pending
     before, row = NONE, pending.first
     while row != NONE:
@@ -334,7 +334,7 @@ def _forget_taken(core, state, i, now):
 
 @compiled
 def _forget_what_was_sent(core, state, i, now):
-    """Without acknowledgements a frame that has been sent waits for nothing."""
+    """Free the frames that have been sent; without acknowledgements they wait for nothing."""
     pending = state.nodes[i].pending
     before, row = NONE, pending.first
     while row != NONE:
@@ -348,7 +348,7 @@ def _forget_what_was_sent(core, state, i, now):
 
 @compiled
 def _first_silent(state, i):
-    """The neighbor of the first frame that is marked, or NONE."""
+    """Return the neighbor of the first frame that is marked as given up, or NONE."""
     row = state.nodes[i].pending.first
     while row != NONE:
         if state.pendings[row].due_us == NONE:
@@ -359,7 +359,7 @@ def _first_silent(state, i):
 
 @compiled
 def _give_up(state, i, neighbor, given_up):
-    """Move all frames to a neighbor to the list of those that are given up."""
+    """Move all frames to a neighbor to the list ``given_up``."""
     pending = state.nodes[i].pending
     before, row = NONE, pending.first
     while row != NONE:
