@@ -47,10 +47,10 @@ WIDEST_KEY_SPACE = 16
 class RendezvousAsPublished(Rendezvous):
     """A rendezvous node that hands nothing over: the published algorithms would drop it as a duplicate."""
 
-    def child_added(self, place, child, reach, now):
+    def child_added(self, position, child, reach, now):
         """Keep all stored queries."""
 
-    def key_changed(self, place, now):
+    def key_changed(self, position, now):
         """Keep all stored queries."""
 
 
@@ -61,15 +61,15 @@ class OverlayAsPublished(Overlay):
         """Return True: the published algorithms do not test links."""
         return True
 
-    def has_no_key_yet(self, place, child):
+    def has_no_key_yet(self, position, child):
         """Return whether a child has yet to acknowledge any frame."""
         return self.unicast.is_waiting_for(child)
 
-    def named(self, now):
+    def choose_named(self, now):
         """Return (): infos name no neighbors."""
         return ()
 
-    def ask_silent(self, now):
+    def probe_silent(self, now):
         """Do nothing: the published algorithms do not probe silent neighbors."""
 
 
@@ -86,75 +86,79 @@ class TinyMQNodeAsPublished(TinyMQNode):
         """Route a query or an event the first time that it comes; route notifications as TinyMQ does."""
         if isinstance(message, wire.Query) and not self.must_wait(message) and self.queries.has_seen(message):
             self.drop_message(message, previous_hop, "duplicate")
-        elif isinstance(message, wire.Event) and self.overlay.place(message.tree) and _id(message) in self._passed:
+        elif (
+            isinstance(message, wire.Event)
+            and self.overlay.position(message.tree)
+            and _event_id(message) in self._passed
+        ):
             self.drop_message(message, previous_hop, "loop")
         else:
             self.route(message, previous_hop, now)
 
-    def way_to(self, place, neighbor):
+    def direction_to(self, position, neighbor):
         """Return OPEN: messages assume no role of their receivers."""
         return wire.OPEN
 
-    def split(self, place, message):
+    def split(self, position, message):
         """Return [(neighbor, region)]: each neighbor that gets a query or an event gets the whole region."""
         box = self.box(message)
         if isinstance(message, wire.Query):
-            hops = query_hops(self.overlay, place, box, self.mapping)
+            hops = query_hops(self.overlay, position, box, self.mapping)
         else:
-            self._passed.put(_id(message))
-            hops = [event_hop(self.overlay, place, self.mapping.first_cell(box), self.mapping)]
+            self._passed.put(_event_id(message))
+            hops = [event_hop(self.overlay, position, self.mapping.first_cell(box), self.mapping)]
         return [(hop, message.region) for hop in hops]
 
 
-def _id(event):
+def _event_id(event):
     return event.tree, event.publisher, event.sequence
 
 
-def query_hops(overlay, place, box, mapping):
+def query_hops(overlay, position, box, mapping):
     """Return the neighbors to which algorithm 3.1 sends a query.
 
     They may include NOBODY, which stands for this node, where the query is stored.
     """
-    own = universe(place.key, mapping.key_bits)
+    own = universe(position.key, mapping.key_bits)
     strings = mapping.cells(box)
     outside = [string for string in strings if not _is_in(string, own)]
     if outside:
         hops = []
         for string in outside:
-            hop = _hop_outside(overlay, place, wire.bits(string, mapping.key_bits))
+            hop = _hop_outside(overlay, position, wire.bits(string, mapping.key_bits))
             if hop not in hops:
                 hops.append(hop)
         return sorted(hops)
-    hops = [child for child, _ in place.child_keys()]
-    own_zone = place.regions(mapping.key_bits)[1]
+    hops = [child for child, _ in position.child_keys()]
+    own_zone = position.regions(mapping.key_bits)[1]
     if any([_is_in(string, own_zone) for string in strings]):
         hops.append(NOBODY)
     return sorted(hops)
 
 
-def event_hop(overlay, place, string, mapping):
+def event_hop(overlay, position, string, mapping):
     """Return the neighbor to which algorithm 3.2 sends an event.
 
     It is NOBODY, which stands for this node, if the event is matched here.
     """
     target = wire.bits(string, mapping.key_bits)
-    if not target.startswith(place.key):
-        return _hop_outside(overlay, place, target)
-    for child, key in place.child_keys():
+    if not target.startswith(position.key):
+        return _hop_outside(overlay, position, target)
+    for child, key in position.child_keys():
         if target.startswith(key):
             return child
     return NOBODY
 
 
-def _hop_outside(overlay, place, target):
-    best, length = place.parent, -1
+def _hop_outside(overlay, position, target):
+    best, length = position.parent, -1
     candidates = []
     for address in sorted(overlay.neighbors):
-        if address in place.children:
+        if address in position.children:
             continue
-        for tree in sorted(overlay.neighbors[address].places):
-            prefix = _common(target, overlay.neighbors[address].places[tree].key)
-            if address == place.parent and tree == place.tree:
+        for tree in sorted(overlay.neighbors[address].positions):
+            prefix = _common_prefix_length(target, overlay.neighbors[address].positions[tree].key)
+            if address == position.parent and tree == position.tree:
                 length = max(length, prefix)
             else:
                 candidates.append((-prefix, address))
@@ -165,7 +169,7 @@ def _hop_outside(overlay, place, target):
     return best
 
 
-def _common(text, other):
+def _common_prefix_length(text, other):
     """Return the length of the longest common prefix of two texts."""
     length = 0
     while length < len(text) and length < len(other) and text[length] == other[length]:

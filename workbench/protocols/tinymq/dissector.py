@@ -7,11 +7,11 @@ from workbench.protocols.dissection import NODE, Cutter, Field, Say, cut, refuse
 from workbench.protocols.tinymq import wire
 
 _MOST_BITS = 64  # bits of a key that its text shows
-_WAYS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
+_DIRECTIONS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
 # The first byte of a frame -> a text that describes its type.
 _TYPES = {wire.INFO: "info", wire.ACK: "ack", wire.REFUSAL: "refusal"} | {
-    byte: wire.NAMES[kind] + _WAYS[way] + ("" if wire.wants_ack(bytes((byte,))) else ", no ack wanted")
-    for byte, (kind, way) in wire.KINDS.items()
+    byte: wire.NAMES[kind] + _DIRECTIONS[direction] + ("" if wire.wants_ack(bytes((byte,))) else ", no ack wanted")
+    for byte, (kind, direction) in wire.KINDS.items()
 }
 _NUMBERS = {wire.ACK: "number acknowledged", wire.REFUSAL: "number refused"}
 _TREE: tuple[str, Say] = ("tree", "{}")
@@ -33,9 +33,9 @@ def _read(cutter: Cutter) -> None:
 
 
 def _info(cutter: Cutter) -> None:
-    for index in range(cutter.number("number of places", "<B")):
-        with cutter.group(f"place {index + 1}") as group:
-            tree, _, parent = cutter.numbers(wire.PLACE_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _parent))
+    for index in range(cutter.number("number of positions", "<B")):
+        with cutter.group(f"position {index + 1}") as group:
+            tree, _, parent = cutter.numbers(wire.POSITION_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _parent))
             group.text = f"in tree {tree}, parent: {_parent(parent)}, key: {_key(cutter, 'key')}"
     for index in range(cutter.number("number of distances", "<B")):
         with cutter.group(f"distance {index + 1}") as group:

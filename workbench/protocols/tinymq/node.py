@@ -14,7 +14,7 @@ from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
-from workbench.protocols.tinymq.routing import fragments, hop_to_key, is_astray, leads_to, tree_of
+from workbench.protocols.tinymq.routing import fragments, is_misdirected, is_still_next_hop, next_hop_to_key, tree_of
 from workbench.protocols.tinymq.rules import is_too_old, may_take_more, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
@@ -46,7 +46,7 @@ class TinyMQNode(Node):
         # (message, previous hop, since when) until the node has a position and a path; tree None: not chosen yet.
         self._waiting = []
         self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
-        self._ask_again_us = None
+        self._queries_due_us = None
         self._published = 0
 
     def start(self, now, boot=0):
@@ -54,8 +54,8 @@ class TinyMQNode(Node):
         Node.start(self, now, boot)
         self.unicast.begin(now)
         self.overlay.start(self.first_number + 1, now)
-        for place in self.overlay.places.values():
-            self._log_key(place)
+        for position in self.overlay.positions.values():
+            self._log_key(position)
         self._plan_wake()
 
     # Calls of the application
@@ -77,8 +77,8 @@ class TinyMQNode(Node):
         # Encode before the state changes: a query that does not fit a frame must not leave a subscription behind.
         wire.encode(0, self._query(own, 0, 0, now))
         self.subscriptions.add(subscription)
-        if self.overlay.is_attached() and self._ask_again_us is None:
-            self._ask(own, now)
+        if self.overlay.is_attached() and self._queries_due_us is None:
+            self._send_query(own, now)
         self._plan_wake()
         return subscription
 
@@ -86,7 +86,7 @@ class TinyMQNode(Node):
         """End a subscription: its query is sent again with lease 0. Has no effect if it has already ended."""
         self.unicast.begin(now)
         if self.subscriptions.end(subscription) and subscription.request.round >= 0:
-            self._ask(subscription.request, now, is_end=True)
+            self._send_query(subscription.request, now, is_end=True)
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
@@ -109,8 +109,8 @@ class TinyMQNode(Node):
         if not self.overlay.is_attached():
             self._wait(event, NOBODY, now)
             return
-        everywhere = self.settings.publish == "all"
-        for tree in self.overlay.known_trees() if everywhere else [self.overlay.own_tree()]:
+        to_all_trees = self.settings.publish == "all"
+        for tree in self.overlay.known_trees() if to_all_trees else [self.overlay.own_tree()]:
             self.route(wire.with_tree(event, tree), NOBODY, now)
 
     # Own queries
@@ -119,8 +119,8 @@ class TinyMQNode(Node):
         """Return the query message of an own subscription for a tree."""
         subscription = own.subscription
         # In PUB-2-SUB+ the sink usually has a key in the same tree.
-        sink_tree = tree if self.overlay.place(tree) is not None else self.overlay.own_tree()
-        place = None if sink_tree is None else self.overlay.place(sink_tree)
+        sink_tree = tree if self.overlay.position(tree) is not None else self.overlay.own_tree()
+        position = None if sink_tree is None else self.overlay.position(sink_tree)
         return wire.Query(
             tree,
             self.address,
@@ -129,13 +129,13 @@ class TinyMQNode(Node):
             lease_s,
             0,
             sink_tree or 0,
-            "" if place is None else place.key,
+            "" if position is None else position.key,
             self.mapping.key_bits,
             self.mapping.hull(self.mapping.query_box(subscription.attributes)),
             subscription.attributes,
         )
 
-    def _ask(self, own, now, is_end=False):
+    def _send_query(self, own, now, is_end=False):
         """Send the query of an own subscription to every tree that can be reached; ``is_end``: with lease 0."""
         refresh_us = self.settings.times.refresh_us
         own.round = next_round(own.round)
@@ -144,10 +144,10 @@ class TinyMQNode(Node):
             self.route(self._query(own, tree, lease_s, now), NOBODY, now)
         own.refresh_us = now + refresh_us if refresh_us else None
 
-    def _ask_again(self, now):
+    def _plan_queries(self, now):
         # Keys and trees often change together: wait, and send the queries once.
-        if self._ask_again_us is None:
-            self._ask_again_us = now + self.settings.times.settle_us
+        if self._queries_due_us is None:
+            self._queries_due_us = now + self.settings.times.settle_us
 
     # Frames
 
@@ -164,15 +164,15 @@ class TinyMQNode(Node):
         self.unicast.begin(now)
         if isinstance(message, wire.Info):
             self.overlay.take_info(message, previous_hop, now)
-            self._send_elsewhere(now)
+            self._reroute_pending(now)
         else:
-            self.overlay.answered(previous_hop, now)
+            self.overlay.note_answer(previous_hop, now)
             if isinstance(message, wire.Ack):
-                self.unicast.acknowledged(previous_hop, message.number, now)
+                self.unicast.take_acknowledgement(previous_hop, message.number, now)
             elif isinstance(message, wire.Refusal):
-                self.unicast.refused(previous_hop, message.number, now)
+                self.unicast.take_refusal(previous_hop, message.number, now)
             else:
-                self._take_unicast(number, message, wire.way_of(frame), wire.wants_ack(frame), previous_hop, now)
+                self._take_unicast(number, message, wire.direction_of(frame), wire.wants_ack(frame), previous_hop, now)
         self._plan_wake()
 
     def sent(self, destination, frame, ok, now):
@@ -180,18 +180,20 @@ class TinyMQNode(Node):
         number = wire.number_of(frame)
         if number is None or not self.unicast.uses_reports:
             return
-        self.unicast.reported(destination, number, ok, now)
+        self.unicast.take_report(destination, number, ok, now)
         if ok:
-            self.overlay.answered(destination, now)
+            self.overlay.note_answer(destination, now)
         self._plan_wake()
 
-    def _take_unicast(self, number, message, way, wants_ack, previous_hop, now):
+    def _take_unicast(self, number, message, direction, wants_ack, previous_hop, now):
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
             self.drop_message(message, previous_hop, "repeated")
         elif wants_ack and not self._has_room_for(message):
             self.unicast.refuse(previous_hop, number)
-        elif way != wire.OPEN and is_astray(self.overlay, message, way, previous_hop, self.mapping.key_bits):
+        elif direction != wire.OPEN and is_misdirected(
+            self.overlay, message, direction, previous_hop, self.mapping.key_bits
+        ):
             self.drop_message(message, previous_hop, "astray")
             if not wants_ack:
                 self.unicast.refuse(previous_hop, number)
@@ -211,7 +213,7 @@ class TinyMQNode(Node):
         """Raise DecodeError for a message of a network with other settings, where its fields mean something else."""
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
-            wrong = any([place.tree >= trees for place in message.places])
+            wrong = any([position.tree >= trees for position in message.positions])
         elif isinstance(message, (wire.Ack, wire.Refusal, wire.Probe)):
             wrong = False
         else:
@@ -227,11 +229,11 @@ class TinyMQNode(Node):
         if isinstance(message, wire.Join):
             if not self.overlay.take_join(message, previous_hop, now):
                 self.drop_message(message, previous_hop, "no_place")
-            self._send_elsewhere(now)
+            self._reroute_pending(now)
         elif isinstance(message, wire.Grant):
             if not self.overlay.take_grant(message, previous_hop, now):
                 self.drop_message(message, previous_hop, "unasked")
-            self._send_elsewhere(now)
+            self._reroute_pending(now)
         elif isinstance(message, wire.Probe):
             return
         elif message.hops >= self.settings.max_hops:
@@ -254,14 +256,14 @@ class TinyMQNode(Node):
         elif isinstance(message, wire.Query) and not self.queries.note_path(message, previous_hop):
             self.drop_message(message, previous_hop, "stale")
         else:
-            place = self.overlay.place(message.tree)
-            if place is None:
-                self._send(self.overlay.towards(message.tree), message, previous_hop, now)
+            position = self.overlay.position(message.tree)
+            if position is None:
+                self._send(self.overlay.next_hop_to(message.tree), message, previous_hop, now)
             else:
-                self._route_in_tree(place, message, previous_hop, now)
+                self._route_in_tree(position, message, previous_hop, now)
 
-    def _route_in_tree(self, place, message, previous_hop, now):
-        parts = self.split(place, message)
+    def _route_in_tree(self, position, message, previous_hop, now):
+        parts = self.split(position, message)
         if not parts:
             self.drop_message(message, previous_hop, "no_zone")  # Its region and its box are disjoint.
             return
@@ -269,32 +271,36 @@ class TinyMQNode(Node):
         for neighbor, region in parts:
             part = wire.with_region(message, region)
             if neighbor == NOBODY:
-                self.rendezvous.meet(part, previous_hop, now)
+                self.rendezvous.store_or_match(part, previous_hop, now)
             else:
-                self.unicast.send(neighbor, part, now, self.way_to(place, neighbor))
+                self.unicast.send(neighbor, part, now, self.direction_to(position, neighbor))
 
-    def way_to(self, place, neighbor):
+    def direction_to(self, position, neighbor):
         """Return the role in which a message within the tree addresses a neighbor: UP or DOWN."""
-        return wire.UP if neighbor == place.parent else wire.DOWN
+        return wire.UP if neighbor == position.parent else wire.DOWN
 
-    def _send_elsewhere(self, now):
+    def _reroute_pending(self, now):
         """Route pending messages anew if their next hops have changed."""
-        for message in self.unicast.take_back(self._is_wrong):
+        for message in self.unicast.withdraw(self._has_other_next_hop):
             self.route(message, NOBODY, now)
 
-    def _is_wrong(self, pending):
-        if pending.way == wire.OPEN:
+    def _has_other_next_hop(self, pending):
+        if pending.direction == wire.OPEN:
             return False
-        return not leads_to(self.overlay, pending.message, pending.way, pending.neighbor, self.mapping.key_bits)
+        return not is_still_next_hop(
+            self.overlay, pending.message, pending.direction, pending.neighbor, self.mapping.key_bits
+        )
 
-    def split(self, place, message):
+    def split(self, position, message):
         """Return [(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
-        return fragments(self.overlay, place, self.box(message), message.region, self.mapping, self.settings.shortcuts)
+        return fragments(
+            self.overlay, position, self.box(message), message.region, self.mapping, self.settings.shortcuts
+        )
 
     def must_wait(self, message):
         """Return whether a message must wait until this node has a position again."""
         tree = tree_of(message)
-        is_lost = tree in self.overlay.places and self.overlay.place(tree) is None
+        is_lost = tree in self.overlay.positions and self.overlay.position(tree) is None
         return is_lost or not self.overlay.is_attached()
 
     def box(self, message):
@@ -303,12 +309,12 @@ class TinyMQNode(Node):
             return self.mapping.query_box(message.attributes)
         return self.mapping.event_box(message.attributes)
 
-    def _send(self, neighbor, message, previous_hop, now, way=wire.OPEN):
+    def _send(self, neighbor, message, previous_hop, now, direction=wire.OPEN):
         if neighbor is None:
             self._wait(message, previous_hop, now)
             return
         self._log_forwarded(message, previous_hop, 1)
-        self.unicast.send(neighbor, message, now, way)
+        self.unicast.send(neighbor, message, now, direction)
 
     def _route_notification(self, message, previous_hop, now):
         if message.sink == self.address:
@@ -320,16 +326,16 @@ class TinyMQNode(Node):
                 self._send(neighbor, message, previous_hop, now)
                 return
             message = wire.by_key(message)
-        place = self.overlay.place(message.sink_tree)
-        if place is None:
-            self._send(self.overlay.towards(message.sink_tree), message, previous_hop, now)
+        position = self.overlay.position(message.sink_tree)
+        if position is None:
+            self._send(self.overlay.next_hop_to(message.sink_tree), message, previous_hop, now)
             return
-        neighbor = hop_to_key(self.overlay, place, message.sink_key, self.settings.shortcuts)
+        neighbor = next_hop_to_key(self.overlay, position, message.sink_key, self.settings.shortcuts)
         if neighbor in (None, NOBODY):
             # The sink has another key by now, and announces it in its next query.
             self.drop_message(message, previous_hop, "no_sink")
         else:
-            self._send(neighbor, message, previous_hop, now, self.way_to(place, neighbor))
+            self._send(neighbor, message, previous_hop, now, self.direction_to(position, neighbor))
 
     def _wait(self, message, previous_hop, now):
         if len(self._waiting) >= self.settings.max_waiting:
@@ -337,7 +343,7 @@ class TinyMQNode(Node):
             self.drop_message(dropped, from_hop, "full")
         self._waiting.append((message, previous_hop, now))
 
-    def _send_what_waits(self, now):
+    def _send_waiting(self, now):
         waiting, self._waiting = self._waiting, []
         lost_after_us = self.settings.times.lost_after_us
         for message, previous_hop, since_us in waiting:
@@ -376,20 +382,20 @@ class TinyMQNode(Node):
 
     def tree_found(self, now):
         """Send the messages that wait for a path to a tree."""
-        self._send_what_waits(now)
-        self._ask_again(now)
+        self._send_waiting(now)
+        self._plan_queries(now)
 
-    def key_changed(self, place, now):
+    def key_changed(self, position, now):
         """Log a key that this node has got or lost; with a new key, route messages and queries anew."""
-        self._log_key(place)
-        if place.key is not None:
-            self._send_what_waits(now)
-            self.rendezvous.key_changed(place, now)
-            self._ask_again(now)
+        self._log_key(position)
+        if position.key is not None:
+            self._send_waiting(now)
+            self.rendezvous.key_changed(position, now)
+            self._plan_queries(now)
 
-    def child_added(self, place, child, reach, now):
+    def child_added(self, position, child, reach, now):
         """Hand a child the stored queries in its universe ``reach``."""
-        self.rendezvous.child_added(place, child, reach, now)
+        self.rendezvous.child_added(position, child, reach, now)
 
     # Time
 
@@ -404,24 +410,24 @@ class TinyMQNode(Node):
         info = self.overlay.wake(now)
         if info is not None:
             self.outbox.append((None, wire.encode_info(info)))
-        self._send_elsewhere(now)
+        self._reroute_pending(now)
         self.queries.wake(now)
         if self._waiting and is_too_old(self._waiting[0][2], now, self.settings.times.lost_after_us):
-            self._send_what_waits(now)
-        self._ask_what_is_due(now)
+            self._send_waiting(now)
+        self._send_due_queries(now)
         self._plan_wake()
 
-    def _ask_what_is_due(self, now):
+    def _send_due_queries(self, now):
         self.subscriptions.expire(now)
         if not self.overlay.is_attached():
             return
-        everything_is_due = self._ask_again_us is not None and self._ask_again_us <= now
+        everything_is_due = self._queries_due_us is not None and self._queries_due_us <= now
         if everything_is_due:
-            self._ask_again_us = None
+            self._queries_due_us = None
         for subscription in self.subscriptions.open:
             own = subscription.request
             if everything_is_due or (own.refresh_us is not None and own.refresh_us <= now):
-                self._ask(own, now)
+                self._send_query(own, now)
 
     def _plan_wake(self):
         """End a call of the node: log the zones that it changed, and set the time of the next wake-up."""
@@ -430,16 +436,16 @@ class TinyMQNode(Node):
         times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         if self.overlay.is_attached():
-            times.append(self._ask_again_us)
+            times.append(self._queries_due_us)
             times += [subscription.request.refresh_us for subscription in self.subscriptions.open]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
 
     # Logging
 
-    def _log_key(self, place):
-        message, length = ("", NOBODY) if place.key is None else ("grant", len(place.key))
-        self.events.append(KeySet(place.parent, message, place.tree, place.epoch, length, place.key or ""))
+    def _log_key(self, position):
+        message, length = ("", NOBODY) if position.key is None else ("grant", len(position.key))
+        self.events.append(KeySet(position.parent, message, position.tree, position.epoch, length, position.key or ""))
 
     def _log_forwarded(self, message, previous_hop, count):
         if self.tells_all and count:

@@ -42,7 +42,7 @@ from workbench.protocols.tinymq.rules import (
     WIDEST_LOGGED,
     is_awaited,
     is_better_parent,
-    is_better_way,
+    is_better_path,
     is_cut_off,
     is_in_doubt,
     is_info_due,
@@ -53,7 +53,7 @@ from workbench.protocols.tinymq.rules import (
     longest_slot,
     may_be_parent,
     most_named,
-    namings_owed,
+    remaining_namings,
 )
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe, zone
@@ -72,8 +72,8 @@ class Neighbor:
         self.hears_us = False
         self.distances = ()
         self.named_us = -1
-        self.owed = 0
-        self.places = {}
+        self.namings_left = 0
+        self.positions = {}
         self.since_us = {}
 
 
@@ -104,7 +104,7 @@ class Joining:
         self.give_up_us = None
 
 
-class Place:
+class Position:
     """A node's position in a tree: its parent, its key and its children.
 
     Without a key the position is lost, but keeps its epoch and the children's slots.
@@ -121,7 +121,7 @@ class Place:
         self.is_changed = True  # whether it has changed since its zone was compared with the logged one
         self._regions = None
 
-    def changed(self):
+    def clear_regions(self):
         """Clear the computed regions, because the key or the set of children has changed."""
         self.is_changed = True
         self._regions = None
@@ -159,7 +159,7 @@ class Overlay:
         self.random = random
         self.unicast = unicast
         self.listener = listener
-        self.places = {}  # tree -> Place
+        self.positions = {}  # tree -> Place
         self.neighbors = {}
         self.distances = {}  # tree -> Distance
         self.left = {}  # tree -> the newest epoch of a position that was given up there
@@ -178,7 +178,7 @@ class Overlay:
         """
         if self.address in self.settings.roots:
             tree = self.settings.roots.index(self.address)
-            self.places[tree] = Place(tree, NOBODY, epoch, ROOT_KEY, now)
+            self.positions[tree] = Position(tree, NOBODY, epoch, ROOT_KEY, now)
             self.distances[tree] = Distance(epoch, 0, NOBODY)
             self._announce_change(now)
         info_us = self.times.info_us
@@ -187,18 +187,18 @@ class Overlay:
 
     # Queries of the node and the router
 
-    def place(self, tree):
+    def position(self, tree):
         """Return this node's position in a tree, or None if it has no key there now."""
-        place = self.places.get(tree)
-        return None if place is None or place.key is None else place
+        position = self.positions.get(tree)
+        return None if position is None or position.key is None else position
 
     def is_attached(self):
         """Return whether the node has a position in any tree."""
-        return any([place.key is not None for place in self.places.values()])
+        return any([position.key is not None for position in self.positions.values()])
 
     def own_tree(self):
         """Return the tree with the nearest root among those in which the node has a position, or None."""
-        trees = [(self._hops(tree), tree) for tree in self.places if self.place(tree) is not None]
+        trees = [(self._hops(tree), tree) for tree in self.positions if self.position(tree) is not None]
         return min(trees)[1] if trees else None
 
     def _hops(self, tree):
@@ -209,12 +209,12 @@ class Overlay:
         """Return the trees that can be reached, in ascending order."""
         return [tree for tree in sorted(self.distances) if self.distances[tree].next_hop is not None]
 
-    def towards(self, tree):
+    def next_hop_to(self, tree):
         """Return the next hop towards a tree's root, or None."""
         distance = self.distances.get(tree)
         return None if distance is None else distance.next_hop
 
-    def is_there(self, neighbor, since_us):
+    def was_heard_since(self, neighbor, since_us):
         """Return whether a neighbor that is known to hear this node was heard after a time."""
         known = self.neighbors.get(neighbor)
         return known is not None and self.is_two_way(known) and known.heard_us > since_us
@@ -222,20 +222,20 @@ class Overlay:
     def neighbors_in(self, tree):
         """Return [(address, key)] of the neighbors that are in a tree and hear this node, by address."""
         return [
-            (address, self.neighbors[address].places[tree].key)
+            (address, self.neighbors[address].positions[tree].key)
             for address in sorted(self.neighbors)
-            if tree in self.neighbors[address].places and self.is_two_way(self.neighbors[address])
+            if tree in self.neighbors[address].positions and self.is_two_way(self.neighbors[address])
         ]
 
     def key_of(self, neighbor, tree):
         """Return a neighbor's key in a tree, from its last info, or None."""
         known = self.neighbors.get(neighbor)
-        place = None if known is None else known.places.get(tree)
-        return None if place is None else place.key
+        position = None if known is None else known.positions.get(tree)
+        return None if position is None else position.key
 
     # Infos
 
-    def answered(self, neighbor, now):
+    def note_answer(self, neighbor, now):
         """Note that a neighbor hears this node, as it has sent a unicast frame to this node."""
         known = self.neighbors.get(neighbor)
         if known is None:
@@ -252,21 +252,21 @@ class Overlay:
         if known is None:
             known = self.neighbors[neighbor] = Neighbor()
         known.heard_us = now
-        places = {place.tree: place for place in info.places}
-        known.since_us = {tree: known.since_us.get(tree, now) for tree in places}
-        known.places = places
+        positions = {position.tree: position for position in info.positions}
+        known.since_us = {tree: known.since_us.get(tree, now) for tree in positions}
+        known.positions = positions
         own = self.address
         if own in info.heard:
-            known.owed = namings_owed(known.owed, known.named_us, now, self.times.lost_after_us)
-        if own in info.heard or any([place.parent == own for place in info.places]):
+            known.namings_left = remaining_namings(known.namings_left, known.named_us, now, self.times.lost_after_us)
+        if own in info.heard or any([position.parent == own for position in info.positions]):
             known.hears_us = True
         known.distances = () if self.is_two_way(known) else info.distances
         if self.is_two_way(known) or not self.is_attached():
             self._take_distances(info.distances, neighbor, now)
-        for tree in sorted(self.places):
-            self._take_claim(self.places[tree], places.get(tree), neighbor, now)
-            if self.places[tree].parent == neighbor and self.places[tree].key is not None:
-                self._follow_parent(self.places[tree], places.get(tree), now)
+        for tree in sorted(self.positions):
+            self._take_claim(self.positions[tree], positions.get(tree), neighbor, now)
+            if self.positions[tree].parent == neighbor and self.positions[tree].key is not None:
+                self._follow_parent(self.positions[tree], positions.get(tree), now)
         self.look_for_parent(now)
 
     def is_two_way(self, known):
@@ -290,7 +290,7 @@ class Overlay:
 
     def _is_better(self, known, epoch, hops, neighbor, now):
         waits = is_awaited(known.late_us, now, self.times.lost_after_us)
-        return is_better_way(known, known.next_hop is None, epoch, hops, neighbor, waits)
+        return is_better_path(known, known.next_hop is None, epoch, hops, neighbor, waits)
 
     def _set_distance(self, tree, epoch, hops, neighbor, now):
         known = self.distances.get(tree)
@@ -308,30 +308,30 @@ class Overlay:
         self.distances[tree].next_hop = None
         self._announce_change(now)
 
-    def _take_claim(self, place, claimed, neighbor, now):
+    def _take_claim(self, position, claimed, neighbor, now):
         """Compare the parent and key in a neighbor's info with this node's list of children."""
         if claimed is None or claimed.parent != self.address or not claimed.key:
             # A child without a key yet may have sent this info before its grant arrived: keep it.
-            if neighbor in place.children and not self.has_no_key_yet(place, neighbor):
-                self._remove_child(place, neighbor)
-        elif place.key is not None and place.children.get(neighbor) != slot_of(claimed.key):
+            if neighbor in position.children and not self.has_no_key_yet(position, neighbor):
+                self._remove_child(position, neighbor)
+        elif position.key is not None and position.children.get(neighbor) != slot_of(claimed.key):
             # This node did not grant that key, or has granted it to another child since: grant a new one.
-            self._adopt(place, neighbor, slot_of(claimed.key), now)
+            self._adopt(position, neighbor, slot_of(claimed.key), now)
 
-    def has_no_key_yet(self, place, child):
+    def has_no_key_yet(self, position, child):
         """Return whether a child that has not announced its key may not have received it yet."""
-        return self.unicast.is_granting(child, place.tree)
+        return self.unicast.is_granting(child, position.tree)
 
-    def _follow_parent(self, place, above, now):
+    def _follow_parent(self, position, above, now):
         """Derive the key from the parent's position ``above``; None: the parent has left the tree."""
-        if above is not None and above.epoch > place.epoch:
-            place.epoch, place.epoch_us = above.epoch, now
+        if above is not None and above.epoch > position.epoch:
+            position.epoch, position.epoch_us = above.epoch, now
             self.info_soon(now)
-        slot = slot_of(place.key)
+        slot = slot_of(position.key)
         if above is None or slot > longest_slot(len(above.key)):
-            self._lose_place(place, now)
+            self._lose_position(position, now)
         else:
-            self._set_key(place, child_key(above.key, slot), now)
+            self._set_key(position, child_key(above.key, slot), now)
 
     def _announce_change(self, now):
         """Send an info soon, and repeat it, because something has changed."""
@@ -348,21 +348,21 @@ class Overlay:
         self.info_due_us = self._repeat_us = None
         if not self.is_attached():
             return None
-        heard = self.named(now)
+        heard = self.choose_named(now)
         self._plan_repetition(now)
         self._info_sent_us = now
-        places = [
-            wire.InfoPlace(tree, self.places[tree].epoch, self.places[tree].parent, self.places[tree].key)
-            for tree in sorted(self.places)
-            if self.place(tree) is not None
+        positions = [
+            wire.InfoPosition(tree, self.positions[tree].epoch, self.positions[tree].parent, self.positions[tree].key)
+            for tree in sorted(self.positions)
+            if self.position(tree) is not None
         ]
         distances = [
             wire.InfoDistance(tree, self.distances[tree].epoch, self.distances[tree].hops)
             for tree in self.known_trees()
         ]
-        return wire.Info(tuple(places), tuple(distances), heard)
+        return wire.Info(tuple(positions), tuple(distances), heard)
 
-    def named(self, now):
+    def choose_named(self, now):
         """Choose the neighbors that this info names: those that may not know yet that this node hears them.
 
         To name a neighbor asks whether it hears this node, and answers the same question of the neighbor. If there are
@@ -372,12 +372,12 @@ class Overlay:
         unsure = [
             (known.named_us, address)
             for address, known in self.neighbors.items()
-            if known.owed or not self.is_two_way(known)
+            if known.namings_left or not self.is_two_way(known)
         ]
         named = sorted([address for _, address in sorted(unsure)[:count]])
         for address in named:
             known = self.neighbors[address]
-            known.named_us, known.owed = now, max(0, known.owed - 1)
+            known.named_us, known.namings_left = now, max(0, known.namings_left - 1)
         return tuple(named)
 
     def _plan_repetition(self, now):
@@ -395,7 +395,7 @@ class Overlay:
         trees = range(len(self.settings.roots))
         if self.settings.every_tree:
             for tree in trees:
-                if tree not in self.joining and self.place(tree) is None:
+                if tree not in self.joining and self.position(tree) is None:
                     self._join_best((tree,), now)
         elif not self.joining and not self.is_attached():
             self._join_best(trees, now)
@@ -407,8 +407,8 @@ class Overlay:
             if address in self._unanswered and now < self._unanswered.get(address)[1]:
                 continue
             for tree in trees:
-                place = neighbor.places.get(tree)
-                if place is None or not self._may_join(tree, place):
+                position = neighbor.positions.get(tree)
+                if position is None or not self._may_join(tree, position):
                     continue
                 since_us = neighbor.since_us[tree]
                 if best is None or is_better_parent(since_us, address, best[0], best[1]):
@@ -419,47 +419,47 @@ class Overlay:
             send_us = now + max(1, self.random.below(self.times.gather_us + 1))
             self.joining[tree] = Joining(address, send_us)
 
-    def _may_join(self, tree, place):
+    def _may_join(self, tree, position):
         newest = self.left.get(tree, -1)
-        if tree in self.places:
-            newest = max(newest, self.places[tree].epoch)
-        return may_be_parent(place.epoch, newest, place.parent == self.address, len(place.key))
+        if tree in self.positions:
+            newest = max(newest, self.positions[tree].epoch)
+        return may_be_parent(position.epoch, newest, position.parent == self.address, len(position.key))
 
     def take_join(self, join, child, now):
         """Take a neighbor in as a child; returns whether it gets a key."""
-        place = self.place(join.tree)
-        if place is None or place.parent == child:
+        position = self.position(join.tree)
+        if position is None or position.parent == child:
             return False
-        return self._adopt(place, child, place.children.get(child, 0), now)
+        return self._adopt(position, child, position.children.get(child, 0), now)
 
-    def _adopt(self, place, child, slot, now):
+    def _adopt(self, position, child, slot, now):
         """Grant a child the key of ``slot``, or of the first free slot if that is taken.
 
         Returns False if the key would be too long.
         """
-        taken = {other for address, other in place.children.items() if address != child}
-        longest = longest_slot(len(place.key))
+        taken = {other for address, other in position.children.items() if address != child}
+        longest = longest_slot(len(position.key))
         if slot in taken or slot > longest:
             slot = free_slot(taken)
         if slot > longest:
             return False
-        place.children[child] = slot
-        place.changed()
-        key = child_key(place.key, slot)
-        self.unicast.send(child, wire.Grant(place.tree, place.epoch, key), now)
-        self.listener.child_added(place, child, universe(key, self.settings.key_bits), now)
+        position.children[child] = slot
+        position.clear_regions()
+        key = child_key(position.key, slot)
+        self.unicast.send(child, wire.Grant(position.tree, position.epoch, key), now)
+        self.listener.child_added(position, child, universe(key, self.settings.key_bits), now)
         return True
 
-    def _remove_child(self, place, child):
-        del place.children[child]
-        place.changed()
+    def _remove_child(self, position, child):
+        del position.children[child]
+        position.clear_regions()
 
     def take_grant(self, grant, parent, now):
         """Take a key from a neighbor; returns False if the node had not asked for it."""
         tree, epoch, key = grant
-        place = self.places.get(tree)
+        position = self.positions.get(tree)
         joining = self.joining.get(tree)
-        is_correction = place is not None and place.key is not None and place.parent == parent
+        is_correction = position is not None and position.key is not None and position.parent == parent
         if not key or not (is_correction or (joining is not None and joining.neighbor == parent)):
             self._announce_change(now)  # The sender of the grant then learns whose child this node is.
             return False
@@ -468,17 +468,17 @@ class Overlay:
         if parent in self._unanswered:
             self._unanswered.put(parent, (0, now))
         if is_correction:
-            self._set_key(place, key, now)
+            self._set_key(position, key, now)
             return True
-        if place is None:
-            place = self.places[tree] = Place(tree, parent, epoch, None, now)
+        if position is None:
+            position = self.positions[tree] = Position(tree, parent, epoch, None, now)
         if not self.settings.every_tree:
-            self._forget_other_places(tree)
+            self._forget_other_positions(tree)
         if not self.is_attached():
             self._forget_one_way_distances()
-        place.parent, place.epoch, place.epoch_us = parent, epoch, now
-        place.children.pop(parent, None)
-        self._set_key(place, key, now)
+        position.parent, position.epoch, position.epoch_us = parent, epoch, now
+        position.children.pop(parent, None)
+        self._set_key(position, key, now)
         return True
 
     def _forget_one_way_distances(self):
@@ -492,34 +492,34 @@ class Overlay:
             if next_hop != NOBODY and known is not None and not self.is_two_way(known):
                 del self.distances[tree]
 
-    def _forget_other_places(self, tree):
-        for other in [known for known in self.places if known != tree]:
-            self.left[other] = max(self.left.get(other, -1), self.places.pop(other).epoch)
+    def _forget_other_positions(self, tree):
+        for other in [known for known in self.positions if known != tree]:
+            self.left[other] = max(self.left.get(other, -1), self.positions.pop(other).epoch)
 
-    def _set_key(self, place, key, now):
-        if key == place.key:
+    def _set_key(self, position, key, now):
+        if key == position.key:
             return
-        place.key = key
-        place.changed()
+        position.key = key
+        position.clear_regions()
         self._announce_change(now)
-        self.listener.key_changed(place, now)
+        self.listener.key_changed(position, now)
 
     def changed_zones(self):
         """Return the events that log the zones which have changed since the last call."""
         events = []
         key_bits = self.settings.key_bits
-        for tree in sorted(self.places) if key_bits <= WIDEST_LOGGED else ():
-            place = self.places[tree]
-            if not place.is_changed:
+        for tree in sorted(self.positions) if key_bits <= WIDEST_LOGGED else ():
+            position = self.positions[tree]
+            if not position.is_changed:
                 continue
-            place.is_changed = False
-            own_zone = () if place.key is None else place.regions(key_bits)[1]
-            if own_zone == place.logged_zone:
+            position.is_changed = False
+            own_zone = () if position.key is None else position.regions(key_bits)[1]
+            if own_zone == position.logged_zone:
                 continue
-            if place.logged_zone:
+            if position.logged_zone:
                 events.append(ZoneSet(NOBODY, "", tree, 0, NOBODY, ""))
             events += [ZoneSet(NOBODY, "", tree, low, high, "") for low, high in own_zone]
-            place.logged_zone = own_zone
+            position.logged_zone = own_zone
         return events
 
     # Repair
@@ -535,12 +535,12 @@ class Overlay:
         for tree in sorted(self.distances):
             if self.distances[tree].next_hop == neighbor:
                 self._break(tree, now)
-        for tree in sorted(self.places):
-            place = self.places[tree]
-            if neighbor in place.children:
-                self._remove_child(place, neighbor)
-            if place.parent == neighbor and place.key is not None:
-                self._lose_place(place, now)
+        for tree in sorted(self.positions):
+            position = self.positions[tree]
+            if neighbor in position.children:
+                self._remove_child(position, neighbor)
+            if position.parent == neighbor and position.key is not None:
+                self._lose_position(position, now)
         self.look_for_parent(now)
 
     def _pause_joins(self, neighbor, now):
@@ -549,10 +549,10 @@ class Overlay:
         failed = 1 if known is None else known[0] + 1
         self._unanswered.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
 
-    def _lose_place(self, place, now):
-        place.key = None
-        place.changed()
-        self.listener.key_changed(place, now)
+    def _lose_position(self, position, now):
+        position.key = None
+        position.clear_regions()
+        self.listener.key_changed(position, now)
         self.look_for_parent(now)
 
     # Time
@@ -582,7 +582,7 @@ class Overlay:
                 del self.joining[tree]
                 known = self.neighbors.get(joining.neighbor)
                 if known is not None:
-                    known.places.pop(tree, None)
+                    known.positions.pop(tree, None)
         if self.tick_us is not None and self.tick_us <= now:
             self._tick(now)
         due_us = [time for time in (self.info_due_us, self._repeat_us) if time is not None]
@@ -593,27 +593,31 @@ class Overlay:
     def _tick(self, now):
         info_us, lost_after_us = self.times.info_us, self.times.lost_after_us
         self.tick_us = now + info_us
-        for place in self.places.values():
-            if place.parent == NOBODY and place.key is not None:
-                place.epoch, place.epoch_us = place.epoch + 1, now
-                self.distances[place.tree] = Distance(place.epoch, 0, NOBODY)
+        for position in self.positions.values():
+            if position.parent == NOBODY and position.key is not None:
+                position.epoch, position.epoch_us = position.epoch + 1, now
+                self.distances[position.tree] = Distance(position.epoch, 0, NOBODY)
                 self.info_soon(now)
         silent = [a for a in sorted(self.neighbors) if is_silent(self.neighbors[a].heard_us, now, lost_after_us)]
         for neighbor in silent:
             self.lose(neighbor, now)
-        for tree in sorted(self.places):
-            place = self.places[tree]
-            for child in [child for child in sorted(place.children) if child not in self.neighbors]:
+        for tree in sorted(self.positions):
+            position = self.positions[tree]
+            for child in [child for child in sorted(position.children) if child not in self.neighbors]:
                 # A child that was not heard after its grant has never received the key.
-                if place.key is not None and not self.unicast.is_waiting_for(child):
-                    self._remove_child(place, child)
-            if place.key is not None and place.parent != NOBODY and is_cut_off(place.epoch_us, now, lost_after_us):
-                self._lose_place(place, now)
-        self.ask_silent(now)
+                if position.key is not None and not self.unicast.is_waiting_for(child):
+                    self._remove_child(position, child)
+            if (
+                position.key is not None
+                and position.parent != NOBODY
+                and is_cut_off(position.epoch_us, now, lost_after_us)
+            ):
+                self._lose_position(position, now)
+        self.probe_silent(now)
         if is_info_due(self._info_sent_us, now, info_us):
             self.info_soon(now)
 
-    def ask_silent(self, now):
+    def probe_silent(self, now):
         """Probe parents, children and next hops that hear this node but have been silent for long.
 
         Their infos may have been lost.
@@ -627,5 +631,7 @@ class Overlay:
                 self.unicast.send(neighbor, wire.Probe(), now)
 
     def _is_needed(self, neighbor):
-        is_relative = any([neighbor == place.parent or neighbor in place.children for place in self.places.values()])
+        is_relative = any(
+            [neighbor == position.parent or neighbor in position.children for position in self.positions.values()]
+        )
         return is_relative or any([distance.next_hop == neighbor for distance in self.distances.values()])

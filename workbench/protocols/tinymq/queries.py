@@ -101,7 +101,7 @@ class QueryStore:
         if expires_us is not None and (self._next_expiry_us is None or expires_us < self._next_expiry_us):
             self._next_expiry_us = expires_us
 
-    def keep(self, query_id, region):
+    def reduce_region(self, query_id, region):
         """Reduce a stored query to ``region``, after a child has taken over the rest."""
         stored = self.stored[query_id]
         stored.message = wire.with_region(stored.message, region)
@@ -124,10 +124,10 @@ class QueryStore:
         return [
             self.stored[query_id].message
             for query_id in self.ids()
-            if query_id[0] == tree and not _is_over(self.stored[query_id], now)
+            if query_id[0] == tree and not _has_ended(self.stored[query_id], now)
         ]
 
-    def take_out(self, query_id, now):
+    def message_to_move(self, query_id, now):
         """Return a stored query as a message for another node, with the rest of its lease; it stays stored."""
         stored = self.stored[query_id]
         if stored.expires_us is None:
@@ -143,11 +143,11 @@ class QueryStore:
         if self._next_expiry_us is None or self._next_expiry_us > now:
             return
         for query_id in self.ids():
-            if _is_over(self.stored[query_id], now):
+            if _has_ended(self.stored[query_id], now):
                 self.forget(query_id)
         times = [stored.expires_us for stored in self.stored.values() if stored.expires_us is not None]
         self._next_expiry_us = min(times) if times else None
 
 
-def _is_over(stored, now):
+def _has_ended(stored, now):
     return stored.expires_us is not None and stored.expires_us <= now

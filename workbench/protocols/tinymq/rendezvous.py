@@ -26,7 +26,7 @@ class Rendezvous:
         self.queries = node.queries
         self.mapping = node.mapping
 
-    def meet(self, message, previous_hop, now):
+    def store_or_match(self, message, previous_hop, now):
         """Store a query, or match an event, whose region is in this node's zone."""
         if isinstance(message, wire.Query):
             self.queries.store(message, previous_hop, now)
@@ -59,27 +59,27 @@ class Rendezvous:
         )
         self.node.route(notification, NOBODY, now)
 
-    def child_added(self, place, child, reach, now):
+    def child_added(self, position, child, reach, now):
         """Hand a new child the parts of stored queries in its universe ``reach``."""
         for query_id in list(self.queries.ids()):
-            if query_id[0] != place.tree:
+            if query_id[0] != position.tree:
                 continue
-            query = self.queries.take_out(query_id, now)
+            query = self.queries.message_to_move(query_id, now)
             box = self.mapping.query_box(query.attributes)
             part = self.mapping.clip(box, intersect(query.region, reach))
             if not part:
                 continue
-            self.node.unicast.send(child, wire.with_region(query, part), now, self.node.way_to(place, child))
+            self.node.unicast.send(child, wire.with_region(query, part), now, self.node.direction_to(position, child))
             rest = self.mapping.clip(box, subtract(query.region, reach))
             if rest:
-                self.queries.keep(query_id, rest)
+                self.queries.reduce_region(query_id, rest)
             else:
                 self.queries.forget(query_id)
 
-    def key_changed(self, place, now):
+    def key_changed(self, position, now):
         """Route all stored queries of a tree anew: this node has another key there, or has come from another tree."""
         for query_id in list(self.queries.ids()):
-            if query_id[0] == place.tree or self.node.overlay.place(query_id[0]) is None:
-                query = self.queries.take_out(query_id, now)
+            if query_id[0] == position.tree or self.node.overlay.position(query_id[0]) is None:
+                query = self.queries.message_to_move(query_id, now)
                 self.queries.forget(query_id)
                 self.node.route(query, NOBODY, now)

@@ -14,8 +14,8 @@ Theory of operation
     A node's knowledge of its neighbors' positions may be outdated: a child has joined elsewhere, and the info that
     announced it was lost. So a frame within the tree has a *direction*, the role in which the sender addresses the
     receiver: its parent (UP), or a node whose universe holds the target (DOWN). A receiver without that role does not
-    acknowledge the frame and sends its info (`is_astray`). The sender still has the message, and sends it where
-    it belongs by then (`leads_to`). Otherwise a message sent down to a former child would come up again
+    acknowledge the frame and sends its info (`is_misdirected`). The sender still has the message, and sends it where
+    it belongs by then (`is_still_next_hop`). Otherwise a message sent down to a former child would come up again
     elsewhere and go down once more, in circles.
 
 Cost
@@ -29,64 +29,64 @@ from workbench.protocols.tinymq.wire import UP, Notification
 from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, subtract, universe
 
 
-def fragments(overlay, place, box, region, mapping, shortcuts):
+def fragments(overlay, position, box, region, mapping, shortcuts):
     """Return [(neighbor, its part of the region)] without empty parts; NOBODY stands for this node."""
-    own, _, below = place.regions(mapping.key_bits)
+    own, _, below = position.regions(mapping.key_bits)
     inside = intersect(region, own)
     outside = subtract(region, own)
     parts = []
     for child, child_universe in below:
-        _part(parts, mapping, box, child, intersect(inside, child_universe))
+        _add_part(parts, mapping, box, child, intersect(inside, child_universe))
         inside = subtract(inside, child_universe)
-    _part(parts, mapping, box, NOBODY, inside)
+    _add_part(parts, mapping, box, NOBODY, inside)
     if outside and shortcuts:
-        for neighbor, key in _shortcuts(overlay, place):
+        for neighbor, key in _shortcuts(overlay, position):
             reach = universe(key, mapping.key_bits)
-            if _part(parts, mapping, box, neighbor, intersect(outside, reach)):
+            if _add_part(parts, mapping, box, neighbor, intersect(outside, reach)):
                 outside = subtract(outside, reach)
-    if place.parent != NOBODY:
-        _part(parts, mapping, box, place.parent, outside)
+    if position.parent != NOBODY:
+        _add_part(parts, mapping, box, position.parent, outside)
     return parts
 
 
-def _part(parts, mapping, box, neighbor, region):
+def _add_part(parts, mapping, box, neighbor, region):
     clipped = mapping.clip(box, region)
     if clipped:
         parts.append((neighbor, clipped))
     return bool(clipped)
 
 
-def _shortcuts(overlay, place):
+def _shortcuts(overlay, position):
     """Return [(neighbor, key)] of the neighbors that may be nearer to an outside target than the parent.
 
     The longest keys come first.
     """
-    longer_than = len(parent_key(place.key))
+    longer_than = len(parent_key(position.key))
     shortcuts = [
         (-len(key), address, key)
-        for address, key in overlay.neighbors_in(place.tree)
-        if len(key) > longer_than and address not in place.children and not key.startswith(place.key)
+        for address, key in overlay.neighbors_in(position.tree)
+        if len(key) > longer_than and address not in position.children and not key.startswith(position.key)
     ]
     return [(address, key) for _, address, key in sorted(shortcuts)]
 
 
-def hop_to_key(overlay, place, key, shortcuts):
+def next_hop_to_key(overlay, position, key, shortcuts):
     """Return the next hop to the node that has a key.
 
     It is NOBODY if this node has the key, and None if no node has it.
     """
-    if key == place.key:
+    if key == position.key:
         return NOBODY
-    if key.startswith(place.key):
-        for child, child_key in place.child_keys():
+    if key.startswith(position.key):
+        for child, child_key in position.child_keys():
             if key.startswith(child_key):
                 return child
         return None
     if shortcuts:
-        for neighbor, neighbor_key in _shortcuts(overlay, place):
+        for neighbor, neighbor_key in _shortcuts(overlay, position):
             if key.startswith(neighbor_key):
                 return neighbor
-    return place.parent if place.parent != NOBODY else None
+    return position.parent if position.parent != NOBODY else None
 
 
 def tree_of(message):
@@ -94,25 +94,25 @@ def tree_of(message):
     return message.sink_tree if isinstance(message, Notification) else message.tree
 
 
-def is_astray(overlay, message, way, sender, key_bits):
+def is_misdirected(overlay, message, direction, sender, key_bits):
     """Return whether this node does not have the role (``direction``: UP or DOWN) that a sender assumes."""
-    place = overlay.places.get(tree_of(message))
-    if place is None:
+    position = overlay.positions.get(tree_of(message))
+    if position is None:
         return True
-    if way == UP:
-        return place.parent == sender
-    return place.key is None or not _is_within(message, place.key, key_bits)
+    if direction == UP:
+        return position.parent == sender
+    return position.key is None or not _is_within(message, position.key, key_bits)
 
 
-def leads_to(overlay, message, way, neighbor, key_bits):
+def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
     """Return whether a message sent UP or DOWN to a neighbor would still be sent to it in that direction."""
-    place = overlay.place(tree_of(message))
-    if place is None:
+    position = overlay.position(tree_of(message))
+    if position is None:
         return False
-    if way == UP:
-        return place.parent == neighbor
-    slot = place.children.get(neighbor)
-    key = overlay.key_of(neighbor, place.tree) if slot is None else child_key(place.key, slot)
+    if direction == UP:
+        return position.parent == neighbor
+    slot = position.children.get(neighbor)
+    key = overlay.key_of(neighbor, position.tree) if slot is None else child_key(position.key, slot)
     return key is not None and _is_within(message, key, key_bits)
 
 

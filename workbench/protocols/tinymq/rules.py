@@ -19,7 +19,7 @@ FIRST_REPEAT_US = 250000  # after an info that announced a change
 HELLO_AFTER = 1.5  # times info_s without an info: a little more than the time between two epochs
 PATIENCE = 3  # a neighbor that is still heard gets this many times the transmissions
 MOST_AT_ONCE = 7  # unicast frames of one call of a node; eight frames with an acknowledgement or an info
-MOST_ON_WAY = 12  # unicast frames in flight, in all and per neighbor: with their acks they take less than retry_ms
+MOST_IN_FLIGHT = 12  # unicast frames in flight, in all and per neighbor: with their acks they take less than retry_ms
 PACE_US = 20000  # pause before the remaining frames are sent: the airtime of some frames
 NAMED_AGAIN = 3  # number of infos that name a neighbor which has named this node: two of them may be lost
 MOST_NAMED = 16  # neighbors named by an info that announces a change or repeats such an info
@@ -97,7 +97,7 @@ def longest_slot(key_length):
 # Paths to the roots
 
 
-def is_better_way(known, is_broken, epoch, hops, neighbor, is_awaited):
+def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
     """Return whether a neighbor's path to a root replaces the ``known`` one, a record of epoch, hops and next_hop.
 
     At the root itself the next hop is NOBODY. ``is_broken``: the known next hop is lost. ``is_awaited``: another
@@ -162,13 +162,13 @@ def most_named(repeat_after_us, info_us):
     return MOST_NAMED if repeat_after_us else FEW_NAMED
 
 
-def namings_owed(owed, named_us, now, lost_after_us):
+def remaining_namings(left, named_us, now, lost_after_us):
     """Return how many of the next infos must name a neighbor that has just named this node.
 
     ``left``: that number before. The neighbor may not know that it is heard, so it is named `NAMED_AGAIN` times. If
     this node named it recently, its info may be the answer to that, and the number does not change.
     """
-    return NAMED_AGAIN if named_us < 0 or is_in_doubt(named_us, now, lost_after_us) else owed
+    return NAMED_AGAIN if named_us < 0 or is_in_doubt(named_us, now, lost_after_us) else left
 
 
 # Frames to one neighbor
@@ -190,15 +190,15 @@ def longest_wait_us(retry_us):
     return retry_us << MOST_DOUBLINGS
 
 
-def most_frames(reports, on_way):
+def most_frames(reports, in_flight):
     """Return how many unicast frames a call may hand to the radio while ``in_flight`` frames are in flight.
 
     ``reports``: whether the radio reports outcomes. A frame is in flight until its report comes. Without reports it is
     in flight until its acknowledgement comes or is late for the first time.
     """
     if reports:
-        return max(0, MOST_IN_RADIO - on_way)
-    return max(0, min(MOST_AT_ONCE, MOST_ON_WAY - on_way))
+        return max(0, MOST_IN_RADIO - in_flight)
+    return max(0, min(MOST_AT_ONCE, MOST_IN_FLIGHT - in_flight))
 
 
 def may_take_more(pending, most, is_event):

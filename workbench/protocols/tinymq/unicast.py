@@ -9,7 +9,7 @@ Theory of operation
 
     One call of a node sends no more than `rules.MOST_AT_ONCE` of these frames. A new key, an event for many sinks or a
     burst of events creates hundreds of frames at once, which the radio could only queue, and a frame in that queue
-    would be sent again before it has left. So no more than `rules.MOST_ON_WAY` frames of a node are in flight, and
+    would be sent again before it has left. So no more than `rules.MOST_IN_FLIGHT` frames of a node are in flight, and
     each neighbor has at most that many events, and that many other frames, to acknowledge. Further frames wait for
     their turn, which comes with an acknowledgement or with the next wake-up after `rules.PACE_US`. A frame that must be
     sent again is no longer in flight: a neighbor that is gone does not hold up the others.
@@ -40,7 +40,7 @@ from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.rules import (
-    MOST_ON_WAY,
+    MOST_IN_FLIGHT,
     PACE_US,
     is_given_up,
     is_too_old,
@@ -61,11 +61,11 @@ class Pending:
     was sent; due_us: when the wait ends.
     """
 
-    def __init__(self, neighbor, number, message, way, frame, now):
+    def __init__(self, neighbor, number, message, direction, frame, now):
         self.neighbor = neighbor
         self.number = number
         self.message = message
-        self.way = way
+        self.direction = direction
         self.frame = frame
         self.first_us = now
         self.sent = 0
@@ -92,19 +92,19 @@ class Unicast:
 
     def begin(self, now):
         """Begin a call of the node: count the frames in flight, and so the frames that the call may send."""
-        on_way = 0
+        in_flight = 0
         unacknowledged = {}
         for pending in self.pending:
             if pending.waits_for == REPORT:
-                on_way += 1
+                in_flight += 1
             elif pending.sent and pending.waits_for != REFUSAL:
                 unacknowledged[_window(pending)] = unacknowledged.get(_window(pending), 0) + 1
                 if not self._reports and pending.sent == 1 and pending.due_us > now:
-                    on_way += 1
+                    in_flight += 1
         self._unacknowledged = unacknowledged
-        self._left = most_frames(self._reports, on_way)
+        self._left = most_frames(self._reports, in_flight)
 
-    def send(self, neighbor, message, now, way=wire.OPEN):
+    def send(self, neighbor, message, now, direction=wire.OPEN):
         """Send a message to a neighbor, or drop it as "full" if ``max_known`` frames are pending already."""
         if len(self.pending) >= self.node.settings.max_known:
             self.node.drop_message(message, NOBODY, "full")
@@ -112,7 +112,7 @@ class Unicast:
         last = self._numbers.get(neighbor)
         number = ((self._first_number if last is None else last) + 1) & wire.U16
         self._numbers.put(neighbor, number)
-        pending = Pending(neighbor, number, message, way, wire.encode(number, message, way), now)
+        pending = Pending(neighbor, number, message, direction, wire.encode(number, message, direction), now)
         if self._left and not self._retries:
             self._send(pending, now)
             return
@@ -123,7 +123,7 @@ class Unicast:
         """Return whether a frame may go now; a retransmission already counts in its neighbor's window."""
         if not self._left:
             return False
-        return self._reports or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_ON_WAY
+        return self._reports or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_IN_FLIGHT
 
     def _send_or_wait(self, pending, now):
         if self._may_send(pending):
@@ -151,7 +151,7 @@ class Unicast:
         pending.waits_for = state
         pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
 
-    def reported(self, neighbor, number, ok, now):
+    def take_report(self, neighbor, number, ok, now):
         """Take the radio's report of a frame, and send the frames whose turn has come."""
         # A radio without acknowledgements reports only failures.
         self._reports = self._reports or ok
@@ -159,7 +159,7 @@ class Unicast:
         if pending is not None and pending.waits_for == REPORT:
             if not ok:
                 self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
-            elif pending.way == wire.OPEN:
+            elif pending.direction == wire.OPEN:
                 self.pending.remove(pending)
             else:
                 self._wait_for(REFUSAL, pending, longest_wait_us(self._retry_us), now)
@@ -174,7 +174,7 @@ class Unicast:
             if pending.waits_for == TURN and self._may_send(pending):
                 self._send(pending, now)
 
-    def refused(self, neighbor, number, now):
+    def take_refusal(self, neighbor, number, now):
         """Send a refused frame again later: its neighbor has no room now, or not the role that the frame assumes.
 
         In the latter case the neighbor's info may change the message's next hop before.
@@ -215,7 +215,7 @@ class Unicast:
         """Send a neighbor the refusal of its frame."""
         self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
-    def acknowledged(self, neighbor, number, now):
+    def take_acknowledgement(self, neighbor, number, now):
         """Remove an acknowledged frame, and send the frames whose turn has come."""
         pending = self._find(neighbor, number)
         if pending is not None:
@@ -235,7 +235,7 @@ class Unicast:
             ]
         )
 
-    def take_back(self, is_wrong):
+    def withdraw(self, is_wrong):
         """Remove the waiting frames for which ``is_wrong(pending)`` is true, and return their messages."""
         wrong = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
         if wrong:
@@ -253,7 +253,7 @@ class Unicast:
         for pending in self.pending:
             if pending.due_us > now:
                 continue
-            is_heard = self.node.overlay.is_there(pending.neighbor, pending.first_us)
+            is_heard = self.node.overlay.was_heard_since(pending.neighbor, pending.first_us)
             if not pending.sent or not is_given_up(pending.sent, self._retries, is_heard):
                 self._send_or_wait(pending, now)
             elif pending.neighbor not in silent:

@@ -49,7 +49,7 @@ PROBE, REFUSAL = 0x50, 0x52
 _ACK_BIT = 0x40
 # The role of a receiver in the tree: any; the sender's parent; a node whose universe holds the target.
 OPEN, UP, DOWN = 0, 1, 2
-_WAY_BITS = (0x00, 0x80, 0x20)
+_DIRECTION_BITS = (0x00, 0x80, 0x20)
 NAMES = {
     INFO: "info",
     ACK: "ack",
@@ -68,10 +68,10 @@ MOST_INTERVALS = U8
 WIDEST_KEY_SPACE = 127  # bits; the paper: less than 128
 
 # A node's position in a tree, and its distance to a root. parent: NOBODY at a root. A key is a text of 0 and 1.
-InfoPlace = namedtuple("InfoPlace", ("tree", "epoch", "parent", "key"))
+InfoPosition = namedtuple("InfoPosition", ("tree", "epoch", "parent", "key"))
 InfoDistance = namedtuple("InfoDistance", ("tree", "epoch", "hops"))
 # heard: addresses of some of the neighbors that the sender hears.
-Info = namedtuple("Info", ("places", "distances", "heard"))
+Info = namedtuple("Info", ("positions", "distances", "heard"))
 Ack = namedtuple("Ack", ("number",))
 Refusal = namedtuple("Refusal", ("number",))
 Join = namedtuple("Join", ("tree",))
@@ -105,7 +105,7 @@ GRANT_LAYOUT = "<BI"
 QUERY_LAYOUT = "<BIIBHHB"
 EVENT_LAYOUT = "<BIIH"
 NOTIFICATION_LAYOUT = "<BIIBIIHB"
-PLACE_LAYOUT = "<BII"
+POSITION_LAYOUT = "<BII"
 DISTANCE_LAYOUT = "<BIH"
 _RANGES = {"B": U8, "H": U16, "I": U32}
 
@@ -146,12 +146,12 @@ def _changed(message, at, value):
 
 def encode_info(info):
     """Return the frame of an Info. Raises EncodeError if a field is out of range."""
-    if len(info.places) > U8 or len(info.distances) > U8 or len(info.heard) > U8:
-        counts = len(info.places), len(info.distances), len(info.heard)
+    if len(info.positions) > U8 or len(info.distances) > U8 or len(info.heard) > U8:
+        counts = len(info.positions), len(info.distances), len(info.heard)
         raise EncodeError("%d positions, %d distances, %d neighbors: an info holds at most 255 of each" % counts)
-    parts = [bytes((INFO, len(info.places)))]
-    for tree, epoch, parent, key in info.places:
-        parts.append(_pack(PLACE_LAYOUT, tree, epoch, U32 if parent == NOBODY else parent))
+    parts = [bytes((INFO, len(info.positions)))]
+    for tree, epoch, parent, key in info.positions:
+        parts.append(_pack(POSITION_LAYOUT, tree, epoch, U32 if parent == NOBODY else parent))
         parts.append(_encode_key(key))
     parts.append(bytes((len(info.distances),)))
     for distance in info.distances:
@@ -187,17 +187,17 @@ def number_of(frame):
     return unpack_from("<H", frame, 1)[0] if len(frame) >= 3 and frame[0] in KINDS else None
 
 
-def encode(number, message, way=OPEN):
+def encode(number, message, direction=OPEN):
     """Return the unicast frame of a message other than Info, Ack and Refusal. Raises EncodeError for a field out of
     range.
 
     direction   OPEN, or for a Query, an Event or a Notification also UP or DOWN
     """
     kind, encode_body = ENCODERS[type(message)]
-    return _pack(HEAD_LAYOUT, kind | _WAY_BITS[way], number) + encode_body(message)
+    return _pack(HEAD_LAYOUT, kind | _DIRECTION_BITS[direction], number) + encode_body(message)
 
 
-def way_of(frame):
+def direction_of(frame):
     """Return the direction of a valid unicast frame: OPEN, UP or DOWN."""
     return KINDS[frame[0]][1]
 
@@ -368,11 +368,11 @@ def bits(number, count):
 
 
 def _decode_info(reader):
-    places, distances, heard = [], [], []
+    positions, distances, heard = [], [], []
     (count,) = reader.take("<B")
     for _ in range(count):
-        tree, epoch, parent = reader.take(PLACE_LAYOUT)
-        places.append(InfoPlace(tree, epoch, NOBODY if parent == U32 else parent, reader.key()))
+        tree, epoch, parent = reader.take(POSITION_LAYOUT)
+        positions.append(InfoPosition(tree, epoch, NOBODY if parent == U32 else parent, reader.key()))
     (count,) = reader.take("<B")
     for _ in range(count):
         distances.append(InfoDistance(*reader.take(DISTANCE_LAYOUT)))
@@ -382,7 +382,7 @@ def _decode_info(reader):
             raise DecodeError("the info has a list of 0 neighbors; without neighbors the list must be absent")
         heard = [reader.take("<I")[0] for _ in range(count)]
         reader.end()
-    return Info(tuple(places), tuple(distances), tuple(heard))
+    return Info(tuple(positions), tuple(distances), tuple(heard))
 
 
 def _decode_probe(reader):
@@ -438,8 +438,8 @@ _DECODERS = {
 # The first byte of a unicast frame -> (its type, its direction).
 KINDS = {kind: (kind, OPEN) for kind in _DECODERS}
 for _kind in (QUERY, EVENT, NOTIFICATION):
-    KINDS[_kind | _WAY_BITS[UP]] = _kind, UP
-    KINDS[_kind | _WAY_BITS[DOWN]] = _kind, DOWN
+    KINDS[_kind | _DIRECTION_BITS[UP]] = _kind, UP
+    KINDS[_kind | _DIRECTION_BITS[DOWN]] = _kind, DOWN
 for _byte in list(KINDS):
     KINDS[_byte & ~_ACK_BIT] = KINDS[_byte]
 

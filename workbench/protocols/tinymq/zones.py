@@ -39,7 +39,7 @@ def free_slot(taken):
     return slot
 
 
-def everything(key_bits):
+def whole_key_space(key_bits):
     """Return the whole key space as a region."""
     return ((0, (1 << key_bits) - 1),)
 

@@ -25,16 +25,16 @@ def child_key(state, parent, slot):
         key = keys[key].next
     key = state.numbers[Number.KEYS]
     state.numbers[Number.KEYS] += 1
-    it = keys[key]
-    it.parent = parent
-    it.slot = slot
-    it.length = keys[parent].length + slot + 1
-    it.first = NONE
-    it.next = keys[parent].first
+    entry = keys[key]
+    entry.parent = parent
+    entry.slot = slot
+    entry.length = keys[parent].length + slot + 1
+    entry.first = NONE
+    entry.next = keys[parent].first
     keys[parent].first = key
-    it.low = child_low(state, keys[parent].low, it.length) if has_universe(state, it.length) else 0
-    if it.length > LONGEST_KEY:
-        state.numbers[Number.WRONG] = Problem.KEY_TOO_LONG
+    entry.low = child_low(state, keys[parent].low, entry.length) if has_universe(state, entry.length) else 0
+    if entry.length > LONGEST_KEY:
+        state.numbers[Number.PROBLEM] = Problem.KEY_TOO_LONG
     return key
 
 
@@ -134,17 +134,17 @@ def subtract(state, row, low, high):
     """Remove the strings in [low, high] from a row of scratch."""
     scratch = state.scratch
     count = state.scratch_counts[row]
-    kept = 0
+    count_left = 0
     for k in range(count):
         first, last = scratch[row, k, 0], scratch[row, k, 1]
         if first < low and high < last:
             # The strings to remove lie within this interval, so the other intervals stay unchanged.
             if count == MOST_INTERVALS:
-                state.numbers[Number.WRONG] = Problem.TOO_MANY_INTERVALS
+                state.numbers[Number.PROBLEM] = Problem.TOO_MANY_INTERVALS
                 return
-            for behind in range(count, k + 1, -1):
-                scratch[row, behind, 0] = scratch[row, behind - 1, 0]
-                scratch[row, behind, 1] = scratch[row, behind - 1, 1]
+            for following in range(count, k + 1, -1):
+                scratch[row, following, 0] = scratch[row, following - 1, 0]
+                scratch[row, following, 1] = scratch[row, following - 1, 1]
             scratch[row, k, 1] = low - 1
             scratch[row, k + 1, 0] = high + 1
             scratch[row, k + 1, 1] = last
@@ -158,10 +158,10 @@ def subtract(state, row, low, high):
             first = high + 1
         else:
             continue
-        scratch[row, kept, 0] = first
-        scratch[row, kept, 1] = last
-        kept += 1
-    state.scratch_counts[row] = kept
+        scratch[row, count_left, 0] = first
+        scratch[row, count_left, 1] = last
+        count_left += 1
+    state.scratch_counts[row] = count_left
 
 
 @compiled
@@ -171,7 +171,7 @@ def unite(state, message, row):
     for k in range(count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
     if count + state.scratch_counts[row] > MOST_INTERVALS:
-        state.numbers[Number.WRONG] = Problem.TOO_MANY_INTERVALS
+        state.numbers[Number.PROBLEM] = Problem.TOO_MANY_INTERVALS
         return
     for k in range(state.scratch_counts[row]):
         low, high = state.scratch[row, k, 0], state.scratch[row, k, 1]
@@ -192,8 +192,8 @@ def unite(state, message, row):
 @compiled
 def _lowest_from(state, box, dimension):
     number = 0
-    for behind in range(dimension, len(state.dimension_bits)):
-        number |= state.boxes[box, behind, 0] << state.dimension_shifts[behind]
+    for following in range(dimension, len(state.dimension_bits)):
+        number |= state.boxes[box, following, 0] << state.dimension_shifts[following]
     return number
 
 
@@ -218,13 +218,13 @@ def first_cell(state, box, at_least):
             continue
         if part < boxes[box, dimension, 0]:
             return _head(state, at_least, dimension) | _lowest_from(state, box, dimension)
-        before = dimension - 1
-        while before >= 0:
-            last = _part(state, at_least, before)
-            if last < boxes[box, before, 1]:
-                grown = (last + 1) << state.dimension_shifts[before]
-                return _head(state, at_least, before) | grown | _lowest_from(state, box, before + 1)
-            before -= 1
+        previous = dimension - 1
+        while previous >= 0:
+            last = _part(state, at_least, previous)
+            if last < boxes[box, previous, 1]:
+                grown = (last + 1) << state.dimension_shifts[previous]
+                return _head(state, at_least, previous) | grown | _lowest_from(state, box, previous + 1)
+            previous -= 1
         return NONE
     return at_least
 

@@ -70,7 +70,7 @@ class Message(twin.Messages):
 # The ``name`` of a message's row is its number in `Message`.
 
 # Next hops without a path to a root. NONE instead stands for the root itself.
-BROKEN_WAY, NO_WAY = -2, -3
+BROKEN_PATH, NO_PATH = -2, -3
 NO_KEY = -1
 NO_TREE = -1  # the tree of an event that waits until its node can reach a tree
 ROOT_KEY = 0  # the empty key's row of ``keys``
@@ -85,7 +85,7 @@ MOST_INTERVALS = 32  # intervals of a region
 # ``is_changed``: whether keys or children have changed since zones were logged.
 NODE = np.dtype(
     [
-        ("ask_again_us", np.int64),
+        ("queries_due_us", np.int64),
         ("tick_us", np.int64),
         ("info_due_us", np.int64),
         ("repeat_us", np.int64),
@@ -109,13 +109,13 @@ NODE = np.dtype(
 )
 
 # Fields of a node's record that are not 0 at the start.
-_TIMES = ("ask_again_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
+_TIMES = ("queries_due_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
 _LISTS = ("pending", "waiting", "stored")
 
 # A position in a tree; ``children``: their links, in the order of their slots. Of the zone that was logged last:
 # ``has_zone``: whether there was one; ``zone_low``: its lowest string; ``zone_taken``: the sum of the sizes of the
 # children's universes.
-PLACE = np.dtype(
+POSITION = np.dtype(
     [
         ("epoch", np.int64),
         ("epoch_us", np.int64),
@@ -164,7 +164,7 @@ NEIGHBOR = np.dtype(
     [
         ("heard_us", np.int64),
         ("named_us", np.int64),
-        ("owed", np.int64),
+        ("namings_left", np.int64),
         ("numbered", np.int64),
         ("unanswered", np.int64),
         ("join_after_us", np.int64),
@@ -179,15 +179,15 @@ NEIGHBOR = np.dtype(
 
 # A neighbor's position according to its last info. ``was_announced``: that info had it, so ``since_us`` is valid;
 # ``is_valid``: it has not been discarded since.
-TOLD_PLACE = np.dtype(
+ANNOUNCED_POSITION = np.dtype(
     [
         ("since_us", np.int64),
         ("epoch", np.int64),
         ("tree", np.int64),
         ("parent", np.int64),
         ("key", np.int64),
-        ("is_there", np.int64),
-        ("was_told", np.int64),
+        ("is_valid", np.int64),
+        ("was_announced", np.int64),
     ],
     align=True,
 )
@@ -216,7 +216,7 @@ MESSAGE = np.dtype(
         ("tree", np.int64),
         ("hops", np.int64),
         ("sink", np.int64),
-        ("what", np.int64),
+        ("subscription", np.int64),
         ("round", np.int64),
         ("lease_s", np.int64),
         ("sink_tree", np.int64),
@@ -230,11 +230,11 @@ MESSAGE = np.dtype(
     align=True,
 )
 
-INFO_PLACE = np.dtype(
-    [("epoch", np.int64), ("tree", np.int64), ("parent", np.int64), ("key", np.int64), ("is_told", np.int64)],
+INFO_POSITION = np.dtype(
+    [("epoch", np.int64), ("tree", np.int64), ("parent", np.int64), ("key", np.int64), ("is_announced", np.int64)],
     align=True,
 )
-INFO_DISTANCE = np.dtype([("epoch", np.int64), ("hops", np.int64), ("is_told", np.int64)], align=True)
+INFO_DISTANCE = np.dtype([("epoch", np.int64), ("hops", np.int64), ("is_announced", np.int64)], align=True)
 
 # Entries of a node's lists. ``next`` links the entries of a list, and the free rows.
 PENDING = np.dtype(
@@ -245,7 +245,7 @@ PENDING = np.dtype(
         ("link", np.int64),
         ("number", np.int64),
         ("message", np.int64),
-        ("way", np.int64),
+        ("direction", np.int64),
         ("sent", np.int64),
         ("waits_for", np.int64),
         ("next", np.int64),
@@ -296,7 +296,7 @@ class Problem(twin.Codes):
     TOO_LITTLE_ROOM = auto()
 
 
-WRONGS = {
+PROBLEM_TEXTS = {
     Problem.KEY_TOO_LONG: f"a key has more than {LONGEST_KEY} bits",
     Problem.TOO_MANY_INTERVALS: f"the region of a query or event has more than {MOST_INTERVALS} intervals",
     Problem.TOO_LITTLE_ROOM: "an event of the run needs more room than was reserved for it",
@@ -312,7 +312,7 @@ FIELDS: Fields = {
     "key_bits": int,
     "every_tree": GIVEN,
     "trees": GIVEN,
-    "seats": GIVEN,
+    "positions_per_node": GIVEN,
     "publishes_to_all": GIVEN,
     "shortcuts": bool,
     "retries": int,
@@ -325,16 +325,16 @@ FIELDS: Fields = {
     "root_tree": GIVEN,  # (n,) the tree of which a node is the root, or NONE
     # Nodes and links.
     "nodes": Array(NODE, "nodes", dict.fromkeys(_TIMES, NONE) | dict.fromkeys(_LISTS, twin.NO_ROWS)),
-    "places": Array(PLACE, "places", {"children": twin.NO_ROWS}),
-    "joinings": Array(JOINING, "places"),
-    "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_WAY, "late_us": NONE}),
+    "positions": Array(POSITION, "positions", {"children": twin.NO_ROWS}),
+    "joinings": Array(JOINING, "positions"),
+    "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_PATH, "late_us": NONE}),
     "left": Array(np.int64, ("nodes", "trees"), NONE),  # the newest epoch of a position that was given up
     "in_first": GIVEN,
     "senders": GIVEN,
     "listeners": GIVEN,
     "neighbors": Array(NEIGHBOR, "links", {"named_us": NONE}),
-    "told_places": Array(TOLD_PLACE, ("links", "seats")),
-    "children": Array(CHILD, ("links", "seats"), {"slot": NONE}),
+    "announced_positions": Array(ANNOUNCED_POSITION, ("links", "positions_per_node")),
+    "children": Array(CHILD, ("links", "positions_per_node"), {"slot": NONE}),
     # Keys and regions.
     "keys": Array(KEY, "keys", {"first": NONE, "next": NONE}),
     "dimension_bits": GIVEN,
@@ -347,15 +347,15 @@ FIELDS: Fields = {
     # Messages.
     "fields": Array(MESSAGE, "messages"),
     "regions": Array(np.int64, ("messages", MOST_INTERVALS, 2)),
-    "info_places": Array(INFO_PLACE, ("messages", "seats")),
+    "info_positions": Array(INFO_POSITION, ("messages", "positions_per_node")),
     "info_distances": Array(INFO_DISTANCE, ("messages", "trees")),
-    "told_distances": Array(
+    "announced_distances": Array(
         INFO_DISTANCE, ("links", "trees")
     ),  # those of neighbors that are not known to hear the node
     "info_heard": Array(np.int32, ("messages", MOST_NAMED)),  # the nodes that an info names
     "info_heard_counts": Array(np.int32, "messages"),
     "base_B": GIVEN,
-    "place_B": GIVEN,
+    "position_B": GIVEN,
     "distance_B": GIVEN,
     "named_count_B": GIVEN,
     "named_B": GIVEN,

@@ -27,7 +27,7 @@ def has_room_for(core, state, most):
 
 
 @compiled
-def is_short(core, state, i):
+def lacks_room(core, state, i):
     """Return whether the pools may lack room for one more step; if so, note the problem, which ends the run."""
     node = state.nodes[i]
     most = state.most_parts + node.stored.count + 8
@@ -39,7 +39,7 @@ def is_short(core, state, i):
         and has_room_for(core, state, most)
     ):
         return False
-    state.numbers[Number.WRONG] = Problem.TOO_LITTLE_ROOM
+    state.numbers[Number.PROBLEM] = Problem.TOO_LITTLE_ROOM
     return True
 
 
@@ -75,29 +75,29 @@ def make_refusal(core, state):
 def make_grant(core, state, tree, epoch, key):
     """Make a grant of a key."""
     message = twin.take_message(core, Message.GRANT, NONE, 0, NONE, 0, 0)
-    it = state.fields[message]
-    it.tree = tree
-    it.epoch = epoch
-    it.key = key
+    fields = state.fields[message]
+    fields.tree = tree
+    fields.epoch = epoch
+    fields.key = key
     return message
 
 
 @compiled
-def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
+def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key):
     """Make the query of a subscription for a tree; the caller writes its region."""
-    number = core.subscriptions[what].number
+    number = core.subscriptions[subscription].number
     message = twin.take_message(core, Message.QUERY, core.addresses[i], number, NONE, 0, 0)
-    it = state.fields[message]
-    it.tree = tree
-    it.sink = i
-    it.what = what
-    it.round = state.own_queries[what].round
-    it.lease_s = lease_s
-    it.hops = 0
-    it.sink_tree = sink_tree
-    it.sink_key = sink_key
-    it.box = what
-    it.intervals = 0
+    fields = state.fields[message]
+    fields.tree = tree
+    fields.sink = i
+    fields.subscription = subscription
+    fields.round = state.own_queries[subscription].round
+    fields.lease_s = lease_s
+    fields.hops = 0
+    fields.sink_tree = sink_tree
+    fields.sink_key = sink_key
+    fields.box = subscription
+    fields.intervals = 0
     return message
 
 
@@ -105,12 +105,12 @@ def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
 def make_event(core, state, i, content, number, publication):
     """Make the event of a publication, without a tree; the caller writes its region."""
     message = twin.take_message(core, Message.EVENT, core.addresses[i], number, content, 0, 0)
-    it = state.fields[message]
-    it.tree = NO_TREE
-    it.hops = 0
-    it.publication = publication
-    it.box = state.first_content_box + content
-    it.intervals = 0
+    fields = state.fields[message]
+    fields.tree = NO_TREE
+    fields.hops = 0
+    fields.publication = publication
+    fields.box = state.first_content_box + content
+    fields.intervals = 0
     return message
 
 
@@ -119,16 +119,16 @@ def make_notification(core, state, event, query):
     """Make the notification of an event for the sink of a stored query."""
     source = core.messages[event]
     message = twin.take_message(core, Message.NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
-    it, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
-    it.tree = from_event.tree
-    it.hops = from_event.hops
-    it.publication = from_event.publication
-    it.sink = from_query.sink
-    it.what = from_query.what
-    it.sink_tree = from_query.sink_tree
-    it.sink_key = from_query.sink_key
-    it.by_key = 0
-    it.intervals = 0
+    fields, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
+    fields.tree = from_event.tree
+    fields.hops = from_event.hops
+    fields.publication = from_event.publication
+    fields.sink = from_query.sink
+    fields.subscription = from_query.subscription
+    fields.sink_tree = from_query.sink_tree
+    fields.sink_key = from_query.sink_key
+    fields.by_key = 0
+    fields.intervals = 0
     return message
 
 
@@ -157,8 +157,8 @@ def copy_message(core, state, message):
 @compiled
 def tree_of(core, state, message):
     """Return the tree in which a query, an event or a notification is routed."""
-    it = state.fields[message]
-    return it.sink_tree if core.messages[message].name == Message.NOTIFICATION else it.tree
+    fields = state.fields[message]
+    return fields.sink_tree if core.messages[message].name == Message.NOTIFICATION else fields.tree
 
 
 @compiled
@@ -178,17 +178,17 @@ def key_B(state, key):
 @compiled
 def measure(core, state, message):
     """Set the size of a message that is to be sent."""
-    it, fields = core.messages[message], state.fields[message]
-    size_B = state.base_B[it.name]
-    if it.name == Message.GRANT:
+    row, fields = core.messages[message], state.fields[message]
+    size_B = state.base_B[row.name]
+    if row.name == Message.GRANT:
         size_B += key_B(state, fields.key)
-    elif it.name == Message.QUERY:
+    elif row.name == Message.QUERY:
         size_B += key_B(state, fields.sink_key) + fields.intervals * state.interval_B
-        size_B += state.query_attributes_B[fields.what]
-    elif it.name == Message.EVENT:
-        size_B += fields.intervals * state.interval_B + state.event_attributes_B[it.content]
-    elif it.name == Message.NOTIFICATION:
-        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[it.content]
+        size_B += state.query_attributes_B[fields.subscription]
+    elif row.name == Message.EVENT:
+        size_B += fields.intervals * state.interval_B + state.event_attributes_B[row.content]
+    elif row.name == Message.NOTIFICATION:
+        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[row.content]
     set_size(core, state, message, size_B)
 
 
@@ -211,15 +211,15 @@ def _drop(core, i, previous_hop, message, reason, now):
 
 
 @compiled
-def foresee(core, state, i):
+def reserve_room(core, state, i):
     """Have the event loop reserve room for all messages that node ``i`` may send from its present state."""
     node = state.nodes[i]
-    parts, trees, seats = state.most_parts + 1, state.trees, state.seats
+    parts, trees, positions_per_node = state.most_parts + 1, state.trees, state.positions_per_node
     stored, pending = node.stored.count, node.pending.count
     at_rest = stored + node.waiting.count
     meetings = stored + state.most_deliveries
-    waiting = node.waiting.count * (trees + seats * meetings)
+    waiting = node.waiting.count * (trees + positions_per_node * meetings)
     alone = parts * (at_rest + pending + trees * node.own + 1)
-    alone += waiting + (pending + seats) * meetings
+    alone += waiting + (pending + positions_per_node) * meetings
     together = (parts * at_rest + waiting) * state.most_neighbors
     core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], alone, together)

@@ -54,28 +54,28 @@ def put(state, recents, counter, row, id, ordinal, value):
     """Store an id that is not remembered, with its value, in the row that `find` returned; ``counter``: the table's
     count.
     """
-    it = recents[row]
-    if it.id == 0:
-        it.id = id
+    entry = recents[row]
+    if entry.id == 0:
+        entry.id = id
         state.numbers[counter] += 1
-    it.ordinal = ordinal
-    it.value = value
+    entry.ordinal = ordinal
+    entry.value = value
 
 
 @compiled
-def _still_counts(it, listeners, heard, paths, max_known):
-    if it.id == 0:
+def _still_counts(entry, listeners, heard, paths, max_known):
+    if entry.id == 0:
         return False
-    kind = it.id >> _KIND
+    kind = entry.id >> _KIND
     if kind == _HEARD:
-        return twin.is_recent(it.ordinal, heard[listeners[(it.id >> 16) & 0xFFFFFFFF]], max_known)
+        return twin.is_recent(entry.ordinal, heard[listeners[(entry.id >> 16) & 0xFFFFFFFF]], max_known)
     if kind == _PATHS:
-        return twin.is_recent(it.ordinal, paths[(it.id >> _NODE) & 0xFFFFFFF], max_known)
+        return twin.is_recent(entry.ordinal, paths[(entry.id >> _NODE) & 0xFFFFFFF], max_known)
     return True
 
 
 @twin.compiled_loop
-def counting(recents, listeners, heard, paths, max_known):
+def count_remembered(recents, listeners, heard, paths, max_known):
     """Return how many of the ids are still remembered.
 
     ``heard`` and ``paths`` (n,): how many ids each node has received.
@@ -90,9 +90,9 @@ def counting(recents, listeners, heard, paths, max_known):
 def move(old, new, listeners, heard, paths, max_known):
     """Copy the ids that are still remembered into another table, which is empty."""
     for row in range(len(old)):
-        it = old[row]
-        if _still_counts(it, listeners, heard, paths, max_known):
-            there = new[find(new, it.id)]
-            there.id = it.id
-            there.ordinal = it.ordinal
-            there.value = it.value
+        entry = old[row]
+        if _still_counts(entry, listeners, heard, paths, max_known):
+            target = new[find(new, entry.id)]
+            target.id = entry.id
+            target.ordinal = entry.ordinal
+            target.value = entry.value

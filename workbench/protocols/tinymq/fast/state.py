@@ -16,13 +16,13 @@ from workbench.protocols.tinymq.fast.memory import (
     FIRST_PART,
     LONGEST_KEY,
     MOST_INTERVALS,
+    PROBLEM_TEXTS,
     WIDEST_KEY_SPACE,
-    WRONGS,
     Message,
     Number,
     State,
 )
-from workbench.protocols.tinymq.fast.recent import counting, move
+from workbench.protocols.tinymq.fast.recent import count_remembered, move
 from workbench.protocols.tinymq.rules import MOST_NAMED
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.sim.fast import twin
@@ -60,9 +60,9 @@ def interval_B(protocol: Any) -> int:
     return 2 * ((protocol.key_bits + 7) // 8)
 
 
-def place_B() -> int:
+def position_B() -> int:
     """Return the bytes of a position in an info, without its key."""
-    return _info_B(places=(wire.InfoPlace(0, 0, 0, ""),)) - _info_B()
+    return _info_B(positions=(wire.InfoPosition(0, 0, 0, ""),)) - _info_B()
 
 
 def distance_B() -> int:
@@ -76,8 +76,8 @@ def named_B() -> tuple[int, int]:
     return first_B - _info_B() - (second_B - first_B), second_B - first_B
 
 
-def _info_B(places: tuple = (), distances: tuple = (), heard: tuple = ()) -> int:
-    return len(wire.encode_info(wire.Info(places, distances, heard)))
+def _info_B(positions: tuple = (), distances: tuple = (), heard: tuple = ()) -> int:
+    return len(wire.encode_info(wire.Info(positions, distances, heard)))
 
 
 def _longest_key(setup: Setup) -> int:
@@ -95,7 +95,7 @@ def _most_neighbors(setup: Setup) -> int:
     return max(1, int(heard.max(initial=0)), int(np.diff(network.first).max(initial=0)))
 
 
-def _seats(protocol: Any) -> int:
+def _positions_per_node(protocol: Any) -> int:
     return len(protocol.roots) if protocol.node.every_tree else 1
 
 
@@ -103,7 +103,11 @@ def longest_frame_B(setup: Setup) -> int:
     """Return an upper bound for the bytes of a frame in this run."""
     protocol, _, work, _ = setup
     sizes_B, key_B = base_sizes_B(protocol), (_longest_key(setup) + 7) // 8
-    info_B = sizes_B[Message.INFO] + _seats(protocol) * (place_B() + key_B) + len(protocol.roots) * distance_B()
+    info_B = (
+        sizes_B[Message.INFO]
+        + _positions_per_node(protocol) * (position_B() + key_B)
+        + len(protocol.roots) * distance_B()
+    )
     info_B += named_B()[0] + MOST_NAMED * named_B()[1]
     regions_B = MOST_INTERVALS * interval_B(protocol)
     query_B = sizes_B[Message.QUERY] + key_B + regions_B + int(_query_attributes_B(setup).max(initial=0))
@@ -145,14 +149,18 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     They are for the reception of a broadcast, for the reception of a unicast frame, and for any other call.
     """
     protocol, _, work, _ = setup
-    seats, trees, parts = _seats(protocol), len(protocol.roots), _most_neighbors(setup) + 3
+    positions_per_node, trees, parts = _positions_per_node(protocol), len(protocol.roots), _most_neighbors(setup) + 3
     deliveries = work.most_subscriptions * work.most_samples
-    zones = seats * (protocol.key_bits // 2 + 3)
-    some = 2 * parts + 20 + 4 * seats + zones
+    zones = positions_per_node * (protocol.key_bits // 2 + 3)
+    some = 2 * parts + 20 + 4 * positions_per_node + zones
     return (
-        Needs(4 + 6 * seats + zones, 4 + 4 * seats, 4 + 4 * seats),
+        Needs(4 + 6 * positions_per_node + zones, 4 + 4 * positions_per_node, 4 + 4 * positions_per_node),
         Needs(some + deliveries, some, 2 * some),
-        Needs(trees * some + deliveries + 4 * seats + zones, trees * some + 4 * seats, 2 * trees * some + 4 * seats),
+        Needs(
+            trees * some + deliveries + 4 * positions_per_node + zones,
+            trees * some + 4 * positions_per_node,
+            2 * trees * some + 4 * positions_per_node,
+        ),
     )
 
 
@@ -190,7 +198,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         uses_reports=bool(protocol.retries) and protocol.acks == "radio",
         every_tree=protocol.node.every_tree,
         trees=len(protocol.roots),
-        seats=_seats(protocol),
+        positions_per_node=_positions_per_node(protocol),
         publishes_to_all=protocol.publish == "all",
         root_tree=_root_trees(protocol, setup.network),
         **_links(setup.network),
@@ -203,12 +211,12 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 def _sizes(setup: Setup) -> dict[str, int]:
     protocol, network = setup.protocol, setup.network
-    count, seats = len(network.addresses), _seats(protocol)
+    count, positions_per_node = len(network.addresses), _positions_per_node(protocol)
     return {
-        "places": count * seats,
+        "positions": count * positions_per_node,
         "links": len(network.receivers),
         "trees": len(protocol.roots),
-        "seats": seats,
+        "positions_per_node": positions_per_node,
         "keys": _ROWS,
         "scratch": FIRST_PART + _most_neighbors(setup) + 3,
         "pendings": _ROWS,
@@ -243,7 +251,7 @@ def _frames(setup: Setup) -> dict[str, Any]:
     protocol, _, work, radio = setup
     return {
         "base_B": base_sizes_B(protocol),
-        "place_B": place_B(),
+        "position_B": position_B(),
         "distance_B": distance_B(),
         "named_count_B": named_B()[0],
         "named_B": named_B()[1],
@@ -283,8 +291,8 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 
 def with_more_room(state: Any) -> Any:
     """Return the state with larger pools. Raises NoFastTwinError if the run stopped for another reason."""
-    if state.numbers[Number.WRONG]:
-        raise twin.NoFastTwinError(WRONGS[state.numbers[Number.WRONG]])
+    if state.numbers[Number.PROBLEM]:
+        raise twin.NoFastTwinError(PROBLEM_TEXTS[state.numbers[Number.PROBLEM]])
     wanted = int(state.numbers[Number.WANTED])
     state = twin.grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[Number.KEYS]) + wanted))
     for pool, free in (
@@ -322,7 +330,7 @@ def _more_recents(state: Any, rows: np.ndarray, count: int, wanted: int) -> np.n
         return rows
     heard, paths = (np.ascontiguousarray(state.nodes[name]) for name in ("heard", "paths"))
     known = state.listeners, heard, paths, state.max_known
-    state.numbers[count] = counting(rows, *known)
+    state.numbers[count] = count_remembered(rows, *known)
     # At most a quarter full, so that the table does not grow again soon.
     longer_rows = np.zeros(_doubled(len(rows), 4 * int(state.numbers[count] + wanted)), rows.dtype)
     move(rows, longer_rows, *known)

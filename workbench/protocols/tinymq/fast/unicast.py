@@ -3,63 +3,63 @@
 from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.memory import Message, Number, Reason
 from workbench.protocols.tinymq.fast.messages import drop_message, make_refusal, measure
-from workbench.protocols.tinymq.fast.places import link_from
+from workbench.protocols.tinymq.fast.positions import link_from
 from workbench.protocols.tinymq.fast.recent import find, heard_id, put
-from workbench.protocols.tinymq.rules import MOST_ON_WAY, PACE_US
+from workbench.protocols.tinymq.rules import MOST_IN_FLIGHT, PACE_US
 from workbench.protocols.tinymq.unicast import ACK, REFUSAL, REPORT, TURN
 from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
 # Bits of a frame's header after the 16 of its number: where the direction begins, and the flag "requests no ack".
-_WAY, _NO_ACK = 16, 18
+_DIRECTION, _NO_ACK = 16, 18
 
 
 @compiled
-def number_of(word):
+def number_of(header):
     """Return the number in a frame's header."""
-    return word & U16
+    return header & U16
 
 
 @compiled
-def way_of(word):
+def direction_of(header):
     """Return the direction in a frame's header."""
-    return (word >> _WAY) & 3
+    return (header >> _DIRECTION) & 3
 
 
 @compiled
-def wants_ack(word):
+def wants_ack(header):
     """Return whether a frame's header requests an ack."""
-    return word >> _NO_ACK == 0
+    return header >> _NO_ACK == 0
 
 
 @compiled
 def begin(core, state, i, now):
     """Begin a call of the node: count the frames in flight, and so the frames that the call may send."""
-    node, on_way = state.nodes[i], 0
+    node, in_flight = state.nodes[i], 0
     node.counts += 1
     row = node.pending.first
     while row != NONE:
-        it = state.pendings[row]
-        if it.waits_for == REPORT:
-            on_way += 1
-        elif it.sent and it.waits_for != REFUSAL:
+        frame = state.pendings[row]
+        if frame.waits_for == REPORT:
+            in_flight += 1
+        elif frame.sent and frame.waits_for != REFUSAL:
             _count(core, state, i, row)
-            on_way += node.reports == 0 and it.sent == 1 and it.due_us > now
-        row = it.next
-    node.may_send = rules.most_frames(node.reports, on_way)
+            in_flight += node.reports == 0 and frame.sent == 1 and frame.due_us > now
+        row = frame.next
+    node.may_send = rules.most_frames(node.reports, in_flight)
 
 
 @compiled
 def _count(core, state, i, row):
     """Count a frame that its neighbor has yet to acknowledge; events are counted apart."""
-    it = state.pendings[row]
-    known, count = state.neighbors[it.link], state.nodes[i].counts
+    frame = state.pendings[row]
+    known, count = state.neighbors[frame.link], state.nodes[i].counts
     if known.counted != count:
         known.counted = count
         known.unacknowledged = 0
         known.unacknowledged_events = 0
-    if core.messages[it.message].name == Message.EVENT:
+    if core.messages[frame.message].name == Message.EVENT:
         known.unacknowledged_events += 1
     else:
         known.unacknowledged += 1
@@ -68,15 +68,15 @@ def _count(core, state, i, row):
 @compiled
 def _has_room(core, state, i, row):
     """Return whether a neighbor's window has room for one more unacknowledged frame."""
-    it = state.pendings[row]
-    known = state.neighbors[it.link]
-    is_event = core.messages[it.message].name == Message.EVENT
+    frame = state.pendings[row]
+    known = state.neighbors[frame.link]
+    is_event = core.messages[frame.message].name == Message.EVENT
     count = known.unacknowledged_events if is_event else known.unacknowledged
-    return known.counted != state.nodes[i].counts or count < MOST_ON_WAY
+    return known.counted != state.nodes[i].counts or count < MOST_IN_FLIGHT
 
 
 @compiled
-def send_to(core, state, i, neighbor, message, way, now):
+def send_to(core, state, i, neighbor, message, direction, now):
     """Send a message to a neighbor, or drop it as "full" if ``max_known`` frames are pending already."""
     node = state.nodes[i]
     if node.pending.count >= state.max_known:
@@ -89,17 +89,17 @@ def send_to(core, state, i, neighbor, message, way, now):
     measure(core, state, message)
     if state.retries == 0 and node.may_send:
         node.may_send -= 1
-        twin.send(core, now, i, neighbor, message, number | (way << _WAY))
+        twin.send(core, now, i, neighbor, message, number | (direction << _DIRECTION))
         return
     row = twin.take_free(state.pendings, state.numbers, Number.FREE_PENDING)
-    it = state.pendings[row]
-    it.neighbor = neighbor
-    it.link = link
-    it.number = number
-    it.message = message
-    it.way = way
-    it.first_us = now
-    it.sent = 0
+    frame = state.pendings[row]
+    frame.neighbor = neighbor
+    frame.link = link
+    frame.number = number
+    frame.message = message
+    frame.direction = direction
+    frame.first_us = now
+    frame.sent = 0
     twin.hold_message(core, message)
     twin.append_behind(node.pending, state.pendings, node.pending.last, row)
     _send_or_wait(core, state, i, row, now)
@@ -108,58 +108,65 @@ def send_to(core, state, i, neighbor, message, way, now):
 @compiled
 def _may_send(core, state, i, row):
     """Return whether a frame may go now; a retransmission already counts in its neighbor's window."""
-    it, node = state.pendings[row], state.nodes[i]
+    frame, node = state.pendings[row], state.nodes[i]
     if node.may_send == 0:
         return False
-    return node.reports or it.sent or _has_room(core, state, i, row)
+    return node.reports or frame.sent or _has_room(core, state, i, row)
 
 
 @compiled
 def _send_or_wait(core, state, i, row, now):
-    it = state.pendings[row]
+    frame = state.pendings[row]
     if _may_send(core, state, i, row):
         _send(core, state, i, row, now)
     else:
-        it.waits_for = TURN
-        it.due_us = now + PACE_US
+        frame.waits_for = TURN
+        frame.due_us = now + PACE_US
 
 
 @compiled
 def _send(core, state, i, row, now):
-    it, node = state.pendings[row], state.nodes[i]
+    frame, node = state.pendings[row], state.nodes[i]
     node.may_send -= 1
-    twin.send(core, now, i, it.neighbor, it.message, it.number | (it.way << _WAY) | (node.reports << _NO_ACK))
+    twin.send(
+        core,
+        now,
+        i,
+        frame.neighbor,
+        frame.message,
+        frame.number | (frame.direction << _DIRECTION) | (node.reports << _NO_ACK),
+    )
     if state.retries == 0:
         return
-    if it.sent == 0:
-        it.first_us = now
+    if frame.sent == 0:
+        frame.first_us = now
         _count(core, state, i, row)
-    it.sent += 1
+    frame.sent += 1
     if node.reports:
         _wait_for(core, state, i, row, REPORT, rules.longest_wait_us(state.retry_us), now)
     else:
-        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
+        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
 
 
 @compiled
-def _wait_for(core, state, i, row, what, wait_us, now):
-    it = state.pendings[row]
-    it.waits_for = what
-    it.due_us = now + wait_us + twin.stream_below(core, i, wait_us // 2 + 1)
+def _wait_for(core, state, i, row, waits_for, wait_us, now):
+    frame = state.pendings[row]
+    frame.waits_for = waits_for
+    frame.due_us = now + wait_us + twin.stream_below(core, i, wait_us // 2 + 1)
 
 
 @compiled
-def reported(core, state, i, neighbor, number, ok, now):
+def take_report(core, state, i, neighbor, number, ok, now):
     """Take the radio's report of a frame, and send the frames whose turn has come."""
     node = state.nodes[i]
     node.reports |= ok
-    before, row = _find(state, i, neighbor, number)
+    previous, row = _find(state, i, neighbor, number)
     if row != NONE and state.pendings[row].waits_for == REPORT:
-        it = state.pendings[row]
+        frame = state.pendings[row]
         if not ok:
-            _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
-        elif it.way == OPEN:
-            twin.remove_behind(node.pending, state.pendings, before, row)
+            _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
+        elif frame.direction == OPEN:
+            twin.remove_behind(node.pending, state.pendings, previous, row)
             free_pending(core, state, row)
         else:
             _wait_for(core, state, i, row, REFUSAL, rules.longest_wait_us(state.retry_us), now)
@@ -178,33 +185,33 @@ def _send_next(core, state, i, now):
 
 
 @compiled
-def refused(core, state, i, neighbor, number, now):
+def take_refusal(core, state, i, neighbor, number, now):
     """Send a refused frame again later: its neighbor has no room now, or not the role that the frame assumes."""
-    before, row = _find(state, i, neighbor, number)
+    previous, row = _find(state, i, neighbor, number)
     if row == NONE:
         return
-    it, node = state.pendings[row], state.nodes[i]
-    if it.waits_for == REPORT or it.waits_for == REFUSAL:
-        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
-    elif rules.is_too_old(it.first_us, now, state.lost_after_us):
-        twin.remove_behind(node.pending, state.pendings, before, row)
-        drop_message(core, state, i, NONE, it.message, Reason.FULL, now)
+    frame, node = state.pendings[row], state.nodes[i]
+    if frame.waits_for == REPORT or frame.waits_for == REFUSAL:
+        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
+    elif rules.is_too_old(frame.first_us, now, state.lost_after_us):
+        twin.remove_behind(node.pending, state.pendings, previous, row)
+        drop_message(core, state, i, NONE, frame.message, Reason.FULL, now)
         free_pending(core, state, row)
-    elif it.waits_for == ACK and node.reports == 0:
-        it.sent = 2
+    elif frame.waits_for == ACK and node.reports == 0:
+        frame.sent = 2
         _wait_for(core, state, i, row, ACK, rules.longest_wait_us(state.retry_us), now)
 
 
 @compiled
 def _find(state, i, neighbor, number):
     """Return (row before, row) of the pending frame of that number to a neighbor; NONE for a missing row."""
-    before, row = NONE, state.nodes[i].pending.first
+    previous, row = NONE, state.nodes[i].pending.first
     while row != NONE:
-        it = state.pendings[row]
-        if it.neighbor == neighbor and it.number == number:
+        frame = state.pendings[row]
+        if frame.neighbor == neighbor and frame.number == number:
             break
-        before, row = row, it.next
-    return before, row
+        previous, row = row, frame.next
+    return previous, row
 
 
 @compiled
@@ -217,9 +224,9 @@ def is_new(state, i, link, number):
 
 
 @compiled
-def acknowledge(core, state, i, neighbor, number, word, now):
+def acknowledge(core, state, i, neighbor, number, header, now):
     """Acknowledge a neighbor's frame if its header requests that."""
-    if state.retries and wants_ack(word):
+    if state.retries and wants_ack(header):
         twin.send(core, now, i, neighbor, state.numbers[Number.ACKNOWLEDGEMENT], number)
 
 
@@ -232,11 +239,11 @@ def refuse(core, state, i, neighbor, number, now):
 
 
 @compiled
-def take(core, state, i, neighbor, link, number, word, now):
+def take(core, state, i, neighbor, link, number, header, now):
     """Remember a neighbor's new frame, and acknowledge it if its header requests that."""
     if state.retries == 0:
         return
-    acknowledge(core, state, i, neighbor, number, word, now)
+    acknowledge(core, state, i, neighbor, number, header, now)
     node, id = state.nodes[i], heard_id(link, number)
     node.heard += 1
     put(state, state.recents, Number.RECENTS, find(state.recents, id), id, node.heard, 0)
@@ -250,11 +257,11 @@ def free_pending(core, state, row):
 
 
 @compiled
-def acknowledged(core, state, i, neighbor, number, now):
+def take_acknowledgement(core, state, i, neighbor, number, now):
     """Remove an acknowledged frame, and send the frames whose turn has come."""
-    before, row = _find(state, i, neighbor, number)
+    previous, row = _find(state, i, neighbor, number)
     if row != NONE:
-        twin.remove_behind(state.nodes[i].pending, state.pendings, before, row)
+        twin.remove_behind(state.nodes[i].pending, state.pendings, previous, row)
         free_pending(core, state, row)
         _send_next(core, state, i, now)
 
@@ -264,10 +271,10 @@ def is_waiting_for(state, i, neighbor):
     """Return whether a neighbor has yet to acknowledge a frame."""
     row = state.nodes[i].pending.first
     while row != NONE:
-        it = state.pendings[row]
-        if it.neighbor == neighbor and it.waits_for != REFUSAL:
+        frame = state.pendings[row]
+        if frame.neighbor == neighbor and frame.waits_for != REFUSAL:
             return True
-        row = it.next
+        row = frame.next
     return False
 
 
@@ -276,18 +283,18 @@ def is_granting(core, state, i, neighbor, tree):
     """Return whether a neighbor has yet to acknowledge a grant in a tree."""
     row = state.nodes[i].pending.first
     while row != NONE:
-        it = state.pendings[row]
-        is_grant = core.messages[it.message].name == Message.GRANT
-        if is_grant and it.neighbor == neighbor and state.fields[it.message].tree == tree:
+        frame = state.pendings[row]
+        is_grant = core.messages[frame.message].name == Message.GRANT
+        if is_grant and frame.neighbor == neighbor and state.fields[frame.message].tree == tree:
             return True
-        row = it.next
+        row = frame.next
     return False
 
 
 @compiled
 def _is_heard(state, i, pending):
-    it = state.neighbors[link_from(state, i, pending.neighbor)]
-    return it.is_known and it.hears_us and it.heard_us > pending.first_us
+    neighbor = state.neighbors[link_from(state, i, pending.neighbor)]
+    return neighbor.is_known and neighbor.hears_us and neighbor.heard_us > pending.first_us
 
 
 @compiled
@@ -296,21 +303,21 @@ def repeat(core, state, i, now, given_up):
 
     The caller frees the rows of that list.
     """
-    _forget_taken(core, state, i, now)
+    _free_taken(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE:
-        it = state.pendings[row]
-        behind = it.next
-        if it.due_us <= now:
-            if it.sent and rules.is_given_up(it.sent, state.retries, _is_heard(state, i, it)):
+        frame = state.pendings[row]
+        following = frame.next
+        if frame.due_us <= now:
+            if frame.sent and rules.is_given_up(frame.sent, state.retries, _is_heard(state, i, frame)):
                 # NONE marks the frame. Other frames to this neighbor may have to be sent again before it is lost.
-                it.due_us = NONE
+                frame.due_us = NONE
             else:
                 _send_or_wait(core, state, i, row, now)
-        row = behind
+        row = following
     twin.clear(given_up)
     if state.retries == 0:
-        _forget_what_was_sent(core, state, i, now)
+        _free_sent(core, state, i, now)
     silent = _first_silent(state, i)
     while silent != NONE:
         _give_up(state, i, silent, given_up)
@@ -318,32 +325,32 @@ def repeat(core, state, i, now, given_up):
 
 
 @compiled
-def _forget_taken(core, state, i, now):
+def _free_taken(core, state, i, now):
     """Free the frames that arrived and can no longer be refused."""
     pending = state.nodes[i].pending
-    before, row = NONE, pending.first
+    previous, row = NONE, pending.first
     while row != NONE:
-        it = state.pendings[row]
-        if it.waits_for != REFUSAL or it.due_us > now:
-            before, row = row, it.next
+        frame = state.pendings[row]
+        if frame.waits_for != REFUSAL or frame.due_us > now:
+            previous, row = row, frame.next
             continue
-        behind = twin.remove_behind(pending, state.pendings, before, row)
+        following = twin.remove_behind(pending, state.pendings, previous, row)
         free_pending(core, state, row)
-        row = behind
+        row = following
 
 
 @compiled
-def _forget_what_was_sent(core, state, i, now):
+def _free_sent(core, state, i, now):
     """Free the frames that have been sent; without acknowledgements they wait for nothing."""
     pending = state.nodes[i].pending
-    before, row = NONE, pending.first
+    previous, row = NONE, pending.first
     while row != NONE:
         if state.pendings[row].due_us > now:
-            before, row = row, state.pendings[row].next
+            previous, row = row, state.pendings[row].next
             continue
-        behind = twin.remove_behind(pending, state.pendings, before, row)
+        following = twin.remove_behind(pending, state.pendings, previous, row)
         free_pending(core, state, row)
-        row = behind
+        row = following
 
 
 @compiled
@@ -361,11 +368,11 @@ def _first_silent(state, i):
 def _give_up(state, i, neighbor, given_up):
     """Move all frames to a neighbor to the list ``given_up``."""
     pending = state.nodes[i].pending
-    before, row = NONE, pending.first
+    previous, row = NONE, pending.first
     while row != NONE:
         if state.pendings[row].neighbor != neighbor:
-            before, row = row, state.pendings[row].next
+            previous, row = row, state.pendings[row].next
             continue
-        behind = twin.remove_behind(pending, state.pendings, before, row)
+        following = twin.remove_behind(pending, state.pendings, previous, row)
         twin.append_behind(given_up, state.pendings, given_up.last, row)
-        row = behind
+        row = following

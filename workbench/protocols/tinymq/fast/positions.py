@@ -1,6 +1,6 @@
 """Access to a node's positions in trees, children, neighbors and distances, compiled."""
 
-from workbench.protocols.tinymq.fast.memory import BROKEN_WAY, NO_KEY, NO_TREE, NO_WAY
+from workbench.protocols.tinymq.fast.memory import BROKEN_PATH, NO_KEY, NO_PATH, NO_TREE
 from workbench.protocols.tinymq.wire import U16
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
@@ -20,31 +20,31 @@ def link_from(state, i, sender):
 
 
 @compiled
-def seat_of(state, tree):
+def offset_of(state, tree):
     """Return the offset of a tree's position among the positions of a node."""
     return tree if state.every_tree else 0
 
 
 @compiled
-def place_in(state, i, tree):
+def position_in(state, i, tree):
     """Return the row of a node's position in a tree, with or without a key, or NONE."""
-    place = i * state.seats + seat_of(state, tree)
-    it = state.places[place]
-    return place if it.is_used and it.tree == tree else NONE
+    position = i * state.positions_per_node + offset_of(state, tree)
+    record = state.positions[position]
+    return position if record.is_used and record.tree == tree else NONE
 
 
 @compiled
-def keyed_place_in(state, i, tree):
+def keyed_position_in(state, i, tree):
     """Return the row of a node's position in a tree if it has a key there now, or NONE."""
-    place = place_in(state, i, tree)
-    return NONE if place == NONE or state.places[place].key == NO_KEY else place
+    position = position_in(state, i, tree)
+    return NONE if position == NONE or state.positions[position].key == NO_KEY else position
 
 
 @compiled
 def is_attached(state, i):
     """Return whether a node has a key in any tree."""
-    for place in range(i * state.seats, (i + 1) * state.seats):
-        if state.places[place].is_used and state.places[place].key != NO_KEY:
+    for position in range(i * state.positions_per_node, (i + 1) * state.positions_per_node):
+        if state.positions[position].is_used and state.positions[position].key != NO_KEY:
             return True
     return False
 
@@ -52,77 +52,77 @@ def is_attached(state, i):
 @compiled
 def is_known_tree(state, i, tree):
     """Return whether a node has a path to a tree."""
-    return state.distances[i, tree].next_hop > BROKEN_WAY
+    return state.distances[i, tree].next_hop > BROKEN_PATH
 
 
 @compiled
 def own_tree(state, i):
     """Return the tree with the nearest root among those in which the node has a key, or NO_TREE."""
     best, fewest = NO_TREE, 0
-    for place in range(i * state.seats, (i + 1) * state.seats):
-        it = state.places[place]
-        if it.is_used and it.key != NO_KEY:
-            hops = state.distances[i, it.tree].hops if is_known_tree(state, i, it.tree) else U16
+    for position in range(i * state.positions_per_node, (i + 1) * state.positions_per_node):
+        record = state.positions[position]
+        if record.is_used and record.key != NO_KEY:
+            hops = state.distances[i, record.tree].hops if is_known_tree(state, i, record.tree) else U16
             if best == NO_TREE or hops < fewest:
-                best, fewest = it.tree, hops
+                best, fewest = record.tree, hops
     return best
 
 
 @compiled
-def towards(state, i, tree):
+def next_hop_to(state, i, tree):
     """Return the next hop to a tree's root, or NONE; must not be called at that root."""
     hop = state.distances[i, tree].next_hop
-    return NONE if hop in (NO_WAY, BROKEN_WAY) else hop
+    return NONE if hop in (NO_PATH, BROKEN_PATH) else hop
 
 
 @compiled
-def told_key(state, link, seat, tree):
+def announced_key(state, link, offset, tree):
     """Return the key in a tree of the neighbor at a link, from its last info, or NONE."""
-    told = state.told_places[link, seat]
-    return told.key if told.is_there and told.tree == tree else NONE
+    announced = state.announced_positions[link, offset]
+    return announced.key if announced.is_valid and announced.tree == tree else NONE
 
 
 # Children: linked in the order of their slots.
 
 
 @compiled
-def child_of(state, place, i, neighbor):
+def child_of(state, position, i, neighbor):
     """Return the link of a neighbor that is a child at a position of node ``i``, or NONE."""
     link = link_from(state, i, neighbor)
-    return link if link != NONE and state.children[link, place - i * state.seats].slot != NONE else NONE
+    return link if link != NONE and state.children[link, position - i * state.positions_per_node].slot != NONE else NONE
 
 
 @compiled
-def remove_child(state, place, i, link):
+def remove_child(state, position, i, link):
     """Remove a child and free its slot."""
-    children, rows = state.places[place].children, state.children[:, place - i * state.seats]
-    before, other = NONE, children.first
+    children, rows = state.positions[position].children, state.children[:, position - i * state.positions_per_node]
+    previous, other = NONE, children.first
     while other != link:
-        before, other = other, rows[other].next
-    twin.remove_behind(children, rows, before, link)
+        previous, other = other, rows[other].next
+    twin.remove_behind(children, rows, previous, link)
     rows[link].slot = NONE
     state.nodes[i].is_changed = 1
 
 
 @compiled
-def add_child(state, place, i, link, slot):
+def add_child(state, position, i, link, slot):
     """Assign a slot to a neighbor, which may already be a child in another slot."""
-    children, rows = state.places[place].children, state.children[:, place - i * state.seats]
+    children, rows = state.positions[position].children, state.children[:, position - i * state.positions_per_node]
     if rows[link].slot != NONE:
-        remove_child(state, place, i, link)
-    before, behind = NONE, children.first
-    while behind != NONE and rows[behind].slot < slot:
-        before, behind = behind, rows[behind].next
+        remove_child(state, position, i, link)
+    previous, following = NONE, children.first
+    while following != NONE and rows[following].slot < slot:
+        previous, following = following, rows[following].next
     rows[link].slot = slot
-    twin.append_behind(children, rows, before, link)
+    twin.append_behind(children, rows, previous, link)
     state.nodes[i].is_changed = 1
 
 
 @compiled
-def has_slot(state, place, i, link, slot):
+def has_slot(state, position, i, link, slot):
     """Return whether a child other than the one at ``link`` has a slot."""
-    rows = state.children[:, place - i * state.seats]
-    other = state.places[place].children.first
+    rows = state.children[:, position - i * state.positions_per_node]
+    other = state.positions[position].children.first
     while other != NONE:
         if other != link and rows[other].slot == slot:
             return True
@@ -131,11 +131,11 @@ def has_slot(state, place, i, link, slot):
 
 
 @compiled
-def free_slot(state, place, i, link):
+def free_slot(state, position, i, link):
     """Return the first slot that no child other than the one at ``link`` has: `zones.free_slot`."""
-    rows = state.children[:, place - i * state.seats]
+    rows = state.children[:, position - i * state.positions_per_node]
     slot = 0
-    other = state.places[place].children.first
+    other = state.positions[position].children.first
     while other != NONE:
         if other != link and rows[other].slot == slot:
             slot += 1
@@ -144,11 +144,11 @@ def free_slot(state, place, i, link):
 
 
 @compiled
-def remove_all_children(state, place, i):
+def remove_all_children(state, position, i):
     """Remove all children of a node that has left its position in the tree."""
-    rows = state.children[:, place - i * state.seats]
-    link = state.places[place].children.first
+    rows = state.children[:, position - i * state.positions_per_node]
+    link = state.positions[position].children.first
     while link != NONE:
         rows[link].slot = NONE
         link = rows[link].next
-    twin.clear(state.places[place].children)
+    twin.clear(state.positions[position].children)
