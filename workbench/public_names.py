@@ -112,6 +112,9 @@ EXTENSIONS = {
 # the present name. They work for one more version, with a warning.
 RENAMED: dict[str, dict[str, str]] = {
     "workbench": {"take_apart": "dissect"},
+    "route": {"what": "message"},
+    "route_drawing": {"what": "message"},
+    "route_slides": {"what": "message"},
 }
 
 # Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for

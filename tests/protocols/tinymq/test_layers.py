@@ -88,10 +88,10 @@ def assert_like_the_replay(run):
     assert sorted(tuple(span[:-1]) for span in as_spans(ZoneSpan, table, seen.words)) == zones
     boxes = as_spans(BoxSpan, stored_boxes(seen, table, mapping))
     assert sorted(map(tuple, boxes)) == replay.boxes_of(stored, zones, mapping)
-    travelled = replay.travelled(run)
-    for what in routes.routed(run.trace):
+    find_hops_and_marks = replay.find_hops_and_marks(run)
+    for what in routes.list_messages(run.trace):
         way = routes.route(run, what)
-        assert (sorted(way.hops), sorted(way.marks)) == travelled.get(what, ([], []))
+        assert (sorted(way.hops), sorted(way.marks)) == find_hops_and_marks.get(what, ([], []))
 
 
 @given(
@@ -166,7 +166,7 @@ def test_ways_are_routes_as_far_as_they_have_come(run, parts):
     (ways,) = [part for part in parts if isinstance(part, Ways)]
     arrows, rings = layer(parts, "route", "arrow"), layer(parts, "route", "ring")
     assert ways.is_newest and arrows.of_way and rings.of_way
-    known = routes.routed(run.trace)
+    known = routes.list_messages(run.trace)
     assert {way.frames[0] for way in ways.ways} == {(node, number, kind) for kind, node, number in known}
     for which, way in enumerate(ways.ways):
         origin, number, kind = way.frames[0]

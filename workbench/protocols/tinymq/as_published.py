@@ -47,7 +47,7 @@ WIDEST_KEY_SPACE = 16
 class RendezvousAsPublished(Rendezvous):
     """A rendezvous node that hands nothing over: the published algorithms would drop it as a duplicate."""
 
-    def child_added(self, position, child, reach, now):
+    def child_added(self, position, child, child_universe, now):
         """Keep all stored queries."""
 
     def key_changed(self, position, now):

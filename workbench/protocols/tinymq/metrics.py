@@ -55,7 +55,7 @@ from workbench.sim.rows import Columns
 from workbench.sim.run import Run
 
 NOT_A_NUMBER = float("nan")
-Places = dict[int, dict[int, str]]  # node -> tree -> key
+KeysByNode = dict[int, dict[int, str]]  # node -> tree -> key
 
 
 def query_metrics(run: Run) -> dict[str, float]:
@@ -63,28 +63,28 @@ def query_metrics(run: Run) -> dict[str, float]:
     cannot be followed.
     """
     columns = Columns(run.trace)
-    places = _places(columns, columns.where(event="key_set"))
-    trees = {tree for held in places.values() for tree in held}
+    places = _keys_of_nodes(columns, columns.where(event="key_set"))
+    trees = {tree for keys in places.values() for tree in keys}
     subscribed, failed = columns.where(event="subscribed"), columns.where(event="failed")
     if len(subscribed) and len(failed) and columns["time_us"][failed[-1]] >= columns["time_us"][subscribed[0]]:
         raise _untraceable_hops()
-    asked = list(columns.tuples(subscribed, "node", "sequence"))
-    everywhere: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
-    near: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
-    for node, query, hops in _stores(columns):
-        everywhere[query].append(hops)
+    queries = list(columns.tuples(subscribed, "node", "sequence"))
+    in_all_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
+    in_own_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
+    for node, query, hops in _find_stores(columns):
+        in_all_trees[query].append(hops)
         if places[node].keys() & places[query[0]].keys():
-            near[query].append(hops)
-    stored = _mean([len(hops) for hops in everywhere.values()])
-    shortest = [min(map(len, held.values())) for held in places.values() if held]
+            in_own_trees[query].append(hops)
+    stored = _mean([len(hops) for hops in in_all_trees.values()])
+    shortest = [min(map(len, keys.values())) for keys in places.values() if keys]
     with_zone = sum(bits <= run.scenario.protocol.key_bits for bits in shortest)
     return {
         "zone_share": with_zone / len(run.scenario.topology),
-        "queries_asked": len(asked),
+        "queries_asked": len(queries),
         "stored_per_query": stored,
         "stored_per_tree": stored / len(trees) if trees else NOT_A_NUMBER,
-        "hops_own_tree": _mean([_mean(hops) for hops in near.values() if hops]),
-        "hops_all_trees": _mean([_mean(hops) for hops in everywhere.values() if hops]),
+        "hops_own_tree": _mean([_mean(hops) for hops in in_own_trees.values() if hops]),
+        "hops_all_trees": _mean([_mean(hops) for hops in in_all_trees.values() if hops]),
     }
 
 
@@ -114,18 +114,16 @@ def repair_metrics(run: Run) -> dict[str, float]:
     columns = Columns(run.trace)
     failures = columns.of("failed", "recovered")
     if not failures:
-        raise ParameterError(
-            "no node fails in this run, so there is no repair to measure; add an outage(...) to its workload"
-        )
+        raise ParameterError("the run has no failures to measure a repair; add an outage(...) to its workload")
     last = {row.node: row.event for row in failures}
     down = {node for node, event in last.items() if event == "failed"}
     first_us = failures[0].time_us
     key_sets = columns.where(event="key_set")
     times_us = columns["time_us"][key_sets]
-    before, after = _places(columns, key_sets[times_us < first_us]), _places(columns, key_sets)
+    before, after = _keys_of_nodes(columns, key_sets[times_us < first_us]), _keys_of_nodes(columns, key_sets)
     topology = run.scenario.topology
     live = [node for node in topology if node not in down]
-    roots = {tree: node for node, held in before.items() for tree, key in held.items() if not key}
+    roots = {tree: node for node, keys in before.items() for tree, key in keys.items() if not key}
     vectors = _distances(topology, roots), _distances(topology.subgraph(live), roots)
     unplaced = {node for node in live if not after.get(node)}
     rekeyed = {node for node in live if node not in unplaced and before.get(node, {}) != after[node]}
@@ -142,9 +140,9 @@ def repair_metrics(run: Run) -> dict[str, float]:
     }
 
 
-def _places(columns: Columns, key_sets: np.ndarray) -> Places:
+def _keys_of_nodes(columns: Columns, key_sets: np.ndarray) -> KeysByNode:
     """Return the keys of each node, by tree, after these rows."""
-    places: Places = defaultdict(dict)
+    places: KeysByNode = defaultdict(dict)
     for node, tree, length, key in columns.tuples(key_sets, "node", "origin", "value", "detail"):
         if length == NOBODY:
             places[node].pop(tree, None)
@@ -158,7 +156,7 @@ def _places(columns: Columns, key_sets: np.ndarray) -> Places:
 _Query = tuple[int, int]  # the sink, and the number of the query there
 
 
-def _stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
+def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
     """Yield (node, (sink, number of the query), hops from the sink) each time that a node starts to store a query."""
     waiting: defaultdict[tuple[int, _Query], deque[int]] = defaultdict(deque)  # (node, query) -> hops of copies
     in_flight: defaultdict[tuple[int, int, _Query], deque[int]] = defaultdict(
@@ -172,11 +170,11 @@ def _stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
         if event == "forwarded":
             waiting[node, query].extend([_hops(arrived, node, peer, query)] * value)
         elif event == "sent":
-            in_flight[node, peer, query].append(_next(waiting[node, query]) + 1)
+            in_flight[node, peer, query].append(_pop_hops(waiting[node, query]) + 1)
         elif event == "received":
-            arrived[node, peer, query] = _next(in_flight[peer, node, query])
+            arrived[node, peer, query] = _pop_hops(in_flight[peer, node, query])
         elif event == "lost":
-            _next(in_flight[peer, node, query])
+            _pop_hops(in_flight[peer, node, query])
         elif value > 0:
             yield node, query, _hops(arrived, node, peer, query)
         else:
@@ -194,7 +192,7 @@ def _hops(arrived: dict[tuple[int, int, _Query], int], node: int, peer: int, que
     return 0
 
 
-def _next(queue: deque[int]) -> int:
+def _pop_hops(queue: deque[int]) -> int:
     if not queue:
         raise _untraceable_hops()
     return queue.popleft()

@@ -73,12 +73,12 @@ class TinyMQNode(Node):
                 % (self.address, len(self.subscriptions.open))
             )
         self.unicast.begin(now)
-        own = subscription.request = OwnQuery(subscription)
+        own_query = subscription.request = OwnQuery(subscription)
         # Encode before the state changes: a query that does not fit a frame must not leave a subscription behind.
-        wire.encode(0, self._query(own, 0, 0, now))
+        wire.encode(0, self._query(own_query, 0, 0, now))
         self.subscriptions.add(subscription)
         if self.overlay.is_attached() and self._queries_due_us is None:
-            self._send_query(own, now)
+            self._send_query(own_query, now)
         self._plan_wake()
         return subscription
 
@@ -115,9 +115,9 @@ class TinyMQNode(Node):
 
     # Own queries
 
-    def _query(self, own, tree, lease_s, now):
+    def _query(self, own_query, tree, lease_s, now):
         """Return the query message of an own subscription for a tree."""
-        subscription = own.subscription
+        subscription = own_query.subscription
         # In PUB-2-SUB+ the sink usually has a key in the same tree.
         sink_tree = tree if self.overlay.position(tree) is not None else self.overlay.own_tree()
         position = None if sink_tree is None else self.overlay.position(sink_tree)
@@ -125,7 +125,7 @@ class TinyMQNode(Node):
             tree,
             self.address,
             subscription.number,
-            max(own.round, 0),
+            max(own_query.round, 0),
             lease_s,
             0,
             sink_tree or 0,
@@ -135,14 +135,14 @@ class TinyMQNode(Node):
             subscription.attributes,
         )
 
-    def _send_query(self, own, now, is_end=False):
+    def _send_query(self, own_query, now, is_end=False):
         """Send the query of an own subscription to every tree that can be reached; ``is_end``: with lease 0."""
         refresh_us = self.settings.times.refresh_us
-        own.round = next_round(own.round)
-        lease_s = 0 if is_end else own.lease_s(now, self.settings.times.longest_lease_s)
+        own_query.round = next_round(own_query.round)
+        lease_s = 0 if is_end else own_query.lease_s(now, self.settings.times.longest_lease_s)
         for tree in self.overlay.known_trees():
-            self.route(self._query(own, tree, lease_s, now), NOBODY, now)
-        own.refresh_us = now + refresh_us if refresh_us else None
+            self.route(self._query(own_query, tree, lease_s, now), NOBODY, now)
+        own_query.refresh_us = now + refresh_us if refresh_us else None
 
     def _plan_queries(self, now):
         # Keys and trees often change together: wait, and send the queries once.
@@ -393,9 +393,9 @@ class TinyMQNode(Node):
             self.rendezvous.key_changed(position, now)
             self._plan_queries(now)
 
-    def child_added(self, position, child, reach, now):
-        """Hand a child the stored queries in its universe ``reach``."""
-        self.rendezvous.child_added(position, child, reach, now)
+    def child_added(self, position, child, child_universe, now):
+        """Hand a child the stored queries in its universe ``child_universe``."""
+        self.rendezvous.child_added(position, child, child_universe, now)
 
     # Time
 
@@ -425,9 +425,9 @@ class TinyMQNode(Node):
         if everything_is_due:
             self._queries_due_us = None
         for subscription in self.subscriptions.open:
-            own = subscription.request
-            if everything_is_due or (own.refresh_us is not None and own.refresh_us <= now):
-                self._send_query(own, now)
+            own_query = subscription.request
+            if everything_is_due or (own_query.refresh_us is not None and own_query.refresh_us <= now):
+                self._send_query(own_query, now)
 
     def _plan_wake(self):
         """End a call of the node: log the zones that it changed, and set the time of the next wake-up."""

@@ -95,7 +95,7 @@ class Distance:
 class Joining:
     """A join that is planned or waits for its grant.
 
-    send_us: when to send it. After that send_us is None, and the join is given up at give_up_us.
+    send_us: when to send the join, None afterwards; give_up_us: when to stop waiting for the grant.
     """
 
     def __init__(self, neighbor, send_us):
@@ -149,7 +149,7 @@ class Overlay:
 
         tree_found(now)                         a tree can be reached that could not be before
         key_changed(place, now)                 the node has a new key; None: it has lost its position
-        child_added(place, child, reach, now)   a child has been granted a key, whose universe is ``reach``
+        child_added(position, child, child_universe, now)   a child has been granted a key
     """
 
     def __init__(self, address, settings, random, unicast, listener):
@@ -162,9 +162,9 @@ class Overlay:
         self.positions = {}  # tree -> Place
         self.neighbors = {}
         self.distances = {}  # tree -> Distance
-        self.left = {}  # tree -> the newest epoch of a position that was given up there
+        self.left_epochs = {}  # tree -> the newest epoch of a position that was given up there
         self.joining = {}  # tree -> Joining
-        self._unanswered = RecentIds(MOST_NEIGHBORS)  # neighbor -> (number of failed joins in a row, when to try again)
+        self._failed_joins = RecentIds(MOST_NEIGHBORS)  # neighbor -> (joins failed in a row, when to try again)
         self.info_due_us = None
         self.tick_us = None
         self._repeat_us = None  # when the last info is repeated
@@ -255,10 +255,10 @@ class Overlay:
         positions = {position.tree: position for position in info.positions}
         known.since_us = {tree: known.since_us.get(tree, now) for tree in positions}
         known.positions = positions
-        own = self.address
-        if own in info.heard:
+        own_address = self.address
+        if own_address in info.heard:
             known.namings_left = remaining_namings(known.namings_left, known.named_us, now, self.times.lost_after_us)
-        if own in info.heard or any([position.parent == own for position in info.positions]):
+        if own_address in info.heard or any([position.parent == own_address for position in info.positions]):
             known.hears_us = True
         known.distances = () if self.is_two_way(known) else info.distances
         if self.is_two_way(known) or not self.is_attached():
@@ -270,7 +270,7 @@ class Overlay:
         self.look_for_parent(now)
 
     def is_two_way(self, known):
-        """Return whether the link to a neighbor works both ways; with ``info_s=0`` every link is assumed to."""
+        """Return whether the link to a neighbor works both ways; with ``info_s=0`` this is assumed of every link."""
         return known.hears_us or not self.times.info_us
 
     def _take_distances(self, distances, neighbor, now):
@@ -365,7 +365,8 @@ class Overlay:
     def choose_named(self, now):
         """Choose the neighbors that this info names: those that may not know yet that this node hears them.
 
-        To name a neighbor asks whether it hears this node, and answers the same question of the neighbor. If there are
+        A neighbor that is named learns that it is heard, and names this node in its own infos if it did not know. If
+        there are
         too many, those named longest ago come first.
         """
         count = most_named(self._repeat_after_us, self.times.info_us)
@@ -404,7 +405,7 @@ class Overlay:
         """Plan a join to the best possible parent among the neighbors in these trees, if there is one."""
         best = None
         for address, neighbor in self.neighbors.items():
-            if address in self._unanswered and now < self._unanswered.get(address)[1]:
+            if address in self._failed_joins and now < self._failed_joins.get(address)[1]:
                 continue
             for tree in trees:
                 position = neighbor.positions.get(tree)
@@ -420,7 +421,7 @@ class Overlay:
             self.joining[tree] = Joining(address, send_us)
 
     def _may_join(self, tree, position):
-        newest = self.left.get(tree, -1)
+        newest = self.left_epochs.get(tree, -1)
         if tree in self.positions:
             newest = max(newest, self.positions[tree].epoch)
         return may_be_parent(position.epoch, newest, position.parent == self.address, len(position.key))
@@ -455,7 +456,7 @@ class Overlay:
         position.clear_regions()
 
     def take_grant(self, grant, parent, now):
-        """Take a key from a neighbor; returns False if the node had not asked for it."""
+        """Take a key from a neighbor; returns False if the node did not request it."""
         tree, epoch, key = grant
         position = self.positions.get(tree)
         joining = self.joining.get(tree)
@@ -465,8 +466,8 @@ class Overlay:
             return False
         if joining is not None:
             del self.joining[tree]
-        if parent in self._unanswered:
-            self._unanswered.put(parent, (0, now))
+        if parent in self._failed_joins:
+            self._failed_joins.put(parent, (0, now))
         if is_correction:
             self._set_key(position, key, now)
             return True
@@ -494,7 +495,7 @@ class Overlay:
 
     def _forget_other_positions(self, tree):
         for other in [known for known in self.positions if known != tree]:
-            self.left[other] = max(self.left.get(other, -1), self.positions.pop(other).epoch)
+            self.left_epochs[other] = max(self.left_epochs.get(other, -1), self.positions.pop(other).epoch)
 
     def _set_key(self, position, key, now):
         if key == position.key:
@@ -545,9 +546,9 @@ class Overlay:
 
     def _pause_joins(self, neighbor, now):
         """Send a neighbor that did not answer a join no further joins for a while: it may not receive."""
-        known = self._unanswered.get(neighbor)
+        known = self._failed_joins.get(neighbor)
         failed = 1 if known is None else known[0] + 1
-        self._unanswered.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
+        self._failed_joins.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
 
     def _lose_position(self, position, now):
         position.key = None

@@ -59,18 +59,18 @@ class Rendezvous:
         )
         self.node.route(notification, NOBODY, now)
 
-    def child_added(self, position, child, reach, now):
-        """Hand a new child the parts of stored queries in its universe ``reach``."""
+    def child_added(self, position, child, child_universe, now):
+        """Hand a new child the parts of stored queries in its universe ``child_universe``."""
         for query_id in list(self.queries.ids()):
             if query_id[0] != position.tree:
                 continue
             query = self.queries.message_to_move(query_id, now)
             box = self.mapping.query_box(query.attributes)
-            part = self.mapping.clip(box, intersect(query.region, reach))
-            if not part:
+            handed = self.mapping.clip(box, intersect(query.region, child_universe))
+            if not handed:
                 continue
-            self.node.unicast.send(child, wire.with_region(query, part), now, self.node.direction_to(position, child))
-            rest = self.mapping.clip(box, subtract(query.region, reach))
+            self.node.unicast.send(child, wire.with_region(query, handed), now, self.node.direction_to(position, child))
+            rest = self.mapping.clip(box, subtract(query.region, child_universe))
             if rest:
                 self.queries.reduce_region(query_id, rest)
             else:

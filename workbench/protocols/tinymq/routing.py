@@ -41,9 +41,9 @@ def fragments(overlay, position, box, region, mapping, shortcuts):
     _add_part(parts, mapping, box, NOBODY, inside)
     if outside and shortcuts:
         for neighbor, key in _shortcuts(overlay, position):
-            reach = universe(key, mapping.key_bits)
-            if _add_part(parts, mapping, box, neighbor, intersect(outside, reach)):
-                outside = subtract(outside, reach)
+            neighbor_universe = universe(key, mapping.key_bits)
+            if _add_part(parts, mapping, box, neighbor, intersect(outside, neighbor_universe)):
+                outside = subtract(outside, neighbor_universe)
     if position.parent != NOBODY:
         _add_part(parts, mapping, box, position.parent, outside)
     return parts

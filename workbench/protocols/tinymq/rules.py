@@ -28,7 +28,7 @@ MOST_DOUBLINGS = 3  # how often retry_ms is doubled
 MOST_IN_RADIO = 1  # unicast frames in a radio that reports outcomes: the channel sets the pace
 MOST_PAUSE_DOUBLINGS = 6  # of the pause after a join that a neighbor did not answer
 
-# The settings as integers, for nodes to compute with. refresh_us 0: queries are sent once.
+# The settings as the integers that nodes compute with; refresh_us 0: queries are sent once.
 Times = namedtuple(
     "Times",
     (

@@ -81,8 +81,8 @@ class Unicast:
         self.pending = []
         self._retries = node.settings.retries
         self.uses_reports = bool(self._retries) and node.settings.acks == "radio"
-        self._reports = False  # whether the radio has reported an acknowledgement
-        self._left = most_frames(False, 0)  # number of frames that this call may still send
+        self._has_reported = False  # whether the radio has reported an acknowledgement
+        self._frames_left = most_frames(False, 0)  # number of frames that this call may still send
         self._unacknowledged = {}  # (neighbor, whether these are events) -> number of frames yet to be acknowledged
         self._retry_us = node.settings.times.retry_us
         self._heard = RecentIds(node.settings.max_known)
@@ -99,10 +99,10 @@ class Unicast:
                 in_flight += 1
             elif pending.sent and pending.waits_for != REFUSAL:
                 unacknowledged[_window(pending)] = unacknowledged.get(_window(pending), 0) + 1
-                if not self._reports and pending.sent == 1 and pending.due_us > now:
+                if not self._has_reported and pending.sent == 1 and pending.due_us > now:
                     in_flight += 1
         self._unacknowledged = unacknowledged
-        self._left = most_frames(self._reports, in_flight)
+        self._frames_left = most_frames(self._has_reported, in_flight)
 
     def send(self, neighbor, message, now, direction=wire.OPEN):
         """Send a message to a neighbor, or drop it as "full" if ``max_known`` frames are pending already."""
@@ -113,7 +113,7 @@ class Unicast:
         number = ((self._first_number if last is None else last) + 1) & wire.U16
         self._numbers.put(neighbor, number)
         pending = Pending(neighbor, number, message, direction, wire.encode(number, message, direction), now)
-        if self._left and not self._retries:
+        if self._frames_left and not self._retries:
             self._send(pending, now)
             return
         self.pending.append(pending)
@@ -121,9 +121,9 @@ class Unicast:
 
     def _may_send(self, pending):
         """Return whether a frame may go now; a retransmission already counts in its neighbor's window."""
-        if not self._left:
+        if not self._frames_left:
             return False
-        return self._reports or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_IN_FLIGHT
+        return self._has_reported or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_IN_FLIGHT
 
     def _send_or_wait(self, pending, now):
         if self._may_send(pending):
@@ -133,8 +133,8 @@ class Unicast:
             pending.due_us = now + PACE_US
 
     def _send(self, pending, now):
-        self._left -= 1
-        frame = wire.without_ack(pending.frame) if self._reports else pending.frame
+        self._frames_left -= 1
+        frame = wire.without_ack(pending.frame) if self._has_reported else pending.frame
         self.node.outbox.append((pending.neighbor, frame))
         if not self._retries:
             return
@@ -142,7 +142,7 @@ class Unicast:
             pending.first_us = now
             self._unacknowledged[_window(pending)] = self._unacknowledged.get(_window(pending), 0) + 1
         pending.sent += 1
-        if self._reports:
+        if self._has_reported:
             self._wait_for(REPORT, pending, longest_wait_us(self._retry_us), now)
         else:
             self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
@@ -154,7 +154,7 @@ class Unicast:
     def take_report(self, neighbor, number, ok, now):
         """Take the radio's report of a frame, and send the frames whose turn has come."""
         # A radio without acknowledgements reports only failures.
-        self._reports = self._reports or ok
+        self._has_reported = self._has_reported or ok
         pending = self._find(neighbor, number)
         if pending is not None and pending.waits_for == REPORT:
             if not ok:
@@ -169,7 +169,7 @@ class Unicast:
         """Send the frames whose turn has come."""
         self.begin(now)
         for pending in self.pending:
-            if not self._left:
+            if not self._frames_left:
                 return
             if pending.waits_for == TURN and self._may_send(pending):
                 self._send(pending, now)
@@ -188,7 +188,7 @@ class Unicast:
             # Two neighbors may refuse each other's frames for ever.
             self.pending.remove(pending)
             self.node.drop_message(pending.message, NOBODY, "full")
-        elif pending.waits_for == ACK and not self._reports:
+        elif pending.waits_for == ACK and not self._has_reported:
             # The neighbor answers, so it is not lost; 2: the frame is no longer in flight.
             pending.sent = 2
             self._wait_for(ACK, pending, longest_wait_us(self._retry_us), now)
@@ -230,8 +230,8 @@ class Unicast:
         """Return whether a neighbor has yet to acknowledge a grant in a tree."""
         return any(
             [
-                p.neighbor == neighbor and isinstance(p.message, wire.Grant) and p.message.tree == tree
-                for p in self.pending
+                frame.neighbor == neighbor and isinstance(frame.message, wire.Grant) and frame.message.tree == tree
+                for frame in self.pending
             ]
         )
 
@@ -249,7 +249,7 @@ class Unicast:
     def wake(self, now):
         """Send due frames again; returns [(neighbor, messages)] of the neighbors that no longer answer."""
         silent = []
-        self.pending = [p for p in self.pending if p.waits_for != REFUSAL or p.due_us > now]
+        self.pending = [frame for frame in self.pending if frame.waits_for != REFUSAL or frame.due_us > now]
         for pending in self.pending:
             if pending.due_us > now:
                 continue

@@ -28,16 +28,16 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     Returns None if the trace proves no last step.
     """
     matched = trail.of("event_matched")
-    sinks = {row.position: wanted(evidence, row, pair.published.detail) for row in matched}
+    sinks = {row.position: matching_sinks(evidence, row, pair.published.detail) for row in matched}
     copies = evidence.once(
         ("copies", pair.publisher, pair.number),
-        lambda: CopyRows(evidence, trail.rows, lambda row: sorted(sinks[row.position])).of,
+        lambda: CopyRows(evidence, trail.rows, lambda row: sorted(sinks[row.position])).copies_by_row,
     )
-    if any(pair.subscriber in some for some in sinks.values()):
-        return _last(evidence, trail.only("notification"), copies, {("notification", pair.subscriber)})
+    if any(pair.subscriber in row_sinks for row_sinks in sinks.values()):
+        return _find_last_step(evidence, trail.only("notification"), copies, {("notification", pair.subscriber)})
     events = trail.only("event")
     every = frozenset[Copy]().union(*(copies[row.position] for row in events.rows))
-    step = _last(evidence, events, copies, every)
+    step = _find_last_step(evidence, events, copies, every)
     every_tree = {row.value for row in matched} >= set(range(len(evidence.scenario.protocol.roots)))
     if matched and (every_tree or step is None or step.cause == "not_forwarded"):
         last = matched[-1]
@@ -46,7 +46,9 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     return step
 
 
-def _last(evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: Collection[Copy]) -> Step | None:
+def _find_last_step(
+    evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: Collection[Copy]
+) -> Step | None:
     """Return the last proven step of the copies ``own``, or None if a later row may be about one of them."""
     steps: list[Step] = []
     for copy in own:
@@ -60,7 +62,7 @@ def _last(evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: C
     return None
 
 
-def wanted(evidence: Evidence, matched: Row, event: str) -> set[int]:
+def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
     """Return the sinks of the matching queries that a rendezvous node stored when an event reached it."""
     samples = matching_of(evidence.scenario.protocol).samples
     last: dict[tuple[int, int], Row] = {}

@@ -212,14 +212,14 @@ def _drop(core, i, previous_hop, message, reason, now):
 
 @compiled
 def reserve_room(core, state, i):
-    """Have the event loop reserve room for all messages that node ``i`` may send from its present state."""
+    """Reserve room in the event loop for all messages that node ``i`` may send from its present state."""
     node = state.nodes[i]
     parts, trees, positions_per_node = state.most_parts + 1, state.trees, state.positions_per_node
     stored, pending = node.stored.count, node.pending.count
-    at_rest = stored + node.waiting.count
-    meetings = stored + state.most_deliveries
-    waiting = node.waiting.count * (trees + positions_per_node * meetings)
-    alone = parts * (at_rest + pending + trees * node.own + 1)
-    alone += waiting + (pending + positions_per_node) * meetings
-    together = (parts * at_rest + waiting) * state.most_neighbors
-    core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], alone, together)
+    message_count = stored + node.waiting.count
+    matches = stored + state.most_deliveries
+    waiting = node.waiting.count * (trees + positions_per_node * matches)
+    node_needs = parts * (message_count + pending + trees * node.own + 1)
+    node_needs += waiting + (pending + positions_per_node) * matches
+    neighbor_needs = (parts * message_count + waiting) * state.most_neighbors
+    core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], node_needs, neighbor_needs)

@@ -433,7 +433,7 @@ def _adopt(core, state, i, position, link, slot, now):
 
 @compiled
 def take_grant(core, state, i, parent, message, now):
-    """Take a key from a neighbor; returns False if the node had not asked for it."""
+    """Take a key from a neighbor; returns False if the node did not request it."""
     grant = state.fields[message]
     tree, epoch, key = grant.tree, grant.epoch, grant.key
     offset = offset_of(state, tree)

@@ -1,4 +1,4 @@
-"""Routing by keys, compiled: `tinymq.routing`. The parts of a message are rows of ``scratch`` from FIRST_PART on."""
+"""Routing by keys, compiled: `tinymq.routing`. Rows of ``scratch`` from FIRST_PART on hold the parts of a message."""
 
 from workbench.protocols.tinymq.fast.keys import (
     child_key,

@@ -152,14 +152,14 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     positions_per_node, trees, parts = _positions_per_node(protocol), len(protocol.roots), _most_neighbors(setup) + 3
     deliveries = work.most_subscriptions * work.most_samples
     zones = positions_per_node * (protocol.key_bits // 2 + 3)
-    some = 2 * parts + 20 + 4 * positions_per_node + zones
+    per_tree = 2 * parts + 20 + 4 * positions_per_node + zones
     return (
         Needs(4 + 6 * positions_per_node + zones, 4 + 4 * positions_per_node, 4 + 4 * positions_per_node),
-        Needs(some + deliveries, some, 2 * some),
+        Needs(per_tree + deliveries, per_tree, 2 * per_tree),
         Needs(
-            trees * some + deliveries + 4 * positions_per_node + zones,
-            trees * some + 4 * positions_per_node,
-            2 * trees * some + 4 * positions_per_node,
+            trees * per_tree + deliveries + 4 * positions_per_node + zones,
+            trees * per_tree + 4 * positions_per_node,
+            2 * trees * per_tree + 4 * positions_per_node,
         ),
     )
 

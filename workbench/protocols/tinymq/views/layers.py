@@ -19,17 +19,24 @@ from workbench.columns import argsort, row_keys, unique_all, unique_inverse
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.views.looks import (
     MESSAGES,
-    NOBODY,
     ORPHAN,
     QUERIES,
     REKEYED,
     TREES,
+    UNSTORED,
     depth_colour,
     load_colour,
     tree_colour,
 )
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_in
-from workbench.protocols.tinymq.views.routes import KINDS, MARKS, MESSAGE_NAMES, NOTIFICATION, to_follow, travelled
+from workbench.protocols.tinymq.views.routes import (
+    KINDS,
+    MARKS,
+    MESSAGE_NAMES,
+    NOTIFICATION,
+    find_hops_and_marks,
+    message_table,
+)
 from workbench.protocols.tinymq.views.zones import stored_boxes, zone_table
 from workbench.views import palette
 from workbench.views.layers import (
@@ -93,16 +100,16 @@ REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.
 def layers(recorded: Recorded) -> list[Part]:
     """Return all layers, curves and routes of a run with an overlay."""
     run, columns = recorded.run, recorded.columns
-    protocol, seen = run.scenario.protocol, overlay_in(run, columns)
+    protocol, overlay = run.scenario.protocol, overlay_in(run, columns)
     mapping = protocol.mapping
-    zones = zone_table(seen)
+    zones = zone_table(overlay)
     parts: list[Part] = [
-        *tree_layers(seen, protocol.node.every_tree and len(seen.roots) > 1),
-        *ring_layers(seen),
-        *_load_layers(recorded, columns.where(event="sent"), seen.roots),
+        *tree_layers(overlay, protocol.node.every_tree and len(overlay.roots) > 1),
+        *ring_layers(overlay),
+        *_load_layers(recorded, columns.where(event="sent"), overlay.roots),
         *message_routes(recorded),
-        *zone_layers(seen, zones, mapping),
-        *_repair_curves(seen),
+        *zone_layers(overlay, zones, mapping),
+        *_repair_curves(overlay),
     ]
     return [part for part in parts if not isinstance(part, Layer) or len(part)]
 
@@ -115,7 +122,7 @@ def rows_of(rows: Table, **more: Any) -> Table:
 # Trees
 
 
-def _words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+def _used_words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
     """Return (indexes of words, the words that are used) for codes of keys; a root's empty key becomes "root"."""
     used, text = unique_inverse(codes)
     return text, [words[code] or "root" for code in used.tolist()]
@@ -130,20 +137,22 @@ def _tree_looks(roots: Sequence[int], **look: Any) -> tuple[Look, ...]:
     )
 
 
-def tree_layers(seen: Overlay, is_shared: bool) -> list[Layer]:
+def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
     """Return the layers of links to parents, discs, keys and children.
 
     ``is_shared``: a node has a place in every tree.
     """
-    placed = seen.placed
-    text, words = _words(placed["key"], seen.words)
-    places = rows_of(placed, peer=placed["parent"], look=placed["tree"], text=text, value=placed["depth"])
-    links = _tree_looks(seen.roots, size=0.28, least=2.2)
+    place_rows = overlay.place_rows
+    text, words = _used_words(place_rows["key"], overlay.words)
+    places = rows_of(
+        place_rows, peer=place_rows["parent"], look=place_rows["tree"], text=text, value=place_rows["depth"]
+    )
+    links = _tree_looks(overlay.roots, size=0.28, least=2.2)
     has_parent = places["peer"] >= 0
     children = select(places, has_parent)
     children |= {"node": children["peer"], "peer": children["node"]}
-    discs = _tree_looks(seen.roots, size=1.9)
-    squares = _tree_looks(seen.roots, size=2.5, least=13, marker="square")
+    discs = _tree_looks(overlay.roots, size=1.9)
+    squares = _tree_looks(overlay.roots, size=2.5, least=13, marker="square")
     # The legend has a line for each tree, and a square for all roots.
     looks = [look._replace(said="") for look in (*discs, *squares)]
     looks[len(discs)] = looks[len(discs)]._replace(said="root")
@@ -151,10 +160,10 @@ def tree_layers(seen: Overlay, is_shared: bool) -> list[Layer]:
     tree_parts = [Layer("trees", places, links, "line", section=PLACE, words=words)]
     if is_shared:
         look = Look("in every tree", palette.LINK_GOOD, 1.9)
-        tree_parts.append(Layer("in every tree", rows_of(seen.whole), (look,), "disc"))
+        tree_parts.append(Layer("in every tree", rows_of(overlay.whole), (look,), "disc"))
         shown = select(shown, ~has_parent)
     tree_parts.append(Layer("trees", shown, tuple(looks), "disc"))
-    tree_parts += _key_layers(places, words, seen.roots, is_shared)
+    tree_parts += _key_layers(places, words, overlay.roots, is_shared)
     tree_parts.append(Layer("trees", children, links, section=CHILDREN, words=words))
     return tree_parts
 
@@ -176,12 +185,13 @@ def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_sh
     return key_layers
 
 
-def ring_layers(seen: Overlay) -> list[Layer]:
+def ring_layers(overlay: Overlay) -> list[Layer]:
     """Return the rings around nodes with another key than before the failure, and around nodes without a place."""
-    rekeyed = rows_of(select(seen.placed, seen.placed["is_rekeyed"]))
+    rekeyed = rows_of(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]))
+    orphans = rows_of(overlay.orphan_rows, look=overlay.orphan_rows["had_place"])
     return [
         Layer("re-keyed", rekeyed, (REKEYED_LOOK,), "ring"),
-        Layer("without a place", rows_of(seen.homeless, look=seen.homeless["had_place"]), ORPHAN_LOOKS, "ring"),
+        Layer("without a place", orphans, ORPHAN_LOOKS, "ring"),
     ]
 
 
@@ -191,7 +201,7 @@ def ring_layers(seen: Overlay) -> list[Layer]:
 def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> list[Layer]:
     """Return discs colored by the number of frames that a node has sent so far."""
     ids, columns = recorded.plan.ids, recorded.columns
-    sent, place = _placed(recorded.plan, columns["node"], sent)
+    sent, place = _rows_in_plan(recorded.plan, columns["node"], sent)
     order = argsort(place)
     counts = np.bincount(place, minlength=len(ids))
     most = max(int(counts.max(initial=0)), 1)
@@ -211,7 +221,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     return [Layer("load", within(discs, recorded.duration_us), looks, "disc", is_on=False, scale=scale)]
 
 
-def _placed(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows whose nodes are in the plan, and the plan's indexes of these nodes.
 
     A table finds the indexes of node numbers without large gaps quickly.
@@ -227,11 +237,11 @@ def _placed(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarr
 
 def message_routes(recorded: Recorded) -> list[Layer | Ways]:
     """Return the routes of at most ``MOST_ROUTES`` queries and events; at most half of them are queries."""
-    known = to_follow(recorded.columns)
-    queries = _spread(np.flatnonzero(known["kind"] == 0), MOST_ROUTES // 2)
-    events = _spread(np.flatnonzero(known["kind"] == 1), MOST_ROUTES - len(queries))
+    known = message_table(recorded.columns)
+    queries = _choose_evenly(np.flatnonzero(known["kind"] == 0), MOST_ROUTES // 2)
+    events = _choose_evenly(np.flatnonzero(known["kind"] == 1), MOST_ROUTES - len(queries))
     wanted = select(known, np.concatenate([queries, events]))
-    hops, marks = travelled(recorded.columns, wanted)
+    hops, marks = find_hops_and_marks(recorded.columns, wanted)
     step = -(-len(hops["way"]) // MOST_HOPS)
     if step > 1:
         wanted = select(wanted, np.arange(0, len(wanted["kind"]), step))
@@ -239,16 +249,16 @@ def message_routes(recorded: Recorded) -> list[Layer | Ways]:
             select(rows, rows["way"] % step == 0) | {"way": rows["way"][rows["way"] % step == 0] // step}
             for rows in (hops, marks)
         )
-    return [_ways(known, wanted, hops, marks), *route_layers(recorded.duration_us, hops, marks)]
+    return [_messages_to_follow(known, wanted, hops, marks), *route_layers(recorded.duration_us, hops, marks)]
 
 
-def _spread(known: np.ndarray, most: int) -> np.ndarray:
+def _choose_evenly(known: np.ndarray, most: int) -> np.ndarray:
     count = min(most, len(known))
     return known[np.arange(count) * len(known) // max(count, 1)]
 
 
-def _ways(known: Table, wanted: Table, hops: Table, marks: Table) -> Ways:
-    ways = []
+def _messages_to_follow(known: Table, wanted: Table, hops: Table, marks: Table) -> Ways:
+    routes = []
     arrived = select(hops, hops["arrived"])
     count = np.bincount(arrived["way"], minlength=len(wanted["kind"])).tolist()
     last_us = wanted["from_us"].copy()
@@ -263,13 +273,13 @@ def _ways(known: Table, wanted: Table, hops: Table, marks: Table) -> Ways:
         summary += [
             f"{MARK_LOOKS[mark].said} at {of}" for mark, of in zip(MARKS, mark_counts[which], strict=True) if of
         ]
-        ways.append(Way(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(summary)))
+        routes.append(Way(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(summary)))
     notes = []
     for kind, named in enumerate(("queries", "events")):
         all_of, of = int((known["kind"] == kind).sum()), int((wanted["kind"] == kind).sum())
         if of < all_of:
             notes.append(f"Of {all_of:,} {named} {of:,} can be followed, spread over the run.")
-    return Ways(tuple(ways), notes=tuple(notes))
+    return Ways(tuple(routes), notes=tuple(notes))
 
 
 def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
@@ -280,16 +290,18 @@ def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
     )
     arrived, lost = select(hops, hops["arrived"]), select(hops, ~hops["arrived"])
     tables = [
-        _to_the_end(duration_us, arrived, "sender", "arrived_us", peer=arrived["receiver"], look=arrived["message"]),
-        _to_the_end(duration_us, marks, "node", "at_us", look=marks["look"]),
-        _to_the_end(duration_us, lost, "receiver", "arrived_us", peer=lost["sender"], weight=np.ones(len(lost["way"]))),
+        _extend_to_end(duration_us, arrived, "sender", "arrived_us", peer=arrived["receiver"], look=arrived["message"]),
+        _extend_to_end(duration_us, marks, "node", "at_us", look=marks["look"]),
+        _extend_to_end(
+            duration_us, lost, "receiver", "arrived_us", peer=lost["sender"], weight=np.ones(len(lost["way"]))
+        ),
     ]
     lost_looks = (Look("lost on this link", palette.LOST, 0.75, 6, 2),)
     kinds = zip(tables, (looks, tuple(MARK_LOOKS.values()), lost_looks), ("arrow", "ring", "loss"), strict=True)
     return [Layer("route", rows, of, mark, of_way=True) for rows, of, mark in kinds]
 
 
-def _to_the_end(duration_us: int, rows: Table, node: str, begin: str, **more: Any) -> Table:
+def _extend_to_end(duration_us: int, rows: Table, node: str, begin: str, **more: Any) -> Table:
     until = np.full(len(rows["way"]), duration_us)
     return table(node=rows[node], from_us=rows[begin], until_us=until, way=rows["way"], **more)
 
@@ -297,30 +309,33 @@ def _to_the_end(duration_us: int, rows: Table, node: str, begin: str, **more: An
 # Zones
 
 
-def zone_layers(seen: Overlay, zones: Table, mapping: Mapping) -> list[Layer]:
+def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]:
     """Return zones as strips in a lane for each tree, the queries stored in them below, and both as texts."""
-    key_bits, trees = mapping.key_bits, len(seen.roots)
+    key_bits, trees = mapping.key_bits, len(overlay.roots)
     end = float(1 << key_bits)
     panel = Panel(
         "Key space: whose zone a string is (lighter: deeper in the tree), and below it the queries stored there",
         0.0,
         end,
-        tuple(f"root {root}" for root in seen.roots),
+        tuple(f"root {root}" for root in overlay.roots),
         key_bits,
     )
     background = table(
-        lane=np.arange(trees), low=np.zeros(trees), high=np.full(trees, end), until_us=np.full(trees, seen.duration_us)
+        lane=np.arange(trees),
+        low=np.zeros(trees),
+        high=np.full(trees, end),
+        until_us=np.full(trees, overlay.duration_us),
     ) | {"from_us": np.zeros(trees, np.int64)}
-    strips, notes = _longest(zones, "zones")
-    text, words = _words(strips["key"], seen.words)
+    strips, notes = _keep_longest(zones, "zones")
+    text, words = _used_words(strips["key"], overlay.words)
     look = strips["tree"] % len(TREES) * DEPTHS + np.minimum(strips["depth"], DEPTHS - 1)
     shown = _strips(strips, lane=strips["tree"], look=look, text=text)
     looks = tuple(Look("", depth_colour(*divmod(index, DEPTHS))) for index in range(min(trees, len(TREES)) * DEPTHS))
     return [
-        Layer("zones", background, (Look("nobody's", NOBODY),), "strip", panel=panel),
+        Layer("zones", background, (Look("stored by no node", UNSTORED),), "strip", panel=panel),
         Layer("zones", shown, looks, "strip", words=words, panel=panel, notes=notes),
-        _zone_section(seen, strips, key_bits),
-        *_query_layers(seen, zones, mapping, panel),
+        _zone_section(overlay, strips, key_bits),
+        *_query_layers(overlay, zones, mapping, panel),
     ]
 
 
@@ -330,7 +345,7 @@ def _strips(rows: Table, **more: Any) -> Table:
     return rows_of(rows, low=low, high=high + 1, **more)
 
 
-def _longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
+def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
     """Return at most ``MOST_STRIPS`` rows, those that last longest, and a note if rows were left out."""
     rows = len(spans["from_us"])
     if rows <= MOST_STRIPS:
@@ -339,29 +354,29 @@ def _longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
     return select(spans, longest), (f"Of {rows:,} {name} the {MOST_STRIPS:,} are shown that last longest.",)
 
 
-def _zone_section(seen: Overlay, zones: Table, key_bits: int) -> Layer:
+def _zone_section(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
     """Return the zones of nodes as texts, "0101 – 0111"."""
     _, first, text = unique_all(row_keys(zones["low"], zones["high"]))
     ends = zip(zones["low"][first].tolist(), zones["high"][first].tolist(), strict=True)
     words = [f"{low:0{key_bits}b} – {high:0{key_bits}b}" for low, high in ends]
     described = rows_of(zones, look=zones["tree"], text=text)
-    return Layer("zones", described, _tree_looks(seen.roots), section=ZONE, words=words)
+    return Layer("zones", described, _tree_looks(overlay.roots), section=ZONE, words=words)
 
 
-def _query_layers(seen: Overlay, zones: Table, mapping: Mapping, panel: Panel) -> list[Layer]:
+def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel) -> list[Layer]:
     """Return the parts of zones that belong to stored queries, and the queries that each node stores."""
-    boxes, notes = _longest(stored_boxes(seen, zones, mapping), "parts of queries in zones")
-    storing = seen.storing
-    _, first, query = unique_all(row_keys(storing["sink"], storing["number"]))
-    asked = tuples(storing, "sink", "number", "text", rows=first)
-    texts = [f"query {number} of node {sink}: {seen.words[text]}" for sink, number, text in asked]
+    boxes, notes = _keep_longest(stored_boxes(overlay, zones, mapping), "parts of queries in zones")
+    stored_rows = overlay.stored_rows
+    _, first, query = unique_all(row_keys(stored_rows["sink"], stored_rows["number"]))
+    asked = tuples(stored_rows, "sink", "number", "text", rows=first)
+    texts = [f"query {number} of node {sink}: {overlay.words[text]}" for sink, number, text in asked]
     lanes = max(min(len(texts), LANES), 1)
     query = query[boxes["row"]]
     lane = query % lanes
     shown = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query)
     looks = [Look("" if len(texts) > LANES else texts[lane], QUERIES[lane]) for lane in range(min(LANES, len(texts)))]
-    text, words = _words(storing["text"], seen.words)
-    stored = rows_of(storing, origin=storing["sink"], sequence=storing["number"], text=text)
+    text, words = _used_words(stored_rows["text"], overlay.words)
+    stored = rows_of(stored_rows, origin=stored_rows["sink"], sequence=stored_rows["number"], text=text)
     return [
         Layer("queries", shown, tuple(looks), "strip", words=texts, panel=panel, notes=notes),
         Layer("queries", stored, section=STORED, words=words),
@@ -371,24 +386,24 @@ def _query_layers(seen: Overlay, zones: Table, mapping: Mapping, panel: Panel) -
 # Repair
 
 
-def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
+def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
     """Return counts of nodes after each change: time_us, down, orphans, rekeyed, each of shape (steps,).
 
     Orphans are only nodes that had a place before.
     """
     # A node that is re-keyed in several trees at once counts once.
-    rekeyed = joined(select(seen.placed, seen.placed["is_rekeyed"]), "node")
-    spans = [seen.outages, select(seen.homeless, seen.homeless["had_place"]), rekeyed]
+    rekeyed = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")
+    spans = [overlay.outages, select(overlay.orphan_rows, overlay.orphan_rows["had_place"]), rekeyed]
     ends = [np.concatenate([rows["from_us"], rows["until_us"]]) for rows in spans]
     times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *ends]))
-    times_us = times_us[times_us < seen.duration_us]
+    times_us = times_us[times_us < overlay.duration_us]
     return {"time_us": times_us} | {name: running(rows, times_us) for name, rows in zip(COUNTS, spans, strict=True)}
 
 
-def _repair_curves(seen: Overlay) -> Iterable[Curves]:
+def _repair_curves(overlay: Overlay) -> Iterable[Curves]:
     """Return the counts of nodes over a run in which a node failed, else nothing."""
-    if not len(seen.outages["node"]):
+    if not len(overlay.outages["node"]):
         return ()
-    steps = repair_steps(seen)
+    steps = repair_steps(overlay)
     lines = [Line(label, REPAIR_COLOURS[name], steps["time_us"], steps[name]) for name, label in COUNTS.items()]
     return (Curves("repair", "nodes", tuple(lines)),)

@@ -16,7 +16,7 @@ QUERIES = (palette.TEXT, "#B0126B", "#00757F", "#6D4C41", "#3E2A9E", "#B23A00") 
 MESSAGES = {"query": palette.INTEREST, "event": palette.DATA, "notification": palette.DELIVERED}
 ORPHAN = palette.LOST
 REKEYED = palette.TEXT
-NOBODY = "#E3E6EA"
+UNSTORED = "#E3E6EA"
 LOAD_LOW, LOAD_HIGH = "#FFF6DC", "#7A1C12"
 LIGHTEST, LIGHTER = 0.82, 0.13
 

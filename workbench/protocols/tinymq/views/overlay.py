@@ -92,40 +92,40 @@ class Overlay:
 
     roots: tuple[int, ...]
     words: Sequence[str]
-    placed: Table
-    homeless: Table
+    place_rows: Table
+    orphan_rows: Table
     whole: Table
-    storing: Table
-    zoned: Table
+    stored_rows: Table
+    zone_rows: Table
     outages: Table
     duration_us: int
 
     @cached_property
     def places(self) -> tuple[PlaceSpan, ...]:
         """All places."""
-        return tuple(as_spans(PlaceSpan, self.placed, self.words))
+        return tuple(as_spans(PlaceSpan, self.place_rows, self.words))
 
     @cached_property
     def orphans(self) -> tuple[OrphanSpan, ...]:
         """The intervals in which nodes were up without a place."""
-        return tuple(as_spans(OrphanSpan, self.homeless))
+        return tuple(as_spans(OrphanSpan, self.orphan_rows))
 
     @cached_property
     def stored(self) -> tuple[StoredSpan, ...]:
         """The stored queries."""
-        return tuple(as_spans(StoredSpan, self.storing, self.words))
+        return tuple(as_spans(StoredSpan, self.stored_rows, self.words))
 
     def places_at(self, time_us: int) -> list[PlaceSpan]:
         """Return the places at a time, by node and tree."""
-        return sorted(as_spans(PlaceSpan, self.placed, self.words, self.alive(self.placed, time_us)))
+        return sorted(as_spans(PlaceSpan, self.place_rows, self.words, self.alive(self.place_rows, time_us)))
 
     def orphans_at(self, time_us: int) -> list[OrphanSpan]:
         """Return the nodes that are up without a place at a time, as spans."""
-        return sorted(as_spans(OrphanSpan, self.homeless, (), self.alive(self.homeless, time_us)))
+        return sorted(as_spans(OrphanSpan, self.orphan_rows, (), self.alive(self.orphan_rows, time_us)))
 
     def stored_at(self, time_us: int) -> list[StoredSpan]:
         """Return the queries that are stored at a time, by node, sink and number."""
-        return sorted(as_spans(StoredSpan, self.storing, self.words, self.alive(self.storing, time_us)))
+        return sorted(as_spans(StoredSpan, self.stored_rows, self.words, self.alive(self.stored_rows, time_us)))
 
     def down_at(self, time_us: int) -> set[int]:
         """Return the nodes that are down at a time."""
@@ -146,7 +146,7 @@ def protocol_of(run: Any) -> TinyMQ:
 
 
 def overlay_of(run: Any) -> Overlay:
-    """Return the overlay of a run. Raises ParameterError if its protocol has none, ScenarioError without a trace."""
+    """Return the overlay of a run. Raises ParameterError without an overlay, ScenarioError without a trace."""
     protocol_of(run)
     return overlay_in(run, Columns(run.trace))
 
@@ -155,7 +155,7 @@ def overlay_in(run: Any, columns: Columns) -> Overlay:
     """Return the overlay of a run from the columns of its trace."""
     protocol, nodes = run.scenario.protocol, run.scenario.topology
     duration_us = round(run.scenario.duration_s * 1e6)
-    return _replayed(columns, protocol.roots, duration_us, nodes, protocol.node.every_tree)
+    return _read_overlay(columns, protocol.roots, duration_us, nodes, protocol.node.every_tree)
 
 
 def overlay(
@@ -166,32 +166,32 @@ def overlay(
     ``nodes``: all nodes of the network, as a node that never joined is in no row; ``every_tree``: each node belongs to
     all trees.
     """
-    return _replayed(Columns(trace), roots, duration_us, nodes, every_tree)
+    return _read_overlay(Columns(trace), roots, duration_us, nodes, every_tree)
 
 
-def _replayed(
+def _read_overlay(
     columns: Columns, roots: Sequence[int], duration_us: int, nodes: Iterable[int], every_tree: bool
 ) -> Overlay:
     outages = _outages(columns, columns.where(event=("failed", "recovered")), duration_us)
-    placed = without(_places(columns, columns.where(event="key_set"), duration_us), outages)
+    place_rows = without(_places(columns, columns.where(event="key_set"), duration_us), outages)
     needed = len(roots) if every_tree else 1
-    standing = _standing(placed, outages, np.array(list(nodes), np.int64), needed, duration_us)
-    homeless = select(standing, standing["what"] != PLACED)
-    storing = without(_stored(columns, columns.where(event="query_stored"), duration_us), outages)
+    states = _node_states(place_rows, outages, np.array(list(nodes), np.int64), needed, duration_us)
+    orphan_rows = select(states, states["state"] != PLACED)
+    stored_rows = without(_stored(columns, columns.where(event="query_stored"), duration_us), outages)
     return Overlay(
         tuple(roots),
         columns.words["detail"],
-        _ordered(_marked(placed, np.unique(outages["from_us"]), every_tree), "tree", "node"),
-        _ordered(homeless | {"had_place": homeless["what"] == LOST}, "node"),
-        _ordered(select(standing, standing["what"] == PLACED), "node"),
-        _ordered(storing, "node"),
-        _ordered(without(_zones(columns, columns.where(event="zone_set"), duration_us), outages), "node"),
-        _ordered(outages, "node"),
+        _sort(_mark_rekeyed(place_rows, np.unique(outages["from_us"]), every_tree), "tree", "node"),
+        _sort(orphan_rows | {"had_place": orphan_rows["state"] == LOST}, "node"),
+        _sort(select(states, states["state"] == PLACED), "node"),
+        _sort(stored_rows, "node"),
+        _sort(without(_zones(columns, columns.where(event="zone_set"), duration_us), outages), "node"),
+        _sort(outages, "node"),
         duration_us,
     )
 
 
-def _ordered(spans: Table, *names: str) -> Table:
+def _sort(spans: Table, *names: str) -> Table:
     return select(spans, lexsort((*(spans[name] for name in names), spans["from_us"])))
 
 
@@ -217,8 +217,8 @@ def _depths(keys: list[str]) -> np.ndarray:
     """Return the depth of each key's node: each hop from the root has added a 1 to the key."""
     length = np.fromiter(map(len, keys), np.int64, len(keys))
     end = np.cumsum(length)
-    ones = np.append(0, np.cumsum(np.frombuffer("".join(keys).encode(), np.uint8) == ord("1")))
-    return ones[end] - ones[end - length]
+    ones_before = np.append(0, np.cumsum(np.frombuffer("".join(keys).encode(), np.uint8) == ord("1")))
+    return ones_before[end] - ones_before[end - length]
 
 
 def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
@@ -247,35 +247,35 @@ def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     return within(queries | {"from_us": times_us[which], "until_us": until}, duration_us)
 
 
-def _marked(placed: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
+def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
     """Return the places with ``is_rekeyed``: whether they differ from those before the last failure.
 
     A place that lasts beyond the next failure is split there: the comparison begins anew.
     """
-    line = row_keys(placed["node"], placed["tree"]) if every_tree else row_keys(placed["node"])
-    order = lexsort((placed["from_us"], line))
-    placed, line = select(placed, order), line[order]
-    start, until, scale = placed["from_us"], placed["until_us"], int(placed["until_us"].max(initial=0)) + 1
+    line = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
+    order = lexsort((place_rows["from_us"], line))
+    place_rows, line = select(place_rows, order), line[order]
+    start, until, scale = place_rows["from_us"], place_rows["until_us"], int(place_rows["until_us"].max(initial=0)) + 1
     last = np.searchsorted(failures_us, start, "right") - 1
     failed_us = np.append(failures_us, 0)[last]
     before = np.searchsorted(line * scale + start, line * scale + failed_us) - 1
     is_known = (last >= 0) & (before >= 0) & (line[before] == line)
-    is_other = (placed["tree"][before] != placed["tree"]) | (placed["key"][before] != placed["key"])
+    is_other = (place_rows["tree"][before] != place_rows["tree"]) | (place_rows["key"][before] != place_rows["key"])
     is_rekeyed = is_known & is_other
     next_us = np.append(failures_us, FOREVER_US)[last + 1]
     cut = is_rekeyed & (next_us < until)
-    marked = placed | {"until_us": np.where(cut, next_us, until), "is_rekeyed": is_rekeyed}
-    later = select(placed, cut) | {"from_us": next_us[cut], "is_rekeyed": np.zeros(cut.sum(), bool)}
+    marked = place_rows | {"until_us": np.where(cut, next_us, until), "is_rekeyed": is_rekeyed}
+    later = select(place_rows, cut) | {"from_us": next_us[cut], "is_rekeyed": np.zeros(cut.sum(), bool)}
     return {name: np.concatenate([marked[name], later[name]]) for name in marked}
 
 
-def _standing(placed: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
+def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
     """Return when nodes were up, and whether they then had the places that they need: node, what, from_us, until_us."""
-    all_nodes = np.unique(np.concatenate([nodes, placed["node"], outages["node"]]))
+    all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
     # Changes: (node, time, change of the number of places, change of the count "is up").
     changes = [
         (all_nodes, np.zeros(len(all_nodes), np.int64), 0, 1),
-        *((placed["node"], placed[name], more, 0) for name, more in (("from_us", 1), ("until_us", -1))),
+        *((place_rows["node"], place_rows[name], more, 0) for name, more in (("from_us", 1), ("until_us", -1))),
         *((outages["node"], outages[name], 0, more) for name, more in (("from_us", -1), ("until_us", 1))),
     ]
     node, time_us = (np.concatenate([change[at] for change in changes]) for at in (0, 1))
@@ -291,6 +291,6 @@ def _standing(placed: Table, outages: Table, nodes: np.ndarray, needed: int, dur
     has_all = np.cumsum(more[order]) >= needed
     is_up = np.cumsum(more_up[order]) - np.searchsorted(all_nodes, node) > 0
     latest = last_marked(has_all)
-    what = np.where(has_all, PLACED, np.where(latest >= first, LOST, NEVER))
-    states = {"node": node, "what": what, "from_us": time_us, "until_us": until}
-    return joined(select(states, is_up & (time_us < until)), "node", "what")
+    state = np.where(has_all, PLACED, np.where(latest >= first, LOST, NEVER))
+    states = {"node": node, "state": state, "from_us": time_us, "until_us": until}
+    return joined(select(states, is_up & (time_us < until)), "node", "state")

@@ -30,7 +30,7 @@ from workbench.sim.rows import Columns
 from workbench.views.figure import time_us_of
 from workbench.views.layers import Table, as_spans, select
 
-What = tuple[str, int, int]
+MessageId = tuple[str, int, int]
 QUERY, EVENT, NOTIFICATION = MESSAGE_NAMES = ("query", "event", "notification")
 KINDS = {QUERY: (QUERY,), EVENT: (EVENT, NOTIFICATION)}
 _KIND_OF = {message: which for which, messages in enumerate(KINDS.values()) for message in messages}
@@ -64,7 +64,7 @@ class Mark(NamedTuple):
 class Route:
     """The route of one query or event: its hops and marks in order of time."""
 
-    what: What
+    message: MessageId
     hops: tuple[Hop, ...]
     marks: tuple[Mark, ...]
 
@@ -75,7 +75,7 @@ class Route:
         hops_until = tuple(
             hop for hop in self.hops if hop in arrived or (not hop.arrived and hop.arrived_us <= last_us)
         )
-        return Route(self.what, hops_until, tuple(mark for mark in self.marks if mark.at_us <= last_us))
+        return Route(self.message, hops_until, tuple(mark for mark in self.marks if mark.at_us <= last_us))
 
     def nodes(self, look: str) -> list[int]:
         """Return the nodes with a kind of mark, in order of time."""
@@ -100,14 +100,14 @@ class Route:
         return path[::-1] if path[-1] == start else []
 
 
-def routed(trace: pa.Table) -> list[What]:
+def list_messages(trace: pa.Table) -> list[MessageId]:
     """Return the queries and events of a trace in the order in which they were issued."""
-    messages = to_follow(Columns(trace))
+    messages = message_table(Columns(trace))
     kinds = [list(KINDS)[kind] for kind in messages["kind"].tolist()]
     return list(zip(kinds, messages["node"].tolist(), messages["sequence"].tolist(), strict=True))
 
 
-def to_follow(columns: Columns) -> Table:
+def message_table(columns: Columns) -> Table:
     """Return the queries and events of a trace as a table: kind, node, sequence, from_us.
 
     ``kind`` is an index of ``KINDS``.
@@ -118,33 +118,33 @@ def to_follow(columns: Columns) -> Table:
     return select(messages | {"from_us": columns["time_us"][rows]}, first_rows(row_keys(*messages.values())))
 
 
-def route(run: Any, what: What | None = None, from_s: float = 0.0, until_s: float | None = None) -> Route:
+def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None) -> Route:
     """Return the route of a query, ("query", sink, number), or of an event, ("event", publisher, number).
 
     None stands for the first event. Raises ParameterError if the run has no such query or event, or no overlay.
     """
     protocol_of(run)
-    known = routed(run.trace)
-    if what is None:
-        what = next((message for message in known if message[0] == EVENT), None)
-    at = known.index((what[0], what[1], what[2])) if what is not None and tuple(what) in known else -1
+    known = list_messages(run.trace)
+    if message is None:
+        message = next((candidate for candidate in known if candidate[0] == EVENT), None)
+    at = known.index((message[0], message[1], message[2])) if message is not None and tuple(message) in known else -1
     if at < 0:
         examples = ", ".join(map(str, known[:4])) or "none"
-        raise ParameterError(f"route: what is {what!r}, which is not in this run; the first that are: {examples}")
+        raise ParameterError(f"route: message is {message!r}, which is not in this run; the first that are: {examples}")
     columns, until_us = Columns(run.trace), time_us_of(run, until_s, "route")
-    wanted = select(to_follow(columns), np.array([at]))
+    wanted = select(message_table(columns), np.array([at]))
     time_us = columns["time_us"]
     in_time = np.flatnonzero((time_us >= round(from_s * 1e6)) & (time_us <= until_us))
-    hops, marks = travelled(columns.part(in_time), wanted)
+    hops, marks = find_hops_and_marks(columns.part(in_time), wanted)
     hop_spans = as_spans(Hop, hops | {"message": np.array(MESSAGE_NAMES, object)[hops["message"]]})
     named_marks = marks | {"look": np.array(MARKS, object)[marks["look"]]}
     return Route(known[at], tuple(hop_spans), tuple(as_spans(Mark, named_marks, [*columns.words["detail"], ""])))
 
 
-def travelled(columns: Columns, wanted: Table) -> tuple[Table, Table]:
+def find_hops_and_marks(columns: Columns, wanted: Table) -> tuple[Table, Table]:
     """Return the hops and marks of several queries and events, in order of time.
 
-    ``wanted``: rows of `to_follow`. Hops have the fields of `Hop`, with indexes of ``MESSAGE_NAMES`` for messages.
+    ``wanted``: rows of `message_table`. Hops have the fields of `Hop`, with indexes of ``MESSAGE_NAMES`` for messages.
     Marks have those of `Mark`, with indexes of ``MARKS`` for looks and codes of ``columns.words["detail"]`` for texts
     (-1: no text). Both have the column ``way``: the row of ``wanted``.
     """
@@ -153,50 +153,56 @@ def travelled(columns: Columns, wanted: Table) -> tuple[Table, Table]:
     return select(hops, argsort(hops["arrived_us"])), select(marks, lexsort((marks["node"], marks["at_us"])))
 
 
-def _wanted(columns: Columns, rows: np.ndarray, wanted: Table) -> tuple[np.ndarray, np.ndarray]:
+def _select_wanted(columns: Columns, rows: np.ndarray, wanted: Table) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows about wanted messages, and for each of them its row of ``wanted``."""
     kind = columns.numbered("message", rows, _KIND_OF)
     about = kind, columns["origin"][rows], columns["sequence"][rows]
-    way = find_last(about, (wanted["kind"], wanted["node"], wanted["sequence"]))
-    return rows[way >= 0], way[way >= 0]
+    wanted_row = find_last(about, (wanted["kind"], wanted["node"], wanted["sequence"]))
+    return rows[wanted_row >= 0], wanted_row[wanted_row >= 0]
 
 
 def _hops(columns: Columns, wanted: Table) -> Table:
     frames = columns.where(event=("sent", "received"), message=MESSAGE_NAMES)
-    rows, way = _wanted(columns, frames[columns["peer"][frames] >= 0], wanted)
+    rows, wanted_row = _select_wanted(columns, frames[columns["peer"][frames] >= 0], wanted)
     is_sent = columns.says("event", rows, "sent")
     message = columns.numbered("message", rows, _MESSAGES)
     node, peer, time_us = columns["node"][rows], columns["peer"][rows], columns["time_us"][rows]
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
-    key = row_keys(way, message, sender, receiver)
+    key = row_keys(wanted_row, message, sender, receiver)
     sent, received = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
     known, first = unique_index(key[sent])
-    came, first_came = unique_index(key[received])
-    hop, place = sent[first], find_sorted(known, came)
+    arrived_keys, first_came = unique_index(key[received])
+    hop, place = sent[first], find_sorted(known, arrived_keys)
     arrived, arrival = place >= 0, np.append(received[first_came], 0)[place]
-    hops = {"sender": sender[hop], "receiver": receiver[hop], "message": message[hop], "way": way[hop]}
+    hops = {"sender": sender[hop], "receiver": receiver[hop], "message": message[hop], "way": wanted_row[hop]}
     hops["from_us"] = time_us[hop] - columns["value"][rows[hop]]
     return hops | {"arrived_us": time_us[np.where(arrived, arrival, hop)], "arrived": arrived}
 
 
 def _marks(columns: Columns, wanted: Table) -> Table:
     """Return the marks: the rows in which nodes store, match, deliver or drop a wanted message."""
-    rows, way = _wanted(columns, columns.where(event=_MARKED_EVENTS), wanted)
+    rows, wanted_row = _select_wanted(columns, columns.where(event=_MARKED_EVENTS), wanted)
     look = columns.numbered("event", rows, _MARKED_EVENTS)
     is_shown = (look != _MARKED_EVENTS["query_stored"]) | (columns["value"][rows] > 0)
     is_dropped = look == _MARKED_EVENTS["dropped"]
     is_shown &= ~is_dropped | (columns.numbered("detail", rows, _QUIET) < 0)
     text = np.where(is_dropped, columns.codes["detail"][rows], -1)
-    marks = {"node": columns["node"][rows], "look": look, "at_us": columns["time_us"][rows], "text": text, "way": way}
+    marks = {
+        "node": columns["node"][rows],
+        "look": look,
+        "at_us": columns["time_us"][rows],
+        "text": text,
+        "way": wanted_row,
+    }
     return select(marks, is_shown)
 
 
-def tables_of(way: Route) -> tuple[Table, Table]:
-    """Return a route as tables of hops and marks, as `travelled` does, without texts."""
-    hops = {name: np.array([getattr(hop, name) for hop in way.hops], np.int64) for name in ("sender", "receiver")}
-    hops["message"] = np.array([MESSAGE_NAMES.index(hop.message) for hop in way.hops], np.int64)
-    hops["arrived_us"] = np.array([hop.arrived_us for hop in way.hops], np.int64)
-    hops |= {"arrived": np.array([hop.arrived for hop in way.hops], bool), "way": np.zeros(len(way.hops), np.int64)}
-    marks = {name: np.array([getattr(mark, name) for mark in way.marks], np.int64) for name in ("node", "at_us")}
-    marks["look"] = np.array([MARKS.index(mark.look) for mark in way.marks], np.int64)
-    return hops, marks | {"way": np.zeros(len(way.marks), np.int64)}
+def tables_of(drawn: Route) -> tuple[Table, Table]:
+    """Return a route as tables of hops and marks, as `find_hops_and_marks` does, without texts."""
+    hops = {name: np.array([getattr(hop, name) for hop in drawn.hops], np.int64) for name in ("sender", "receiver")}
+    hops["message"] = np.array([MESSAGE_NAMES.index(hop.message) for hop in drawn.hops], np.int64)
+    hops["arrived_us"] = np.array([hop.arrived_us for hop in drawn.hops], np.int64)
+    hops |= {"arrived": np.array([hop.arrived for hop in drawn.hops], bool), "way": np.zeros(len(drawn.hops), np.int64)}
+    marks = {name: np.array([getattr(mark, name) for mark in drawn.marks], np.int64) for name in ("node", "at_us")}
+    marks["look"] = np.array([MARKS.index(mark.look) for mark in drawn.marks], np.int64)
+    return hops, marks | {"way": np.zeros(len(drawn.marks), np.int64)}

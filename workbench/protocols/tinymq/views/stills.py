@@ -20,7 +20,7 @@ import numpy as np
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.layers import ring_layers, route_layers, rows_of, tree_layers
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.protocols.tinymq.views.routes import NOTIFICATION, QUERY, Route, What, route, tables_of
+from workbench.protocols.tinymq.views.routes import NOTIFICATION, QUERY, MessageId, Route, route, tables_of
 from workbench.views import caption, palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
@@ -50,18 +50,18 @@ def overlay_drawing(
     tree; they are written only if one tree is drawn. Raises ParameterError for a time outside of the run, an unknown
     tree, or a run without an overlay.
     """
-    time_us, seen = time_us_of(run, time_s, "overlay_drawing"), overlay_of(run)
-    if tree is not None and not 0 <= tree < len(seen.roots):
-        raise ParameterError(f"overlay_drawing: tree is {tree!r}; this run has the trees 0 to {len(seen.roots) - 1}")
-    scene = LayerScene(_seen(run, _trees(run, seen, time_us, keys, tree)), time_us, width)
-    scene.is_asked_for = bool(keys)  # draw a few more names, as the caller asked for them
+    time_us, overlay = time_us_of(run, time_s, "overlay_drawing"), overlay_of(run)
+    if tree is not None and not 0 <= tree < len(overlay.roots):
+        raise ParameterError(f"overlay_drawing: tree is {tree!r}; this run has the trees 0 to {len(overlay.roots) - 1}")
+    scene = LayerScene(_seen(run, _trees(run, overlay, time_us, keys, tree)), time_us, width)
+    scene.is_asked_for = bool(keys)  # draw a few more names, as the caller requested keys
     return _page(scene, f"{caption.title(run)}: the overlay", scene.draw(), scene.entries())
 
 
 @carries_record
 def route_drawing(
     run: Any,
-    what: What | None = None,
+    message: MessageId | None = None,
     from_s: float = 0.0,
     until_s: float | None = None,
     width: int = WIDTH,
@@ -71,7 +71,7 @@ def route_drawing(
 
     ``keys`` as in `overlay_drawing`; the other arguments and errors are those of `route`.
     """
-    return _routes(run, route(run, what, from_s, until_s), [None], width, keys)[0]
+    return _routes(run, route(run, message, from_s, until_s), [None], width, keys)[0]
 
 
 @carries_record
@@ -84,37 +84,37 @@ def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> St
 
 @carries_record
 def route_slides(
-    run: Any, what: What | None = None, from_s: float = 0.0, until_s: float | None = None, width: int = WIDTH
+    run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None, width: int = WIDTH
 ) -> Stepper:
     """Draw a route up to its first, second, ... hop, in at most ``MOST_SLIDES`` drawings.
 
     Arguments and errors are those of `route`.
     """
-    whole = route(run, what, from_s, until_s)
+    whole = route(run, message, from_s, until_s)
     count = sum(hop.arrived for hop in whole.hops)
     last = min(count, MOST_SLIDES)
     steps = [round(step * count / max(last, 1)) for step in range(last + 1)]
     return Stepper(_routes(run, whole, steps, width), [str(step) for step in steps], "hops")
 
 
-def _trees(run: Any, seen: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
+def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
     """Return the layers of the trees at a time, with names of nodes where keys are to be written."""
-    is_shared = tree is None and protocol_of(run).node.every_tree and len(seen.roots) > 1
+    is_shared = tree is None and protocol_of(run).node.every_tree and len(overlay.roots) > 1
     if tree is not None:
-        seen = replace(seen, placed=select(seen.placed, seen.placed["tree"] == tree))
+        overlay = replace(overlay, place_rows=select(overlay.place_rows, overlay.place_rows["tree"] == tree))
     layers = [
-        Layer("nodes", rows_of(seen.outages), (FAILED,), "node"),
-        *tree_layers(seen, is_shared),
-        *ring_layers(seen),
+        Layer("nodes", rows_of(overlay.outages), (FAILED,), "node"),
+        *tree_layers(overlay, is_shared),
+        *ring_layers(overlay),
     ]
     shown = [layer for layer in layers if layer.mark not in ("label", "")]
     nodes = np.array(sorted(run.scenario.topology))
     if keys is False or (keys is None and len(nodes) > MOST_KEYS):
         return shown
     labels = [replace(layer, is_detail=False) for layer in layers if layer.mark == "label" and not is_shared]
-    named = [label.column("node")[label.alive(min(time_us, seen.duration_us - 1))] for label in labels]
+    named = [label.column("node")[label.alive(min(time_us, overlay.duration_us - 1))] for label in labels]
     others = nodes[~np.isin(nodes, np.concatenate([np.zeros(0, np.int64), *named]))]
-    whole = {"node": others, "from_us": np.zeros(len(others)), "until_us": np.full(len(others), seen.duration_us)}
+    whole = {"node": others, "from_us": np.zeros(len(others)), "until_us": np.full(len(others), overlay.duration_us)}
     numbers = rows_of(whole, text=np.arange(len(others)))
     return [*shown, *labels, Layer("numbers", numbers, (Look(),), "label", words=list(map(str, others.tolist())))]
 
@@ -149,14 +149,14 @@ def _routes(run: Any, whole: Route, steps: Sequence[int | None], width: int, key
         replace(layer, looks=tuple(look._replace(alpha=0.3) for look in layer.looks)) if layer.mark == "line" else layer
         for layer in trees
     ]
-    entries: list[Entry] = [("diamond", palette.LINK_GOOD, "sink" if whole.what[0] == QUERY else "publisher")]
+    entries: list[Entry] = [("diamond", palette.LINK_GOOD, "sink" if whole.message[0] == QUERY else "publisher")]
     scene = _route_scene(run, faint_trees, whole, start_us, width)
     scene.draw()
     reasons = sorted({mark.text for mark in whole.marks if mark.look == "dropped"})
     if reasons:
         entries.append(("lost", palette.LOST, "ended here: " + ", ".join(reasons)))
     entries += scene.entries()
-    title = f"{caption.title(run)}: {whole.what[0]} {whole.what[2]} of node {whole.what[1]}"
+    title = f"{caption.title(run)}: {whole.message[0]} {whole.message[2]} of node {whole.message[1]}"
     drawings = []
     for step in steps:
         route_part = whole if step is None else whole.until(step)
@@ -174,7 +174,7 @@ def _routes(run: Any, whole: Route, steps: Sequence[int | None], width: int, key
 def _route_scene(run: Any, faint_trees: Sequence[Layer], drawn: Route, start_us: int, width: int) -> RouteScene:
     hops, marks = tables_of(drawn)
     begin = np.zeros(1, np.int64)
-    begun = rows_of({"node": np.array([drawn.what[1]]), "from_us": begin, "until_us": begin + FOREVER_US})
+    begun = rows_of({"node": np.array([drawn.message[1]]), "from_us": begin, "until_us": begin + FOREVER_US})
     origin = Layer("origin", begun, (Look("", palette.LINK_GOOD, 2.9, 14, marker="diamond"),), "disc")
     # The trees are drawn as they were at the start of the route, so all hops must be alive at that time.
     layers = []
@@ -184,10 +184,10 @@ def _route_scene(run: Any, faint_trees: Sequence[Layer], drawn: Route, start_us:
     return RouteScene(_seen(run, [*faint_trees, origin, *layers], Ways((Way("", 0, ()),))), start_us, width)
 
 
-def _seen(run: Any, layers: Sequence[Layer], ways: Ways = NO_WAYS) -> Seen:
+def _seen(run: Any, layers: Sequence[Layer], routes: Ways = NO_WAYS) -> Seen:
     duration_us = round(run.scenario.duration_s * 1e6)
-    film = shoot(np.zeros(0), np.zeros(0), duration_us)
-    return Seen(run, lay_out(run.scenario.topology), film, duration_us, tuple(filter(len, layers)), (), ways)
+    clock = shoot(np.zeros(0), np.zeros(0), duration_us)
+    return Seen(run, lay_out(run.scenario.topology), clock, duration_us, tuple(filter(len, layers)), (), routes)
 
 
 def _page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:

@@ -13,7 +13,7 @@ Theory of operation
     strings is cut into blocks of 2^n strings that begin at a multiple of 2^n; each of them is a rectangle of the grid.
 
 Limits
-    In key spaces of more than 62 bits nodes log no zones, so there are none to show.
+    In key spaces of more than 62 bits nodes log no zones, so these views are empty.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ class BoxSpan(NamedTuple):
     until_us: int
 
 
-def zone_table(seen: Overlay) -> Table:
+def zone_table(overlay: Overlay) -> Table:
     """Return the zones of all trees in time, sorted by ``from_us``, tree and strings, with a row for each interval.
 
     Columns: those of `ZoneSpan`, with keys as indexes of ``seen.words``, and ``zone``, a number for each zone. No node
     stores the strings of a tree that are in no row at a time.
     """
-    zoned = seen.zoned
+    zone_rows = overlay.zone_rows
     claims = joined(
-        {name: seen.placed[name] for name in ("node", "tree", "key", "depth", *_TIMES)}, "node", "tree", "key"
+        {name: overlay.place_rows[name] for name in ("node", "tree", "key", "depth", *_TIMES)}, "node", "tree", "key"
     )
-    trees = len(seen.roots)
-    line, claimed = (spans["node"] * trees + spans["tree"] for spans in (zoned, claims))
-    common = overlaps(line, zoned["from_us"], zoned["until_us"], claimed, claims["from_us"], claims["until_us"])
-    zones = select(zoned, common.row) | {name: claims[name][common.other] for name in ("key", "depth")}
+    trees = len(overlay.roots)
+    line, claimed = (spans["node"] * trees + spans["tree"] for spans in (zone_rows, claims))
+    common = overlaps(line, zone_rows["from_us"], zone_rows["until_us"], claimed, claims["from_us"], claims["until_us"])
+    zones = select(zone_rows, common.row) | {name: claims[name][common.other] for name in ("key", "depth")}
     zones |= {"from_us": common.from_us, "until_us": common.until_us}
     zones["zone"] = row_keys(zones["zone"], common.from_us)
     return select(zones, lexsort((zones["low"], zones["tree"], zones["from_us"])))
@@ -88,12 +88,12 @@ def _whole(key_bits: int) -> Any:
     return np.int64 if key_bits <= WIDEST else object
 
 
-def zones_at(seen: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
+def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
     """Return the zones at a time, sorted by tree, depth and strings.
 
     If two nodes claim a string, the deeper node comes later, so it is drawn on top.
     """
-    spans = as_spans(ZoneSpan, zones, seen.words, seen.alive(zones, time_us))
+    spans = as_spans(ZoneSpan, zones, overlay.words, overlay.alive(zones, time_us))
     return sorted(spans, key=lambda span: (span.tree, span.depth, span.low, span.node))
 
 
@@ -115,10 +115,12 @@ def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
     return tuple(zip(lows.tolist(), highs.tolist(), strict=True))
 
 
-def stored_boxes(seen: Overlay, zones: Table, mapping: Mapping) -> Table:
+def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
     """Return the parts of zones that stored queries cover: the columns of `BoxSpan`, by ``from_us``, tree, strings."""
-    boxes = in_zones(zones, seen.storing, regions(seen.words, seen.storing["text"], mapping.query_box, mapping))
-    boxes |= {name: seen.storing[name][boxes["row"]] for name in ("node", "sink", "number")}
+    boxes = in_zones(
+        zones, overlay.stored_rows, regions(overlay.words, overlay.stored_rows["text"], mapping.query_box, mapping)
+    )
+    boxes |= {name: overlay.stored_rows[name][boxes["row"]] for name in ("node", "sink", "number")}
     return select(boxes, lexsort((row_keys(boxes["low"]), boxes["tree"], boxes["from_us"])))
 
 
