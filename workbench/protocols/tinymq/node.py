@@ -210,7 +210,7 @@ class TinyMQNode(Node):
         return may_take_more(len(self.unicast.pending), self.settings.max_known, is_event)
 
     def _check(self, message):
-        """Raise DecodeError for a message of a network with other settings, where its fields mean something else."""
+        """Raise DecodeError for a message of a network with other settings."""
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
             wrong = any([position.tree >= trees for position in message.positions])

@@ -366,8 +366,7 @@ class Overlay:
         """Choose the neighbors that this info names: those that may not know yet that this node hears them.
 
         A neighbor that is named learns that it is heard, and names this node in its own infos if it did not know. If
-        there are
-        too many, those named longest ago come first.
+        there are too many, those named longest ago come first.
         """
         count = most_named(self._repeat_after_us, self.times.info_us)
         unsure = [

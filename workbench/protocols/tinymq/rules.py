@@ -131,12 +131,12 @@ def is_awaited(late_us, now, lost_after_us):
 
 
 def is_silent(heard_us, now, lost_after_us):
-    """Return whether a neighbor or a path was heard so long ago that it counts as lost."""
+    """Return whether a neighbor or a path was last heard so long ago that it counts as lost."""
     return now - heard_us > lost_after_us
 
 
 def is_in_doubt(heard_us, now, lost_after_us):
-    """Return whether a neighbor was heard so long ago that it is probed, if this node needs it."""
+    """Return whether a neighbor has been silent for so long that a node that needs it sends a probe."""
     return is_silent(heard_us, now, lost_after_us // 2)
 
 
@@ -202,9 +202,10 @@ def most_frames(reports, in_flight):
 
 
 def may_take_more(pending, most, is_event):
-    """Return whether a node with ``pending`` frames of at most ``most`` accepts a message that it must forward.
+    """Return whether a node accepts a message that it must forward.
 
-    ``is_event``: the message may become a notification for each sink here, so more room must be free.
+    It has ``pending`` frames of at most ``most``. ``is_event``: the message may become a notification for each sink
+    here, so more room must be free.
     """
     return pending < most - most // (2 if is_event else 4)
 

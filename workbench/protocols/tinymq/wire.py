@@ -117,31 +117,31 @@ _REGION_AT = {Query: 9, Event: 5}
 
 def with_hops(message, hops):
     """Return a copy of a message with another hop count."""
-    return _changed(message, _HOPS_AT[type(message)], hops)
+    return _replace_field(message, _HOPS_AT[type(message)], hops)
 
 
 def with_region(message, region):
     """Return a copy of a query or event with another region."""
-    return _changed(message, _REGION_AT[type(message)], region)
+    return _replace_field(message, _REGION_AT[type(message)], region)
 
 
 def with_tree(message, tree):
     """Return a copy of a query or event for another tree."""
-    return _changed(message, 0, tree)
+    return _replace_field(message, 0, tree)
 
 
 def with_lease(query, lease_s):
     """Return a copy of a query with another lease."""
-    return _changed(query, 4, lease_s)
+    return _replace_field(query, 4, lease_s)
 
 
 def by_key(notification):
     """Return a copy of a notification that is routed by the sink's key, no longer on the reverse path."""
-    return _changed(notification, 3, True)
+    return _replace_field(notification, 3, True)
 
 
-def _changed(message, at, value):
-    return type(message)(*(message[:at] + (value,) + message[at + 1 :]))
+def _replace_field(message, index, value):
+    return type(message)(*(message[:index] + (value,) + message[index + 1 :]))
 
 
 def encode_info(info):
@@ -178,7 +178,7 @@ def without_ack(frame):
 
 
 def wants_ack(frame):
-    """Return whether a valid frame requests an ack."""
+    """Return whether a unicast frame requests an ack."""
     return bool(frame[0] & _ACK_BIT)
 
 
@@ -265,7 +265,7 @@ def _encode_region(key_bits, region):
             % (len(region), key_bits, MOST_INTERVALS, WIDEST_KEY_SPACE)
         )
     if not ascends(region, key_bits):
-        raise EncodeError("region is %r; its intervals must ascend, disjoint, within %d bits" % (region, key_bits))
+        raise EncodeError("region is %r; its intervals must be disjoint, ascending, of %d bits" % (region, key_bits))
     size_B = (key_bits + 7) // 8
     parts = [low.to_bytes(size_B, "big") + high.to_bytes(size_B, "big") for low, high in region]
     return bytes((key_bits, len(region))) + b"".join(parts)

@@ -33,13 +33,13 @@ _HOPS_PER_EVENT = 16  # rough number of hops of an event and its notifications i
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the bytes of an event's frame whose region is one interval."""
+    """Return the size in bytes of an event's frame whose region is one interval."""
     bits = protocol.key_bits
     return len(wire.encode(0, wire.Event(0, 0, 0, 0, bits, ((0, 0),), attributes)))
 
 
 def base_sizes_B(protocol: Any) -> np.ndarray:
-    """Return the bytes of each message type without keys, intervals and attributes."""
+    """Return the size in bytes of each message type, without keys, intervals and attributes."""
     bits, region = protocol.key_bits, ((0, 0),)
     sizes_B = np.zeros(1 + len(Message), np.int64)
     sizes_B[Message.INFO] = _info_B()
@@ -56,22 +56,22 @@ def base_sizes_B(protocol: Any) -> np.ndarray:
 
 
 def interval_B(protocol: Any) -> int:
-    """Return the bytes of one interval of a region."""
+    """Return the size in bytes of an interval of a region."""
     return 2 * ((protocol.key_bits + 7) // 8)
 
 
 def position_B() -> int:
-    """Return the bytes of a position in an info, without its key."""
+    """Return the size in bytes of a position in an info, without its key."""
     return _info_B(positions=(wire.InfoPosition(0, 0, 0, ""),)) - _info_B()
 
 
 def distance_B() -> int:
-    """Return the bytes of a distance in an info."""
+    """Return the size in bytes of a distance in an info."""
     return _info_B(distances=(wire.InfoDistance(0, 0, 0),)) - _info_B()
 
 
 def named_B() -> tuple[int, int]:
-    """Return (bytes of an info's count of named neighbors, bytes of each named neighbor)."""
+    """Return the sizes in bytes of an info's count of named neighbors, and of each named neighbor."""
     first_B, second_B = (_info_B(heard=(0,) * count) for count in (1, 2))
     return first_B - _info_B() - (second_B - first_B), second_B - first_B
 
@@ -100,7 +100,7 @@ def _positions_per_node(protocol: Any) -> int:
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Return an upper bound for the bytes of a frame in this run."""
+    """Return an upper bound for the size in bytes of a frame in this run."""
     protocol, _, work, _ = setup
     sizes_B, key_B = base_sizes_B(protocol), (_longest_key(setup) + 7) // 8
     info_B = (
@@ -126,7 +126,7 @@ def _attributes(setup: Setup, first: int, last: int) -> tuple[Attribute, ...]:
 
 
 def _query_attributes_B(setup: Setup) -> np.ndarray:
-    """Return the bytes of each subscription's attributes."""
+    """Return the size in bytes of each subscription's attributes in a frame."""
     rows = setup.work.subscriptions[["first", "last"]].tolist()
     return np.array([attributes_size(_attributes(setup, *row)) for row in rows] or [0], np.int32)
 
@@ -265,7 +265,7 @@ def _frames(setup: Setup) -> dict[str, Any]:
 
 
 def _most(setup: Setup) -> dict[str, int]:
-    """Return upper bounds for one event of the run."""
+    """Return upper bounds for one event of the run: parts, neighbors, deliveries, and room in the pools."""
     neighbors, work = _most_neighbors(setup), setup.work
     broadcast, unicast, other = needs(setup)
     return {
@@ -277,7 +277,7 @@ def _most(setup: Setup) -> dict[str, int]:
 
 
 def _root_trees(protocol: Any, network: Any) -> np.ndarray:
-    """Return (n,) the tree of which each node is the root, or NONE.
+    """Return the tree of which each node is the root, or NONE, as an array (n,).
 
     A root that is not a node of the network has no tree.
     """

@@ -2,8 +2,8 @@
 
 overlay_of(run)                       keys, zones and stored queries at any time of a run
 overlay_slides(run, times_s)          the trees at several times, with a slider
-route(run, what=None)                 the hops of a query or an event over the trees
-route_drawing(run, what=None)         the same as a drawing; route_slides(run, what) shows it hop by hop
+route(run, message=None)              the hops of a query or an event over the trees
+route_drawing(run, message=None)      the same as a drawing; route_slides(run, message) shows it hop by hop
 paper_network()                       the network of 23 nodes in TinyMQ's paper, with PAPER_ROOTS and PAPER_SEED
 """
 

@@ -222,10 +222,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
 
 
 def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows whose nodes are in the plan, and the plan's indexes of these nodes.
-
-    A table finds the indexes of node numbers without large gaps quickly.
-    """
+    """Return the rows whose nodes are in the plan, and the plan's indexes of these nodes."""
     node = nodes[rows]
     most = int(node.max(initial=0)) + 1
     place = plan.place(np.arange(most))[node] if most <= 4 * len(plan.ids) + 1000 else plan.place(node)

@@ -270,7 +270,7 @@ def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) 
 
 
 def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
-    """Return when nodes were up, and whether they then had the places that they need: node, what, from_us, until_us."""
+    """Return when nodes were up and whether they had the places that they need: node, state, from_us, until_us."""
     all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
     # Changes: (node, time, change of the number of places, change of the count "is up").
     changes = [

@@ -1,8 +1,8 @@
 """The route of a query or an event through the network: hops, rendezvous nodes, notifications, and where it ended.
 
-    routed(trace)                          the routes in a trace: [("query", sink, number), ("event", node, number)]
-    route(run, what, from_s, until_s)      one of these routes: a `Route`
-    travelled(columns, rows, wanted)       several routes, as tables of hops and marks
+    list_messages(trace)                   messages of a trace: [("query", sink, number), ("event", node, number)]
+    route(run, message, from_s, until_s)   one of these routes: a `Route`
+    find_hops_and_marks(columns, wanted)   several routes, as tables of hops and marks
 
 Theory of operation
     A hop is a unicast frame of the message that arrived. Frames that are repeated, or sent to two trees over one
@@ -130,7 +130,7 @@ def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until
     at = known.index((message[0], message[1], message[2])) if message is not None and tuple(message) in known else -1
     if at < 0:
         examples = ", ".join(map(str, known[:4])) or "none"
-        raise ParameterError(f"route: message is {message!r}, which is not in this run; the first that are: {examples}")
+        raise ParameterError(f"route: message is {message!r}, which is not in this run; it has {examples}")
     columns, until_us = Columns(run.trace), time_us_of(run, until_s, "route")
     wanted = select(message_table(columns), np.array([at]))
     time_us = columns["time_us"]

@@ -1,9 +1,9 @@
 """The overlay in static figures, drawn from the layers of the player: trees, a route over them, and both as slides.
 
     overlay_drawing(run, time_s=None)      trees in colors, roots, keys, nodes without a place or with a new key
-    route_drawing(run, what=None)          the hops of a message as arrows over faint trees, numbered in their order
+    route_drawing(run, message=None)       the hops of a message as arrows over faint trees, numbered in their order
     overlay_slides(run, times_s)           the trees at several times, with a slider
-    route_slides(run, what)                a route, hop by hop
+    route_slides(run, message)             a route, hop by hop
 
 In an exported page slides work without a kernel.
 """

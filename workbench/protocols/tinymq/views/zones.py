@@ -98,7 +98,7 @@ def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
 
 
 def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
-    """Return a box as a region; a box of more than ``MOST_CELLS`` strings as its hull."""
+    """Return a box as a region. A box of more than ``MOST_CELLS`` strings becomes one interval that contains it."""
     if len(box) == 1:
         return tuple(box)
     count = 1
@@ -125,7 +125,7 @@ def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
 
 
 def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:
-    """Return the region of each text, by its index in ``words``."""
+    """Return the region of each text, as a dictionary by the text's index in ``words``."""
     return {text: strings_of(mapping, box_of(parse(words[text]))) for text in np.unique(texts).tolist()}
 
 
