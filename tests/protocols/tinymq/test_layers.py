@@ -253,10 +253,10 @@ def test_of_many_messages_some_can_be_followed_spread_over_the_run(run, monkeypa
         (ways,) = [part for part in found if isinstance(part, Ways)]
         return ways, layer(found, "route", "arrow").column("way")
 
-    ways, _ = followed(MOST_WAYS=4)
+    ways, _ = followed(MOST_ROUTES=4)
     assert [way.said for way in ways.ways] == ["query 0 of node 2", *(f"event {n} of node 9" for n in (0, 2, 5))]
     assert ways.notes == ("Of 8 events 3 can be followed, spread over the run.",)
-    ways, way = followed(MOST_WAYS=300, MOST_HOPS=30)
+    ways, way = followed(MOST_ROUTES=300, MOST_HOPS=30)
     assert 1 < len(ways.ways) < 9 and set(way.tolist()) == set(range(len(ways.ways))) and len(way) <= 60
 
 
