@@ -328,7 +328,7 @@ def test_routes_lead_from_sink_and_publisher_to_rendezvous_nodes_and_back(where,
     for node in stored_at:
         assert query.path("query", nodes[0], node)
     event = overlay_routes.route(run)
-    assert event.what == ("event", nodes[-1], 0)
+    assert event.message == ("event", nodes[-1], 0)
     assert event.nodes("delivered") == [nodes[0]]
     matched = event.nodes("matched")
     assert 1 <= len(matched) <= (len(roots) if publish == "all" else 1)
