@@ -123,6 +123,9 @@ RENAMED: dict[str, dict[str, str]] = {
     "Mesh": {"sights": "link_ends"},
     "Path": {"what": "publication"},
     "dps_node": {"tell": "on_event"},
+    "route": {"what": "message"},
+    "route_drawing": {"what": "message"},
+    "route_slides": {"what": "message"},
 }
 
 # Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for

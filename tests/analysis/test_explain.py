@@ -231,7 +231,7 @@ def test_published_before_there_were_links_is_told():
 def test_published_before_queries_were_stored_is_told():
     early = [wb.subscribe(3, "TEMP GE 1"), wb.publish(0, "TEMP IS 5")]
     (sentence,) = told(wb.TinyMQ(), early)
-    assert "where the event came, at node 0 at 0 s, no query of node 3 was stored by then: " in sentence
+    assert "when the event reached node 0 at 0 s, no query of node 3 was stored there: " in sentence
 
 
 def test_an_event_that_was_lost_is_not_said_to_have_met_no_query():

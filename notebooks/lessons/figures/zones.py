@@ -19,7 +19,7 @@ from workbench.attributes.keys import key_of
 from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.mapping import Dimension, Mapping
-from workbench.protocols.tinymq.views.looks import NOBODY, QUERIES, depth_colour, ink_on, load_colour, tree_colour
+from workbench.protocols.tinymq.views.looks import QUERIES, UNSTORED, depth_colour, ink_on, load_colour, tree_colour
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
 from workbench.protocols.tinymq.views.zones import BoxSpan, ZoneSpan, blocks, stored_boxes, zone_table, zones_at
 from workbench.views import caption, palette
@@ -65,7 +65,7 @@ class _Moment:
         ]
         entries.append(("box", depth_colour(0, 4), "lighter: deeper in the tree"))
         if self._has_gaps():
-            entries.append(("box", NOBODY, "nobody's at this time"))
+            entries.append(("box", UNSTORED, "nobody's at this time"))
         return entries
 
     def _has_gaps(self) -> bool:
@@ -113,7 +113,7 @@ def _heading(drawing: Drawing, now: _Moment, title: str) -> None:
 
 def _bar(drawing: Drawing, now: _Moment, tree: int, left: float, right: float, top: float) -> None:
     scale = (right - left) / (1 << now.mapping.key_bits)
-    drawing.frame(left, top, right - left, BAR, fill=NOBODY)
+    drawing.frame(left, top, right - left, BAR, fill=UNSTORED)
     for span in now.zones:
         if span.tree == tree:
             x, wide = left + scale * span.low, scale * (span.high - span.low + 1)
@@ -234,7 +234,7 @@ def _plane(drawing: Drawing, now: _Moment, tree: int, left: float, top: float, s
     first, second = now.mapping.dimensions
     rows, columns = 1 << first.bits, 1 << second.bits
     wide, high = side / columns, side / rows
-    drawing.frame(left, top, side, side, fill=NOBODY)
+    drawing.frame(left, top, side, side, fill=UNSTORED)
     names: list[tuple[float, float, str, str]] = []
     for span in now.zones:
         if span.tree != tree:

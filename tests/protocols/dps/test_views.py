@@ -293,7 +293,11 @@ def test_ways_are_the_paths_of_publications(wild):
     (ways,), layer = parts(wild, MessagePaths), see(wild).layer("publication")
     assert ways.is_newest and not ways.notes
     for number, (way, path) in enumerate(zip(ways.paths, paths.paths(wild), strict=True)):
-        assert (way.label, way.from_us, way.description) == (path.publication.name, path.publication.at_us, path.in_words())
+        assert (way.label, way.from_us, way.description) == (
+            path.publication.name,
+            path.publication.at_us,
+            path.in_words(),
+        )
         mine = np.flatnonzero(layer.column("path") == number)
         found = Counter()
         for row in mine:

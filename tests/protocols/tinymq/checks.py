@@ -42,7 +42,7 @@ def assert_overlay_is_whole(nodes, graph, roots, key_bits, every_tree=False, is_
     On lossy links a shorter way may be heard of later: then distances are only no shorter than they can be.
     """
     for address, node in nodes.items():
-        trees = [tree for tree in range(len(roots)) if node.overlay.place(tree) is not None]
+        trees = [tree for tree in range(len(roots)) if node.overlay.position(tree) is not None]
         if every_tree:
             assert trees == [
                 tree for tree, root in enumerate(roots) if root in graph and nx.has_path(graph, address, root)
@@ -50,7 +50,9 @@ def assert_overlay_is_whole(nodes, graph, roots, key_bits, every_tree=False, is_
         else:
             assert len(trees) == 1
     for tree, root in enumerate(roots):
-        members = {a: node.overlay.place(tree) for a, node in nodes.items() if node.overlay.place(tree) is not None}
+        members = {
+            a: node.overlay.position(tree) for a, node in nodes.items() if node.overlay.position(tree) is not None
+        }
         if root in nodes:
             assert_tree_is_whole(members, graph, root, key_bits)
             assert_distances_are_shortest(nodes, graph, tree, root, is_lossy)
@@ -61,17 +63,17 @@ def assert_overlay_is_whole(nodes, graph, roots, key_bits, every_tree=False, is_
 def assert_tree_is_whole(members, graph, root, key_bits):
     """Parents are neighbors, keys follow from theirs and are unique, zones partition the key space."""
     assert (members[root].key, members[root].parent) == (ROOT_KEY, NOBODY)
-    keys = [place.key for place in members.values()]
+    keys = [position.key for position in members.values()]
     assert len(set(keys)) == len(keys)
     children = {address: {} for address in members}
-    for address, place in members.items():
+    for address, position in members.items():
         if address != root:
-            assert graph.has_edge(address, place.parent)
-            assert members[place.parent].key == parent_key(place.key)
-            children[place.parent][address] = place.key
-    for address, place in members.items():
-        assert {child: child_key(place.key, slot) for child, slot in place.children.items()} == children[address]
-    zones = sorted(interval for place in members.values() for interval in place.regions(key_bits)[1])
+            assert graph.has_edge(address, position.parent)
+            assert members[position.parent].key == parent_key(position.key)
+            children[position.parent][address] = position.key
+    for address, position in members.items():
+        assert {child: child_key(position.key, slot) for child, slot in position.children.items()} == children[address]
+    zones = sorted(interval for position in members.values() for interval in position.regions(key_bits)[1])
     assert zones[0][0] == 0 and zones[-1][1] == 2**key_bits - 1
     assert all(high + 1 == low for (_, high), (low, _) in itertools.pairwise(zones))
 

@@ -234,7 +234,7 @@ def boxes_of(stored, zones, mapping):
     return sorted(found)
 
 
-def travelled(run):
+def find_hops_and_marks(run):
     """{(kind, node, number): ([Hop, ...], [Mark, ...])}, each sorted."""
     rows = run.trace.to_pylist()
     hops, marks = defaultdict(dict), defaultdict(dict)

@@ -115,8 +115,8 @@ def test_query_is_stored_exactly_where_it_meets_a_zone(where, options, what, see
     mapping = protocol.mapping
     box = mapping.query_box(parse(what))
     for node in network.nodes.values():
-        place = node.overlay.place(node.overlay.own_tree())
-        meets = bool(mapping.clip(box, place.regions(protocol.key_bits)[1]))
+        position = node.overlay.position(node.overlay.own_tree())
+        meets = bool(mapping.clip(box, position.regions(protocol.key_bits)[1]))
         assert bool(node.queries.stored) == meets
 
 
@@ -227,7 +227,7 @@ def test_what_cannot_be_published_or_asked_for_leaves_no_trace():
     assert node.take_events() == [] and node.subscriptions.open == []
     assert node.publish(parse("TEMP IS 26"), 0) == 0
     assert node.subscribe(parse("TEMP GE 26"), 0).number == 0
-    with pytest.raises(ParameterError, match="already has 1 subscriptions, which is max_queries"):
+    with pytest.raises(ParameterError, match="already has 1 subscriptions, as many as max_queries allows"):
         node.subscribe(parse("TEMP GE 27"), 0)
 
 

@@ -1,4 +1,4 @@
-"""TinyMQ's frames taken apart: places, keys, regions."""
+"""TinyMQ's frames, dissected: positions, keys, regions."""
 
 import pytest
 
@@ -26,11 +26,11 @@ def test_fields_say_type_number_and_whose_message_it_is(text, number, message, l
         assert (fields[origin_field], fields[sequence_field]) == (f"node {origin}", f"{sequence}")
 
 
-def test_info_says_each_place_and_distance():
-    places = (wire.InfoPlace(1, 7, 9, "001"), wire.InfoPlace(2, 5, NOBODY, ""))
-    fields = said(wire.encode_info(wire.Info(places, (wire.InfoDistance(3, 8, 12),), (17,))))
-    assert fields["place 1"] == "in tree 1, parent: node 9, key: 001"
-    assert fields["place 2"] == "in tree 2, parent: none, a root, key: no bits, a root's"
+def test_info_has_each_position_and_distance():
+    positions = (wire.InfoPosition(1, 7, 9, "001"), wire.InfoPosition(2, 5, NOBODY, ""))
+    fields = said(wire.encode_info(wire.Info(positions, (wire.InfoDistance(3, 8, 12),), (17,))))
+    assert fields["position 1"] == "in tree 1, parent: node 9, key: 001"
+    assert fields["position 2"] == "in tree 2, parent: none, a root, key: no bits, a root's"
     assert fields["distance 1"] == "12 hops to the root of tree 3"
     assert fields["neighbor 1"] == "node 17"
 
@@ -56,7 +56,7 @@ def test_type_says_what_the_sender_takes_the_receiver_for():
 
 def test_notification_says_which_way_it_goes():
     notification = wire.Notification(1, 4, 5, False, 9, 6, 3, 2, "01", parse("TEMP IS 26"))
-    assert said(wire.encode(2, notification))["by key"] == "0: back the way that the query came"
+    assert said(wire.encode(2, notification))["by key"] == "0: on the reverse path of the query"
     assert said(wire.encode(2, wire.by_key(notification)))["by key"] == "1: to the sink's key"
 
 
@@ -69,10 +69,13 @@ def test_long_key_is_cut_in_words_but_not_in_bytes():
 def test_intervals_out_of_order_are_said():
     frame = wire.encode(1, wire.Event(0, 1, 2, 3, 8, ((5, 9), (20, 30)), parse("TEMP IS 26")))
     wrong = frame.replace(bytes((5, 9, 20, 30)), bytes((20, 30, 5, 9)))
-    assert said(wrong)["region"] == "20 to 30, 5 to 9 (refused: they do not ascend within strings of 8 bits)"
+    assert (
+        said(wrong)["region"]
+        == "20 to 30, 5 to 9 (refused: the intervals are not disjoint and ascending within 8 bits)"
+    )
 
 
 def test_region_of_no_strings_ends_the_reading():
     frame = wire.encode(1, wire.Event(0, 1, 2, 3, 8, ((5, 9),), parse("TEMP IS 26")))
     last = dissect(frame.replace(bytes((8, 1, 5, 9)), bytes((0, 1, 5, 9))))[-1]
-    assert last.name == NOT_READ and "1 intervals of 0 bits" in last.text
+    assert last.name == NOT_READ and "1 intervals of 0-bit strings" in last.text

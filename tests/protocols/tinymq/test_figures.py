@@ -156,7 +156,7 @@ def test_repair_is_drawn_over_one_time_axis(run):
 def test_times_outside_of_the_run_and_runs_without_an_overlay_are_refused(run, draw):
     with pytest.raises(ParameterError, match="this run lasts from 0 to 20 s"):
         draw(run, 21)
-    with pytest.raises(ParameterError, match="a run of Flooding, which builds no overlay"):
+    with pytest.raises(ParameterError, match="protocol is Flooding, which builds no overlay"):
         draw(wb.Scenario(wb.topology.grid(2, 2), wb.Flooding(), duration_s=1).run())
 
 

@@ -88,10 +88,10 @@ def assert_like_the_replay(run):
     assert sorted(tuple(span[:-1]) for span in as_spans(ZoneSpan, table, seen.words)) == zones
     boxes = as_spans(BoxSpan, stored_boxes(seen, table, mapping))
     assert sorted(map(tuple, boxes)) == replay.boxes_of(stored, zones, mapping)
-    travelled = replay.travelled(run)
-    for what in routes.routed(run.trace):
+    find_hops_and_marks = replay.find_hops_and_marks(run)
+    for what in routes.list_messages(run.trace):
         way = routes.route(run, what)
-        assert (sorted(way.hops), sorted(way.marks)) == travelled.get(what, ([], []))
+        assert (sorted(way.hops), sorted(way.marks)) == find_hops_and_marks.get(what, ([], []))
 
 
 @given(
@@ -166,7 +166,7 @@ def test_ways_are_routes_as_far_as_they_have_come(run, parts):
     (ways,) = [part for part in parts if isinstance(part, MessagePaths)]
     arrows, rings = layer(parts, "route", "arrow"), layer(parts, "route", "ring")
     assert ways.is_newest and arrows.of_path and rings.of_path
-    known = routes.routed(run.trace)
+    known = routes.list_messages(run.trace)
     assert {way.frames[0] for way in ways.paths} == {(node, number, kind) for kind, node, number in known}
     for which, way in enumerate(ways.paths):
         origin, number, kind = way.frames[0]
@@ -253,10 +253,10 @@ def test_of_many_messages_some_can_be_followed_spread_over_the_run(run, monkeypa
         (ways,) = [part for part in found if isinstance(part, MessagePaths)]
         return ways, layer(found, "route", "arrow").column("path")
 
-    ways, _ = followed(MOST_WAYS=4)
+    ways, _ = followed(MOST_ROUTES=4)
     assert [way.label for way in ways.paths] == ["query 0 of node 2", *(f"event {n} of node 9" for n in (0, 2, 5))]
     assert ways.notes == ("Of 8 events 3 can be followed, spread over the run.",)
-    ways, way = followed(MOST_WAYS=300, MOST_HOPS=30)
+    ways, way = followed(MOST_ROUTES=300, MOST_HOPS=30)
     assert 1 < len(ways.paths) < 9 and set(way.tolist()) == set(range(len(ways.paths))) and len(way) <= 60
 
 

@@ -13,7 +13,7 @@ from workbench import draws
 from workbench.attributes.text import parse
 from workbench.protocols.tinymq import TinyMQ, wire
 from workbench.protocols.tinymq.pub2sub import Pub2Sub
-from workbench.protocols.tinymq.rules import MOST_ON_WAY, PACE_US
+from workbench.protocols.tinymq.rules import MOST_IN_FLIGHT, PACE_US
 
 PROTOCOLS = (TinyMQ, Pub2Sub)
 SECOND = 1_000_000
@@ -175,7 +175,7 @@ def test_infos_name_the_neighbors_that_are_not_known_to_hear_those_not_named_for
     for neighbor in range(10, 40):
         node.receive(info("01", 0), neighbor, node_time(node))
     node.receive(info("01", 0, heard=(5,)), 40, node_time(node))
-    node.overlay.neighbors[40].owed = 0
+    node.overlay.neighbors[40].namings_left = 0
     named = [one.heard for one in infos_of(node, 3)]
     assert len(named[0]) == len(named[1]) == 16
     assert set(named[0]) | set(named[1]) == set(range(10, 40))
@@ -220,7 +220,7 @@ def test_what_was_sent_to_a_child_that_has_moved_is_stored_where_it_belongs_now(
     assert [to for to, message in sent(node) if isinstance(message, wire.Query)] == [6]
     assert not node.queries.stored
     node.receive(info("0101", 9), 6, node_time(node))
-    assert node.overlay.places[0].children == {}
+    assert node.overlay.positions[0].children == {}
     assert list(node.queries.stored) == [(0, 9, 0)]
 
 
@@ -228,7 +228,7 @@ def test_child_is_kept_while_its_grant_is_pending():
     node = joined()
     node.receive(wire.encode(7, wire.Join(0)), 6, node_time(node), False)
     node.receive(info("0101", 9), 6, node_time(node))  # sent before it had its key
-    assert node.overlay.places[0].children == {6: 0}
+    assert node.overlay.positions[0].children == {6: 0}
 
 
 def frame_down(region, number=70):
@@ -240,7 +240,7 @@ def test_message_for_a_universe_that_is_not_the_nodes_is_not_acknowledged_and_br
     node.receive(frame_down(((0, 255),)), 1, node_time(node), False)
     assert node.drops == {"astray": 1} and sent(node) == [] and not node.queries.stored
     node.wake(node.next_wake)
-    assert [message.places[0].key for _, message in sent(node) if isinstance(message, wire.Info)] == ["11"]
+    assert [message.positions[0].key for _, message in sent(node) if isinstance(message, wire.Info)] == ["11"]
     node.receive(frame_down(((200, 255),)), 1, node_time(node), False)
     assert (1, wire.Ack(70)) in sent(node)
 
@@ -335,7 +335,7 @@ def test_neighbor_that_acknowledges_nothing_has_few_frames_and_others_get_theirs
         now += PACE_US
         node.wake(now)
     sent_to = [pending.neighbor for pending in node.unicast.pending if pending.sent]
-    assert sent_to == [1] * MOST_ON_WAY + [2]
+    assert sent_to == [1] * MOST_IN_FLIGHT + [2]
 
 
 def test_acknowledgement_lets_the_next_frame_go_at_once():
@@ -345,7 +345,7 @@ def test_acknowledgement_lets_the_next_frame_go_at_once():
         node.unicast.send(1, wire.Probe(), now)
     node.wake(now + PACE_US)
     numbers = [wire.number_of(frame) for to, frame in node.take_frames() if wire.number_of(frame) is not None]
-    assert len(numbers) == MOST_ON_WAY
+    assert len(numbers) == MOST_IN_FLIGHT
     node.receive(wire.encode_ack(numbers[0]), 1, now + PACE_US, False)
     assert [number for _, frame in node.take_frames() if (number := wire.number_of(frame)) not in (None, *numbers)]
 

@@ -39,7 +39,7 @@ def test_shortest_key_that_is_free_is_given():
 
 @given(keys)
 def test_universe_is_every_string_that_the_key_is_a_prefix_of(key):
-    expected = {text for text in strings(zones.everything(BITS)) if text.startswith(key)}
+    expected = {text for text in strings(zones.whole_key_space(BITS)) if text.startswith(key)}
     assert strings(zones.universe(key, BITS)) == expected
 
 
@@ -48,7 +48,7 @@ def test_zone_is_what_the_key_and_no_childs_is_a_prefix_of(key, slots):
     children = [zones.child_key(key, slot) for slot in sorted(slots)]
     expected = {
         text
-        for text in strings(zones.everything(BITS))
+        for text in strings(zones.whole_key_space(BITS))
         if text.startswith(key) and not any(text.startswith(child) for child in children)
     }
     assert strings(zones.zone(key, children, BITS)) == expected

@@ -39,10 +39,12 @@ def test_stored_queries_and_their_hops_are_those_that_the_nodes_know(cls, where,
     for node in nodes.values():
         for (tree, sink, number), stored in node.queries.stored.items():
             everywhere[sink, number].append(stored.message.hops)
-            if nodes[sink].overlay.place(tree) is not None:
+            if nodes[sink].overlay.position(tree) is not None:
                 near[sink, number].append(stored.message.hops)
     found = query_metrics(run)
-    with_zone = [node for node in nodes.values() if any(p.regions(key_bits)[1] for p in node.overlay.places.values())]
+    with_zone = [
+        node for node in nodes.values() if any(p.regions(key_bits)[1] for p in node.overlay.positions.values())
+    ]
     assert found["zone_share"] == len(with_zone) / len(graph)
     assert found["queries_asked"] == len(everywhere) == 6
     stored = sum(map(len, everywhere.values())) / 6
@@ -118,7 +120,7 @@ def test_repair_counts_nodes_with_other_keys_and_nodes_with_other_distances():
     nodes, run = played(scenario)
     found = repair_metrics(run)
     assert (found["failed_nodes"], found["live_nodes"], found["unplaced_nodes"]) == (1, 6, 0)
-    assert (nodes[3].overlay.place(0).parent, nodes[2].overlay.place(0).parent) == (4, 3)
+    assert (nodes[3].overlay.position(0).parent, nodes[2].overlay.position(0).parent) == (4, 3)
     assert (found["rekeyed_nodes"], found["moved_nodes"], found["affected_nodes"]) == (2, 2, 2)
     assert 0 < found["repair_s"] < 20
 
@@ -153,7 +155,7 @@ def test_distances_that_have_changed_are_those_that_the_nodes_know(where, share,
         return {tree: distances[tree].hops for tree in node.overlay.known_trees()}
 
     def keys(node):
-        return {tree: place.key for tree, place in node.overlay.places.items() if place.key is not None}
+        return {tree: place.key for tree, place in node.overlay.positions.items() if place.key is not None}
 
     found = repair_metrics(run)
     assert found["moved_nodes"] == sum(vector(before[node]) != vector(after[node]) for node in live)
@@ -163,5 +165,5 @@ def test_distances_that_have_changed_are_those_that_the_nodes_know(where, share,
 
 def test_repair_without_a_failure_says_what_is_missing():
     run = wb.Scenario(wb.topology.line(3), TinyMQ(**ONCE), duration_s=2).run(engine="reference")
-    with pytest.raises(wb.ParameterError, match=r"nothing fails in this run; its workload needs an outage"):
+    with pytest.raises(wb.ParameterError, match="the run has no failures to measure a repair; add an outage"):
         repair_metrics(run)

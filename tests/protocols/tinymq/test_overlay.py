@@ -91,7 +91,7 @@ def test_network_falls_silent_where_nothing_is_to_be_repeated(where, seed):
 def test_with_one_root_both_protocols_build_the_same(where, seed):
     graph, roots = where
     networks = [built(cls(roots=roots), graph, seed) for cls in PROTOCOLS]
-    one, other = ({a: node.overlay.place(0).key for a, node in network.nodes.items()} for network in networks)
+    one, other = ({a: node.overlay.position(0).key for a, node in network.nodes.items()} for network in networks)
     assert one == other
     assert networks[0].sent == networks[1].sent
 
@@ -103,7 +103,7 @@ STAR = [(0, 1), (1, 2), (1, 3), (1, 4)]
 
 
 def keys_of(network, tree=0):
-    return {address: node.overlay.place(tree).key for address, node in network.nodes.items()}
+    return {address: node.overlay.position(tree).key for address, node in network.nodes.items()}
 
 
 def test_keys_of_children_are_the_shortest_that_are_free():
@@ -153,7 +153,7 @@ def test_child_whose_key_belongs_to_another_is_given_a_new_one():
     parent = TinyMQ(roots=(7,)).make_node(7, draws.Stream(1))
     parent.start(0)
     parent.receive(wire.encode(0, wire.Join(0)), 3, 10, False)
-    claim = wire.Info((wire.InfoPlace(0, 1, 7, "1"),), (wire.InfoDistance(0, 1, 1),), ())
+    claim = wire.Info((wire.InfoPosition(0, 1, 7, "1"),), (wire.InfoDistance(0, 1, 1),), ())
     parent.take_frames()
     parent.receive(wire.encode_info(claim), 4, 20)
     ((to, frame),) = parent.take_frames()
@@ -187,7 +187,7 @@ def test_digits_that_are_no_number_name_no_key(digits):
         ({"roots": 3}, "write a tuple or a list"),
         ({"key_bits": 0}, "from 1 to 127"),
         ({"key_bits": 17, "literal": True}, "must be at most 16"),
-        ({"shortcuts": False, "literal": True}, "the published algorithms have shortcuts"),
+        ({"shortcuts": False, "literal": True}, "the published algorithms use them"),
         ({"dimensions": ()}, "it must name one key or several"),
         ({"dimensions": ("TEMP", "TEMP 0 50")}, "each once"),
         ({"dimensions": ("PAYLOAD",)}, "is a blob"),
@@ -197,9 +197,9 @@ def test_digits_that_are_no_number_name_no_key(digits):
         ({"dimensions": (5,)}, "write a key"),
         ({"roots": (1.0,)}, "it must name"),
         ({"roots": ({}, {})}, "it must name"),
-        ({"lease_s": 20.0}, "lease_s is 20.0 and refresh_s 30.0; a lease must be longer"),
-        ({"refresh_s": 1e-7}, "refresh_s is 1e-07; it must be 0, or 0.001 at least"),
-        ({"info_s": 1e-7}, "info_s is 1e-07; it must be 0, or 0.001 at least"),
+        ({"lease_s": 20.0}, "lease_s is 20.0 and refresh_s is 30.0; lease_s must be longer"),
+        ({"refresh_s": 1e-7}, "refresh_s is 1e-07 s; it must be 0, or at least 0.001 s"),
+        ({"info_s": 1e-7}, "info_s is 1e-07 s; it must be 0, or at least 0.001 s"),
         ({"retry_ms": 1e-4}, "retry_ms is 0.0001; it must be a number from 0.1 to 60000.0 ms"),
         ({"publish": "some"}, "it must be one of 'all', 'own'"),
     ],

@@ -13,26 +13,26 @@ from workbench.attributes.text import parse
 from workbench.errors import ParameterError
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq import TinyMQ, as_published
-from workbench.protocols.tinymq.overlay import Neighbor, Place
-from workbench.protocols.tinymq.wire import InfoPlace
+from workbench.protocols.tinymq.overlay import Neighbor, Position
+from workbench.protocols.tinymq.wire import InfoPosition
 
 MAPPING = TinyMQ(dimensions=("TEMP 0 16",), key_bits=4).mapping
 
 
 class Seen:
-    """An overlay of which a node knows its neighbors' places: address -> (tree, parent, key)."""
+    """An overlay of which a node knows its neighbors' positions: address -> (tree, parent, key)."""
 
-    def __init__(self, **places):
+    def __init__(self, **positions):
         self.neighbors = {}
-        for name, (tree, parent, key) in places.items():
+        for name, (tree, parent, key) in positions.items():
             neighbor = self.neighbors[int(name[1:])] = Neighbor()
-            neighbor.places = {tree: InfoPlace(tree, 1, parent, key)}
+            neighbor.positions = {tree: InfoPosition(tree, 1, parent, key)}
 
 
-def place_of(key, parent, **children):
-    place = Place(0, parent, 1, key, 0)
-    place.children = {int(name[1:]): slot for name, slot in children.items()}
-    return place
+def position_of(key, parent, **children):
+    position = Position(0, parent, 1, key, 0)
+    position.children = {int(name[1:]): slot for name, slot in children.items()}
+    return position
 
 
 #        0 ""            node 2 has the key 01: its universe is 4 to 7
@@ -40,12 +40,12 @@ def place_of(key, parent, **children):
 #    1 "1"   2 "01"
 #            /    \
 #       3 "011"   4 "0101"
-NODE_2 = place_of("01", 0, n3=0, n4=1)
+NODE_2 = position_of("01", 0, n3=0, n4=1)
 AROUND_2 = Seen(n0=(0, NOBODY, ""), n1=(0, 0, "1"), n3=(0, 2, "011"), n4=(0, 2, "0101"), n8=(1, 9, "0011"))
 
 
-def query_hops(text, overlay=AROUND_2, place=NODE_2):
-    return as_published.query_hops(overlay, place, MAPPING.query_box(parse(text)), MAPPING)
+def query_hops(text, overlay=AROUND_2, position=NODE_2):
+    return as_published.query_hops(overlay, position, MAPPING.query_box(parse(text)), MAPPING)
 
 
 @pytest.mark.parametrize(
@@ -72,15 +72,15 @@ def test_printed_event_goes_where_algorithm_3_2_says(string, hop):
 
 def test_of_equally_long_prefixes_the_parents_counts_and_then_the_lowest_address():
     overlay = Seen(n0=(0, NOBODY, ""), n7=(0, 0, "11"), n5=(0, 0, "101"), n9=(0, 0, "111"))
-    place = place_of("01", 0)
-    assert as_published.event_hop(overlay, place, 0b1100, MAPPING) == 7
-    assert as_published.event_hop(overlay, place, 0b1000, MAPPING) == 5
-    assert as_published.event_hop(overlay, place, 0b0011, MAPPING) == 0
+    position = position_of("01", 0)
+    assert as_published.event_hop(overlay, position, 0b1100, MAPPING) == 7
+    assert as_published.event_hop(overlay, position, 0b1000, MAPPING) == 5
+    assert as_published.event_hop(overlay, position, 0b0011, MAPPING) == 0
 
 
 def test_two_nodes_that_find_each_other_nearer_send_an_event_in_a_circle():
     # 010 and 0111 are neighbors; 00 is wanted; both have one more bit in common with it than their parent, the root.
-    one, other = place_of("010", 0), place_of("0111", 0)
+    one, other = position_of("010", 0), position_of("0111", 0)
     first = Seen(n0=(0, NOBODY, ""), n2=(0, 0, "0111"))
     second = Seen(n0=(0, NOBODY, ""), n1=(0, 0, "010"))
     assert as_published.event_hop(first, one, 0b0000, MAPPING) == 2

@@ -18,7 +18,7 @@ def run(protocol, workload=(), duration_s=5):
 def test_every_node_has_a_key_in_every_tree():
     nodes, _ = run(Pub2Sub(roots=ROOTS))
     for tree in range(3):
-        keys = {node.overlay.place(tree).key for node in nodes}
+        keys = {node.overlay.position(tree).key for node in nodes}
         assert len(keys) == len(GRAPH)
 
 
@@ -44,7 +44,7 @@ def test_sink_is_found_by_its_key_of_the_same_tree():
     stored = [(tree, one.message) for node in nodes for (tree, *_), one in node.queries.stored.items()]
     assert {tree for tree, _ in stored} == {0, 1, 2}
     for tree, message in stored:
-        assert (message.sink_tree, message.sink_key) == (tree, by_address[7].overlay.place(tree).key)
+        assert (message.sink_tree, message.sink_key) == (tree, by_address[7].overlay.position(tree).key)
 
 
 def test_scenario_file_says_which_of_the_two_it_is():

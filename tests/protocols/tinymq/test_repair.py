@@ -118,7 +118,7 @@ HOT = parse("TEMP GE 20")
 
 def info(key, parent, epoch=1, tree=0, hops=1, heard=()):
     return wire.encode_info(
-        wire.Info((wire.InfoPlace(tree, epoch, parent, key),), (wire.InfoDistance(tree, epoch, hops),), heard)
+        wire.Info((wire.InfoPosition(tree, epoch, parent, key),), (wire.InfoDistance(tree, epoch, hops),), heard)
     )
 
 
@@ -153,8 +153,8 @@ def sent(node):
 
 
 def key_of(node, tree=0):
-    place = node.overlay.place(tree)
-    return None if place is None else place.key
+    position = node.overlay.position(tree)
+    return None if position is None else position.key
 
 
 def test_child_gets_its_new_key_from_its_parents_info():
@@ -213,9 +213,9 @@ def test_slot_of_a_child_that_has_joined_elsewhere_is_free_again():
     node = joined()
     node.receive(wire.encode(7, wire.Join(0)), 6, node_time(node), False)
     acknowledge_everything(node)
-    assert node.overlay.places[0].children == {6: 0}
+    assert node.overlay.positions[0].children == {6: 0}
     node.receive(info("01", 0), 6, node_time(node))
-    assert node.overlay.places[0].children == {}
+    assert node.overlay.positions[0].children == {}
 
 
 def acknowledge_everything(node):
@@ -271,7 +271,7 @@ def test_frame_is_sent_again_until_it_is_acknowledged_and_then_the_neighbor_is_l
     node.publish(parse("TEMP IS 0"), node_time(node))
     (first,) = node.take_frames()
     copies = []
-    while node.overlay.place(0) is not None:
+    while node.overlay.position(0) is not None:
         node.wake(node.next_wake)
         copies += [frame for frame in node.take_frames() if frame == first]
     assert len(copies) == 3
@@ -285,7 +285,7 @@ def test_neighbor_that_is_heard_is_asked_more_often():
     node.publish(parse("TEMP IS 0"), node_time(node))
     (first,) = node.take_frames()
     copies = 0
-    while node.overlay.place(0) is not None:
+    while node.overlay.position(0) is not None:
         node.receive(info("1", 0), 1, node_time(node))
         node.wake(node.next_wake)
         copies += [frame for frame in node.take_frames() if frame == first] != []
@@ -317,7 +317,7 @@ def numbers_to(node, neighbor, count):
     for _ in range(count):
         node.unicast.send(neighbor, wire.Join(0), 0)
         numbers.append(node.unicast.pending[0].number)
-        node.unicast.acknowledged(neighbor, numbers[-1], 0)
+        node.unicast.take_acknowledgement(neighbor, numbers[-1], 0)
     node.take_frames()
     return numbers
 
@@ -348,8 +348,8 @@ leases = st.sampled_from((0, 1, 60, 65535))
 ways = st.sampled_from((wire.OPEN, wire.UP, wire.DOWN))
 any_message = st.one_of(
     st.builds(
-        lambda places, distances, heard: wire.Info(tuple(places), tuple(distances), tuple(heard)),
-        st.lists(st.builds(wire.InfoPlace, tree_numbers, st.integers(0, 9), addresses, bit_strings), max_size=2),
+        lambda positions, distances, heard: wire.Info(tuple(positions), tuple(distances), tuple(heard)),
+        st.lists(st.builds(wire.InfoPosition, tree_numbers, st.integers(0, 9), addresses, bit_strings), max_size=2),
         st.lists(st.builds(wire.InfoDistance, tree_numbers, st.integers(0, 9), st.integers(0, 65535)), max_size=2),
         st.lists(addresses, max_size=3),
     ),
@@ -402,7 +402,10 @@ def test_node_bears_whatever_its_neighbors_say_and_falls_behind_with_nothing(cls
             assert node.next_wake > now
         for _, made in node.take_frames():
             wire.decode(made)
-    assert all(place.key is None or place.key == "" or place.parent != NOBODY for place in node.overlay.places.values())
+    assert all(
+        position.key is None or position.key == "" or position.parent != NOBODY
+        for position in node.overlay.positions.values()
+    )
     subscription.unsubscribe(now)
 
 
@@ -428,7 +431,7 @@ def test_root_that_starts_again_has_newer_epochs():
     for boot in (0, 1):
         node = TinyMQ(roots=(5,)).make_node(5, draws.Stream(1))
         node.start(0, boot)
-        epochs.append(node.overlay.places[0].epoch)
+        epochs.append(node.overlay.positions[0].epoch)
     assert epochs[1] > epochs[0] + 1_000_000
 
 
@@ -457,7 +460,7 @@ def test_printed_algorithms_take_what_a_silent_neighbor_did_not_get_for_no_circl
         asked = [to for to, message in sent(node) if isinstance(message, kind)]
         node.wake(node.next_wake)
     assert asked == [1]
-    while node.overlay.places.get(0) is not None and node.overlay.place(0) is not None:
+    while node.overlay.positions.get(0) is not None and node.overlay.position(0) is not None:
         node.wake(node.next_wake)
     node.take_frames()
     node.receive(info("01", 0, epoch=9), 2, node_time(node))

@@ -116,7 +116,7 @@ def test_refused_frame_is_sent_again_and_what_is_not_refused_is_forgotten():
     assert (6, first) in node.take_frames()
     node.sent(6, first, True, node_time(node))
     node.wake(node.unicast.pending[0].due_us)
-    assert pending(node) == [] and node.overlay.places[0].children == {6: 0}
+    assert pending(node) == [] and node.overlay.positions[0].children == {6: 0}
 
 
 def test_message_that_was_taken_is_not_sent_elsewhere_when_the_child_moves():
@@ -124,7 +124,7 @@ def test_message_that_was_taken_is_not_sent_elsewhere_when_the_child_moves():
     (first,) = send_down(node, 1)
     node.sent(6, first, True, node_time(node))
     node.receive(info("0101", 9), 6, node_time(node))
-    assert node.overlay.places[0].children == {}
+    assert node.overlay.positions[0].children == {}
     assert node.drops == {} and not any(wire.number_of(frame) is not None for _, frame in node.take_frames())
 
 

@@ -58,7 +58,7 @@ def test_first_heard_neighbor_becomes_the_parent_and_of_two_the_lower_address():
     ],
 )
 def test_way_to_a_root_is_replaced_as_in_dsdv(epoch, hops, neighbor, is_awaited, is_better):
-    assert rules.is_better_way(KNOWN, False, epoch, hops, neighbor, is_awaited) is is_better
+    assert rules.is_better_path(KNOWN, False, epoch, hops, neighbor, is_awaited) is is_better
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_late_way_is_awaited_until_it_has_not_been_offered_for_long():
 
 def test_broken_way_is_mended_by_a_newer_epoch_alone():
     broken = KNOWN._replace(next_hop=None)
-    assert not rules.is_better_way(broken, True, 5, 1, 1, False)
-    assert rules.is_better_way(broken, True, 6, 9, 1, True)
+    assert not rules.is_better_path(broken, True, 5, 1, 1, False)
+    assert rules.is_better_path(broken, True, 6, 9, 1, True)
 
 
 def test_root_needs_no_way_to_its_own_tree():
-    assert not rules.is_better_way(Way(5, 0, NOBODY, 1), False, 6, 1, 1, False)
+    assert not rules.is_better_path(Way(5, 0, NOBODY, 1), False, 6, 1, 1, False)
 
 
 def test_frame_waits_twice_as_long_each_time_up_to_eight_times():
@@ -132,6 +132,6 @@ def test_info_of_a_change_names_more_neighbors_and_none_names_any_where_nothing_
 
 
 def test_neighbor_that_names_this_node_is_named_in_turn_unless_it_was_named_not_long_ago():
-    assert rules.namings_owed(0, -1, 5, 40 * SECOND) == rules.NAMED_AGAIN
-    assert rules.namings_owed(2, 0, 20 * SECOND, 40 * SECOND) == 2
-    assert rules.namings_owed(0, 0, 20 * SECOND + 1, 40 * SECOND) == rules.NAMED_AGAIN
+    assert rules.remaining_namings(0, -1, 5, 40 * SECOND) == rules.NAMED_AGAIN
+    assert rules.remaining_namings(2, 0, 20 * SECOND, 40 * SECOND) == 2
+    assert rules.remaining_namings(0, 0, 20 * SECOND + 1, 40 * SECOND) == rules.NAMED_AGAIN

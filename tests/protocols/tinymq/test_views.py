@@ -207,7 +207,7 @@ def test_zones_of_a_run_are_those_of_its_nodes_and_partition_the_key_space(where
         assert strings == list(range(1 << key_bits))
     if time_s == 5:
         for node in nodes:
-            expected = sorted(i for place in node.overlay.places.values() for i in place.regions(key_bits)[1])
+            expected = sorted(i for place in node.overlay.positions.values() for i in place.regions(key_bits)[1])
             assert sorted((zone.low, zone.high) for zone in at if zone.node == node.address) == expected
 
 
@@ -328,7 +328,7 @@ def test_routes_lead_from_sink_and_publisher_to_rendezvous_nodes_and_back(where,
     for node in stored_at:
         assert query.path("query", nodes[0], node)
     event = overlay_routes.route(run)
-    assert event.what == ("event", nodes[-1], 0)
+    assert event.message == ("event", nodes[-1], 0)
     assert event.nodes("delivered") == [nodes[0]]
     matched = event.nodes("matched")
     assert 1 <= len(matched) <= (len(roots) if publish == "all" else 1)
@@ -339,9 +339,11 @@ def test_routes_lead_from_sink_and_publisher_to_rendezvous_nodes_and_back(where,
 
 def test_what_is_not_in_the_run_has_no_route():
     run = routed_run((5, 9, "originated", SENT))
-    with pytest.raises(ParameterError, match=r"there is no \('query', 9, 3\) in this run; here: \('event', 9, 3\)"):
+    with pytest.raises(
+        ParameterError, match=r"message is \('query', 9, 3\), which is not in this run; it has \('event', 9, 3\)"
+    ):
         overlay_routes.route(run, ("query", 9, 3))
-    with pytest.raises(ParameterError, match="there is no None in this run; here: none"):
+    with pytest.raises(ParameterError, match="message is None, which is not in this run; it has none"):
         overlay_routes.route(routed_run())
 
 

@@ -16,7 +16,7 @@ from workbench.protocols.tinymq.wire import (
     Grant,
     Info,
     InfoDistance,
-    InfoPlace,
+    InfoPosition,
     Join,
     Notification,
     Probe,
@@ -31,14 +31,14 @@ GOLDEN = [
     (
         "49 01  00 01000000 ffffffff 0000  01  00 01000000 0000",
         None,
-        Info((InfoPlace(0, 1, NOBODY, ""),), (InfoDistance(0, 1, 0),), ()),
+        Info((InfoPosition(0, 1, NOBODY, ""),), (InfoDistance(0, 1, 0),), ()),
         ("info", NOBODY, 0),
     ),
     (
         "49 02  01 04030201 09000000 0300 20  02 05000000 07000000 0900 0880  01  ff ffffffff feff",
         None,
         Info(
-            (InfoPlace(1, 0x01020304, 9, "001"), InfoPlace(2, 5, 7, "000010001")),
+            (InfoPosition(1, 0x01020304, 9, "001"), InfoPosition(2, 5, 7, "000010001")),
             (InfoDistance(255, U32, 0xFFFE),),
             (),
         ),
@@ -84,12 +84,12 @@ FRAMES = [bytes.fromhex(text) for text, *_ in GOLDEN]
 NAMES_NOBODY = bytes.fromhex("49 00 00")  # what is left of an info whose neighbors are cut off
 
 
-def encode(number, message, way=wire.OPEN):
+def encode(number, message, direction=wire.OPEN):
     if isinstance(message, Info):
         return wire.encode_info(message)
     if isinstance(message, Refusal):
         return wire.encode_refusal(message.number)
-    return wire.encode_ack(message.number) if isinstance(message, Ack) else wire.encode(number, message, way)
+    return wire.encode_ack(message.number) if isinstance(message, Ack) else wire.encode(number, message, direction)
 
 
 @pytest.mark.parametrize(("text", "number", "message", "label"), GOLDEN)
@@ -100,16 +100,16 @@ def test_frame_and_message_are_each_others_translation(text, number, message, la
     assert wire.describe(frame) == label
 
 
-@pytest.mark.parametrize(("way", "bit"), [(wire.OPEN, 0), (wire.UP, 0x80), (wire.DOWN, 0x20)])
+@pytest.mark.parametrize(("direction", "bit"), [(wire.OPEN, 0), (wire.UP, 0x80), (wire.DOWN, 0x20)])
 @pytest.mark.parametrize(
     "frame", [frame for frame in FRAMES if frame[0] in (wire.QUERY, wire.EVENT, wire.NOTIFICATION)]
 )
-def test_way_of_a_message_is_a_bit_of_its_type(frame, way, bit):
+def test_direction_of_a_message_is_a_bit_of_its_type(frame, direction, bit):
     number, message = wire.decode(frame)
     on_its_way = bytes((frame[0] | bit,)) + frame[1:]
-    assert wire.encode(number, message, way) == on_its_way
+    assert wire.encode(number, message, direction) == on_its_way
     assert wire.decode(on_its_way) == (number, message)
-    assert wire.way_of(on_its_way) == way
+    assert wire.direction_of(on_its_way) == direction
     assert wire.describe(on_its_way) == wire.describe(frame)
 
 
@@ -129,7 +129,7 @@ def test_frame_that_wants_no_ack_has_another_type_and_is_the_same_message(frame)
     silent = wire.without_ack(frame)
     assert silent == bytes((frame[0] & 0xBF,)) + frame[1:] != frame
     assert wire.wants_ack(frame) and not wire.wants_ack(silent)
-    assert wire.decode(silent) == wire.decode(frame) and wire.way_of(silent) == wire.way_of(frame)
+    assert wire.decode(silent) == wire.decode(frame) and wire.direction_of(silent) == wire.direction_of(frame)
     assert wire.number_of(silent) == wire.number_of(frame) == wire.decode(frame)[0]
     assert wire.describe(silent) == wire.describe(frame)
 
@@ -172,8 +172,8 @@ def assert_decodes_to_itself_or_not_at_all(frame):
     except DecodeError as error:
         assert str(error)
     else:
-        way = wire.way_of(frame) if number is not None else wire.OPEN
-        again = encode(number, message, way)
+        direction = wire.direction_of(frame) if number is not None else wire.OPEN
+        again = encode(number, message, direction)
         assert (again if number is None or wire.wants_ack(frame) else wire.without_ack(again)) == frame
 
 
@@ -185,7 +185,7 @@ def assert_decodes_to_itself_or_not_at_all(frame):
 def test_keys_and_regions_of_any_width_go_there_and_back(key, key_bits, ends):
     ends = sorted({end % 2**key_bits for end in ends})
     ends = ends if len(ends) % 2 == 0 else ends + ends[-1:]
-    region = tuple([(ends[place], ends[place + 1]) for place in range(0, len(ends), 2)])
+    region = tuple([(ends[position], ends[position + 1]) for position in range(0, len(ends), 2)])
     query = Query(0, 1, 2, 3, 4, 5, 6, "".join(key), key_bits, region, parse("TEMP GE 1"))
     assert wire.decode(wire.encode(9, query)) == (9, query)
 

@@ -6,30 +6,31 @@ Theory of operation
     bits that begin with its own key and with no child's. So the zones of a tree are the whole key space, cut into
     disjoint parts.
 
-    The values of the ``dimensions`` are mapped to such strings: a *query* (a subscription) to a box of them, an *event*
-    to one. A query is routed to the nodes of every tree whose zones it meets, and stored there. An event is routed to
-    the one node of a tree in whose zone it lies: the *rendezvous node* of the two. It matches the event with the
-    queries that it stores, and sends a *notification* back the way that the query came, or to the sink's key.
+    The values of the ``dimensions`` are mapped to such strings: a *query* (a subscription) to a box of strings, an
+    *event* (a publication) to one string. A query is routed to the nodes of every tree whose zones it meets, and stored
+    there. An event is routed to the one node of a tree in whose zone it lies: the *rendezvous node* of the two. That
+    node matches the event with its stored queries, and sends a *notification* on the query's reverse path, or to the
+    sink's key.
 
 Messages (protocols/tinymq/wire.py)
-    info            broadcast: the sender's place in the overlay, its distances to the roots, some neighbors it hears
-    join, grant     to the parent and back: a key
-    query, event    towards a tree, then by key: box, region that it has still to come to, attributes
+    info            broadcast: the sender's position in the overlay, distances to the roots, some neighbors it hears
+    join, grant     to the parent, and back with a key
+    query, event    towards a tree, then by key: the region that the message has not reached yet, attributes
     notification    to the sink: event
-    probe           to a neighbor that has been silent for long: an answer is wanted
-    ack             for each message but info that asks for one, unless the receiver is not what the sender takes it for
-    refusal         from such a receiver, for a message that asks for no ack
+    probe           to a neighbor that has been silent for long: requests an ack
+    ack             for each unicast message that requests one, unless the receiver has not the assumed role in the tree
+    refusal         from such a receiver, for a message that requests no ack
 
-Where each rule stands
+Where to find each rule
     which neighbor becomes the parent          `rules.may_be_parent`, `rules.is_better_parent`
     which key a child gets                     `zones.free_slot`, `rules.longest_slot`; `Overlay.take_info` corrects it
-    which way to a root is better              `rules.is_better_way`; which one is waited for: `rules.is_late`
-    when a neighbor, a place or a way is lost  `rules.is_silent`, `rules.is_cut_off`, `rules.is_given_up`
-    when a silent neighbor is asked            `rules.is_in_doubt`
-    which links work both ways                 `Overlay.take_info`, `Overlay.answered`
-    whom an info names                         `Overlay.named`; `rules.most_named`, `rules.namings_owed`
-    whose message a node does not take         `routing.is_astray`; `routing.leads_to` says where it goes instead
-    how many frames a node sends at once       `rules.most_frames`, `rules.MOST_ON_WAY`, `rules.PACE_US`
+    which path to a root is better             `rules.is_better_path`; which one is awaited: `rules.is_late`
+    when a neighbor, position or path is lost  `rules.is_silent`, `rules.is_cut_off`, `rules.is_given_up`
+    when a silent neighbor is probed           `rules.is_in_doubt`
+    which links work both ways                 `Overlay.take_info`, `Overlay.note_answer`
+    which neighbors an info names              `Overlay.choose_named`; `rules.most_named`, `rules.remaining_namings`
+    which messages a node does not take        `routing.is_misdirected`; rerouted by: `routing.is_still_next_hop`
+    how many frames a node sends at once       `rules.most_frames`, `rules.MOST_IN_FLIGHT`, `rules.PACE_US`
     which messages a full node refuses         `rules.may_take_more`
     how long an unanswered join is not repeated `rules.join_pause_us`
     when an info is sent again                 `rules.is_repeated`, `rules.is_info_due`
@@ -37,43 +38,44 @@ Where each rule stands
     how long a query lasts                     `rules.asked_lease_s`, `rules.lease_left_s`
     which of two queries is newer              `rules.is_newer_round`
     what a node stores                         `zones.zone`
-    which strings a query or an event has      `mapping.Mapping`
-    which neighbor gets which part of it       `routing.fragments`
-    where a notification goes                  `routing.hop_to_key`, `QueryStore.path`
-    what happens to stored queries             `rendezvous.Rendezvous`, when children come and keys change
+    which strings a query or an event covers   `mapping.Mapping`
+    which neighbor gets which part of a region `routing.fragments`
+    where a notification goes                  `routing.next_hop_to_key`, `QueryStore.path`
+    what happens to stored queries             `rendezvous.Rendezvous`, when children join and keys change
 
-    Nodes and their fast twin (`fast/`) call the same functions of `rules.py`. What the twin has of its own, over
-    arrays, is in files of the same names: `zones.py` is `fast/keys.py`, the class `Place` is `fast/places.py`.
+    Nodes and their fast twin (`fast/`, the fast engine's version of a node) call the same functions of `rules.py`. The
+    twin's other code, over arrays, is in files of the same names, with two exceptions: `zones.py` is `fast/keys.py`,
+    and the class `Position` is `fast/positions.py`.
 
 Limits
-    -   What a node that dies had stored is missed until the sinks have sent their queries again (``refresh_s``).
+    -   The stored queries of a node that dies are missing until the sinks send them again (``refresh_s``).
     -   A neighbor is lost after ``lost_after`` times ``info_s``. With the defaults its subtree has settled after 7 or 8
-        epochs in all. Where nodes join a subtree that is cut off already, it takes 15.
-    -   After an outage a node may keep a longer way for some epochs more: it waits for those of the shorter one.
-    -   An event that overtakes a query is not matched with it: only queries are stored.
-    -   A node without a key, or without a way to a tree, keeps ``max_waiting`` messages for later. It drops them as
+        epochs in all, or 15 if nodes join a subtree that is already cut off.
+    -   After an outage a node may keep a longer path for some epochs: it waits for those of the shorter path.
+    -   An event that arrives before a query is not matched with it: only queries are stored.
+    -   A node without a key, or without a path to a tree, keeps ``max_waiting`` messages for later. It drops them as
         "waited" after ``lost_after``.
     -   A node keeps ``max_known`` frames that wait for their turn or an answer, and drops further ones as "full". With
-        acks of TinyMQ's own it refuses events and notifications before, so that a burst waits with its senders. A radio
-        whose reports take the place of acks has no such brake.
+        acks of TinyMQ's own it refuses events and notifications earlier, so that a burst waits at its senders. With a
+        radio whose reports replace acks, senders are not slowed down in this way.
     -   All nodes need the same settings.
     -   Links that work one way only are not used. A link that stops working one way is noticed when a frame over it is
         not acknowledged, ``retries`` times.
-    -   With ``info_s=0`` the overlay is built once and not repaired, and each link is taken to work both ways.
+    -   With ``info_s=0`` the overlay is built once and not repaired, and each link is assumed to work both ways.
     -   Where the channel is nearly saturated, messages wait in their nodes for seconds: readings are late, not lost.
-    -   The neighbors of a node that sends and does not receive ask it again to be their parent, after 1, 2, 4, up to 64
-        epochs.
-    -   A radio's report is taken for the neighbor's ack. What its radio took and its node did not is lost.
+    -   The neighbors of a node that sends but does not receive repeat their joins to it after 1, 2, 4, up to 64 epochs.
+    -   A radio's report replaces the neighbor's ack. A frame is lost if the neighbor's radio acknowledged it, but its
+        node did not take it.
     -   With ``acks="own"``, or a radio that reports nothing, repetitions do not react to load: on a saturated channel
         they are most of the load, and delivery collapses.
-    -   With ``retries=0`` a message that a neighbor does not take is lost, and no silent neighbor is asked.
-    -   A message whose way changes while a node has it may come to a node that it has passed: a notification whose sink
-        moves, an event whose rendezvous node gets another key. It is sent on by what is true then, and does not circle.
+    -   With ``retries=0`` a message that a neighbor does not take is lost, and silent neighbors are not probed.
+    -   A message whose path changes while it is under way may visit a node twice: a notification whose sink moves, an
+        event whose rendezvous node gets another key. It is routed by the new state, and does not circle.
 
 Differs from the original in
-    C1   Z is the universe of X, the k-bit strings prefixed by its key; its zone is what X stores of it.
-    C2   a query is split: each part goes its own way and reaches one node, so nothing is lost or comes twice. The
-         region that a message carries takes the place of "this node had it already".
+    C1   Z is the universe of node X, the k-bit strings that begin with its key; its zone is the part that X stores.
+    C2   a query is split: each part is routed on its own and reaches one node, so no part is lost or comes twice. The
+         region in a message replaces the paper's test "this node has had the query already".
     C3   a shortcut leads to a neighbor of the same tree whose key is a prefix of the target and longer than the
          parent's. With the longest common prefix alone, as published, events run in circles.
     C4   the parent gives the key, the shortest one that is free: children that choose for themselves may choose alike.
@@ -83,26 +85,26 @@ Differs from the original in
     C8   a query covers every cell that it touches; the exact match is made at the rendezvous node, and at the sink.
     C9   ``publish="own"`` sends an event to the publisher's own tree alone: queries are in all trees, so they meet.
     C10  distances have epochs, so that they can rise; of equal ones the neighbor with the lowest number counts. A node
-         waits with newer epochs for a shorter way that is behind: epochs take longer on some ways than on others.
-    C11  notifications, leases, unsubscribing, repair and hand-over are ours: on a join stored queries go to the child,
-         on a new key to where they now belong.
+         takes no newer epoch while a shorter path is behind: epochs take longer on some paths than on others.
+    C11  notifications, leases, unsubscribing, repair and hand-over are additions: when a child joins, it is handed its
+         part of the stored queries; when a node's key changes, its stored queries are routed anew.
     C12  events are not stored.
-    --   a neighbor's distances, and shortcuts to it, count once it is known to hear this node. A unicast frame tells
-         it, and infos do by naming neighbors that their senders hear: who is not known to hear the sender, and in three
-         infos who has named it itself; after a change 16 at most, else 4, of 4 bytes each. Once all know each other
-         infos name nobody. To ask each neighbor by a frame of its own would cost two frames for each way.
-    --   a message within a tree says for what its sender takes the receiver, in a bit of its type: a receiver that is
-         not that does not take it. A child that claims another parent is forgotten at once, unless its grant is
+    --   a neighbor's distances, and shortcuts to it, count once it is known to hear this node: by a unicast frame from
+         it, or by an info of it that names this node. An info names neighbors that are not known to hear its sender,
+         and, in three infos, neighbors that have named the sender: at most 16 after a change, else 4, of 4 bytes each.
+         Once all neighbors know of each other, infos name none. A frame to test each link would cost two frames a link.
+    --   a message within a tree has a bit in its type for the role in which it addresses the receiver. A receiver
+         without that role does not take it. A child that claims another parent is removed at once, unless its grant is
          pending.
-    --   a parent, child or next hop that is silent for half of ``lost_after`` is asked for an answer (a probe, and its
-         ack): infos are lost on poor links, and a neighbor that was taken for lost cost its subtree all keys.
-    --   where a node's radio reports acknowledgements, its frames ask for no ack. The radio has one of them at a time,
-         and the next one follows the report: own acks were half of all frames, and repeated what still waited in a
-         busy radio. With ``acks="own"``, and without such a radio, it is as below.
+    --   a parent, child or next hop that is silent for half of ``lost_after`` is probed: infos are lost on poor links,
+         and a neighbor that counts as lost by mistake costs its subtree all keys.
+    --   if a node's radio reports acknowledgements, its frames request no ack. The radio has one frame at a time, and
+         the next one follows the report. Own acks would be half of all frames, and frames that still wait in a busy
+         radio would be repeated. With ``acks="own"``, or without such a radio, the next line applies.
     --   a call of a node sends no more than eight frames; the rest follows every 20 ms.
     --   a rendezvous node sends one notification for each sink and event. The sink matches it with all of its
          subscriptions, and delivers an event once, though in the paper's mode every tree notifies it.
-    --   ``dimensions`` names attributes; how anything else in a subscription is mapped stands in mapping.py.
+    --   ``dimensions`` names attributes; mapping.py explains how all other parts of a subscription are mapped.
     --   ``literal=True`` routes by algorithms 3.1 and 3.2 as published: see as_published.py.
 
 Reference
@@ -124,7 +126,7 @@ from workbench.protocols.tinymq.node import TinyMQNode
 __all__ = ["TinyMQ"]
 
 MOST_ROOTS = 255
-SHORTEST_S = 0.001  # of what is done again and again
+SHORTEST_S = 0.001  # shortest interval of periodic tasks
 
 PARAMETERS = (
     Parameter("roots", (0,), None, None, "nodes", "a lone sink has the first address, as a rule"),
@@ -167,8 +169,8 @@ PARAMETERS = (
 )
 
 
-# What notebooks/papers/tinymq.ipynb and 03-tinymq.ipynb run. In figures 3 to 5 the overlay is built once, and nothing
-# is sent again; the roots' epochs, by which it is repaired, are for figure 6.
+# The settings of notebooks/papers/tinymq.ipynb and 03-tinymq.ipynb. In figures 3 to 5 the overlay is built once, and
+# frames are not retransmitted. The roots' epochs, which drive repair, are on only in figure 6.
 _EVALUATION = {"dimensions": ("TEMP 0 50", "HUMIDITY 0 100"), "key_bits": 16, "refresh_s": 0.0, "retries": 0}
 EVALUATIONS = {
     "the paper's figures 3 to 5": {**_EVALUATION, "info_s": 0.0},
@@ -196,7 +198,7 @@ class TinyMQ(Protocol):
     is_literal = False  # whether queries and events are routed as published
 
     def __new__(cls, *unnamed, **settings):
-        """Make the protocol as published if ``literal=True``."""
+        """Create a `PrintedTinyMQ` instead if ``literal=True``."""
         if cls is TinyMQ and settings.get("literal") is True:
             cls = PrintedTinyMQ
         return Protocol.__new__(cls, *unnamed)
@@ -205,7 +207,7 @@ class TinyMQ(Protocol):
         Protocol.__init__(self, **settings)
         if self.settings.get("literal", False) != self.is_literal:
             raise ParameterError(
-                "%s: literal is %s, which makes another protocol; write TinyMQ(literal=%s)"
+                "%s: literal is %s, which selects another protocol; write TinyMQ(literal=%s)"
                 % (type(self).__name__, not self.is_literal, not self.is_literal)
             )
         owner = self.public_class().__name__
@@ -217,29 +219,28 @@ class TinyMQ(Protocol):
     def _check_times(self, owner):
         if self.lease_s <= self.refresh_s:
             raise ParameterError(
-                "%s: lease_s is %s and refresh_s %s; a lease must be longer, or queries end before they are sent again"
+                "%s: lease_s is %s and refresh_s is %s; lease_s must be longer, or queries end between refreshes"
                 % (owner, self.lease_s, self.refresh_s)
             )
         for name in ("info_s", "refresh_s"):
             if 0 < self.settings[name] < SHORTEST_S:
                 raise ParameterError(
-                    "%s: %s is %s; it must be 0, or %s at least, as nodes count microseconds"
-                    % (owner, name, self.settings[name], SHORTEST_S)
+                    "%s: %s is %s s; it must be 0, or at least %s s" % (owner, name, self.settings[name], SHORTEST_S)
                 )
 
     def named_nodes(self):
-        """The roots: without one no tree grows."""
+        """Return the roots, without which no tree grows, by the name of their parameter."""
         return {"roots": self.roots}
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Besides the readings: the infos of the overlay as it grows and of each epoch, and the queries."""
+        """Return the estimated receptions on an arc: readings, queries, infos of the growing overlay and each epoch."""
         trees = len(self.roots)
         infos = 60 * trees if self.node.every_tree else 20 + 5 * trees
         epochs = 1 + (duration_s / self.info_s if self.info_s else 0)
         return readings + epochs * infos + subscriptions
 
     def on_a_mote(self, address=None):
-        """A mote does not know the names of keys: it is told what they come to."""
+        """Return the settings for a mote, with the dimensions' keys as numbers: a mote does not know key names."""
         values = Protocol.on_a_mote(self, address)
         values["spans"] = self.spans
         return values
@@ -249,7 +250,7 @@ class PrintedTinyMQ(TinyMQ):
     """TinyMQ as published and its settings, which are TinyMQ's with ``literal=True``."""
 
     node = TinyMQNodeAsPublished
-    why_not_fast = "algorithms 3.1 and 3.2 as published are there to be watched, in small networks"
+    why_not_fast = "algorithms 3.1 and 3.2 as published are meant for small networks, so they have no fast version"
     is_literal = True
 
     @classmethod
@@ -262,12 +263,12 @@ class PrintedTinyMQ(TinyMQ):
         TinyMQ.__init__(self, **settings)
         if self.key_bits > WIDEST_KEY_SPACE:
             raise ParameterError(
-                "TinyMQ: key_bits is %d; with literal=True, which looks at every string, it must be at most %d"
+                "TinyMQ: key_bits is %d; with literal=True, which visits every string, it must be at most %d"
                 % (self.key_bits, WIDEST_KEY_SPACE)
             )
         if not self.shortcuts:
             raise ParameterError(
-                "TinyMQ: shortcuts is False and literal True; the published algorithms have shortcuts, so leave it True"
+                "TinyMQ: shortcuts is False; with literal=True it must be True: the published algorithms use them"
             )
 
 
@@ -282,7 +283,7 @@ def _read_roots(owner, roots):
 
 
 def _whole(number):
-    """A whole number of another library as Python's; all else as it is."""
+    """Convert an integer of another library to Python's; return any other value unchanged."""
     is_foreign = not isinstance(number, int) and hasattr(number, "__index__")
     return number.__index__() if is_foreign else number
 

@@ -4,28 +4,31 @@
 
 Theory of operation
     Overlay, keys, mapping, notifications and leases are TinyMQ's. Queries and events are routed as published. A node
-    hands nothing over when keys change, and drops a query or an event that comes back to it.
+    hands no queries over when keys change, and drops a query or an event that comes back to it.
 
 The published algorithms
-    3.1, query     A node that has had this query quits. If part of it lies outside of Z, the strings that the node's
-                   key is a prefix of, then for each of these strings the whole query goes to the neighbor with the
-                   longest common prefix, if that is longer than the parent's, and else to the parent. *Else*, if it
-                   overlaps Z, the node stores it where it meets its zone and sends the whole of it to all children.
-    3.2, event     As 3.1 for the one string of the event, as long as the key is not a prefix of it; then down to the
-                   child whose key is, and matched where there is none.
+    Z is the set of strings that begin with the node's key.
 
-    So a query that a node can send on is not stored there (the else), a node that a further branch of it reaches quits,
-    and the neighbor with the longest common prefix may think the same of this node.
+    3.1, query     A node that has already had this query stops. If part of the query lies outside of Z, then for each
+                   string of that part the whole query goes to the neighbor with the longest common prefix, if that is
+                   longer than the parent's, and else to the parent. *Else*, if the query overlaps Z, the node stores
+                   it where it meets its zone and sends the whole query to all children.
+    3.2, event     As 3.1 for the one string of the event, until the key is a prefix of that string. Then the event goes
+                   down to the child whose key is a prefix too. A node without such a child matches it.
 
-How it is read where it leaves a choice
-    A query for another tree is another query. Neighbors that are no children are asked for their keys whatever tree
-    they are in, as published; of equally long prefixes the neighbor with the lowest address counts. Z and the zone are
-    the corrected ones (C1, C5). An event that returns to a node would do so for ever, and is dropped as "loop". A
-    message that had to wait at a node, or is sent another way as a neighbor does not answer, has not returned.
+    So a node that can send a query on does not store it (the else). A node that a second branch of the query reaches
+    stops. And two neighbors may each have the longest common prefix from the other's point of view.
+
+Choices where the algorithms are not explicit
+    The same query for another tree counts as another query. The keys of neighbors other than children are compared
+    whatever tree they are in, as published; of equally long prefixes the neighbor with the lowest address counts. Z and
+    the zone are the corrected ones (C1, C5). An event that returns to a node would return for ever, and is dropped as
+    "loop". A message that had to wait at a node, or that is rerouted because a neighbor does not answer, does not count
+    as returned.
 
 Limits
     Each string outside of Z is compared with each neighbor's key, so key spaces have 16 bits at most. Shortcuts are
-    part of the algorithms: ``shortcuts=False`` is refused. There is no fast twin.
+    part of the algorithms: ``shortcuts=False`` raises ParameterError. The fast engine does not support this node.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -44,29 +47,29 @@ WIDEST_KEY_SPACE = 16
 class RendezvousAsPublished(Rendezvous):
     """A rendezvous node that hands nothing over: the published algorithms would drop it as a duplicate."""
 
-    def child_added(self, place, child, reach, now):
+    def child_added(self, position, child, child_universe, now):
         """Keep all stored queries."""
 
-    def key_changed(self, place, now):
+    def key_changed(self, position, now):
         """Keep all stored queries."""
 
 
 class OverlayAsPublished(Overlay):
-    """An overlay that takes each link to work both ways, and keeps a child that has yet to acknowledge a frame."""
+    """An overlay that assumes that links work both ways, and keeps a child that has yet to acknowledge a frame."""
 
     def is_two_way(self, known):
         """Return True: the published algorithms do not test links."""
         return True
 
-    def has_no_key_yet(self, place, child):
+    def has_no_key_yet(self, position, child):
         """Return whether a child has yet to acknowledge any frame."""
         return self.unicast.is_waiting_for(child)
 
-    def named(self, now):
+    def choose_named(self, now):
         """Return (): infos name no neighbors."""
         return ()
 
-    def ask_silent(self, now):
+    def probe_silent(self, now):
         """Do nothing: the published algorithms do not probe silent neighbors."""
 
 
@@ -77,75 +80,85 @@ class TinyMQNodeAsPublished(TinyMQNode):
         TinyMQNode.__init__(self, address, settings, random)
         self.overlay = OverlayAsPublished(address, settings, random, self.unicast, self)
         self.rendezvous = RendezvousAsPublished(self)
-        self._passed = RecentIds(settings.max_known)  # (tree, publisher, sequence) of events that were routed here
+        self._passed = RecentIds(settings.max_known)  # (tree, publisher, sequence) of the events routed here
 
     def take_routed(self, message, previous_hop, now):
-        """Route a query or an event the first time that it comes here; notifications go TinyMQ's way."""
+        """Route a query or an event the first time that it comes; route notifications as TinyMQ does."""
         if isinstance(message, wire.Query) and not self.must_wait(message) and self.queries.has_seen(message):
             self.drop_message(message, previous_hop, "duplicate")
-        elif isinstance(message, wire.Event) and self.overlay.place(message.tree) and _id(message) in self._passed:
+        elif (
+            isinstance(message, wire.Event)
+            and self.overlay.position(message.tree)
+            and _event_id(message) in self._passed
+        ):
             self.drop_message(message, previous_hop, "loop")
         else:
             self.route(message, previous_hop, now)
 
-    def way_to(self, place, neighbor):
-        """Return OPEN: messages take their receivers for nothing."""
+    def direction_to(self, position, neighbor):
+        """Return OPEN: messages assume no role of their receivers."""
         return wire.OPEN
 
-    def split(self, place, message):
+    def split(self, position, message):
         """Return [(neighbor, region)]: each neighbor that gets a query or an event gets the whole region."""
         box = self.box(message)
         if isinstance(message, wire.Query):
-            hops = query_hops(self.overlay, place, box, self.mapping)
+            hops = query_hops(self.overlay, position, box, self.mapping)
         else:
-            self._passed.put(_id(message))
-            hops = [event_hop(self.overlay, place, self.mapping.first_cell(box), self.mapping)]
+            self._passed.put(_event_id(message))
+            hops = [event_hop(self.overlay, position, self.mapping.first_cell(box), self.mapping)]
         return [(hop, message.region) for hop in hops]
 
 
-def _id(event):
+def _event_id(event):
     return event.tree, event.publisher, event.sequence
 
 
-def query_hops(overlay, place, box, mapping):
-    """Return the neighbors that algorithm 3.1 sends a query to; NOBODY stands for this node, which stores it."""
-    own = universe(place.key, mapping.key_bits)
+def query_hops(overlay, position, box, mapping):
+    """Return the neighbors to which algorithm 3.1 sends a query.
+
+    They may include NOBODY, which stands for this node, where the query is stored.
+    """
+    own = universe(position.key, mapping.key_bits)
     strings = mapping.cells(box)
     outside = [string for string in strings if not _is_in(string, own)]
     if outside:
         hops = []
         for string in outside:
-            hop = _hop_outside(overlay, place, wire.bits(string, mapping.key_bits))
+            hop = _hop_outside(overlay, position, wire.bits(string, mapping.key_bits))
             if hop not in hops:
                 hops.append(hop)
         return sorted(hops)
-    hops = [child for child, _ in place.child_keys()]
-    own_zone = place.regions(mapping.key_bits)[1]
+    hops = [child for child, _ in position.child_keys()]
+    own_zone = position.regions(mapping.key_bits)[1]
     if any([_is_in(string, own_zone) for string in strings]):
         hops.append(NOBODY)
     return sorted(hops)
 
 
-def event_hop(overlay, place, string, mapping):
-    """Return the neighbor that algorithm 3.2 sends an event to; NOBODY stands for this node, which matches it."""
+def event_hop(overlay, position, string, mapping):
+    """Return the neighbor to which algorithm 3.2 sends an event.
+
+    It is NOBODY, which stands for this node, if the event is matched here.
+    """
     target = wire.bits(string, mapping.key_bits)
-    if not target.startswith(place.key):
-        return _hop_outside(overlay, place, target)
-    for child, key in place.child_keys():
+    if not target.startswith(position.key):
+        return _hop_outside(overlay, position, target)
+    for child, key in position.child_keys():
         if target.startswith(key):
             return child
     return NOBODY
 
 
-def _hop_outside(overlay, place, target):
-    best, length = place.parent, -1
+def _hop_outside(overlay, position, target):
+    best, length = position.parent, -1
     candidates = []
     for address in sorted(overlay.neighbors):
-        if address in place.children:
+        if address in position.children:
             continue
-        for tree in sorted(overlay.neighbors[address].places):
-            prefix = _common(target, overlay.neighbors[address].places[tree].key)
-            if address == place.parent and tree == place.tree:
+        for tree in sorted(overlay.neighbors[address].positions):
+            prefix = _common_prefix_length(target, overlay.neighbors[address].positions[tree].key)
+            if address == position.parent and tree == position.tree:
                 length = max(length, prefix)
             else:
                 candidates.append((-prefix, address))
@@ -156,7 +169,7 @@ def _hop_outside(overlay, place, target):
     return best
 
 
-def _common(text, other):
+def _common_prefix_length(text, other):
     """Return the length of the longest common prefix of two texts."""
     length = 0
     while length < len(text) and length < len(other) and text[length] == other[length]:

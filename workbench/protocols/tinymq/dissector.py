@@ -1,4 +1,4 @@
-"""TinyMQ's frames taken apart, field by field. PUB-2-SUB+ and TinyMQ as published have the same frames."""
+"""The dissector of TinyMQ's frames: it lists their fields. PUB-2-SUB+ and TinyMQ as published have the same frames."""
 
 from collections.abc import Callable
 
@@ -6,12 +6,12 @@ from workbench.errors import DecodeError
 from workbench.protocols.dissection import NODE, Cutter, Field, Say, cut, refused
 from workbench.protocols.tinymq import wire
 
-_MOST_BITS = 64  # of a key, in words
-_WAYS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
-# The first byte of a frame -> which message it begins, in words.
+_MOST_BITS = 64  # bits of a key that its text shows
+_DIRECTIONS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
+# The first byte of a frame -> a text that describes its type.
 _TYPES = {wire.INFO: "info", wire.ACK: "ack", wire.REFUSAL: "refusal"} | {
-    byte: wire.NAMES[kind] + _WAYS[way] + ("" if wire.wants_ack(bytes((byte,))) else ", no ack wanted")
-    for byte, (kind, way) in wire.KINDS.items()
+    byte: wire.NAMES[kind] + _DIRECTIONS[direction] + ("" if wire.wants_ack(bytes((byte,))) else ", no ack wanted")
+    for byte, (kind, direction) in wire.KINDS.items()
 }
 _NUMBERS = {wire.ACK: "number acknowledged", wire.REFUSAL: "number refused"}
 _TREE: tuple[str, Say] = ("tree", "{}")
@@ -19,7 +19,7 @@ _SEQUENCE: tuple[str, Say] = ("sequence", "{}")
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """The fields of a frame."""
+    """Return the fields of a frame."""
     return cut(frame, _read)
 
 
@@ -33,9 +33,9 @@ def _read(cutter: Cutter) -> None:
 
 
 def _info(cutter: Cutter) -> None:
-    for index in range(cutter.number("number of places", "<B")):
-        with cutter.group(f"place {index + 1}") as group:
-            tree, _, parent = cutter.numbers(wire.PLACE_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _parent))
+    for index in range(cutter.number("number of positions", "<B")):
+        with cutter.group(f"position {index + 1}") as group:
+            tree, _, parent = cutter.numbers(wire.POSITION_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _parent))
             group.text = f"in tree {tree}, parent: {_parent(parent)}, key: {_key(cutter, 'key')}"
     for index in range(cutter.number("number of distances", "<B")):
         with cutter.group(f"distance {index + 1}") as group:
@@ -48,7 +48,7 @@ def _info(cutter: Cutter) -> None:
 def _heard(cutter: Cutter) -> None:
     count = cutter.number("number of neighbors heard", "<B")
     if not count:
-        raise DecodeError("an info counts the neighbors that it names, and names none")
+        raise DecodeError("the info has a list of 0 neighbors; without neighbors the list must be absent")
     for index in range(count):
         cutter.number(f"neighbor {index + 1}", "<I", NODE)
 
@@ -58,7 +58,7 @@ def _parent(address: int) -> str:
 
 
 def _nothing(cutter: Cutter) -> None:
-    """Cut nothing: an ack, a refusal and a probe have a number alone."""
+    """Read nothing: the body of an ack, a refusal or a probe is empty."""
 
 
 def _join(cutter: Cutter) -> None:
@@ -113,8 +113,8 @@ def _notification(cutter: Cutter) -> None:
 
 
 def _by_key(flag: int) -> str:
-    ways = ("0: back the way that the query came", "1: to the sink's key")
-    return ways[flag] if flag < len(ways) else refused(f"{flag}", "it must be 0 or 1")
+    texts = ("0: on the reverse path of the query", "1: to the sink's key")
+    return texts[flag] if flag < len(texts) else refused(f"{flag}", "it must be 0 or 1")
 
 
 _BODIES: dict[int, Callable[[Cutter], None]] = {
@@ -131,7 +131,7 @@ _BODIES: dict[int, Callable[[Cutter], None]] = {
 
 
 def _key(cutter: Cutter, name: str) -> str:
-    """Cut off a key; returns its bits in words."""
+    """Read a key; returns its bits as a text."""
     with cutter.group(name) as group:
         length = cutter.number("length", "<H", "{} bits")
         data = cutter.octets("bits", (length + 7) // 8, lambda data: _bits(data, length))
@@ -142,12 +142,12 @@ def _key(cutter: Cutter, name: str) -> str:
 def _bits(data: bytes, length: int) -> str:
     if not length:
         return "no bits, a root's"
-    # No more bytes than are shown: a number's digits take quadratic time.
+    # Convert only the bytes that are shown: the conversion takes quadratic time.
     shown = data[: _MOST_BITS // 8]
     digits = wire.bits(int.from_bytes(shown, "big"), 8 * len(shown))[: min(length, _MOST_BITS)]
     text = digits if length <= _MOST_BITS else f"{digits}… ({length} bits)"
     is_padded = data[-1] & ((1 << -length % 8) - 1) == 0
-    return text if is_padded else refused(text, "bits behind its end are not zero")
+    return text if is_padded else refused(text, "the padding bits after it are not zero")
 
 
 def _region(cutter: Cutter) -> None:
@@ -155,11 +155,11 @@ def _region(cutter: Cutter) -> None:
         key_bits = cutter.number("key space", "<B", "strings of {} bits")
         count = cutter.number("number of intervals", "<B")
         if not 1 <= key_bits <= wire.WIDEST_KEY_SPACE or not count:
-            raise DecodeError(f"a region of {count} intervals of {key_bits} bits is none")
+            raise DecodeError(f"invalid region: {count} intervals of {key_bits}-bit strings")
         intervals = [_interval(cutter, f"interval {index + 1}", key_bits) for index in range(count)]
         group.text = ", ".join(f"{low} to {high}" for low, high in intervals)
         if not wire.ascends(intervals, key_bits):
-            group.text = refused(group.text, f"they do not ascend within strings of {key_bits} bits")
+            group.text = refused(group.text, f"the intervals are not disjoint and ascending within {key_bits} bits")
 
 
 def _interval(cutter: Cutter, name: str, key_bits: int) -> tuple[int, int]:

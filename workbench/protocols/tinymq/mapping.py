@@ -1,24 +1,24 @@
-"""Key-space split mapping: which part of the key space a query or an event belongs to.
+"""Key-space split mapping: the part of the key space to which a query or an event belongs.
 
 Theory of operation
-    Each of the d *dimensions* is an attribute's key with a range of values; it gets l of the key space's k bits, k // d
-    and one more for each of the first k % d. A value is hashed to h(v) = floor((v - lo) / (hi - lo) * 2^l), clamped to
-    0 ... 2^l - 1, and the cells of the dimensions, one after the other, are a string of k bits. So a query is a *box*,
-    (lowest, highest) cell of each dimension: SK(Q) is every string whose parts lie in it. An event's box is one cell:
-    EK(e). As h is monotone, an event that a query matches lies in its box.
+    Each of the d *dimensions* is an attribute's key with a range of values. It gets l of the key space's k bits: k // d
+    bits, and one more for each of the first k % d dimensions. A value is hashed to its cell h(v) =
+    floor((v - lo) / (hi - lo) * 2^l), clamped to 0 ... 2^l - 1. The cells of all dimensions, joined, are a string of
+    k bits. So a query is a *box*, (lowest, highest) cell of each dimension: SK(Q) is every string whose parts lie in
+    the box. An event's box is one cell, EK(e). As h is monotone, an event that matches a query lies in its box.
 
-    What the model of attributes has beyond d intervals is mapped so that this stays true; what is mapped too widely is
-    told by the exact match at the rendezvous node and again at the sink:
+    The attribute model allows more than d intervals. Such cases are mapped so that the last sentence stays true. A box
+    that becomes too wide does no harm: the rendezvous node, and later the sink, match exactly.
 
     GT, LT      cover the cell they touch, as GE and LE do; EQ is both; NE and EQ_ANY constrain nothing here
     a dimension the query does not constrain          all of its cells
-    a dimension the event has no value of             cell 0: it can match only queries that do not constrain it
+    a dimension the event has no value for            cell 0: it can match only queries that do not constrain it
     several values of a dimension in an event (A11)   the cells from the smallest to the largest
-    constraints that no single value meets            the cells from the one bound to the other; an event with several
-                                                      values may still meet both
+    constraints that no single value meets            the cells between the two bounds; an event with several values
+                                                      may still meet both
 
 Cost
-    A box may hold many strings; none of this counts them. `first_cell` takes d steps.
+    A box may hold many strings; only `Mapping.cells` enumerates them. `first_cell` takes d steps.
 
 Reference
     R. Baldoni et al.: Content-based publish-subscribe over structured overlay networks, ICDCS 2005 (mapping 3).
@@ -30,12 +30,12 @@ from collections import namedtuple
 
 from workbench.attributes.model import EQ, GE, GT, IS, LE, LT
 
-# low, high: in the integers of the wire; bits: of the key space.
+# low, high: the range of values, in the integers of the frames; bits: the dimension's share of the key space.
 Dimension = namedtuple("Dimension", ("key", "low", "high", "bits"))
 
 
 def split_bits(key_bits, dimensions):
-    """How many bits each dimension gets."""
+    """Return a list with the number of bits of each dimension."""
     share, more = divmod(key_bits, dimensions)
     return [share + 1 if number < more else share for number in range(dimensions)]
 
@@ -49,7 +49,7 @@ class Mapping:
         self.dimensions = [Dimension(key, low, high, share) for (key, low, high), share in zip(dimensions, bits)]
 
     def event_box(self, attributes):
-        """The box of an event: one cell, unless it has several values of a dimension."""
+        """Return the box of an event: one cell, unless the event has several values of a dimension."""
         box = []
         for dimension in self.dimensions:
             values = [value for key, operator, value in attributes if key == dimension.key and operator == IS]
@@ -58,7 +58,7 @@ class Mapping:
         return tuple(box)
 
     def query_box(self, attributes):
-        """The box of a query."""
+        """Return the box of a query."""
         box = []
         for dimension in self.dimensions:
             low, high = dimension.low, dimension.high
@@ -79,7 +79,7 @@ class Mapping:
         return tuple(box)
 
     def first_cell(self, box, at_least=0):
-        """The smallest string of the box, as an integer, that is not below ``at_least``; None if there is none."""
+        """Return the box's smallest string that is at least ``at_least``, as an integer, or None."""
         parts = self._parts(at_least)
         for at, (low, high) in enumerate(box):
             part = parts[at]
@@ -88,7 +88,7 @@ class Mapping:
             head = parts[:at]
             if part < low:
                 return self._joined(head + [lowest for lowest, _ in box[at:]])
-            # Too high here: the last part before that can still grow does, and all behind it begin anew.
+            # This part is too high: increment the last earlier part that can grow, and reset all parts after it.
             while head:
                 last = head.pop()
                 if last < box[len(head)][1]:
@@ -97,11 +97,14 @@ class Mapping:
         return at_least
 
     def last_cell(self, box):
-        """The largest string of the box."""
+        """Return the largest string of the box, as an integer."""
         return self._joined([high for _, high in box])
 
     def clip(self, box, region):
-        """The region without what lies below the box's strings, nor intervals that none of them lies in."""
+        """Trim a region to a box: drop intervals without a string of the box, and move the lower ends of the others up.
+
+        Each interval that remains begins at its first string of the box.
+        """
         clipped = []
         for low, high in region:
             first = self.first_cell(box, low)
@@ -110,7 +113,7 @@ class Mapping:
         return tuple(clipped)
 
     def hull(self, box):
-        """The box's strings from the first to the last, as a region."""
+        """Return the interval from the first to the last string of the box, as a region."""
         return ((self.first_cell(box), self.last_cell(box)),)
 
     def cells(self, box):
@@ -138,6 +141,6 @@ class Mapping:
 
 
 def cell(dimension, value):
-    """h: the cell of a value, 0 to 2^l - 1."""
+    """Return h(value): the cell of a value in a dimension, in [0, 2^l - 1]."""
     number = ((value - dimension.low) << dimension.bits) // (dimension.high - dimension.low)
     return min(max(number, 0), (1 << dimension.bits) - 1)

@@ -1,44 +1,44 @@
 """Metrics of overlay trees and rendezvous nodes: what a query, an event and a failure cost TinyMQ and PUB-2-SUB+.
 
-Each function takes a run that has kept its trace and answers {name: number}, so that a sweep can use it as its
-``measure``. They look at the rows that only these protocols make (key_set, query_stored), and at the frames that
-are called "query", "event" and "notification".
+Each function takes a run that has kept its trace and returns {name: number}, so that a sweep can use it as its
+``measure``. They use the rows that only these protocols write (key_set, query_stored), and the frames named "query",
+"event" and "notification".
 
     query_metrics
         zone_share                    share of nodes that have a zone, as their key fits into ``key_bits``
-        queries_asked                 subscriptions
+        queries_asked                 number of subscriptions
         stored_per_query, _tree       nodes that store a query, in all trees and on average in one; means over queries.
                                       A node that stores it in several trees counts in each
         hops_own_tree, hops_all_trees hops from the sink to a node that stores the query: mean over these nodes, in the
-                                      trees that the sink has a place in and in all; then mean over queries
+                                      trees that the sink has a position in and in all; then mean over queries
     load_metrics
-        events_published              readings
-        event_hops, notification_hops frames of that name for each reading
-        relays_mean, relays_busiest   frames of others' events that a node sends for each reading: mean over all nodes,
-                                      and that of the node that sends most
-        traffic_busiest               the same with the node's own events and with notifications
+        events_published              number of readings
+        event_hops, notification_hops frames of that name per reading
+        relays_mean, relays_busiest   frames with others' events that a node sends per reading: mean over all nodes,
+                                      and maximum
+        traffic_busiest               the same maximum, including the node's own events and notifications
     repair_metrics
-        failed_nodes, live_nodes      nodes that are off in the end, and the others
-        rekeyed_nodes                 live nodes that have a key in the end, and before the first failure another or
-                                      none. (Views count from the last failure before the time that they show)
-        moved_nodes                   live nodes whose distances to the roots, a distance vector, are others
-        affected_nodes                live nodes of which the one or the other is true, or that have no key in the end
-        unplaced_nodes                live nodes that have no key in the end
-        cut_off_nodes                 live nodes that no root has a path to in the end: they cannot have one
+        failed_nodes, live_nodes      nodes that are down at the end, and all others
+        rekeyed_nodes                 live nodes whose keys at the end differ from those before the first failure.
+                                      (Views count from the last failure before the time that they show)
+        moved_nodes                   live nodes whose distances to the roots, a distance vector, have changed
+        affected_nodes                live nodes that are re-keyed or moved, or have no key at the end
+        unplaced_nodes                live nodes that have no key at the end
+        cut_off_nodes                 live nodes to which no root has a path at the end: they cannot have a key
         repair_s                      from the first failure to the last time that a node got a key or lost it
 
 Theory of operation
-    A trace does not say which frame came of which. But a node's radio sends unicast frames in the order it was given
-    them, so the frames it sends of a query are those that its rows "forwarded" speak of, in their order; and from one
-    neighbor frames come in the order they were sent. Followed row by row, that gives the hops of every copy.
+    A trace does not record the query to which a frame belongs. But a node's radio sends unicast frames in the order in
+    which it got them, so the frames of a query match the node's rows "forwarded", in order. Frames from one neighbor
+    arrive in the order in which they were sent. Following the rows in this way gives the hops of every copy.
 
-    Distances are those of the topology, before with all nodes and after with those that are up: infos make the nodes'
-    distances the shortest ones.
+    Distances are computed from the topology: with all nodes before the failure, and with the nodes that are up after
+    it. The overlay's infos establish the same shortest distances.
 
 Limits
-    Hops cannot be followed where the protocol sends frames again or hands stored queries over, and nodes that store a
-    query no more are not to be counted with those that do; both is told by a ParameterError. Set ``retries=0`` on links
-    that lose nothing, subscribe when the overlay has settled and to the end, and let nothing fail after that.
+    Hops cannot be followed if the protocol sends frames again or hands stored queries over, and nodes that no longer
+    store a query cannot be distinguished from those that do. Both raise ParameterError. Set ``retries=0`` on links that
+    lose nothing, subscribe when the overlay has settled and to the end, and let no node fail after that.
 """
 
 from __future__ import annotations
@@ -55,39 +55,41 @@ from workbench.sim.rows import Columns
 from workbench.sim.run import Run
 
 NOT_A_NUMBER = float("nan")
-Places = dict[int, dict[int, str]]  # node -> tree -> key
+KeysByNode = dict[int, dict[int, str]]  # node -> tree -> key
 
 
 def query_metrics(run: Run) -> dict[str, float]:
-    """What queries cost: where they are stored, and how far that is. ParameterError if hops cannot be followed."""
+    """Return the metrics of queries: where they are stored, and how far from their sinks. Raises ParameterError if hops
+    cannot be followed.
+    """
     columns = Columns(run.trace)
-    places = _places(columns, columns.where(event="key_set"))
-    trees = {tree for held in places.values() for tree in held}
+    places = _keys_of_nodes(columns, columns.where(event="key_set"))
+    trees = {tree for keys in places.values() for tree in keys}
     subscribed, failed = columns.where(event="subscribed"), columns.where(event="failed")
     if len(subscribed) and len(failed) and columns["time_us"][failed[-1]] >= columns["time_us"][subscribed[0]]:
-        raise _lost_track()
-    asked = list(columns.tuples(subscribed, "node", "sequence"))
-    everywhere: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
-    near: dict[tuple[int, int], list[int]] = {query: [] for query in asked}
-    for node, query, hops in _stores(columns):
-        everywhere[query].append(hops)
+        raise _untraceable_hops()
+    queries = list(columns.tuples(subscribed, "node", "sequence"))
+    in_all_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
+    in_own_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
+    for node, query, hops in _find_stores(columns):
+        in_all_trees[query].append(hops)
         if places[node].keys() & places[query[0]].keys():
-            near[query].append(hops)
-    stored = _mean([len(hops) for hops in everywhere.values()])
-    shortest = [min(map(len, held.values())) for held in places.values() if held]
+            in_own_trees[query].append(hops)
+    stored = _mean([len(hops) for hops in in_all_trees.values()])
+    shortest = [min(map(len, keys.values())) for keys in places.values() if keys]
     with_zone = sum(bits <= run.scenario.protocol.key_bits for bits in shortest)
     return {
         "zone_share": with_zone / len(run.scenario.topology),
-        "queries_asked": len(asked),
+        "queries_asked": len(queries),
         "stored_per_query": stored,
         "stored_per_tree": stored / len(trees) if trees else NOT_A_NUMBER,
-        "hops_own_tree": _mean([_mean(hops) for hops in near.values() if hops]),
-        "hops_all_trees": _mean([_mean(hops) for hops in everywhere.values() if hops]),
+        "hops_own_tree": _mean([_mean(hops) for hops in in_own_trees.values() if hops]),
+        "hops_all_trees": _mean([_mean(hops) for hops in in_all_trees.values() if hops]),
     }
 
 
 def load_metrics(run: Run) -> dict[str, float]:
-    """What events cost, in all and at the busiest node."""
+    """Return the metrics of events: their frames in all and at the busiest node."""
     columns = Columns(run.trace)
     events = len(columns.where(event="originated", message="event"))
     sent = columns.where(event="sent", message="event")
@@ -106,20 +108,22 @@ def load_metrics(run: Run) -> dict[str, float]:
 
 
 def repair_metrics(run: Run) -> dict[str, float]:
-    """What failures cost: the nodes whose place or distances have changed. ParameterError if nothing fails."""
+    """Return the metrics of failures: the nodes whose keys or distances have changed. Raises ParameterError if no node
+    fails.
+    """
     columns = Columns(run.trace)
     failures = columns.of("failed", "recovered")
     if not failures:
-        raise ParameterError("nothing fails in this run; its workload needs an outage(...) for a repair to be measured")
+        raise ParameterError("the run has no failures to measure a repair; add an outage(...) to its workload")
     last = {row.node: row.event for row in failures}
     down = {node for node, event in last.items() if event == "failed"}
     first_us = failures[0].time_us
     key_sets = columns.where(event="key_set")
     times_us = columns["time_us"][key_sets]
-    before, after = _places(columns, key_sets[times_us < first_us]), _places(columns, key_sets)
+    before, after = _keys_of_nodes(columns, key_sets[times_us < first_us]), _keys_of_nodes(columns, key_sets)
     topology = run.scenario.topology
     live = [node for node in topology if node not in down]
-    roots = {tree: node for node, held in before.items() for tree, key in held.items() if not key}
+    roots = {tree: node for node, keys in before.items() for tree, key in keys.items() if not key}
     vectors = _distances(topology, roots), _distances(topology.subgraph(live), roots)
     unplaced = {node for node in live if not after.get(node)}
     rekeyed = {node for node in live if node not in unplaced and before.get(node, {}) != after[node]}
@@ -136,9 +140,9 @@ def repair_metrics(run: Run) -> dict[str, float]:
     }
 
 
-def _places(columns: Columns, key_sets: np.ndarray) -> Places:
-    """Which key each node has in which tree after these rows."""
-    places: Places = defaultdict(dict)
+def _keys_of_nodes(columns: Columns, key_sets: np.ndarray) -> KeysByNode:
+    """Return the keys of each node, by tree, after these rows."""
+    places: KeysByNode = defaultdict(dict)
     for node, tree, length, key in columns.tuples(key_sets, "node", "origin", "value", "detail"):
         if length == NOBODY:
             places[node].pop(tree, None)
@@ -152,11 +156,13 @@ def _places(columns: Columns, key_sets: np.ndarray) -> Places:
 _Query = tuple[int, int]  # the sink, and the number of the query there
 
 
-def _stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
-    """(node, (sink, number of the query), hops from the sink) each time that a node comes to store a query."""
-    waiting: defaultdict[tuple[int, _Query], deque[int]] = defaultdict(deque)  # at a node, to be sent
-    flying: defaultdict[tuple[int, int, _Query], deque[int]] = defaultdict(deque)  # from a node to another
-    arrived: dict[tuple[int, int, _Query], int] = {}  # at a node from another, the last one
+def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
+    """Yield (node, (sink, number of the query), hops from the sink) each time that a node starts to store a query."""
+    waiting: defaultdict[tuple[int, _Query], deque[int]] = defaultdict(deque)  # (node, query) -> hops of copies
+    in_flight: defaultdict[tuple[int, int, _Query], deque[int]] = defaultdict(
+        deque
+    )  # (sender, receiver, query) -> hops
+    arrived: dict[tuple[int, int, _Query], int] = {}  # (receiver, sender, query) -> hops of the last frame
     rows = columns.where(event=("sent", "received", "lost", "forwarded", "query_stored"), message="query")
     names = "event", "node", "peer", "origin", "sequence", "value"
     for event, node, peer, sink, number, value in columns.tuples(rows, *names):
@@ -164,35 +170,35 @@ def _stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
         if event == "forwarded":
             waiting[node, query].extend([_hops(arrived, node, peer, query)] * value)
         elif event == "sent":
-            flying[node, peer, query].append(_next(waiting[node, query]) + 1)
+            in_flight[node, peer, query].append(_pop_hops(waiting[node, query]) + 1)
         elif event == "received":
-            arrived[node, peer, query] = _next(flying[peer, node, query])
+            arrived[node, peer, query] = _pop_hops(in_flight[peer, node, query])
         elif event == "lost":
-            _next(flying[peer, node, query])
+            _pop_hops(in_flight[peer, node, query])
         elif value > 0:
             yield node, query, _hops(arrived, node, peer, query)
         else:
-            raise _lost_track()
+            raise _untraceable_hops()
     if any(waiting.values()):
-        raise _lost_track()
+        raise _untraceable_hops()
 
 
 def _hops(arrived: dict[tuple[int, int, _Query], int], node: int, peer: int, query: _Query) -> int:
     if peer != NOBODY:
         return arrived[node, peer, query]
-    # What comes from nobody is the sink's own, or something that a node had and now routes anew.
+    # A message without a previous hop is the sink's own, or a stored one that a node routes anew.
     if node != query[0]:
-        raise _lost_track()
+        raise _untraceable_hops()
     return 0
 
 
-def _next(queue: deque[int]) -> int:
+def _pop_hops(queue: deque[int]) -> int:
     if not queue:
-        raise _lost_track()
+        raise _untraceable_hops()
     return queue.popleft()
 
 
-def _lost_track() -> ParameterError:
+def _untraceable_hops() -> ParameterError:
     return ParameterError(
         "the hops of queries cannot be followed in this run: queries were sent again, given up, handed over, or ended; "
         "use retries=0 and links that lose nothing, subscribe when the overlay has settled and to the end of the run, "
@@ -201,7 +207,7 @@ def _lost_track() -> ParameterError:
 
 
 def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, int]]:
-    """Hops from the root of each tree to each node; nothing of what cannot be reached."""
+    """Return, for each tree, the hops from its root to each node that can be reached."""
     return [
         nx.single_source_shortest_path_length(topology, root) if root in topology else {}
         for _, root in sorted(roots.items())

@@ -1,4 +1,4 @@
-"""The TinyMQ node: what it does for its application, with a neighbor's frame, and when time has passed.
+"""The TinyMQ node: it serves its application, takes neighbors' frames and acts when time has passed.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -14,21 +14,24 @@ from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
-from workbench.protocols.tinymq.routing import fragments, hop_to_key, is_astray, leads_to, tree_of
+from workbench.protocols.tinymq.routing import fragments, is_misdirected, is_still_next_hop, next_hop_to_key, tree_of
 from workbench.protocols.tinymq.rules import is_too_old, may_take_more, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
 
 class TinyMQNode(Node):
-    """One node: subscriber, publisher, relay and rendezvous node at once."""
+    """A TinyMQ node: subscriber, publisher, relay and rendezvous node at once."""
 
     EVENTS = EVENTS
-    every_tree = False  # whether a node has a place in each tree, not in one
+    every_tree = False  # whether a node has a position in every tree, not in one
     describe = staticmethod(wire.describe)
 
     @classmethod
     def prepare(cls, settings):
-        """Mapping and times are those of all nodes; ``spans`` has (key, lowest, highest value) of each dimension."""
+        """Add the mapping and the times, which all nodes share, to ``settings``.
+
+        ``settings.spans`` has (key, lowest, highest value) of each dimension.
+        """
         settings.mapping = Mapping(settings.spans, settings.key_bits)
         settings.times = times(settings)
         settings.every_tree = cls.every_tree
@@ -40,50 +43,54 @@ class TinyMQNode(Node):
         self.overlay = Overlay(address, settings, random, self.unicast, self)
         self.queries = QueryStore(self)
         self.rendezvous = Rendezvous(self)
-        # (message, previous hop, since when) until the node has a place and a way; a tree of None: not chosen yet.
+        # (message, previous hop, since when) until the node has a position and a path; tree None: not chosen yet.
         self._waiting = []
         self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
-        self._ask_again_us = None
+        self._queries_due_us = None
         self._published = 0
 
     def start(self, now, boot=0):
-        """Begin; a root takes its place."""
+        """Begin; a root takes its position in its tree."""
         Node.start(self, now, boot)
         self.unicast.begin(now)
         self.overlay.start(self.first_number + 1, now)
-        for place in self.overlay.places.values():
-            self._log_key(place)
+        for position in self.overlay.positions.values():
+            self._log_key(position)
         self._plan_wake()
 
-    # The application's side
+    # Calls of the application
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Ask all trees for what matches ``attributes``, for ``expires_s`` seconds (None: for ever)."""
+        """Send a query to all trees for events that match ``attributes``; returns the subscription.
+
+        It lasts ``expires_s`` seconds (None: for ever). Raises ParameterError if the node has ``max_queries``
+        subscriptions.
+        """
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         if len(self.subscriptions.open) >= self.settings.max_queries:
             raise ParameterError(
-                "node %d already has %d subscriptions, which is max_queries"
+                "node %d already has %d subscriptions, as many as max_queries allows; end one or raise max_queries"
                 % (self.address, len(self.subscriptions.open))
             )
         self.unicast.begin(now)
-        own = subscription.request = OwnQuery(subscription)
-        # Encoded before anything is kept: a query that does not fit its frame leaves no trace behind.
-        wire.encode(0, self._query(own, 0, 0, now))
+        own_query = subscription.request = OwnQuery(subscription)
+        # Encode before the state changes: a query that does not fit a frame must not leave a subscription behind.
+        wire.encode(0, self._query(own_query, 0, 0, now))
         self.subscriptions.add(subscription)
-        if self.overlay.is_attached() and self._ask_again_us is None:
-            self._ask(own, now)
+        if self.overlay.is_attached() and self._queries_due_us is None:
+            self._send_query(own_query, now)
         self._plan_wake()
         return subscription
 
     def unsubscribe(self, subscription, now):
-        """End a subscription: its query is sent again with lease 0. Ending one that has ended does nothing."""
+        """End a subscription: its query is sent again with lease 0. Has no effect if it has already ended."""
         self.unicast.begin(now)
         if self.subscriptions.end(subscription) and subscription.request.round >= 0:
-            self._ask(subscription.request, now, is_end=True)
+            self._send_query(subscription.request, now, is_end=True)
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
-        """Send an event to its rendezvous nodes; returns its number at this node."""
+        """Send an event to its rendezvous nodes; returns its sequence number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         number = self.first_number + self._published
@@ -102,109 +109,111 @@ class TinyMQNode(Node):
         if not self.overlay.is_attached():
             self._wait(event, NOBODY, now)
             return
-        everywhere = self.settings.publish == "all"
-        for tree in self.overlay.known_trees() if everywhere else [self.overlay.own_tree()]:
+        to_all_trees = self.settings.publish == "all"
+        for tree in self.overlay.known_trees() if to_all_trees else [self.overlay.own_tree()]:
             self.route(wire.with_tree(event, tree), NOBODY, now)
 
-    # Queries of our own
+    # Own queries
 
-    def _query(self, own, tree, lease_s, now):
-        """The message that asks a tree for a query of our own."""
-        subscription = own.subscription
-        # In PUB-2-SUB+ the sink has a key in the tree itself, as a rule.
-        sink_tree = tree if self.overlay.place(tree) is not None else self.overlay.own_tree()
-        place = None if sink_tree is None else self.overlay.place(sink_tree)
+    def _query(self, own_query, tree, lease_s, now):
+        """Return the query message of an own subscription for a tree."""
+        subscription = own_query.subscription
+        # In PUB-2-SUB+ the sink usually has a key in the same tree.
+        sink_tree = tree if self.overlay.position(tree) is not None else self.overlay.own_tree()
+        position = None if sink_tree is None else self.overlay.position(sink_tree)
         return wire.Query(
             tree,
             self.address,
             subscription.number,
-            max(own.round, 0),
+            max(own_query.round, 0),
             lease_s,
             0,
             sink_tree or 0,
-            "" if place is None else place.key,
+            "" if position is None else position.key,
             self.mapping.key_bits,
             self.mapping.hull(self.mapping.query_box(subscription.attributes)),
             subscription.attributes,
         )
 
-    def _ask(self, own, now, is_end=False):
-        """Send a query of our own to every tree that can be reached."""
+    def _send_query(self, own_query, now, is_end=False):
+        """Send the query of an own subscription to every tree that can be reached; ``is_end``: with lease 0."""
         refresh_us = self.settings.times.refresh_us
-        own.round = next_round(own.round)
-        lease_s = 0 if is_end else own.lease_s(now, self.settings.times.longest_lease_s)
+        own_query.round = next_round(own_query.round)
+        lease_s = 0 if is_end else own_query.lease_s(now, self.settings.times.longest_lease_s)
         for tree in self.overlay.known_trees():
-            self.route(self._query(own, tree, lease_s, now), NOBODY, now)
-        own.refresh_us = now + refresh_us if refresh_us else None
+            self.route(self._query(own_query, tree, lease_s, now), NOBODY, now)
+        own_query.refresh_us = now + refresh_us if refresh_us else None
 
-    def _ask_again(self, now):
-        # Keys and trees come and change many at a time.
-        if self._ask_again_us is None:
-            self._ask_again_us = now + self.settings.times.settle_us
+    def _plan_queries(self, now):
+        # Keys and trees often change together: wait, and send the queries once.
+        if self._queries_due_us is None:
+            self._queries_due_us = now + self.settings.times.settle_us
 
     # Frames
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Take a neighbor's frame."""
+        """Take a neighbor's frame; one that cannot be decoded is dropped as "malformed"."""
         try:
             number, message = wire.decode(frame)
             self._check(message)
             if broadcast != isinstance(message, wire.Info):
-                raise DecodeError("an info is broadcast, everything else is not")
+                raise DecodeError("an info came as unicast or another message as broadcast; only infos are broadcast")
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
         self.unicast.begin(now)
         if isinstance(message, wire.Info):
             self.overlay.take_info(message, previous_hop, now)
-            self._send_elsewhere(now)
+            self._reroute_pending(now)
         else:
-            self.overlay.answered(previous_hop, now)
+            self.overlay.note_answer(previous_hop, now)
             if isinstance(message, wire.Ack):
-                self.unicast.acknowledged(previous_hop, message.number, now)
+                self.unicast.take_acknowledgement(previous_hop, message.number, now)
             elif isinstance(message, wire.Refusal):
-                self.unicast.refused(previous_hop, message.number, now)
+                self.unicast.take_refusal(previous_hop, message.number, now)
             else:
-                self._take_unicast(number, message, wire.way_of(frame), wire.wants_ack(frame), previous_hop, now)
+                self._take_unicast(number, message, wire.direction_of(frame), wire.wants_ack(frame), previous_hop, now)
         self._plan_wake()
 
     def sent(self, destination, frame, ok, now):
-        """Learn the outcome of a unicast frame: a radio that acknowledges shows that its node hears this one."""
+        """Take the radio's report of a unicast frame; an acknowledgement shows that the neighbor hears this node."""
         number = wire.number_of(frame)
         if number is None or not self.unicast.uses_reports:
             return
-        self.unicast.reported(destination, number, ok, now)
+        self.unicast.take_report(destination, number, ok, now)
         if ok:
-            self.overlay.answered(destination, now)
+            self.overlay.note_answer(destination, now)
         self._plan_wake()
 
-    def _take_unicast(self, number, message, way, wants_ack, previous_hop, now):
+    def _take_unicast(self, number, message, direction, wants_ack, previous_hop, now):
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
             self.drop_message(message, previous_hop, "repeated")
         elif wants_ack and not self._has_room_for(message):
             self.unicast.refuse(previous_hop, number)
-        elif way != wire.OPEN and is_astray(self.overlay, message, way, previous_hop, self.mapping.key_bits):
+        elif direction != wire.OPEN and is_misdirected(
+            self.overlay, message, direction, previous_hop, self.mapping.key_bits
+        ):
             self.drop_message(message, previous_hop, "astray")
             if not wants_ack:
                 self.unicast.refuse(previous_hop, number)
-            self.overlay.info_soon(now)  # So that the sender hears where this node is.
+            self.overlay.info_soon(now)  # The sender then learns this node's position.
         else:
             self.unicast.take(previous_hop, number, wants_ack)
             self._take(message, previous_hop, now)
 
     def _has_room_for(self, message):
-        """Whether the frames that wait leave room for a message that has to be sent on."""
+        """Return whether the pending frames leave room for a message that must be forwarded."""
         is_event = isinstance(message, wire.Event)
         if not is_event and (not isinstance(message, wire.Notification) or message.sink == self.address):
             return True
         return may_take_more(len(self.unicast.pending), self.settings.max_known, is_event)
 
     def _check(self, message):
-        """DecodeError for a message of a network with other settings: it would not mean the same here."""
+        """Raise DecodeError for a message of a network with other settings."""
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
-            wrong = any([place.tree >= trees for place in message.places])
+            wrong = any([position.tree >= trees for position in message.positions])
         elif isinstance(message, (wire.Ack, wire.Refusal, wire.Probe)):
             wrong = False
         else:
@@ -214,17 +223,17 @@ class TinyMQNode(Node):
         if isinstance(message, (wire.Query, wire.Notification)):
             wrong = wrong or message.sink_tree >= trees
         if wrong:
-            raise DecodeError("a message of a network with other trees, or with another key space")
+            raise DecodeError("the message is from a network with other roots or key_bits; all nodes need the same")
 
     def _take(self, message, previous_hop, now):
         if isinstance(message, wire.Join):
             if not self.overlay.take_join(message, previous_hop, now):
                 self.drop_message(message, previous_hop, "no_place")
-            self._send_elsewhere(now)
+            self._reroute_pending(now)
         elif isinstance(message, wire.Grant):
             if not self.overlay.take_grant(message, previous_hop, now):
                 self.drop_message(message, previous_hop, "unasked")
-            self._send_elsewhere(now)
+            self._reroute_pending(now)
         elif isinstance(message, wire.Probe):
             return
         elif message.hops >= self.settings.max_hops:
@@ -233,13 +242,13 @@ class TinyMQNode(Node):
             self.take_routed(wire.with_hops(message, message.hops + 1), previous_hop, now)
 
     def take_routed(self, message, previous_hop, now):
-        """Route a query, event or notification of a neighbor."""
+        """Route a query, event or notification from a neighbor."""
         self.route(message, previous_hop, now)
 
     # Routing
 
     def route(self, message, previous_hop, now):
-        """Bring a query, event or notification further: towards its tree, or within it."""
+        """Send a query, event or notification on: towards its tree, or within it."""
         if self.must_wait(message):
             self._wait(message, previous_hop, now)
         elif isinstance(message, wire.Notification):
@@ -247,61 +256,65 @@ class TinyMQNode(Node):
         elif isinstance(message, wire.Query) and not self.queries.note_path(message, previous_hop):
             self.drop_message(message, previous_hop, "stale")
         else:
-            place = self.overlay.place(message.tree)
-            if place is None:
-                self._send(self.overlay.towards(message.tree), message, previous_hop, now)
+            position = self.overlay.position(message.tree)
+            if position is None:
+                self._send(self.overlay.next_hop_to(message.tree), message, previous_hop, now)
             else:
-                self._route_in_tree(place, message, previous_hop, now)
+                self._route_in_tree(position, message, previous_hop, now)
 
-    def _route_in_tree(self, place, message, previous_hop, now):
-        parts = self.split(place, message)
+    def _route_in_tree(self, position, message, previous_hop, now):
+        parts = self.split(position, message)
         if not parts:
-            self.drop_message(message, previous_hop, "no_zone")  # Its region has nothing of what it says.
+            self.drop_message(message, previous_hop, "no_zone")  # Its region and its box are disjoint.
             return
         self._log_forwarded(message, previous_hop, len([hop for hop, _ in parts if hop != NOBODY]))
         for neighbor, region in parts:
             part = wire.with_region(message, region)
             if neighbor == NOBODY:
-                self.rendezvous.meet(part, previous_hop, now)
+                self.rendezvous.store_or_match(part, previous_hop, now)
             else:
-                self.unicast.send(neighbor, part, now, self.way_to(place, neighbor))
+                self.unicast.send(neighbor, part, now, self.direction_to(position, neighbor))
 
-    def way_to(self, place, neighbor):
-        """Return what a message within the tree takes its receiver for: UP or DOWN."""
-        return wire.UP if neighbor == place.parent else wire.DOWN
+    def direction_to(self, position, neighbor):
+        """Return the role in which a message within the tree addresses a neighbor: UP or DOWN."""
+        return wire.UP if neighbor == position.parent else wire.DOWN
 
-    def _send_elsewhere(self, now):
-        """What still waits for an answer of a neighbor to which it would no longer be sent goes another way."""
-        for message in self.unicast.take_back(self._is_wrong):
+    def _reroute_pending(self, now):
+        """Route pending messages anew if their next hops have changed."""
+        for message in self.unicast.withdraw(self._has_other_next_hop):
             self.route(message, NOBODY, now)
 
-    def _is_wrong(self, pending):
-        if pending.way == wire.OPEN:
+    def _has_other_next_hop(self, pending):
+        if pending.direction == wire.OPEN:
             return False
-        return not leads_to(self.overlay, pending.message, pending.way, pending.neighbor, self.mapping.key_bits)
+        return not is_still_next_hop(
+            self.overlay, pending.message, pending.direction, pending.neighbor, self.mapping.key_bits
+        )
 
-    def split(self, place, message):
-        """[(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
-        return fragments(self.overlay, place, self.box(message), message.region, self.mapping, self.settings.shortcuts)
+    def split(self, position, message):
+        """Return [(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
+        return fragments(
+            self.overlay, position, self.box(message), message.region, self.mapping, self.settings.shortcuts
+        )
 
     def must_wait(self, message):
-        """Whether a message has to wait until this node has a place again."""
+        """Return whether a message must wait until this node has a position again."""
         tree = tree_of(message)
-        is_lost = tree in self.overlay.places and self.overlay.place(tree) is None
+        is_lost = tree in self.overlay.positions and self.overlay.position(tree) is None
         return is_lost or not self.overlay.is_attached()
 
     def box(self, message):
-        """The box of a query or an event."""
+        """Return the box of a query or an event."""
         if isinstance(message, wire.Query):
             return self.mapping.query_box(message.attributes)
         return self.mapping.event_box(message.attributes)
 
-    def _send(self, neighbor, message, previous_hop, now, way=wire.OPEN):
+    def _send(self, neighbor, message, previous_hop, now, direction=wire.OPEN):
         if neighbor is None:
             self._wait(message, previous_hop, now)
             return
         self._log_forwarded(message, previous_hop, 1)
-        self.unicast.send(neighbor, message, now, way)
+        self.unicast.send(neighbor, message, now, direction)
 
     def _route_notification(self, message, previous_hop, now):
         if message.sink == self.address:
@@ -313,16 +326,16 @@ class TinyMQNode(Node):
                 self._send(neighbor, message, previous_hop, now)
                 return
             message = wire.by_key(message)
-        place = self.overlay.place(message.sink_tree)
-        if place is None:
-            self._send(self.overlay.towards(message.sink_tree), message, previous_hop, now)
+        position = self.overlay.position(message.sink_tree)
+        if position is None:
+            self._send(self.overlay.next_hop_to(message.sink_tree), message, previous_hop, now)
             return
-        neighbor = hop_to_key(self.overlay, place, message.sink_key, self.settings.shortcuts)
+        neighbor = next_hop_to_key(self.overlay, position, message.sink_key, self.settings.shortcuts)
         if neighbor in (None, NOBODY):
-            # It has another key by now, and its next query says so.
+            # The sink has another key by now, and announces it in its next query.
             self.drop_message(message, previous_hop, "no_sink")
         else:
-            self._send(neighbor, message, previous_hop, now, self.way_to(place, neighbor))
+            self._send(neighbor, message, previous_hop, now, self.direction_to(position, neighbor))
 
     def _wait(self, message, previous_hop, now):
         if len(self._waiting) >= self.settings.max_waiting:
@@ -330,7 +343,7 @@ class TinyMQNode(Node):
             self.drop_message(dropped, from_hop, "full")
         self._waiting.append((message, previous_hop, now))
 
-    def _send_what_waits(self, now):
+    def _send_waiting(self, now):
         waiting, self._waiting = self._waiting, []
         lost_after_us = self.settings.times.lost_after_us
         for message, previous_hop, since_us in waiting:
@@ -340,14 +353,14 @@ class TinyMQNode(Node):
                 self._send_to_trees(message, now)
             else:
                 self.route(message, previous_hop, now)
-            # What has to wait on goes on with its time.
+            # A message that must keep waiting keeps its original time.
             if self._waiting and self._waiting[-1][0] is message:
                 self._waiting[-1] = message, previous_hop, since_us
 
-    # Events that have come
+    # Received events
 
     def deliver(self, message, name, previous_hop, now):
-        """Hand an event to the subscriptions that it matches, once, however many rendezvous nodes send it."""
+        """Hand an event to the subscriptions that it matches, once, even if several rendezvous nodes send it."""
         event_id = message.publisher, message.sequence
         if self._events.get(event_id):
             self.drop_message(message, previous_hop, "duplicate")
@@ -359,7 +372,7 @@ class TinyMQNode(Node):
         )
 
     def hold(self, message, name, previous_hop):
-        """Tell that an event is held, the first time."""
+        """Log that this node holds an event, the first time."""
         event_id = message.publisher, message.sequence
         if event_id not in self._events:
             self._events.put(event_id, False)
@@ -368,26 +381,26 @@ class TinyMQNode(Node):
     # Changes of the overlay
 
     def tree_found(self, now):
-        """Send what waits for a way to a tree."""
-        self._send_what_waits(now)
-        self._ask_again(now)
+        """Send the messages that wait for a path to a tree."""
+        self._send_waiting(now)
+        self._plan_queries(now)
 
-    def key_changed(self, place, now):
-        """Log a key that this node has got or lost, and send messages where they belong with a new one."""
-        self._log_key(place)
-        if place.key is not None:
-            self._send_what_waits(now)
-            self.rendezvous.key_changed(place, now)
-            self._ask_again(now)
+    def key_changed(self, position, now):
+        """Log a key that this node has got or lost; with a new key, route messages and queries anew."""
+        self._log_key(position)
+        if position.key is not None:
+            self._send_waiting(now)
+            self.rendezvous.key_changed(position, now)
+            self._plan_queries(now)
 
-    def child_added(self, place, child, reach, now):
-        """Hand a child the stored queries in its universe ``reach``."""
-        self.rendezvous.child_added(place, child, reach, now)
+    def child_added(self, position, child, child_universe, now):
+        """Hand a child the stored queries in its universe ``child_universe``."""
+        self.rendezvous.child_added(position, child, child_universe, now)
 
     # Time
 
     def wake(self, now):
-        """Repeat, give up, join, refresh: whatever is due."""
+        """Do what is due: send frames again, give neighbors up, join, refresh queries."""
         self.unicast.begin(now)
         for neighbor, messages in self.unicast.wake(now):
             self.overlay.lose(neighbor, now)
@@ -397,42 +410,42 @@ class TinyMQNode(Node):
         info = self.overlay.wake(now)
         if info is not None:
             self.outbox.append((None, wire.encode_info(info)))
-        self._send_elsewhere(now)
+        self._reroute_pending(now)
         self.queries.wake(now)
         if self._waiting and is_too_old(self._waiting[0][2], now, self.settings.times.lost_after_us):
-            self._send_what_waits(now)
-        self._ask_what_is_due(now)
+            self._send_waiting(now)
+        self._send_due_queries(now)
         self._plan_wake()
 
-    def _ask_what_is_due(self, now):
+    def _send_due_queries(self, now):
         self.subscriptions.expire(now)
         if not self.overlay.is_attached():
             return
-        everything_is_due = self._ask_again_us is not None and self._ask_again_us <= now
+        everything_is_due = self._queries_due_us is not None and self._queries_due_us <= now
         if everything_is_due:
-            self._ask_again_us = None
+            self._queries_due_us = None
         for subscription in self.subscriptions.open:
-            own = subscription.request
-            if everything_is_due or (own.refresh_us is not None and own.refresh_us <= now):
-                self._ask(own, now)
+            own_query = subscription.request
+            if everything_is_due or (own_query.refresh_us is not None and own_query.refresh_us <= now):
+                self._send_query(own_query, now)
 
     def _plan_wake(self):
-        """Do what every call ends with: log zones that it changed, and find out when something is due."""
+        """End a call of the node: log the zones that it changed, and set the time of the next wake-up."""
         if self.tells_all:
             self.events += self.overlay.changed_zones()
         times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         if self.overlay.is_attached():
-            times.append(self._ask_again_us)
+            times.append(self._queries_due_us)
             times += [subscription.request.refresh_us for subscription in self.subscriptions.open]
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
 
     # Logging
 
-    def _log_key(self, place):
-        message, length = ("", NOBODY) if place.key is None else ("grant", len(place.key))
-        self.events.append(KeySet(place.parent, message, place.tree, place.epoch, length, place.key or ""))
+    def _log_key(self, position):
+        message, length = ("", NOBODY) if position.key is None else ("grant", len(position.key))
+        self.events.append(KeySet(position.parent, message, position.tree, position.epoch, length, position.key or ""))
 
     def _log_forwarded(self, message, previous_hop, count):
         if self.tells_all and count:
@@ -440,13 +453,13 @@ class TinyMQNode(Node):
             self.events.append(Forwarded(previous_hop, name, origin, sequence, count, ""))
 
     def drop_message(self, message, previous_hop, reason):
-        """`drop` for a message that was decoded."""
+        """Log that a decoded message was dropped, with its name, origin and sequence number."""
         name, origin, sequence = _label(message)
         self.drop(previous_hop, name, origin, sequence, reason)
 
 
 def _label(message):
-    """Return (message name, origin, sequence), as in the trace."""
+    """Return (message name, origin, sequence) of a message, as in the trace."""
     name = wire.NAMES[wire.ENCODERS[type(message)][0]]
     if name == "query":
         return name, message.sink, message.query
@@ -456,6 +469,6 @@ def _label(message):
 
 
 class Pub2SubNode(TinyMQNode):
-    """A node of PUB-2-SUB+: it has a place in every tree."""
+    """A node of PUB-2-SUB+: it has a position in every tree."""
 
     every_tree = True

@@ -1,33 +1,34 @@
-"""The overlay: which tree a node is in and with which key, and how far it is from the other trees' roots.
+"""The overlay: the trees that a node is in, its keys there, and its distances to the roots of the other trees.
 
-The rules (which neighbor may be the parent, which way is better, when a neighbor is lost) are in `rules.py`.
+The rules (which neighbor may be the parent, which path is better, when a neighbor is lost) are in `rules.py`.
 
 Theory of operation
-    A root counts *epochs*: every ``info_s`` it broadcasts its *info* with the next one. A node without a place answers
-    the first info it hears with a *join*; the neighbor becomes its parent, takes the first free slot for it and says
-    so in a *grant*: the key. From then on the node broadcasts infos itself: when its key or a distance has changed,
-    when its parent's info brings a new epoch, and when it has not done so for long. An info holds the node's place
-    (tree, epoch, parent, key) and its distances to all roots. As nobody acknowledges it, one that tells of a change is
-    repeated after a quarter of a second, and again and again with twice the time between, up to ``info_s``.
+    A root counts *epochs*: every ``info_s`` it broadcasts its *info* with the next epoch. A node without a position
+    answers the first info it hears with a *join*. The neighbor becomes its parent: it reserves its first free slot for
+    the child and sends the resulting key in a *grant*. From then on the node broadcasts infos itself: when its key or a
+    distance has changed, when its parent's info brings a new epoch, and when its last info is old. An info holds the
+    node's position (tree, epoch, parent, key) and its distances to all roots. Infos are not acknowledged, so an info
+    that announces a change is repeated after a quarter of a second, and then after intervals that double up to
+    ``info_s``.
 
-    Keys follow the parent. A child derives its key from its parent's info and its own slot, so one info for each node
-    gives a subtree that moved its new keys. A parent that hears a child claim a key it does not know of takes it in
-    again, with another slot if need be.
+    Keys follow the parent. A child derives its key from its parent's info and its own slot, so one info per node
+    renews the keys of a subtree that has moved. If a node claims to be a child with a key that the parent did not
+    grant, the parent takes it in again, with another slot if need be.
 
-    Distances are kept as DSDV does: of a newer epoch, or of the same and strictly smaller, or equal and from a
-    neighbor with a lower number. So they rise after failures, and next hops never form a loop. A newer epoch with a
-    larger distance counts only where it comes from the next hop, or the next hop is lost: epochs run down the trees at
-    different speeds, some hops in a minute, and distances would swing with each. A way is as fresh as its next hop,
-    however old its epoch. After a repair the shorter of two ways may bring each epoch later than the longer one. Then
-    the node takes no newer epoch until the shorter way has come to its own, and takes that.
+    Distances follow DSDV: one of a newer epoch replaces the known one; of the same epoch, the shorter one does, or one
+    of equal length from a neighbor with a lower address. So distances can rise after failures, and next hops never form
+    a loop. A longer distance of a newer epoch counts only if it comes from the next hop, or if the next hop is lost:
+    epochs spread at different speeds, and otherwise distances would swing with each epoch. A path lasts as long as its
+    next hop does, however old its epoch. After a repair the shorter of two paths may bring each epoch later than the
+    longer one. Then the node takes no newer epoch until the shorter path has reached its own epoch, and takes that.
 
 Repair
-    A neighbor is lost if it does not acknowledge, or is not heard of for ``lost_after`` times ``info_s``. A node whose
-    parent is lost, or has left the tree, or whose tree has brought no new epoch for twice that time, loses its place.
-    It falls silent and joins again, in its own tree only at a neighbor with a newer epoch than it last had there
-    itself. A descendant has no newer epoch, as epochs came through the node: so no cycle can arise. Its children keep
-    their slots meanwhile and get new keys when it is back. If it stays away, or comes back in another tree, they join
-    again too.
+    A neighbor is lost if it does not acknowledge, or is not heard for ``lost_after`` times ``info_s``. A node loses its
+    position if its parent is lost or has left the tree, or if its tree has brought no new epoch for twice that time. It
+    falls silent and joins again, in its own tree only at a neighbor with a newer epoch than it last had there itself.
+    A descendant has no newer epoch, as epochs came through the node: so no cycle can arise. Its children keep their
+    slots meanwhile and get new keys when it is back. If it stays away, or comes back in another tree, they join again
+    too.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -41,7 +42,7 @@ from workbench.protocols.tinymq.rules import (
     WIDEST_LOGGED,
     is_awaited,
     is_better_parent,
-    is_better_way,
+    is_better_path,
     is_cut_off,
     is_in_doubt,
     is_info_due,
@@ -52,17 +53,18 @@ from workbench.protocols.tinymq.rules import (
     longest_slot,
     may_be_parent,
     most_named,
-    namings_owed,
+    remaining_namings,
 )
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slot_of, universe, zone
 
 
 class Neighbor:
-    """What a neighbor's last info said. places: tree -> InfoPlace; since_us: when each was first heard.
+    """The state of a neighbor, mostly from its last info.
 
-    hears_us: whether it is known to hear this node; distances: what it said of them while it was not; named_us: when an
-    info of this node last named it, or -1; owed: how many infos still are to name it because it has named this node.
+    places: tree -> InfoPlace; since_us: tree -> when the neighbor was first heard there; hears_us: whether the neighbor
+    is known to hear this node; distances: those it announced while that was not known; named_us: when an info of this
+    node last named it, or -1; owed: how many more infos must name it, because it has named this node.
     """
 
     def __init__(self):
@@ -70,15 +72,16 @@ class Neighbor:
         self.hears_us = False
         self.distances = ()
         self.named_us = -1
-        self.owed = 0
-        self.places = {}
+        self.namings_left = 0
+        self.positions = {}
         self.since_us = {}
 
 
 class Distance:
-    """How far a root is; next_hop None: the way is broken, and only a newer epoch mends it.
+    """The distance to a root: epoch, hops and next hop.
 
-    risen_epoch: the epoch in which hops last rose; late_us: when a shorter way was last offered that is late, or -1.
+    next_hop None: the path is broken, and only a newer epoch repairs it; risen_epoch: the epoch in which hops last
+    rose; late_us: when a late path (`is_late`) was last offered, or -1.
     """
 
     def __init__(self, epoch, hops, next_hop):
@@ -90,7 +93,10 @@ class Distance:
 
 
 class Joining:
-    """A join that waits for its grant. send_us: when to ask; None: asked, and given up at give_up_us."""
+    """A join that is planned or waits for its grant.
+
+    send_us: when to send the join, None afterwards; give_up_us: when to stop waiting for the grant.
+    """
 
     def __init__(self, neighbor, send_us):
         self.neighbor = neighbor
@@ -98,10 +104,10 @@ class Joining:
         self.give_up_us = None
 
 
-class Place:
+class Position:
     """A node's position in a tree: its parent, its key and its children.
 
-    A place without a key is lost. It keeps the epoch, and the children's slots.
+    Without a key the position is lost, but keeps its epoch and the children's slots.
     """
 
     def __init__(self, tree, parent, epoch, key, now):
@@ -112,11 +118,11 @@ class Place:
         self.key = key
         self.children = {}  # address -> slot
         self.logged_zone = ()
-        self.is_changed = True  # since its zone was compared with the logged one
+        self.is_changed = True  # whether it has changed since its zone was compared with the logged one
         self._regions = None
 
-    def changed(self):
-        """Forget the regions: the key, or the set of children, has changed."""
+    def clear_regions(self):
+        """Clear the computed regions, because the key or the set of children has changed."""
         self.is_changed = True
         self._regions = None
 
@@ -126,7 +132,7 @@ class Place:
         return [(address, child_key(self.key, slot)) for slot, address in ordered]
 
     def regions(self, key_bits):
-        """Return (universe, zone, [(child, its universe)]) of a node with a key."""
+        """Return (universe, zone, [(child, universe of the child)]) of a position that has a key."""
         if self._regions is None:
             children = self.child_keys()
             own_zone = zone(self.key, [key for _, key in children], key_bits)
@@ -139,11 +145,11 @@ class Overlay:
     """The overlay as one node sees it.
 
     The node hands it infos, joins, grants and the time, and broadcasts the infos that `wake` returns. The overlay sends
-    grants, joins and probes with ``unicast``. It reports these changes to ``listener`` at once:
+    grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
 
-        tree_found(now)                         a way to one more tree
-        key_changed(place, now)                 a new key; None: the node has lost its place
-        child_added(place, child, reach, now)   a key for a child, whose universe is ``reach``
+        tree_found(now)                         a tree can be reached that could not be before
+        key_changed(place, now)                 the node has a new key; None: it has lost its position
+        child_added(position, child, child_universe, now)   a child has been granted a key
     """
 
     def __init__(self, address, settings, random, unicast, listener):
@@ -153,43 +159,46 @@ class Overlay:
         self.random = random
         self.unicast = unicast
         self.listener = listener
-        self.places = {}  # tree -> Place
+        self.positions = {}  # tree -> Place
         self.neighbors = {}
         self.distances = {}  # tree -> Distance
-        self.left = {}  # tree -> the newest epoch of a place there that is given up
+        self.left_epochs = {}  # tree -> the newest epoch of a position that was given up there
         self.joining = {}  # tree -> Joining
-        self._unanswered = RecentIds(MOST_NEIGHBORS)  # neighbor -> (joins in a row that failed, not again before)
+        self._failed_joins = RecentIds(MOST_NEIGHBORS)  # neighbor -> (joins failed in a row, when to try again)
         self.info_due_us = None
         self.tick_us = None
-        self._repeat_us = None  # when the last info is due again
-        self._repeat_after_us = 0  # how long after it; 0: it told of no change
+        self._repeat_us = None  # when the last info is repeated
+        self._repeat_after_us = 0  # pause before that; 0: the info announced no change
         self._info_sent_us = 0
 
     def start(self, epoch, now):
-        """Take the root's place with its first epoch, if this node is a root; nodes begin to tick out of step."""
+        """Begin with the first epoch; a root takes its position.
+
+        The first tick is at a random time, so that nodes do not tick in step.
+        """
         if self.address in self.settings.roots:
             tree = self.settings.roots.index(self.address)
-            self.places[tree] = Place(tree, NOBODY, epoch, ROOT_KEY, now)
+            self.positions[tree] = Position(tree, NOBODY, epoch, ROOT_KEY, now)
             self.distances[tree] = Distance(epoch, 0, NOBODY)
             self._announce_change(now)
         info_us = self.times.info_us
         if info_us:
             self.tick_us = now + info_us // 2 + self.random.below(info_us)
 
-    # What others ask
+    # Queries of the node and the router
 
-    def place(self, tree):
-        """The place in a tree, or None if the node has no key there now."""
-        place = self.places.get(tree)
-        return None if place is None or place.key is None else place
+    def position(self, tree):
+        """Return this node's position in a tree, or None if it has no key there now."""
+        position = self.positions.get(tree)
+        return None if position is None or position.key is None else position
 
     def is_attached(self):
-        """Whether the node has a place in any tree."""
-        return any([place.key is not None for place in self.places.values()])
+        """Return whether the node has a position in any tree."""
+        return any([position.key is not None for position in self.positions.values()])
 
     def own_tree(self):
-        """The tree whose root is nearest among those the node has a place in; None if it has none."""
-        trees = [(self._hops(tree), tree) for tree in self.places if self.place(tree) is not None]
+        """Return the tree with the nearest root among those in which the node has a position, or None."""
+        trees = [(self._hops(tree), tree) for tree in self.positions if self.position(tree) is not None]
         return min(trees)[1] if trees else None
 
     def _hops(self, tree):
@@ -197,37 +206,37 @@ class Overlay:
         return wire.U16 if distance is None or distance.next_hop is None else distance.hops
 
     def known_trees(self):
-        """The trees that can be reached, in order."""
+        """Return the trees that can be reached, in ascending order."""
         return [tree for tree in sorted(self.distances) if self.distances[tree].next_hop is not None]
 
-    def towards(self, tree):
-        """The neighbor that is nearest to a tree's root, or None."""
+    def next_hop_to(self, tree):
+        """Return the next hop towards a tree's root, or None."""
         distance = self.distances.get(tree)
         return None if distance is None else distance.next_hop
 
-    def is_there(self, neighbor, since_us):
+    def was_heard_since(self, neighbor, since_us):
         """Return whether a neighbor that is known to hear this node was heard after a time."""
         known = self.neighbors.get(neighbor)
         return known is not None and self.is_two_way(known) and known.heard_us > since_us
 
     def neighbors_in(self, tree):
-        """[(address, key)] of the neighbors that are in a tree and hear this node, by address."""
+        """Return [(address, key)] of the neighbors that are in a tree and hear this node, by address."""
         return [
-            (address, self.neighbors[address].places[tree].key)
+            (address, self.neighbors[address].positions[tree].key)
             for address in sorted(self.neighbors)
-            if tree in self.neighbors[address].places and self.is_two_way(self.neighbors[address])
+            if tree in self.neighbors[address].positions and self.is_two_way(self.neighbors[address])
         ]
 
     def key_of(self, neighbor, tree):
-        """A neighbor's key in a tree as its last info said, or None."""
+        """Return a neighbor's key in a tree, from its last info, or None."""
         known = self.neighbors.get(neighbor)
-        place = None if known is None else known.places.get(tree)
-        return None if place is None else place.key
+        position = None if known is None else known.positions.get(tree)
+        return None if position is None else position.key
 
     # Infos
 
-    def answered(self, neighbor, now):
-        """Note that a neighbor has sent a frame to this node alone: such a neighbor hears this node."""
+    def note_answer(self, neighbor, now):
+        """Note that a neighbor hears this node, as it has sent a unicast frame to this node."""
         known = self.neighbors.get(neighbor)
         if known is None:
             return
@@ -238,30 +247,30 @@ class Overlay:
             self._take_distances(distances, neighbor, now)
 
     def take_info(self, info, neighbor, now):
-        """A neighbor's info."""
+        """Update neighbors, distances, children and the own key from a neighbor's info."""
         known = self.neighbors.get(neighbor)
         if known is None:
             known = self.neighbors[neighbor] = Neighbor()
         known.heard_us = now
-        places = {place.tree: place for place in info.places}
-        known.since_us = {tree: known.since_us.get(tree, now) for tree in places}
-        known.places = places
-        own = self.address
-        if own in info.heard:
-            known.owed = namings_owed(known.owed, known.named_us, now, self.times.lost_after_us)
-        if own in info.heard or any([place.parent == own for place in info.places]):
+        positions = {position.tree: position for position in info.positions}
+        known.since_us = {tree: known.since_us.get(tree, now) for tree in positions}
+        known.positions = positions
+        own_address = self.address
+        if own_address in info.heard:
+            known.namings_left = remaining_namings(known.namings_left, known.named_us, now, self.times.lost_after_us)
+        if own_address in info.heard or any([position.parent == own_address for position in info.positions]):
             known.hears_us = True
         known.distances = () if self.is_two_way(known) else info.distances
         if self.is_two_way(known) or not self.is_attached():
             self._take_distances(info.distances, neighbor, now)
-        for tree in sorted(self.places):
-            self._take_claim(self.places[tree], places.get(tree), neighbor, now)
-            if self.places[tree].parent == neighbor and self.places[tree].key is not None:
-                self._follow_parent(self.places[tree], places.get(tree), now)
+        for tree in sorted(self.positions):
+            self._take_claim(self.positions[tree], positions.get(tree), neighbor, now)
+            if self.positions[tree].parent == neighbor and self.positions[tree].key is not None:
+                self._follow_parent(self.positions[tree], positions.get(tree), now)
         self.look_for_parent(now)
 
     def is_two_way(self, known):
-        """Whether the link to a neighbor is known to work both ways; with ``info_s=0`` it is taken to."""
+        """Return whether the link to a neighbor works both ways; with ``info_s=0`` this is assumed of every link."""
         return known.hears_us or not self.times.info_us
 
     def _take_distances(self, distances, neighbor, now):
@@ -281,7 +290,7 @@ class Overlay:
 
     def _is_better(self, known, epoch, hops, neighbor, now):
         waits = is_awaited(known.late_us, now, self.times.lost_after_us)
-        return is_better_way(known, known.next_hop is None, epoch, hops, neighbor, waits)
+        return is_better_path(known, known.next_hop is None, epoch, hops, neighbor, waits)
 
     def _set_distance(self, tree, epoch, hops, neighbor, now):
         known = self.distances.get(tree)
@@ -299,38 +308,38 @@ class Overlay:
         self.distances[tree].next_hop = None
         self._announce_change(now)
 
-    def _take_claim(self, place, claimed, neighbor, now):
-        """Compare what a neighbor's info says of its parent and its key with the children that this node has."""
+    def _take_claim(self, position, claimed, neighbor, now):
+        """Compare the parent and key in a neighbor's info with this node's list of children."""
         if claimed is None or claimed.parent != self.address or not claimed.key:
-            # It sent this before it had its key.
-            if neighbor in place.children and not self.has_no_key_yet(place, neighbor):
-                self._remove_child(place, neighbor)
-        elif place.key is not None and place.children.get(neighbor) != slot_of(claimed.key):
-            # It has a key that this node did not give it, or gave to another since: only one of us can be right.
-            self._adopt(place, neighbor, slot_of(claimed.key), now)
+            # A child without a key yet may have sent this info before its grant arrived: keep it.
+            if neighbor in position.children and not self.has_no_key_yet(position, neighbor):
+                self._remove_child(position, neighbor)
+        elif position.key is not None and position.children.get(neighbor) != slot_of(claimed.key):
+            # This node did not grant that key, or has granted it to another child since: grant a new one.
+            self._adopt(position, neighbor, slot_of(claimed.key), now)
 
-    def has_no_key_yet(self, place, child):
-        """Whether a child that says nothing of its key may still be without it."""
-        return self.unicast.is_granting(child, place.tree)
+    def has_no_key_yet(self, position, child):
+        """Return whether a child that has not announced its key may not have received it yet."""
+        return self.unicast.is_granting(child, position.tree)
 
-    def _follow_parent(self, place, above, now):
-        """Derive the key anew from the parent's place ``above``; None: the parent has left the tree."""
-        if above is not None and above.epoch > place.epoch:
-            place.epoch, place.epoch_us = above.epoch, now
+    def _follow_parent(self, position, above, now):
+        """Derive the key from the parent's position ``above``; None: the parent has left the tree."""
+        if above is not None and above.epoch > position.epoch:
+            position.epoch, position.epoch_us = above.epoch, now
             self.info_soon(now)
-        slot = slot_of(place.key)
+        slot = slot_of(position.key)
         if above is None or slot > longest_slot(len(above.key)):
-            self._lose_place(place, now)
+            self._lose_position(position, now)
         else:
-            self._set_key(place, child_key(above.key, slot), now)
+            self._set_key(position, child_key(above.key, slot), now)
 
     def _announce_change(self, now):
-        """Send an info soon, and repeat it: it has news."""
+        """Send an info soon, and repeat it, because something has changed."""
         self._repeat_after_us = FIRST_REPEAT_US
         self.info_soon(now)
 
     def info_soon(self, now):
-        """Send an info after a moment: by then more may have changed, and neighbors have sent theirs."""
+        """Plan an info after a short random time, in which further changes and neighbors' infos may come."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
@@ -339,36 +348,36 @@ class Overlay:
         self.info_due_us = self._repeat_us = None
         if not self.is_attached():
             return None
-        heard = self.named(now)
+        heard = self.choose_named(now)
         self._plan_repetition(now)
         self._info_sent_us = now
-        places = [
-            wire.InfoPlace(tree, self.places[tree].epoch, self.places[tree].parent, self.places[tree].key)
-            for tree in sorted(self.places)
-            if self.place(tree) is not None
+        positions = [
+            wire.InfoPosition(tree, self.positions[tree].epoch, self.positions[tree].parent, self.positions[tree].key)
+            for tree in sorted(self.positions)
+            if self.position(tree) is not None
         ]
         distances = [
             wire.InfoDistance(tree, self.distances[tree].epoch, self.distances[tree].hops)
             for tree in self.known_trees()
         ]
-        return wire.Info(tuple(places), tuple(distances), heard)
+        return wire.Info(tuple(positions), tuple(distances), heard)
 
-    def named(self, now):
-        """The neighbors that this info names: those that may not know yet that they are heard.
+    def choose_named(self, now):
+        """Choose the neighbors that this info names: those that may not know yet that this node hears them.
 
-        A neighbor that is not known to hear this node is asked so, and one that has asked is answered. If there are too
-        many, those come first that were not named for longest.
+        A neighbor that is named learns that it is heard, and names this node in its own infos if it did not know. If
+        there are too many, those named longest ago come first.
         """
         count = most_named(self._repeat_after_us, self.times.info_us)
         unsure = [
             (known.named_us, address)
             for address, known in self.neighbors.items()
-            if known.owed or not self.is_two_way(known)
+            if known.namings_left or not self.is_two_way(known)
         ]
         named = sorted([address for _, address in sorted(unsure)[:count]])
         for address in named:
             known = self.neighbors[address]
-            known.named_us, known.owed = now, max(0, known.owed - 1)
+            known.named_us, known.namings_left = now, max(0, known.namings_left - 1)
         return tuple(named)
 
     def _plan_repetition(self, now):
@@ -382,135 +391,141 @@ class Overlay:
     # Joining
 
     def look_for_parent(self, now):
-        """Join where a place is missing and a neighbor could be the parent."""
+        """Plan a join wherever a position is missing and a neighbor can be the parent."""
         trees = range(len(self.settings.roots))
         if self.settings.every_tree:
             for tree in trees:
-                if tree not in self.joining and self.place(tree) is None:
+                if tree not in self.joining and self.position(tree) is None:
                     self._join_best((tree,), now)
         elif not self.joining and not self.is_attached():
             self._join_best(trees, now)
 
     def _join_best(self, trees, now):
-        """Join at the best neighbor in these trees that may be the parent, if any."""
+        """Plan a join to the best possible parent among the neighbors in these trees, if there is one."""
         best = None
         for address, neighbor in self.neighbors.items():
-            if address in self._unanswered and now < self._unanswered.get(address)[1]:
+            if address in self._failed_joins and now < self._failed_joins.get(address)[1]:
                 continue
             for tree in trees:
-                place = neighbor.places.get(tree)
-                if place is None or not self._may_join(tree, place):
+                position = neighbor.positions.get(tree)
+                if position is None or not self._may_join(tree, position):
                     continue
                 since_us = neighbor.since_us[tree]
                 if best is None or is_better_parent(since_us, address, best[0], best[1]):
                     best = since_us, address, tree
         if best is not None:
             _, address, tree = best
-            # Never now: with gather_ms=0 a node that is being woken would ask to be woken at once.
+            # At least 1 us later: with gather_ms=0 the next wake-up would otherwise be now, again and again.
             send_us = now + max(1, self.random.below(self.times.gather_us + 1))
             self.joining[tree] = Joining(address, send_us)
 
-    def _may_join(self, tree, place):
-        newest = self.left.get(tree, -1)
-        if tree in self.places:
-            newest = max(newest, self.places[tree].epoch)
-        return may_be_parent(place.epoch, newest, place.parent == self.address, len(place.key))
+    def _may_join(self, tree, position):
+        newest = self.left_epochs.get(tree, -1)
+        if tree in self.positions:
+            newest = max(newest, self.positions[tree].epoch)
+        return may_be_parent(position.epoch, newest, position.parent == self.address, len(position.key))
 
     def take_join(self, join, child, now):
-        """A neighbor wants to be a child; returns whether it gets a key."""
-        place = self.place(join.tree)
-        if place is None or place.parent == child:
+        """Take a neighbor in as a child; returns whether it gets a key."""
+        position = self.position(join.tree)
+        if position is None or position.parent == child:
             return False
-        return self._adopt(place, child, place.children.get(child, 0), now)
+        return self._adopt(position, child, position.children.get(child, 0), now)
 
-    def _adopt(self, place, child, slot, now):
-        """Send a child a key in the slot that it has, or in the first free one; False if the key would be too long."""
-        taken = {other for address, other in place.children.items() if address != child}
-        longest = longest_slot(len(place.key))
+    def _adopt(self, position, child, slot, now):
+        """Grant a child the key of ``slot``, or of the first free slot if that is taken.
+
+        Returns False if the key would be too long.
+        """
+        taken = {other for address, other in position.children.items() if address != child}
+        longest = longest_slot(len(position.key))
         if slot in taken or slot > longest:
             slot = free_slot(taken)
         if slot > longest:
             return False
-        place.children[child] = slot
-        place.changed()
-        key = child_key(place.key, slot)
-        self.unicast.send(child, wire.Grant(place.tree, place.epoch, key), now)
-        self.listener.child_added(place, child, universe(key, self.settings.key_bits), now)
+        position.children[child] = slot
+        position.clear_regions()
+        key = child_key(position.key, slot)
+        self.unicast.send(child, wire.Grant(position.tree, position.epoch, key), now)
+        self.listener.child_added(position, child, universe(key, self.settings.key_bits), now)
         return True
 
-    def _remove_child(self, place, child):
-        del place.children[child]
-        place.changed()
+    def _remove_child(self, position, child):
+        del position.children[child]
+        position.clear_regions()
 
     def take_grant(self, grant, parent, now):
-        """A key; returns whether it was waited for, or comes from the parent."""
+        """Take a key from a neighbor; returns False if the node did not request it."""
         tree, epoch, key = grant
-        place = self.places.get(tree)
+        position = self.positions.get(tree)
         joining = self.joining.get(tree)
-        is_correction = place is not None and place.key is not None and place.parent == parent
+        is_correction = position is not None and position.key is not None and position.parent == parent
         if not key or not (is_correction or (joining is not None and joining.neighbor == parent)):
-            self._announce_change(now)  # So that it hears whose child this node is.
+            self._announce_change(now)  # The sender of the grant then learns whose child this node is.
             return False
         if joining is not None:
             del self.joining[tree]
-        if parent in self._unanswered:
-            self._unanswered.put(parent, (0, now))
+        if parent in self._failed_joins:
+            self._failed_joins.put(parent, (0, now))
         if is_correction:
-            self._set_key(place, key, now)
+            self._set_key(position, key, now)
             return True
-        if place is None:
-            place = self.places[tree] = Place(tree, parent, epoch, None, now)
+        if position is None:
+            position = self.positions[tree] = Position(tree, parent, epoch, None, now)
         if not self.settings.every_tree:
-            self._forget_other_places(tree)
+            self._forget_other_positions(tree)
         if not self.is_attached():
             self._forget_one_way_distances()
-        place.parent, place.epoch, place.epoch_us = parent, epoch, now
-        place.children.pop(parent, None)
-        self._set_key(place, key, now)
+        position.parent, position.epoch, position.epoch_us = parent, epoch, now
+        position.children.pop(parent, None)
+        self._set_key(position, key, now)
         return True
 
     def _forget_one_way_distances(self):
-        """What lies behind a link that may work one way only is of use only until there are messages to send."""
+        """Remove distances over links that may work one way only.
+
+        They are useful only before the node has a position: it has no messages to send until then.
+        """
         for tree in list(self.distances):
             next_hop = self.distances[tree].next_hop
             known = self.neighbors.get(next_hop)
             if next_hop != NOBODY and known is not None and not self.is_two_way(known):
                 del self.distances[tree]
 
-    def _forget_other_places(self, tree):
-        for other in [known for known in self.places if known != tree]:
-            self.left[other] = max(self.left.get(other, -1), self.places.pop(other).epoch)
+    def _forget_other_positions(self, tree):
+        for other in [known for known in self.positions if known != tree]:
+            self.left_epochs[other] = max(self.left_epochs.get(other, -1), self.positions.pop(other).epoch)
 
-    def _set_key(self, place, key, now):
-        if key == place.key:
+    def _set_key(self, position, key, now):
+        if key == position.key:
             return
-        place.key = key
-        place.changed()
+        position.key = key
+        position.clear_regions()
         self._announce_change(now)
-        self.listener.key_changed(place, now)
+        self.listener.key_changed(position, now)
 
     def changed_zones(self):
         """Return the events that log the zones which have changed since the last call."""
         events = []
         key_bits = self.settings.key_bits
-        for tree in sorted(self.places) if key_bits <= WIDEST_LOGGED else ():
-            place = self.places[tree]
-            if not place.is_changed:
+        for tree in sorted(self.positions) if key_bits <= WIDEST_LOGGED else ():
+            position = self.positions[tree]
+            if not position.is_changed:
                 continue
-            place.is_changed = False
-            own_zone = () if place.key is None else place.regions(key_bits)[1]
-            if own_zone == place.logged_zone:
+            position.is_changed = False
+            own_zone = () if position.key is None else position.regions(key_bits)[1]
+            if own_zone == position.logged_zone:
                 continue
-            if place.logged_zone:
+            if position.logged_zone:
                 events.append(ZoneSet(NOBODY, "", tree, 0, NOBODY, ""))
             events += [ZoneSet(NOBODY, "", tree, low, high, "") for low, high in own_zone]
-            place.logged_zone = own_zone
+            position.logged_zone = own_zone
         return events
 
     # Repair
 
     def lose(self, neighbor, now):
-        """A neighbor is gone: as parent, as child, as next hop."""
+        """Remove a lost neighbor: as parent, as child and as next hop."""
         self.neighbors.pop(neighbor, None)
         joining = [tree for tree in self.joining if self.joining[tree].neighbor == neighbor]
         if any([self.joining[tree].send_us is None for tree in joining]):
@@ -520,30 +535,30 @@ class Overlay:
         for tree in sorted(self.distances):
             if self.distances[tree].next_hop == neighbor:
                 self._break(tree, now)
-        for tree in sorted(self.places):
-            place = self.places[tree]
-            if neighbor in place.children:
-                self._remove_child(place, neighbor)
-            if place.parent == neighbor and place.key is not None:
-                self._lose_place(place, now)
+        for tree in sorted(self.positions):
+            position = self.positions[tree]
+            if neighbor in position.children:
+                self._remove_child(position, neighbor)
+            if position.parent == neighbor and position.key is not None:
+                self._lose_position(position, now)
         self.look_for_parent(now)
 
     def _pause_joins(self, neighbor, now):
-        """Leave a neighbor alone that did not answer a join: it may send, and not receive."""
-        known = self._unanswered.get(neighbor)
+        """Send a neighbor that did not answer a join no further joins for a while: it may not receive."""
+        known = self._failed_joins.get(neighbor)
         failed = 1 if known is None else known[0] + 1
-        self._unanswered.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
+        self._failed_joins.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
 
-    def _lose_place(self, place, now):
-        place.key = None
-        place.changed()
-        self.listener.key_changed(place, now)
+    def _lose_position(self, position, now):
+        position.key = None
+        position.clear_regions()
+        self.listener.key_changed(position, now)
         self.look_for_parent(now)
 
     # Time
 
     def next_due_us(self):
-        """When something is due, or None."""
+        """Return the time of the next due task, or None."""
         times = [self.info_due_us, self._repeat_us, self.tick_us]
         for joining in self.joining.values():
             times.append(joining.give_up_us if joining.send_us is None else joining.send_us)
@@ -551,7 +566,7 @@ class Overlay:
         return min(times) if times else None
 
     def wake(self, now):
-        """Send joins that are due, look for silent neighbors once every ``info_s``, and return an info to broadcast.
+        """Send due joins, check for silent neighbors once every ``info_s``, and return the info to broadcast.
 
         Returns None if no info is due.
         """
@@ -559,15 +574,15 @@ class Overlay:
             joining = self.joining[tree]
             if joining.send_us is not None and joining.send_us <= now:
                 joining.send_us = None
-                # From now on, which after an outage is later than was planned.
+                # Counted from now: after an outage this is later than the planned time.
                 joining.give_up_us = now + self.times.grant_wait_us
                 self.unicast.send(joining.neighbor, wire.Join(tree), now)
             elif joining.send_us is None and joining.give_up_us <= now:
-                # It acknowledges and grants nothing: it has lost its own place. Its next info counts again.
+                # No grant came: the neighbor has lost its own position. Its next info makes it a candidate again.
                 del self.joining[tree]
                 known = self.neighbors.get(joining.neighbor)
                 if known is not None:
-                    known.places.pop(tree, None)
+                    known.positions.pop(tree, None)
         if self.tick_us is not None and self.tick_us <= now:
             self._tick(now)
         due_us = [time for time in (self.info_due_us, self._repeat_us) if time is not None]
@@ -578,30 +593,37 @@ class Overlay:
     def _tick(self, now):
         info_us, lost_after_us = self.times.info_us, self.times.lost_after_us
         self.tick_us = now + info_us
-        for place in self.places.values():
-            if place.parent == NOBODY and place.key is not None:
-                place.epoch, place.epoch_us = place.epoch + 1, now
-                self.distances[place.tree] = Distance(place.epoch, 0, NOBODY)
+        for position in self.positions.values():
+            if position.parent == NOBODY and position.key is not None:
+                position.epoch, position.epoch_us = position.epoch + 1, now
+                self.distances[position.tree] = Distance(position.epoch, 0, NOBODY)
                 self.info_soon(now)
         silent = [a for a in sorted(self.neighbors) if is_silent(self.neighbors[a].heard_us, now, lost_after_us)]
         for neighbor in silent:
             self.lose(neighbor, now)
-        for tree in sorted(self.places):
-            place = self.places[tree]
-            for child in [child for child in sorted(place.children) if child not in self.neighbors]:
-                # A child that was granted a key and has not been heard since has never got it.
-                if place.key is not None and not self.unicast.is_waiting_for(child):
-                    self._remove_child(place, child)
-            if place.key is not None and place.parent != NOBODY and is_cut_off(place.epoch_us, now, lost_after_us):
-                self._lose_place(place, now)
-        self.ask_silent(now)
+        for tree in sorted(self.positions):
+            position = self.positions[tree]
+            for child in [child for child in sorted(position.children) if child not in self.neighbors]:
+                # A child that was not heard after its grant has never received the key.
+                if position.key is not None and not self.unicast.is_waiting_for(child):
+                    self._remove_child(position, child)
+            if (
+                position.key is not None
+                and position.parent != NOBODY
+                and is_cut_off(position.epoch_us, now, lost_after_us)
+            ):
+                self._lose_position(position, now)
+        self.probe_silent(now)
         if is_info_due(self._info_sent_us, now, info_us):
             self.info_soon(now)
 
-    def ask_silent(self, now):
-        """Ask parents, children and next hops that hear this node and have long been silent: infos may be lost."""
+    def probe_silent(self, now):
+        """Probe parents, children and next hops that hear this node but have been silent for long.
+
+        Their infos may have been lost.
+        """
         if not self.settings.retries:
-            return  # Nobody would answer.
+            return  # Without acknowledgements a probe gets no answer.
         for neighbor in sorted(self.neighbors):
             known = self.neighbors[neighbor]
             is_doubted = is_in_doubt(known.heard_us, now, self.times.lost_after_us) and self.is_two_way(known)
@@ -609,5 +631,7 @@ class Overlay:
                 self.unicast.send(neighbor, wire.Probe(), now)
 
     def _is_needed(self, neighbor):
-        is_relative = any([neighbor == place.parent or neighbor in place.children for place in self.places.values()])
+        is_relative = any(
+            [neighbor == position.parent or neighbor in position.children for position in self.positions.values()]
+        )
         return is_relative or any([distance.next_hop == neighbor for distance in self.distances.values()])

@@ -1,10 +1,10 @@
-"""PUB-2-SUB+: TinyMQ's ancestor, in which every tree spans all nodes, and every node has a key in each of them.
+"""PUB-2-SUB+: TinyMQ's predecessor, in which every tree spans all nodes, and every node has a key in each tree.
 
 Theory of operation
-    The overlay, the mapping and the routing are TinyMQ's (`tinymq`), but that a node joins the tree of every root. So a
-    message is in its tree wherever it starts, and no distances lead from one to another; with a single root the two
-    are one and the same. A node keeps a key, a zone and children for each root, and tells all of its places in its
-    infos: the cost that TinyMQ was made to save.
+    The overlay, the mapping and the routing are TinyMQ's (`tinymq`), except that a node joins the tree of every root.
+    So a message is already in its tree wherever it starts, and no distances to other trees are needed. With a single
+    root the two protocols are the same. A node keeps a key, a zone and children for each root, and its infos announce
+    all of its positions. TinyMQ was made to save this cost.
 
 Limits
     Those of TinyMQ. With ``publish="own"`` an event goes to the tree of the nearest root.
@@ -19,7 +19,7 @@ Reference
     D. Tran, C. Pham: A content-guided publish/subscribe mechanism for sensor networks without location information,
     Computer Communications 33(13), 2010.
 
-Its node runs on a mote too.
+Its node runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.protocols.tinymq import EVALUATIONS, PARAMETERS, TinyMQ
@@ -32,5 +32,5 @@ class Pub2Sub(TinyMQ):
     node = Pub2SubNode
     fast = TinyMQ.fast
     presets = EVALUATIONS
-    # The published algorithms are TinyMQ's.
+    # ``literal`` selects TinyMQ's published algorithms, which PUB-2-SUB+ does not have.
     parameters = tuple([parameter for parameter in PARAMETERS if parameter.name != "literal"])

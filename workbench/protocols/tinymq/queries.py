@@ -1,10 +1,10 @@
-"""Queries: those a node asks itself, those it stores as a rendezvous node, and the ways they came.
+"""Queries: those of this node, those that it stores as a rendezvous node, and the reverse paths of passing queries.
 
 Theory of operation
-    The sink sends its query to every tree, with a *round* that grows each time, a *lease*, and its own tree and key.
-    Rendezvous nodes store it until the lease ends or a query with lease 0 comes. It is sent again every ``refresh_s``,
-    and soon after the sink's key or the trees that it knows have changed. Every node that a query passes notes which
-    neighbor it first had this round from: the reverse path, for notifications.
+    The sink sends its query to every tree, with a *round* that increases each time, a *lease*, and its own tree and
+    key. Rendezvous nodes store it until the lease ends or a query with lease 0 comes. The sink sends it again every
+    ``refresh_s``, and soon after its key or the set of reachable trees has changed. Every node on the path of a query
+    notes the neighbor from which it first received this round: the reverse path, for notifications.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -18,7 +18,7 @@ from workbench.protocols.tinymq.zones import union
 
 
 class OwnQuery:
-    """A subscription of this node as it is asked in the network."""
+    """A subscription of this node, with the state of its query: its round and its next refresh."""
 
     def __init__(self, subscription):
         self.subscription = subscription
@@ -26,7 +26,7 @@ class OwnQuery:
         self.refresh_us = None
 
     def lease_s(self, now, longest_s):
-        """The lease that the query asks for."""
+        """Return the lease that the query requests, in seconds."""
         expires_us = self.subscription.expires_us
         return longest_s if expires_us is None else asked_lease_s(longest_s, expires_us, now)
 
@@ -40,17 +40,20 @@ class StoredQuery:
 
 
 class QueryStore:
-    """What a node stores as a rendezvous node, by (tree, sink, number of the query), and the reverse paths."""
+    """The queries that a node stores as a rendezvous node, by (tree, sink, query number), and the reverse paths."""
 
     def __init__(self, node):
         self.node = node
         self.stored = {}
-        self._paths = RecentIds(node.settings.max_known)  # id -> (round, previous hop, that of the round before)
+        self._paths = RecentIds(node.settings.max_known)  # id -> (round, previous hop, and that of the round before)
         self._next_expiry_us = None
-        self._order = None  # The ids in order, while nothing changes: a dictionary keeps none on a mote.
+        self._order = None  # The sorted ids, or None after a change. Dictionaries on a mote have no order.
 
     def note_path(self, query, previous_hop):
-        """Note where a query came from; returns False for one of an older round than is known already."""
+        """Note the neighbor from which a query came.
+
+        Returns False, and notes nothing, if a newer round is known already.
+        """
         query_id = (query.tree, query.sink, query.query)
         known = self._paths.get(query_id)
         if known is not None and is_newer_round(known[0], query.round):
@@ -60,10 +63,10 @@ class QueryStore:
         return True
 
     def path(self, tree, sink, number, previous_hop):
-        """The neighbor that a query came from, or None.
+        """Return the next hop of a notification on the reverse path of its query, or None.
 
-        Where its last round came from the ``previous_hop`` of a notification, the two have met halfway: the
-        notification goes on as the round before came, and not back.
+        If the query's last round came from ``previous_hop``, from which the notification has just come, the two have
+        met halfway. Then the round before gives the next hop, so that the notification does not turn back.
         """
         known = self._paths.get((tree, sink, number))
         if known is None:
@@ -72,12 +75,12 @@ class QueryStore:
         return None if hop in (NOBODY, previous_hop) else hop
 
     def has_seen(self, query):
-        """Whether this round of a query has been here."""
+        """Return whether this node has received this round of a query."""
         known = self._paths.get((query.tree, query.sink, query.query))
         return known is not None and known[0] == query.round
 
     def store(self, query, previous_hop, now):
-        """Store a query, renew it, or with lease 0 forget it."""
+        """Store or renew a query; remove it if its lease is 0."""
         query_id = (query.tree, query.sink, query.query)
         known = self.stored.get(query_id)
         if query.lease_s == 0:
@@ -98,53 +101,53 @@ class QueryStore:
         if expires_us is not None and (self._next_expiry_us is None or expires_us < self._next_expiry_us):
             self._next_expiry_us = expires_us
 
-    def keep(self, query_id, region):
-        """A child has taken over the rest: this is what is left here of a stored query."""
+    def reduce_region(self, query_id, region):
+        """Reduce a stored query to ``region``, after a child has taken over the rest."""
         stored = self.stored[query_id]
         stored.message = wire.with_region(stored.message, region)
 
     def forget(self, query_id):
-        """Remove a query."""
+        """Remove a stored query."""
         message = self.stored.pop(query_id).message
         self._order = None
         event = QueryStored(NOBODY, "query", message.sink, message.query, -1 - message.tree, message.attributes)
         self.node.events.append(event)
 
     def ids(self):
-        """(tree, sink, number) of each stored query, in order."""
+        """Return the ids (tree, sink, number) of all stored queries, sorted."""
         if self._order is None:
             self._order = sorted(self.stored)
         return self._order
 
     def in_tree(self, tree, now):
-        """The stored queries of a tree whose lease lasts, in the order of sinks and numbers."""
+        """Return the stored queries of a tree whose leases last, in the order of sinks and numbers."""
         return [
             self.stored[query_id].message
             for query_id in self.ids()
-            if query_id[0] == tree and not _is_over(self.stored[query_id], now)
+            if query_id[0] == tree and not _has_ended(self.stored[query_id], now)
         ]
 
-    def take_out(self, query_id, now):
-        """The stored query as a message for another node, with what is left of its lease; it stays stored."""
+    def message_to_move(self, query_id, now):
+        """Return a stored query as a message for another node, with the rest of its lease; it stays stored."""
         stored = self.stored[query_id]
         if stored.expires_us is None:
             return stored.message
         return wire.with_lease(stored.message, lease_left_s(stored.expires_us, now))
 
     def next_due_us(self):
-        """When the first lease ends, or None."""
+        """Return when the first lease ends, or None."""
         return self._next_expiry_us
 
     def wake(self, now):
-        """Forget the queries whose lease is over."""
+        """Remove the queries whose leases have ended."""
         if self._next_expiry_us is None or self._next_expiry_us > now:
             return
         for query_id in self.ids():
-            if _is_over(self.stored[query_id], now):
+            if _has_ended(self.stored[query_id], now):
                 self.forget(query_id)
         times = [stored.expires_us for stored in self.stored.values() if stored.expires_us is not None]
         self._next_expiry_us = min(times) if times else None
 
 
-def _is_over(stored, now):
+def _has_ended(stored, now):
     return stored.expires_us is not None and stored.expires_us <= now

@@ -1,12 +1,12 @@
-"""The rendezvous node: where queries are stored and events meet them, and what becomes of the queries when keys change.
+"""The rendezvous node: it stores queries, matches events with them, and hands queries over when keys change.
 
 Theory of operation
-    A query whose box meets the node's zone is stored. An event in the zone is matched with the stored queries of its
-    tree; each sink that wants it gets one notification, as it looks at all of its subscriptions itself.
+    A node stores a query whose box meets its zone. It matches an event in its zone with the stored queries of the same
+    tree. Each sink with a matching query gets one notification, because a sink checks all of its subscriptions itself.
 
-    Zones change when children come and when keys do. A child is sent what is now its part of the stored queries. A node
-    that gets another key sends its stored queries where they now belong, as if they had just come; what falls into its
-    new zone stays. Only what a node had stored that died comes back no sooner than with the sinks' next queries.
+    Zones change when children join and when keys change. A new child is sent the part of the stored queries that is now
+    in its universe. A node that gets another key routes its stored queries anew, as if they had just come; the parts in
+    its new zone stay. Queries that a dead node had stored return only with the sinks' next refresh.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -19,15 +19,15 @@ from workbench.protocols.tinymq.zones import intersect, subtract
 
 
 class Rendezvous:
-    """What a node does as a rendezvous node."""
+    """A node's role as a rendezvous node: storing queries and matching events with them."""
 
     def __init__(self, node):
         self.node = node
         self.queries = node.queries
         self.mapping = node.mapping
 
-    def meet(self, message, previous_hop, now):
-        """A query, or an event, whose region is in this node's zone."""
+    def store_or_match(self, message, previous_hop, now):
+        """Store a query, or match an event, whose region is in this node's zone."""
         if isinstance(message, wire.Query):
             self.queries.store(message, previous_hop, now)
             return
@@ -59,27 +59,27 @@ class Rendezvous:
         )
         self.node.route(notification, NOBODY, now)
 
-    def child_added(self, place, child, reach, now):
-        """A child has a key, whose universe is ``reach``."""
+    def child_added(self, position, child, child_universe, now):
+        """Hand a new child the parts of stored queries in its universe ``child_universe``."""
         for query_id in list(self.queries.ids()):
-            if query_id[0] != place.tree:
+            if query_id[0] != position.tree:
                 continue
-            query = self.queries.take_out(query_id, now)
+            query = self.queries.message_to_move(query_id, now)
             box = self.mapping.query_box(query.attributes)
-            part = self.mapping.clip(box, intersect(query.region, reach))
-            if not part:
+            handed = self.mapping.clip(box, intersect(query.region, child_universe))
+            if not handed:
                 continue
-            self.node.unicast.send(child, wire.with_region(query, part), now, self.node.way_to(place, child))
-            rest = self.mapping.clip(box, subtract(query.region, reach))
+            self.node.unicast.send(child, wire.with_region(query, handed), now, self.node.direction_to(position, child))
+            rest = self.mapping.clip(box, subtract(query.region, child_universe))
             if rest:
-                self.queries.keep(query_id, rest)
+                self.queries.reduce_region(query_id, rest)
             else:
                 self.queries.forget(query_id)
 
-    def key_changed(self, place, now):
-        """This node has another key in a tree, or has come from another tree."""
+    def key_changed(self, position, now):
+        """Route all stored queries of a tree anew: this node has another key there, or has come from another tree."""
         for query_id in list(self.queries.ids()):
-            if query_id[0] == place.tree or self.node.overlay.place(query_id[0]) is None:
-                query = self.queries.take_out(query_id, now)
+            if query_id[0] == position.tree or self.node.overlay.position(query_id[0]) is None:
+                query = self.queries.message_to_move(query_id, now)
                 self.queries.forget(query_id)
                 self.node.route(query, NOBODY, now)

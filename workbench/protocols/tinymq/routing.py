@@ -1,24 +1,25 @@
 """Routing by keys: which part of a message goes to which neighbor.
 
 Theory of operation
-    A query or event for a tree the node is not in goes to the neighbor nearest to that tree's root. Within the tree it
-    is split. What lies outside of the node's universe goes to the parent, or by a *shortcut*: to a neighbor of the same
-    tree whose key is longer than the parent's and a prefix of the target, the longest first. What lies within goes to
-    the children whose universes it meets; the rest is the node's own, and this is a rendezvous node of it. Every string
-    of the message's box thus comes to exactly one node of the tree. What is in a universe never leaves it again, and
-    outside of one each hop goes up or into a universe that holds the target: so there are no loops.
+    If the node is not in a message's tree, a query or event goes to the neighbor nearest to that tree's root. Within
+    the tree it is split. The part outside of the node's universe goes to the parent, or by a *shortcut*: to a neighbor
+    of the same tree whose key is longer than the parent's and a prefix of the target; the longest such key is tried
+    first. The part inside the universe goes to the children whose universes it meets. The rest is in the node's own
+    zone: this node is a rendezvous node of the message. Every string of the message's box thus reaches exactly one node
+    of the tree. A part inside a universe never leaves it again. Outside, each hop goes up or into a universe that holds
+    the target. So no loops arise.
 
     A notification to a key goes the same way, to the one node that has the key.
 
-    What a node believes of its neighbors' places may be old: a child has joined elsewhere, and the info that said so
-    was lost. So a frame within the tree says for what its sender takes the receiver: for its parent (UP), or for a node
-    whose universe holds the target (DOWN). A receiver that is not that does not acknowledge the frame and sends its
-    info (`is_astray`). The sender has the message still, and sends it where it belongs by then (`leads_to`). Without
-    this a message that went down to a child that was one no more came up again elsewhere and went down once more, in
-    circles.
+    A node's knowledge of its neighbors' positions may be outdated: a child has joined elsewhere, and the info that
+    announced it was lost. So a frame within the tree has a *direction*, the role in which the sender addresses the
+    receiver: its parent (UP), or a node whose universe holds the target (DOWN). A receiver without that role does not
+    acknowledge the frame and sends its info (`is_misdirected`). The sender still has the message, and sends it where
+    it belongs by then (`is_still_next_hop`). Otherwise a message sent down to a former child would come up again
+    elsewhere and go down once more, in circles.
 
 Cost
-    For each message the neighbors, children and intervals, each against the others: some hundred comparisons.
+    For each message, every neighbor, child and interval is compared with the others: some hundred comparisons.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -28,89 +29,95 @@ from workbench.protocols.tinymq.wire import UP, Notification
 from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, subtract, universe
 
 
-def fragments(overlay, place, box, region, mapping, shortcuts):
-    """[(neighbor, its part of the region)], where NOBODY stands for this node; parts without a string are left out."""
-    own, _, below = place.regions(mapping.key_bits)
+def fragments(overlay, position, box, region, mapping, shortcuts):
+    """Return [(neighbor, its part of the region)] without empty parts; NOBODY stands for this node."""
+    own, _, below = position.regions(mapping.key_bits)
     inside = intersect(region, own)
     outside = subtract(region, own)
     parts = []
     for child, child_universe in below:
-        _part(parts, mapping, box, child, intersect(inside, child_universe))
+        _add_part(parts, mapping, box, child, intersect(inside, child_universe))
         inside = subtract(inside, child_universe)
-    _part(parts, mapping, box, NOBODY, inside)
+    _add_part(parts, mapping, box, NOBODY, inside)
     if outside and shortcuts:
-        for neighbor, key in _shortcuts(overlay, place):
-            reach = universe(key, mapping.key_bits)
-            if _part(parts, mapping, box, neighbor, intersect(outside, reach)):
-                outside = subtract(outside, reach)
-    if place.parent != NOBODY:
-        _part(parts, mapping, box, place.parent, outside)
+        for neighbor, key in _shortcuts(overlay, position):
+            neighbor_universe = universe(key, mapping.key_bits)
+            if _add_part(parts, mapping, box, neighbor, intersect(outside, neighbor_universe)):
+                outside = subtract(outside, neighbor_universe)
+    if position.parent != NOBODY:
+        _add_part(parts, mapping, box, position.parent, outside)
     return parts
 
 
-def _part(parts, mapping, box, neighbor, region):
+def _add_part(parts, mapping, box, neighbor, region):
     clipped = mapping.clip(box, region)
     if clipped:
         parts.append((neighbor, clipped))
     return bool(clipped)
 
 
-def _shortcuts(overlay, place):
-    """[(neighbor, key)] that may be nearer to what is outside than the parent, the longest keys first."""
-    longer_than = len(parent_key(place.key))
+def _shortcuts(overlay, position):
+    """Return [(neighbor, key)] of the neighbors that may be nearer to an outside target than the parent.
+
+    The longest keys come first.
+    """
+    longer_than = len(parent_key(position.key))
     shortcuts = [
         (-len(key), address, key)
-        for address, key in overlay.neighbors_in(place.tree)
-        if len(key) > longer_than and address not in place.children and not key.startswith(place.key)
+        for address, key in overlay.neighbors_in(position.tree)
+        if len(key) > longer_than and address not in position.children and not key.startswith(position.key)
     ]
     return [(address, key) for _, address, key in sorted(shortcuts)]
 
 
-def hop_to_key(overlay, place, key, shortcuts):
-    """The neighbor by which a message comes to the node with a key, NOBODY if this is it, None if nobody has it."""
-    if key == place.key:
+def next_hop_to_key(overlay, position, key, shortcuts):
+    """Return the next hop to the node that has a key.
+
+    It is NOBODY if this node has the key, and None if no node has it.
+    """
+    if key == position.key:
         return NOBODY
-    if key.startswith(place.key):
-        for child, child_key in place.child_keys():
+    if key.startswith(position.key):
+        for child, child_key in position.child_keys():
             if key.startswith(child_key):
                 return child
         return None
     if shortcuts:
-        for neighbor, neighbor_key in _shortcuts(overlay, place):
+        for neighbor, neighbor_key in _shortcuts(overlay, position):
             if key.startswith(neighbor_key):
                 return neighbor
-    return place.parent if place.parent != NOBODY else None
+    return position.parent if position.parent != NOBODY else None
 
 
 def tree_of(message):
-    """The tree in which a query, an event or a notification is routed."""
+    """Return the tree in which a query, an event or a notification is routed."""
     return message.sink_tree if isinstance(message, Notification) else message.tree
 
 
-def is_astray(overlay, message, way, sender, key_bits):
-    """Whether a sender takes this node for what it is not; ``way``: UP or DOWN."""
-    place = overlay.places.get(tree_of(message))
-    if place is None:
+def is_misdirected(overlay, message, direction, sender, key_bits):
+    """Return whether this node does not have the role (``direction``: UP or DOWN) that a sender assumes."""
+    position = overlay.positions.get(tree_of(message))
+    if position is None:
         return True
-    if way == UP:
-        return place.parent == sender
-    return place.key is None or not _is_within(message, place.key, key_bits)
+    if direction == UP:
+        return position.parent == sender
+    return position.key is None or not _is_within(message, position.key, key_bits)
 
 
-def leads_to(overlay, message, way, neighbor, key_bits):
-    """Whether a message that went UP or DOWN to a neighbor would still do so."""
-    place = overlay.place(tree_of(message))
-    if place is None:
+def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
+    """Return whether a message sent UP or DOWN to a neighbor would still be sent to it in that direction."""
+    position = overlay.position(tree_of(message))
+    if position is None:
         return False
-    if way == UP:
-        return place.parent == neighbor
-    slot = place.children.get(neighbor)
-    key = overlay.key_of(neighbor, place.tree) if slot is None else child_key(place.key, slot)
+    if direction == UP:
+        return position.parent == neighbor
+    slot = position.children.get(neighbor)
+    key = overlay.key_of(neighbor, position.tree) if slot is None else child_key(position.key, slot)
     return key is not None and _is_within(message, key, key_bits)
 
 
 def _is_within(message, key, key_bits):
-    """Whether a node with this key, or one below it, is where the message goes."""
+    """Return whether a message is for a node with this key or for a node below it."""
     if isinstance(message, Notification):
         return message.sink_key.startswith(key)
     return not subtract(message.region, universe(key, key_bits))

@@ -1,37 +1,37 @@
-"""One hop, reliably: frames to a neighbor are numbered, acknowledged, and sent again until they are.
+"""Reliable unicast over one hop: frames to a neighbor are numbered, acknowledged, and retransmitted until they are.
 
 Theory of operation
-    A frame that is not acknowledged is sent again, up to ``retries`` times, after ``retry_ms``, twice that, four times
-    that and so on to eight times, each with a random half of it more: two that collided shall not do so again. Then the
-    neighbor counts as lost, unless something else was heard of it meanwhile: it is asked up to three times as often
-    then, for it is the link that is bad. Who gets a frame a second time acknowledges it again and does nothing else
-    with it. With ``retries=0`` nothing is acknowledged.
+    A frame that is not acknowledged is sent again, up to ``retries`` times. The wait is ``retry_ms``, then twice that,
+    four times and eight times, each plus a random part of up to one half, so that two frames that collided do not
+    collide again. Then the neighbor counts as lost, unless another frame of it was heard meanwhile. In that case only
+    the link is poor, and the frame is sent up to three times as often. A receiver that gets a frame a second time
+    acknowledges it and otherwise ignores it. With ``retries=0`` nothing is acknowledged.
 
-    One call of a node sends no more than `rules.MOST_AT_ONCE` of these frames: a key that changes, an event that many
-    ask for, or a burst of events makes hundreds of frames at once, which the radio could only queue. A frame in that
-    queue would be sent again before it has left. So no more than `rules.MOST_ON_WAY` frames of a node are on their way,
-    and a neighbor has no more than as many events and as many other frames to acknowledge. Further frames wait for
-    their turn, which an acknowledgement gives them, or the next wake-up after `rules.PACE_US`. A frame that has to be
-    sent again is no longer on its way: a neighbor that is gone does not keep others waiting.
+    One call of a node sends no more than `rules.MOST_AT_ONCE` of these frames. A new key, an event for many sinks or a
+    burst of events creates hundreds of frames at once, which the radio could only queue, and a frame in that queue
+    would be sent again before it has left. So no more than `rules.MOST_IN_FLIGHT` frames of a node are in flight, and
+    each neighbor has at most that many events, and that many other frames, to acknowledge. Further frames wait for
+    their turn, which comes with an acknowledgement or with the next wake-up after `rules.PACE_US`. A frame that must be
+    sent again is no longer in flight: a neighbor that is gone does not hold up the others.
 
-    A node whose memory of pending frames fills refuses events, and soon notifications as well, in place of
+    A node whose memory of pending frames fills up refuses events, and soon notifications as well, instead of
     acknowledging them (`rules.may_take_more`). The sender sends a refused frame again after the longest wait, and does
     not count its neighbor as lost. A message that is still refused after the time in which neighbors count as lost is
     dropped as "full": two nodes may both be full of notifications to each other. Events are counted apart from other
-    frames, because refused events would keep the notifications waiting that the neighbor takes: two nodes full of
-    events to each other would send nothing else.
+    frames. Otherwise refused events would hold up the notifications that the neighbor accepts: two nodes full of events
+    to each other would send nothing else.
 
 Radios that report
     A radio may report whether a unicast frame was acknowledged by the neighbor's radio (`Node.sent`). From its first
-    report of an acknowledgement on, with ``acks="radio"``, frames ask for no ack of TinyMQ's own. The radio holds
+    report of an acknowledgement on, with ``acks="radio"``, frames request no ack of TinyMQ's own. The radio holds
     `rules.MOST_IN_RADIO` of a node's unicast frames at a time. The next one follows its report, so that a node sends no
     faster than a busy channel takes its frames, and never repeats a frame that its radio still has. A frame that the
-    radio gave up waits as one that is not acknowledged, and counts as sent. A frame that arrived is done with; if it
+    radio gave up waits like an unacknowledged one, and counts as sent. A frame that arrived is removed; if it
     went UP or DOWN, it is kept until a refusal can no longer come. A report that does not come within the longest wait
     (the node was down meanwhile) counts as a failure.
 
-    The frames to each neighbor are numbered by themselves. In one row of numbers for all, a busy node's would come
-    round while a neighbor that is sent few of them still remembers them, and takes a new frame for one it has had.
+    Each neighbor has its own frame numbers. With one counter for all neighbors, the numbers of a busy node would wrap
+    while a neighbor that receives few frames still remembers old ones; it would take a new frame for a repeated one.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -40,7 +40,7 @@ from workbench.protocols.contract import NOBODY
 from workbench.protocols.recent import RecentIds
 from workbench.protocols.tinymq import wire
 from workbench.protocols.tinymq.rules import (
-    MOST_ON_WAY,
+    MOST_IN_FLIGHT,
     PACE_US,
     is_given_up,
     is_too_old,
@@ -49,19 +49,23 @@ from workbench.protocols.tinymq.rules import (
     retry_wait_us,
 )
 
-MOST_NEIGHBORS = 1000  # whose numbers are kept
-# What a frame waits for: its turn; the radio's report; an ack, or the time to be sent again; a refusal.
+MOST_NEIGHBORS = 1000  # number of neighbors whose frame numbers are kept
+# States of a frame: it waits for its turn, for the radio's report, for an ack (else it is sent again), for a refusal.
 TURN, REPORT, ACK, REFUSAL = range(4)
 
 
 class Pending:
-    """A frame that waits; for: TURN, REPORT, ACK or REFUSAL; way: what it takes the neighbor for."""
+    """A frame that waits to be sent or answered.
 
-    def __init__(self, neighbor, number, message, way, frame, now):
+    waits_for: TURN, REPORT, ACK or REFUSAL; direction: the role in which it addresses the neighbor; sent: how often it
+    was sent; due_us: when the wait ends.
+    """
+
+    def __init__(self, neighbor, number, message, direction, frame, now):
         self.neighbor = neighbor
         self.number = number
         self.message = message
-        self.way = way
+        self.direction = direction
         self.frame = frame
         self.first_us = now
         self.sent = 0
@@ -77,49 +81,49 @@ class Unicast:
         self.pending = []
         self._retries = node.settings.retries
         self.uses_reports = bool(self._retries) and node.settings.acks == "radio"
-        self._reports = False  # whether the radio has reported an acknowledgement
-        self._left = most_frames(False, 0)  # of the frames of this call
+        self._has_reported = False  # whether the radio has reported an acknowledgement
+        self._frames_left = most_frames(False, 0)  # number of frames that this call may still send
         self._unacknowledged = {}  # (neighbor, whether these are events) -> number of frames yet to be acknowledged
         self._retry_us = node.settings.times.retry_us
         self._heard = RecentIds(node.settings.max_known)
-        # Not from 0: neighbors may remember the numbers before a restart.
+        # Random: after a restart, neighbors may remember the numbers from before.
         self._first_number = node.random.below(wire.U16 + 1)
         self._numbers = RecentIds(MOST_NEIGHBORS)  # neighbor -> the number of the last frame to it
 
     def begin(self, now):
-        """Count the frames that are on their way, and with them those that this call may send."""
-        on_way = 0
+        """Begin a call of the node: count the frames in flight, and so the frames that the call may send."""
+        in_flight = 0
         unacknowledged = {}
         for pending in self.pending:
             if pending.waits_for == REPORT:
-                on_way += 1
+                in_flight += 1
             elif pending.sent and pending.waits_for != REFUSAL:
                 unacknowledged[_window(pending)] = unacknowledged.get(_window(pending), 0) + 1
-                if not self._reports and pending.sent == 1 and pending.due_us > now:
-                    on_way += 1
+                if not self._has_reported and pending.sent == 1 and pending.due_us > now:
+                    in_flight += 1
         self._unacknowledged = unacknowledged
-        self._left = most_frames(self._reports, on_way)
+        self._frames_left = most_frames(self._has_reported, in_flight)
 
-    def send(self, neighbor, message, now, way=wire.OPEN):
-        """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
+    def send(self, neighbor, message, now, direction=wire.OPEN):
+        """Send a message to a neighbor, or drop it as "full" if ``max_known`` frames are pending already."""
         if len(self.pending) >= self.node.settings.max_known:
             self.node.drop_message(message, NOBODY, "full")
             return
         last = self._numbers.get(neighbor)
         number = ((self._first_number if last is None else last) + 1) & wire.U16
         self._numbers.put(neighbor, number)
-        pending = Pending(neighbor, number, message, way, wire.encode(number, message, way), now)
-        if self._left and not self._retries:
+        pending = Pending(neighbor, number, message, direction, wire.encode(number, message, direction), now)
+        if self._frames_left and not self._retries:
             self._send(pending, now)
             return
         self.pending.append(pending)
         self._send_or_wait(pending, now)
 
     def _may_send(self, pending):
-        """Return whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
-        if not self._left:
+        """Return whether a frame may go now; a retransmission already counts in its neighbor's window."""
+        if not self._frames_left:
             return False
-        return self._reports or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_ON_WAY
+        return self._has_reported or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_IN_FLIGHT
 
     def _send_or_wait(self, pending, now):
         if self._may_send(pending):
@@ -129,8 +133,8 @@ class Unicast:
             pending.due_us = now + PACE_US
 
     def _send(self, pending, now):
-        self._left -= 1
-        frame = wire.without_ack(pending.frame) if self._reports else pending.frame
+        self._frames_left -= 1
+        frame = wire.without_ack(pending.frame) if self._has_reported else pending.frame
         self.node.outbox.append((pending.neighbor, frame))
         if not self._retries:
             return
@@ -138,42 +142,42 @@ class Unicast:
             pending.first_us = now
             self._unacknowledged[_window(pending)] = self._unacknowledged.get(_window(pending), 0) + 1
         pending.sent += 1
-        if self._reports:
+        if self._has_reported:
             self._wait_for(REPORT, pending, longest_wait_us(self._retry_us), now)
         else:
             self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
 
-    def _wait_for(self, what, pending, wait_us, now):
-        pending.waits_for = what
+    def _wait_for(self, state, pending, wait_us, now):
+        pending.waits_for = state
         pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
 
-    def reported(self, neighbor, number, ok, now):
-        """Note the radio's report of a frame, and send what waits for its turn."""
-        # A radio that asks for no acknowledgements reports failures alone.
-        self._reports = self._reports or ok
+    def take_report(self, neighbor, number, ok, now):
+        """Take the radio's report of a frame, and send the frames whose turn has come."""
+        # A radio without acknowledgements reports only failures.
+        self._has_reported = self._has_reported or ok
         pending = self._find(neighbor, number)
         if pending is not None and pending.waits_for == REPORT:
             if not ok:
                 self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
-            elif pending.way == wire.OPEN:
+            elif pending.direction == wire.OPEN:
                 self.pending.remove(pending)
             else:
                 self._wait_for(REFUSAL, pending, longest_wait_us(self._retry_us), now)
         self._send_next(now)
 
     def _send_next(self, now):
-        """Send the frames whose turn it is by now."""
+        """Send the frames whose turn has come."""
         self.begin(now)
         for pending in self.pending:
-            if not self._left:
+            if not self._frames_left:
                 return
             if pending.waits_for == TURN and self._may_send(pending):
                 self._send(pending, now)
 
-    def refused(self, neighbor, number, now):
-        """Send a frame again later: its neighbor has no room now, or is not what the frame took it for.
+    def take_refusal(self, neighbor, number, now):
+        """Send a refused frame again later: its neighbor has no room now, or not the role that the frame assumes.
 
-        In the latter case its infos may change the way of the message before.
+        In the latter case the neighbor's info may change the message's next hop before.
         """
         pending = self._find(neighbor, number)
         if pending is None:
@@ -181,75 +185,75 @@ class Unicast:
         if pending.waits_for in (REPORT, REFUSAL):
             self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
         elif is_too_old(pending.first_us, now, self.node.settings.times.lost_after_us):
-            # Two neighbors may both be full of frames to each other.
+            # Two neighbors may refuse each other's frames for ever.
             self.pending.remove(pending)
             self.node.drop_message(pending.message, NOBODY, "full")
-        elif pending.waits_for == ACK and not self._reports:
-            # A neighbor that answers is not given up, and the frame is no longer on its way.
+        elif pending.waits_for == ACK and not self._has_reported:
+            # The neighbor answers, so it is not lost; 2: the frame is no longer in flight.
             pending.sent = 2
             self._wait_for(ACK, pending, longest_wait_us(self._retry_us), now)
 
     def _find(self, neighbor, number):
-        """Return the frame of that number to a neighbor if it still waits, else None."""
+        """Return the pending frame of that number to a neighbor, or None."""
         for pending in self.pending:
             if pending.neighbor == neighbor and pending.number == number:
                 return pending
         return None
 
     def is_new(self, neighbor, number):
-        """Whether a neighbor's frame has not been taken yet."""
+        """Return whether a neighbor's frame was not taken before."""
         return not self._retries or (neighbor, number) not in self._heard
 
     def take(self, neighbor, number, wants_ack):
-        """Remember a neighbor's frame, and acknowledge it if that is wanted."""
+        """Remember a neighbor's frame, and acknowledge it if ``wants_ack``."""
         if self._retries:
             if wants_ack:
                 self.node.outbox.append((neighbor, wire.encode_ack(number)))
             self._heard.put((neighbor, number))
 
     def refuse(self, neighbor, number):
-        """Report to a neighbor that its frame, which wants no ack, was not taken."""
+        """Send a neighbor the refusal of its frame."""
         self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
-    def acknowledged(self, neighbor, number, now):
-        """Forget the frame that an acknowledgement is for, and send what waits for its turn."""
+    def take_acknowledgement(self, neighbor, number, now):
+        """Remove an acknowledged frame, and send the frames whose turn has come."""
         pending = self._find(neighbor, number)
         if pending is not None:
             self.pending.remove(pending)
             self._send_next(now)
 
     def is_waiting_for(self, neighbor):
-        """Whether a neighbor has yet to acknowledge something."""
+        """Return whether a neighbor has yet to acknowledge a frame."""
         return any([pending.neighbor == neighbor and pending.waits_for != REFUSAL for pending in self.pending])
 
     def is_granting(self, neighbor, tree):
-        """Whether a neighbor has yet to acknowledge a key in a tree."""
+        """Return whether a neighbor has yet to acknowledge a grant in a tree."""
         return any(
             [
-                p.neighbor == neighbor and isinstance(p.message, wire.Grant) and p.message.tree == tree
-                for p in self.pending
+                frame.neighbor == neighbor and isinstance(frame.message, wire.Grant) and frame.message.tree == tree
+                for frame in self.pending
             ]
         )
 
-    def take_back(self, is_wrong):
-        """Wait for some frames no longer; returns their messages. ``is_wrong`` is asked of each `Pending`."""
+    def withdraw(self, is_wrong):
+        """Remove the waiting frames for which ``is_wrong(pending)`` is true, and return their messages."""
         wrong = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
         if wrong:
             self.pending = [pending for pending in self.pending if pending not in wrong]
         return [pending.message for pending in wrong]
 
     def next_due_us(self):
-        """When something has to be sent again, or None."""
+        """Return when the next wait of a frame ends, or None."""
         return min([pending.due_us for pending in self.pending]) if self.pending else None
 
     def wake(self, now):
-        """Send again what is due; returns (neighbor, messages) of the neighbors that do not answer any more."""
+        """Send due frames again; returns [(neighbor, messages)] of the neighbors that no longer answer."""
         silent = []
-        self.pending = [p for p in self.pending if p.waits_for != REFUSAL or p.due_us > now]
+        self.pending = [frame for frame in self.pending if frame.waits_for != REFUSAL or frame.due_us > now]
         for pending in self.pending:
             if pending.due_us > now:
                 continue
-            is_heard = self.node.overlay.is_there(pending.neighbor, pending.first_us)
+            is_heard = self.node.overlay.was_heard_since(pending.neighbor, pending.first_us)
             if not pending.sent or not is_given_up(pending.sent, self._retries, is_heard):
                 self._send_or_wait(pending, now)
             elif pending.neighbor not in silent:
@@ -267,5 +271,8 @@ class Unicast:
 
 
 def _window(pending):
-    """Return (neighbor, whether the frame is an event): an event that is refused keeps only events waiting."""
+    """Return (neighbor, whether the frame is an event), the key under which unacknowledged frames are counted.
+
+    Events count apart, so that a refused event delays only events.
+    """
     return pending.neighbor, isinstance(pending.message, wire.Event)

@@ -1,7 +1,7 @@
-"""TinyMQ's frames: bytes <-> what nodes say about the overlay, queries, events and notifications.
+"""TinyMQ's frames: how infos, joins, grants, queries, events and notifications are encoded in bytes.
 
 Layout (little-endian, packed)
-    info          0x49  number of places u8, each: tree u8, epoch u32, parent u32 (0xFFFFFFFF: none), key;
+    info          0x49  number of positions u8, each: tree u8, epoch u32, parent u32 (0xFFFFFFFF: none), key;
                         number of distances u8, each: tree u8, epoch u32, hops u16;
                         then, if there are any, number of neighbors that the sender hears u8, each: address u32
     ack           0x41  number u16
@@ -16,23 +16,23 @@ Layout (little-endian, packed)
     notification  0x4E  tree u8, sink u32, query u32, by_key u8 (0 or 1), publisher u32, sequence u32, hops u16,
                         sink's tree u8, sink's key, attributes
 
-    probe         0x50  (nothing: all that is wanted is the ack)
+    probe         0x50  (nothing: it only requests an ack)
 
     refusal       0x52  number u16: the sender has not taken the frame of that number
 
-    The type of a query, an event or a notification has a bit more where the sender goes by the receiver's place in the
-    tree: 0x80 (UP) if it takes the receiver for its parent, 0x20 (DOWN) if it takes what is left of the region, or the
-    sink's key, for a part of the receiver's universe. A receiver of which that is not true does not acknowledge.
+    The type of a query, an event or a notification has one more bit if the sender addresses the receiver in a role in
+    the tree: 0x80 (UP) as its parent, 0x20 (DOWN) as a node whose universe holds the message's region or the sink's
+    key. A receiver without that role does not acknowledge.
 
-    Without 0x40 the type asks for no ack: the sender's radio reports whether the frame arrived. Then a receiver that
-    is not what the sender takes it for answers with a refusal. To a frame that asks for an ack, a receiver answers with
-    a refusal if it has no room for the message.
+    Without the bit 0x40 the type requests no ack: the sender's radio reports whether the frame arrived. Then a receiver
+    without the assumed role answers with a refusal. To a frame that requests an ack, a receiver answers with a refusal
+    if it has no room for the message.
 
     key           bits u16, then the bits, the first one highest, padded with zeros to whole bytes
     region        bits of the key space u8, intervals u8, each: lowest, highest, big-endian, in whole bytes
     attributes    number u8, then as in every frame (attributes/wire.py)
 
-    A tree is the index of its root in the list of roots, which all nodes have. The link layer says who sent a frame.
+    A tree is the index of its root in the list of roots, which all nodes have. The link layer provides the sender.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -47,8 +47,9 @@ from workbench.protocols.contract import NOBODY
 INFO, ACK, JOIN, GRANT, QUERY, EVENT, NOTIFICATION = 0x49, 0x41, 0x4A, 0x47, 0x51, 0x45, 0x4E
 PROBE, REFUSAL = 0x50, 0x52
 _ACK_BIT = 0x40
-OPEN, UP, DOWN = 0, 1, 2  # what a sender takes its receiver for: nothing, its parent, a node of the target's branch
-_WAY_BITS = (0x00, 0x80, 0x20)
+# The role of a receiver in the tree: any; the sender's parent; a node whose universe holds the target.
+OPEN, UP, DOWN = 0, 1, 2
+_DIRECTION_BITS = (0x00, 0x80, 0x20)
 NAMES = {
     INFO: "info",
     ACK: "ack",
@@ -66,17 +67,17 @@ LONGEST_KEY = U16
 MOST_INTERVALS = U8
 WIDEST_KEY_SPACE = 127  # bits; the paper: less than 128
 
-# Where a node is in a tree; how far it is from a tree's root. parent: NOBODY at a root. A key is a text of 0 and 1.
-InfoPlace = namedtuple("InfoPlace", ("tree", "epoch", "parent", "key"))
+# A node's position in a tree, and its distance to a root. parent: NOBODY at a root. A key is a text of 0 and 1.
+InfoPosition = namedtuple("InfoPosition", ("tree", "epoch", "parent", "key"))
 InfoDistance = namedtuple("InfoDistance", ("tree", "epoch", "hops"))
-# heard: addresses of neighbors that the sender hears, some of them.
-Info = namedtuple("Info", ("places", "distances", "heard"))
+# heard: addresses of some of the neighbors that the sender hears.
+Info = namedtuple("Info", ("positions", "distances", "heard"))
 Ack = namedtuple("Ack", ("number",))
 Refusal = namedtuple("Refusal", ("number",))
 Join = namedtuple("Join", ("tree",))
 Probe = namedtuple("Probe", ())
 Grant = namedtuple("Grant", ("tree", "epoch", "key"))
-# region: ((lowest, highest), ...), ascending and apart, of a key space of 2 ** key_bits.
+# region: ((lowest, highest), ...), ascending and disjoint, in a key space of 2 ** key_bits strings.
 Query = namedtuple(
     "Query",
     (
@@ -104,53 +105,53 @@ GRANT_LAYOUT = "<BI"
 QUERY_LAYOUT = "<BIIBHHB"
 EVENT_LAYOUT = "<BIIH"
 NOTIFICATION_LAYOUT = "<BIIBIIHB"
-PLACE_LAYOUT = "<BII"
+POSITION_LAYOUT = "<BII"
 DISTANCE_LAYOUT = "<BIH"
 _RANGES = {"B": U8, "H": U16, "I": U32}
 
 
-# Where fields stand in the tuples: a mote's named tuples cannot replace one.
+# Indexes of fields in the tuples: on a mote, named tuples cannot replace a field by its name.
 _HOPS_AT = {Query: 5, Event: 3, Notification: 6}
 _REGION_AT = {Query: 9, Event: 5}
 
 
 def with_hops(message, hops):
-    """The same message with other hops."""
-    return _changed(message, _HOPS_AT[type(message)], hops)
+    """Return a copy of a message with another hop count."""
+    return _replace_field(message, _HOPS_AT[type(message)], hops)
 
 
 def with_region(message, region):
-    """The same query or event with another region."""
-    return _changed(message, _REGION_AT[type(message)], region)
+    """Return a copy of a query or event with another region."""
+    return _replace_field(message, _REGION_AT[type(message)], region)
 
 
 def with_tree(message, tree):
-    """The same query or event for another tree."""
-    return _changed(message, 0, tree)
+    """Return a copy of a query or event for another tree."""
+    return _replace_field(message, 0, tree)
 
 
 def with_lease(query, lease_s):
-    """The same query with another lease."""
-    return _changed(query, 4, lease_s)
+    """Return a copy of a query with another lease."""
+    return _replace_field(query, 4, lease_s)
 
 
 def by_key(notification):
-    """The same notification, to be routed by the sink's key from here on."""
-    return _changed(notification, 3, True)
+    """Return a copy of a notification that is routed by the sink's key, no longer on the reverse path."""
+    return _replace_field(notification, 3, True)
 
 
-def _changed(message, at, value):
-    return type(message)(*(message[:at] + (value,) + message[at + 1 :]))
+def _replace_field(message, index, value):
+    return type(message)(*(message[:index] + (value,) + message[index + 1 :]))
 
 
 def encode_info(info):
-    """The frame of an Info; EncodeError if a field is out of range."""
-    if len(info.places) > U8 or len(info.distances) > U8 or len(info.heard) > U8:
-        counts = len(info.places), len(info.distances), len(info.heard)
-        raise EncodeError("%d places, %d distances and %d neighbors: an info counts to 255" % counts)
-    parts = [bytes((INFO, len(info.places)))]
-    for tree, epoch, parent, key in info.places:
-        parts.append(_pack(PLACE_LAYOUT, tree, epoch, U32 if parent == NOBODY else parent))
+    """Return the frame of an Info. Raises EncodeError if a field is out of range."""
+    if len(info.positions) > U8 or len(info.distances) > U8 or len(info.heard) > U8:
+        counts = len(info.positions), len(info.distances), len(info.heard)
+        raise EncodeError("%d positions, %d distances, %d neighbors: an info holds at most 255 of each" % counts)
+    parts = [bytes((INFO, len(info.positions)))]
+    for tree, epoch, parent, key in info.positions:
+        parts.append(_pack(POSITION_LAYOUT, tree, epoch, U32 if parent == NOBODY else parent))
         parts.append(_encode_key(key))
     parts.append(bytes((len(info.distances),)))
     for distance in info.distances:
@@ -162,22 +163,22 @@ def encode_info(info):
 
 
 def encode_ack(number):
-    """The frame that acknowledges a neighbor's frame of this number."""
+    """Return the frame that acknowledges a neighbor's frame of this number."""
     return _pack("<BH", ACK, number)
 
 
 def encode_refusal(number):
-    """Encode the refusal of a neighbor's frame of this number."""
+    """Return the frame that refuses a neighbor's frame of this number."""
     return _pack("<BH", REFUSAL, number)
 
 
 def without_ack(frame):
-    """Return the same unicast frame, of `encode`, asking for no ack."""
+    """Return a copy of a unicast frame that requests no ack."""
     return bytes((frame[0] & ~_ACK_BIT,)) + frame[1:]
 
 
 def wants_ack(frame):
-    """Return whether a frame that `decode` takes asks for an ack."""
+    """Return whether a unicast frame requests an ack."""
     return bool(frame[0] & _ACK_BIT)
 
 
@@ -186,17 +187,18 @@ def number_of(frame):
     return unpack_from("<H", frame, 1)[0] if len(frame) >= 3 and frame[0] in KINDS else None
 
 
-def encode(number, message, way=OPEN):
-    """The unicast frame of a message that is no Info and no Ack; EncodeError if a field is out of range.
+def encode(number, message, direction=OPEN):
+    """Return the unicast frame of a message other than Info, Ack and Refusal. Raises EncodeError for a field out of
+    range.
 
-    way     OPEN, UP or DOWN, which only a Query, an Event or a Notification goes
+    direction   OPEN, or for a Query, an Event or a Notification also UP or DOWN
     """
     kind, encode_body = ENCODERS[type(message)]
-    return _pack(HEAD_LAYOUT, kind | _WAY_BITS[way], number) + encode_body(message)
+    return _pack(HEAD_LAYOUT, kind | _DIRECTION_BITS[direction], number) + encode_body(message)
 
 
-def way_of(frame):
-    """The way that a frame goes which `decode` takes: OPEN, UP or DOWN."""
+def direction_of(frame):
+    """Return the direction of a valid unicast frame: OPEN, UP or DOWN."""
     return KINDS[frame[0]][1]
 
 
@@ -244,13 +246,13 @@ ENCODERS = {
 def _pack(layout, *values):
     for code, value in zip(layout[1:], values):
         if not 0 <= value <= _RANGES[code]:
-            raise EncodeError("%r does not fit its field, which holds 0 to %d" % (value, _RANGES[code]))
+            raise EncodeError("a field of the frame is %r; it must be 0 to %d" % (value, _RANGES[code]))
     return pack(layout, *values)
 
 
 def _encode_key(key):
     if len(key) > LONGEST_KEY:
-        raise EncodeError("a key of %d bits is too long; it has %d at most" % (len(key), LONGEST_KEY))
+        raise EncodeError("the key has %d bits; a frame holds at most %d" % (len(key), LONGEST_KEY))
     size_B = (len(key) + 7) // 8
     number = int(key, 2) << (8 * size_B - len(key)) if key else 0
     return pack("<H", len(key)) + number.to_bytes(size_B, "big")
@@ -258,16 +260,19 @@ def _encode_key(key):
 
 def _encode_region(key_bits, region):
     if not 1 <= key_bits <= WIDEST_KEY_SPACE or not 1 <= len(region) <= MOST_INTERVALS:
-        raise EncodeError("a region of %d intervals of %d bits does not fit a frame" % (len(region), key_bits))
+        raise EncodeError(
+            "the region has %d intervals of %d-bit strings; a frame holds 1 to %d intervals of at most %d bits"
+            % (len(region), key_bits, MOST_INTERVALS, WIDEST_KEY_SPACE)
+        )
     if not ascends(region, key_bits):
-        raise EncodeError("a region's intervals %r are not ascending within %d bits" % (region, key_bits))
+        raise EncodeError("region is %r; its intervals must be disjoint, ascending, of %d bits" % (region, key_bits))
     size_B = (key_bits + 7) // 8
     parts = [low.to_bytes(size_B, "big") + high.to_bytes(size_B, "big") for low, high in region]
     return bytes((key_bits, len(region))) + b"".join(parts)
 
 
 def ascends(region, key_bits):
-    """Return whether intervals are apart, in ascending order, and within the key space."""
+    """Return whether intervals are disjoint, in ascending order, and within the key space."""
     previous = -1
     for low, high in region:
         if not previous < low <= high < 1 << key_bits:
@@ -277,7 +282,10 @@ def ascends(region, key_bits):
 
 
 def decode(frame):
-    """(number or None, the message) of a frame; DecodeError, and nothing else, for any other bytes."""
+    """Return (number or None, message) of a frame.
+
+    Raises DecodeError, and no other error, for any other bytes.
+    """
     kind = frame[0] if len(frame) else 0
     if kind == INFO:
         return None, _decode_info(_Reader(frame, 1))
@@ -287,94 +295,94 @@ def decode(frame):
         reader.end()
         return None, Ack(number) if kind == ACK else Refusal(number)
     if kind not in KINDS:
-        raise DecodeError("a frame that begins with %r is not one of TinyMQ's" % (bytes(frame[:1]),))
+        raise DecodeError("the frame begins with %r, which is not a TinyMQ message type" % (bytes(frame[:1]),))
     reader = _Reader(frame, 1)
     (number,) = reader.take("<H")
     return number, _DECODERS[KINDS[kind][0]](reader)
 
 
 class _Reader:
-    """Takes a frame apart from left to right; DecodeError where it ends too soon or too late."""
+    """A cursor that decodes a frame from left to right; raises DecodeError if the frame is too short or too long."""
 
     def __init__(self, frame, offset):
         self.frame = frame
         self.offset = offset
 
     def take(self, layout):
-        """The fields of a struct."""
+        """Read the fields of a struct layout."""
         self._check(calcsize(layout))
         fields = unpack_from(layout, self.frame, self.offset)
         self.offset += calcsize(layout)
         return fields
 
     def number(self, size_B):
-        """An integer of so many bytes, big-endian."""
+        """Read a big-endian integer of ``size_B`` bytes."""
         self._check(size_B)
         self.offset += size_B
         return int.from_bytes(bytes(self.frame[self.offset - size_B : self.offset]), "big")
 
     def key(self):
-        """A key."""
+        """Read a key."""
         (length,) = self.take("<H")
         size_B = (length + 7) // 8
         number = self.number(size_B)
         padding = 8 * size_B - length
         if number & ((1 << padding) - 1):
-            raise DecodeError("bits behind the end of a key are not zero")
+            raise DecodeError("the padding bits after a key are not zero")
         return bits(number >> padding, length)
 
     def region(self):
-        """(bits of the key space, intervals)"""
+        """Read a region; returns (bits of the key space, intervals)."""
         key_bits, count = self.take("<BB")
         if not 1 <= key_bits <= WIDEST_KEY_SPACE or count < 1:
-            raise DecodeError("a region of %d intervals of %d bits is none" % (count, key_bits))
+            raise DecodeError("invalid region: %d intervals of %d-bit strings" % (count, key_bits))
         size_B = (key_bits + 7) // 8
         region = tuple([(self.number(size_B), self.number(size_B)) for _ in range(count)])
         if not ascends(region, key_bits):
-            raise DecodeError("a region's intervals are not ascending within %d bits" % key_bits)
+            raise DecodeError("the region's intervals are not disjoint and ascending within %d bits" % key_bits)
         return key_bits, region
 
     def attributes(self, decode_list):
-        """The attributes to the end of the frame."""
+        """Read the attributes, which are the rest of the frame."""
         (count,) = self.take("<B")
         return decode_list(self.frame, self.offset, count)
 
     def is_at_end(self):
-        """Whether nothing is left."""
+        """Return whether all bytes are read."""
         return self.offset == len(self.frame)
 
     def end(self):
-        """The frame ends here."""
+        """Raise DecodeError if bytes are left."""
         if not self.is_at_end():
-            raise DecodeError("%d bytes follow the end of a message" % (len(self.frame) - self.offset))
+            raise DecodeError("the frame has %d bytes after the end of its message" % (len(self.frame) - self.offset))
 
     def _check(self, size_B):
         if self.offset + size_B > len(self.frame):
-            raise DecodeError("a frame of %d bytes is cut off" % len(self.frame))
+            raise DecodeError("the frame is truncated after %d bytes" % len(self.frame))
 
 
 def bits(number, count):
-    """A number of ``count`` bits as text, the highest first."""
+    """Return a number as a text of ``count`` binary digits, the highest first."""
     digits = bin(number)[2:] if number else ""
     return "0" * (count - len(digits)) + digits
 
 
 def _decode_info(reader):
-    places, distances, heard = [], [], []
+    positions, distances, heard = [], [], []
     (count,) = reader.take("<B")
     for _ in range(count):
-        tree, epoch, parent = reader.take(PLACE_LAYOUT)
-        places.append(InfoPlace(tree, epoch, NOBODY if parent == U32 else parent, reader.key()))
+        tree, epoch, parent = reader.take(POSITION_LAYOUT)
+        positions.append(InfoPosition(tree, epoch, NOBODY if parent == U32 else parent, reader.key()))
     (count,) = reader.take("<B")
     for _ in range(count):
         distances.append(InfoDistance(*reader.take(DISTANCE_LAYOUT)))
     if not reader.is_at_end():
         (count,) = reader.take("<B")
         if not count:
-            raise DecodeError("an info counts the neighbors that it names, and names none")
+            raise DecodeError("the info has a list of 0 neighbors; without neighbors the list must be absent")
         heard = [reader.take("<I")[0] for _ in range(count)]
         reader.end()
-    return Info(tuple(places), tuple(distances), tuple(heard))
+    return Info(tuple(positions), tuple(distances), tuple(heard))
 
 
 def _decode_probe(reader):
@@ -412,7 +420,7 @@ def _decode_event(reader):
 def _decode_notification(reader):
     tree, sink, query, by_key, publisher, sequence, hops, sink_tree = reader.take(NOTIFICATION_LAYOUT)
     if by_key > 1:
-        raise DecodeError("a notification's flag is %d; it must be 0 or 1" % by_key)
+        raise DecodeError("the notification's field by_key is %d; it must be 0 or 1" % by_key)
     sink_key = reader.key()
     attributes = reader.attributes(decode_readings)
     return Notification(tree, sink, query, by_key == 1, publisher, sequence, hops, sink_tree, sink_key, attributes)
@@ -427,20 +435,23 @@ _DECODERS = {
     NOTIFICATION: _decode_notification,
 }
 
-# The first byte of a unicast frame -> (its type, its way).
+# The first byte of a unicast frame -> (its type, its direction).
 KINDS = {kind: (kind, OPEN) for kind in _DECODERS}
 for _kind in (QUERY, EVENT, NOTIFICATION):
-    KINDS[_kind | _WAY_BITS[UP]] = _kind, UP
-    KINDS[_kind | _WAY_BITS[DOWN]] = _kind, DOWN
+    KINDS[_kind | _DIRECTION_BITS[UP]] = _kind, UP
+    KINDS[_kind | _DIRECTION_BITS[DOWN]] = _kind, DOWN
 for _byte in list(KINDS):
     KINDS[_byte & ~_ACK_BIT] = KINDS[_byte]
 
-# Where the origin and the sequence number stand in the frames that have them.
+# Offset of the origin, which the sequence number follows, in the frames that have them.
 _ORIGIN_AT = {QUERY: 4, EVENT: 4, NOTIFICATION: 13}
 
 
 def describe(frame, broadcast=True):
-    """(message name, origin, sequence) of a frame this module encoded, for traces; NOBODY and 0 where it has none."""
+    """Return (message name, origin, sequence) of a frame that this module encoded, for traces.
+
+    A message without an origin has NOBODY and 0.
+    """
     origin, sequence = NOBODY, 0
     kind = KINDS[frame[0]][0] if frame[0] in KINDS else frame[0]
     if kind in _ORIGIN_AT:

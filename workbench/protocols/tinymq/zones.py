@@ -1,11 +1,12 @@
 """Keys, universes, zones and regions: the arithmetic of TinyMQ's key space.
 
 Theory of operation
-    A *key* is a text of 0 and 1; the root's is empty. A child's key is its parent's followed by 0^j 1, so a key ends in
-    1 and tells its parent's. The *universe* of a node is the set of all k-bit strings that its key is a prefix of: an
-    interval of the integers below 2^k. Its *zone*, what it stores, is its universe without its children's. A *region*
-    is a tuple of such intervals (lowest, highest), ascending and apart: the part of the key space that a message has
-    still to be brought to. A key of more than k bits has no universe: such a node holds no zone and only relays.
+    A *key* is a string of the characters 0 and 1; the root's key is empty. A child's key is its parent's key, j zeros
+    and a 1. So every key but the root's ends in 1, and the parent's key follows from it. The *universe* of a node is
+    the set of all k-bit strings that begin with its key: an interval of the integers below 2^k. Its *zone*, which it
+    stores, is its universe without the universes of its children. A *region* is a tuple of such intervals (lowest,
+    highest), ascending and disjoint. A message carries the region that it has not reached yet. A key of more than
+    k bits has no universe: a node with such a key has no zone and only relays.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -16,35 +17,35 @@ ROOT_KEY = ""
 
 
 def child_key(key, slot):
-    """The key of the child in a slot: 0, 1, 2, ..."""
+    """Return the key of the child in a slot (0, 1, 2, ...) of a node with this key."""
     return key + "0" * slot + "1"
 
 
 def parent_key(key):
-    """The key of the parent of a node that is not a root."""
+    """Return the parent's key of a node that is not a root."""
     return key[:-1].rstrip("0")
 
 
 def slot_of(key):
-    """Which of its parent's slots a child's key is."""
+    """Return the number of the slot, below its parent, to which a child's key belongs."""
     return len(key) - len(parent_key(key)) - 1
 
 
 def free_slot(taken):
-    """The first slot that is not taken: the shortest key."""
+    """Return the first slot that is not in ``taken``; its key is the shortest."""
     slot = 0
     while slot in taken:
         slot += 1
     return slot
 
 
-def everything(key_bits):
-    """The whole key space as a region."""
+def whole_key_space(key_bits):
+    """Return the whole key space as a region."""
     return ((0, (1 << key_bits) - 1),)
 
 
 def universe(key, key_bits):
-    """The region of the k-bit strings that the key is a prefix of; empty for a key of more than k bits."""
+    """Return the region of the k-bit strings that begin with the key; empty if the key has more than k bits."""
     free_bits = key_bits - len(key)
     if free_bits < 0:
         return ()
@@ -53,7 +54,7 @@ def universe(key, key_bits):
 
 
 def zone(key, child_keys, key_bits):
-    """The region that a node stores: its universe without its children's."""
+    """Return the region that a node stores: its universe without the universes of its children."""
     region = universe(key, key_bits)
     for child in child_keys:
         region = subtract(region, universe(child, key_bits))
@@ -61,7 +62,7 @@ def zone(key, child_keys, key_bits):
 
 
 def intersect(region, other):
-    """What lies in both regions."""
+    """Return the region that lies in both regions."""
     common = []
     for low, high in region:
         for other_low, other_high in other:
@@ -71,7 +72,7 @@ def intersect(region, other):
 
 
 def subtract(region, other):
-    """What lies in the region and not in the other."""
+    """Return the region that lies in ``region`` and not in ``other``."""
     for other_low, other_high in other:
         rest = []
         for low, high in region:
@@ -87,5 +88,5 @@ def subtract(region, other):
 
 
 def union(region, other):
-    """What lies in one of two regions, or in both."""
+    """Return the region that lies in at least one of two regions."""
     return tuple(sorted(region + subtract(other, region)))

@@ -1,4 +1,4 @@
-"""Why readings were not delivered, as far as only TinyMQ can show: events meet queries at rendezvous nodes."""
+"""Explanations, specific to TinyMQ, of readings that were not delivered: events meet queries at rendezvous nodes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ HARMLESS = ("duplicate", "repeated")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield what the network alone proves: queries need a path back."""
+    """Yield sentences on the missing readings that the topology alone explains: a query has no path to the node."""
     yield from unheard(missing, "a query")
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last step of the event on its way to rendezvous nodes, or of the notification from there."""
+    """Return the last step of an event to its rendezvous nodes, or of its notification from there.
+
+    Returns None if the trace proves no last step.
+    """
     matched = trail.of("event_matched")
-    sinks = {row.position: wanted(evidence, row, pair.published.detail) for row in matched}
+    sinks = {row.position: matching_sinks(evidence, row, pair.published.detail) for row in matched}
     copies = evidence.once(
         ("copies", pair.publisher, pair.number),
-        lambda: CopyRows(evidence, trail.rows, lambda row: sorted(sinks[row.position])).of,
+        lambda: CopyRows(evidence, trail.rows, lambda row: sorted(sinks[row.position])).copies_by_row,
     )
-    if any(pair.subscriber in some for some in sinks.values()):
-        return _last(evidence, trail.only("notification"), copies, {("notification", pair.subscriber)})
+    if any(pair.subscriber in row_sinks for row_sinks in sinks.values()):
+        return _find_last_step(evidence, trail.only("notification"), copies, {("notification", pair.subscriber)})
     events = trail.only("event")
     every = frozenset[Copy]().union(*(copies[row.position] for row in events.rows))
-    step = _last(evidence, events, copies, every)
+    step = _find_last_step(evidence, events, copies, every)
     every_tree = {row.value for row in matched} >= set(range(len(evidence.scenario.protocol.roots)))
     if matched and (every_tree or step is None or step.cause == "not_forwarded"):
         last = matched[-1]
@@ -43,8 +46,10 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     return step
 
 
-def _last(evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: Collection[Copy]) -> Step | None:
-    """Return the last proven step of the copies ``own``, or None if a later row may show one of them."""
+def _find_last_step(
+    evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: Collection[Copy]
+) -> Step | None:
+    """Return the last proven step of the copies ``own``, or None if a later row may be about one of them."""
     steps: list[Step] = []
     for copy in own:
         rows = trail.those({row.position for row in trail.rows if copy in copies[row.position]})
@@ -57,8 +62,8 @@ def _last(evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: C
     return None
 
 
-def wanted(evidence: Evidence, matched: Row, event: str) -> set[int]:
-    """Return the sinks whose queries a rendezvous node stored when an event came to it, and the event matched."""
+def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
+    """Return the sinks of the matching queries that a rendezvous node stored when an event reached it."""
     samples = matching_of(evidence.scenario.protocol).samples
     last: dict[tuple[int, int], Row] = {}
     for row in evidence.at("query_stored", matched.node):
@@ -68,7 +73,7 @@ def wanted(evidence: Evidence, matched: Row, event: str) -> set[int]:
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
-    """Return the first row by which a node stored a query of the subscriber after the event came, at most one row."""
+    """Return the first row, if any, by which a node stored a query of the subscriber after the event."""
     rows = _stored(evidence, pair, matched.node)
     return [row for row in rows if row.position > matched.position and row.value > 0][:1]
 
@@ -80,7 +85,7 @@ def _stored(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
 
 
 def _without_place(evidence: Evidence, step: Step) -> Step | None:
-    """Return that a node kept a message because it had no key, if its rows "key_set" show that."""
+    """Return the step "no_place" if the node had no key and so kept the message, else None."""
     if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
         return None
     last: dict[int, Row] = {}
@@ -93,12 +98,12 @@ def _without_place(evidence: Evidence, step: Step) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause on a rendezvous node without the query, and on a node without a key."""
+    """Return the clause on a rendezvous node without the query, or on a node without a key, or None."""
     node, when = account.node, seconds(account.time_us)
     if account.cause == "not_matched":
         return (
-            f"where the event came, at node {node} at {when}, no query of node {account.subscriber} was stored by "
-            "then: an event is matched only with queries that are stored when it comes"
+            f"when the event reached node {node} at {when}, no query of node {account.subscriber} was stored there: "
+            "an event is matched only with queries that are stored when it comes"
         )
     if account.cause == "no_place":
         return f"node {node}, which had it at {when}, had no place in a tree"

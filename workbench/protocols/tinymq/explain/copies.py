@@ -1,13 +1,13 @@
-"""The copies of an event that each row of the trace may be about; rows name only the event.
+"""The copies of an event to which each trace row may belong; the rows themselves name only the event.
 
 Theory of operation
-    A rendezvous node makes notifications in the order of sinks, a row "forwarded" for each, and a node sends frames in
-    the order in which it made them. A frame that failed goes to the end, as often as the radio tries again; with
-    carrier sense it stays first. So a row "sent" is about the first frame that waits, and the next rows of its receiver
-    are about the same copy.
+    A rendezvous node makes notifications in the order of sinks, with a row "forwarded" for each, and a node sends
+    frames in the order in which it made them. If the radio retries a frame, it does so at the end of its queue; with
+    carrier sense, at once. So a row "sent" belongs to the first waiting frame, and the next rows of the receiver
+    belong to the same copy.
 
-    A row may be of several copies where this order is not known: after a message had to wait, or where a frame may have
-    been sent again because an acknowledgement was lost. From then on any frame of that node may be any copy it has had.
+    A row may belong to several copies if this order is not known: after a message had to wait, or if a frame may have
+    been sent again because an acknowledgement was lost. From then on any frame of that node may be any of its copies.
 """
 
 from __future__ import annotations
@@ -24,144 +24,149 @@ Copies = frozenset[Copy]
 
 
 class _Frame:
-    """A frame that waits at a node; ``neighbor``: None before it is sent."""
+    """A frame that waits at a node; before it is sent, ``neighbor`` is None."""
 
     def __init__(self, copies: Copies, made_us: int) -> None:
         self.copies = copies
         self.made_us = made_us
-        self.earliest_us = made_us  # when the protocol can have handed it to the radio the last time
+        self.earliest_us = made_us  # the earliest time at which the protocol may have handed it to the radio again
         self.neighbor: int | None = None
         self.tries = 0
-        self.is_sure = True  # that it is sent
+        self.is_sure = True  # whether it will certainly be sent
         self.is_taken: bool | None = False  # whether the neighbor has taken it; None: not known
 
     def fits(self, row: Row) -> bool:
-        """Return whether a row "sent" or "given_up" can be about this frame."""
+        """Return whether a row "sent" or "given_up" may belong to this frame."""
         is_named = next(iter(self.copies), ("", 0))[0] == row.message
         return is_named and (row.event == "given_up" or self.neighbor in (None, row.peer))
 
 
 class CopyRows:
-    """The copies that each row may be about: ``of`` has them by the row's position.
+    """The copies to which each row may belong: ``copies_by_row`` maps a row's position to them.
 
-    ``sinks``: for a row "event_matched" the sinks that the node then makes notifications for, in order.
+    ``sinks``: returns, for a row "event_matched", the sinks for which the node makes notifications, in order.
     """
 
     def __init__(self, evidence: Evidence, rows: Iterable[Row], sinks: Callable[[Row], list[int]]) -> None:
-        self.of: dict[int, Copies] = {}
+        self.copies_by_row: dict[int, Copies] = {}
         self._evidence = evidence
         scenario = evidence.scenario
         radio = scenario.radio
         self._tries = 1 + radio.retries
-        self._is_first_again = radio.csma
+        self._retries_first = radio.csma
         self._graph = scenario.topology
         self._repeats = scenario.protocol.retries > 0
         self._wait_us = scenario.protocol.retry_ms * 1000
         self._loses = radio.loss != "none" or radio.collisions
         self._sinks = sinks
         self._frames: dict[int, list[_Frame]] = {}
-        self._again: dict[int, list[_Frame]] = {}
-        self._had: dict[int, Copies] = {}
-        self._mixed: set[int] = set()
-        self._sent: tuple[Row, _Frame | None, Copies] | None = None
-        self._heard: tuple[Row, Copies] | None = None
-        self._events = 0
+        self._repetitions: dict[int, list[_Frame]] = {}
+        self._copies_at: dict[int, Copies] = {}
+        self._unclear_nodes: set[int] = set()
+        self._last_sent: tuple[Row, _Frame | None, Copies] | None = None
+        self._last_received: tuple[Row, Copies] | None = None
+        self._event_count = 0
         self._rows = list(rows)
         for index, row in enumerate(self._rows):
-            self.of[row.position] = self._follow(index, row)
+            self.copies_by_row[row.position] = self._find_copies(index, row)
 
-    def _follow(self, index: int, row: Row) -> Copies:
+    def _find_copies(self, index: int, row: Row) -> Copies:
         if row.event in ("sent", "given_up"):
             return self._send(index, row)
         if row.event in ("received", "lost"):
-            return self._arrive(row)
+            return self._note_arrival(row)
         if row.event == "forwarded":
             return self._forward(row)
         if row.event == "event_matched":
             return self._match(index, row)
         if (row.event, row.detail, row.peer) == ("dropped", "full", NOBODY) and index:
-            made = self._rows[index - 1]
-            if (made.event, made.position, made.node) == ("forwarded", row.position - 1, row.node):
+            previous = self._rows[index - 1]
+            if (previous.event, previous.position, previous.node) == ("forwarded", row.position - 1, row.node):
                 self._frames[row.node].pop()
-                return self.of[made.position]
+                return self.copies_by_row[previous.position]
         if row.event == "originated":
-            self._had[row.node] = frozenset(((row.message, 0),))
-        copies = self._just_heard(row)
-        return self._all(row) if copies is None else copies
+            self._copies_at[row.node] = frozenset(((row.message, 0),))
+        copies = self._copies_just_received(row)
+        return self._copies_of_node(row) if copies is None else copies
 
-    def _just_heard(self, row: Row) -> Copies | None:
-        """Return the copies of the frame that a node has just received, if a row is about it."""
-        if self._heard is None:
+    def _copies_just_received(self, row: Row) -> Copies | None:
+        """Return the copies of the frame that a node has just received, if a row belongs to it."""
+        if self._last_received is None:
             return None
-        heard, copies = self._heard
-        is_it = (row.time_us, row.node, row.peer, row.message) == (heard.time_us, heard.node, heard.peer, heard.message)
-        return copies if is_it else None
+        heard, copies = self._last_received
+        is_same = (row.time_us, row.node, row.peer, row.message) == (
+            heard.time_us,
+            heard.node,
+            heard.peer,
+            heard.message,
+        )
+        return copies if is_same else None
 
-    def _all(self, row: Row) -> Copies:
-        """Return all copies of a message that a node has had."""
-        return frozenset(copy for copy in self._had.get(row.node, ()) if copy[0] == row.message)
+    def _copies_of_node(self, row: Row) -> Copies:
+        """Return all copies of a row's message that its node has had."""
+        return frozenset(copy for copy in self._copies_at.get(row.node, ()) if copy[0] == row.message)
 
     def _match(self, index: int, row: Row) -> Copies:
         """Note the copies of the notifications that a rendezvous node makes now."""
-        made = []
+        forwards = []
         for later in self._rows[index + 1 :]:
             if (later.time_us, later.node) != (row.time_us, row.node) or later.event in ("received", "event_matched"):
                 break
             if later.event == "forwarded" and later.message == "notification" and later.peer == NOBODY:
-                made.append(later)
+                forwards.append(later)
         copies = [("notification", sink) for sink in self._sinks(row) if sink != row.node]
-        self._had[row.node] = self._had.get(row.node, frozenset()).union(copies)
-        is_clear = len(made) == len(copies)
-        for number, later in enumerate(made):
-            self.of[later.position] = frozenset(copies[number : number + 1] if is_clear else copies)
+        self._copies_at[row.node] = self._copies_at.get(row.node, frozenset()).union(copies)
+        is_clear = len(forwards) == len(copies)
+        for number, later in enumerate(forwards):
+            self.copies_by_row[later.position] = frozenset(copies[number : number + 1] if is_clear else copies)
         return frozenset()
 
     def _forward(self, row: Row) -> Copies:
         """Return the copies that a node hands to its radio: a new one, the one just received, or any of its own."""
-        copies = self.of.get(row.position)
+        copies = self.copies_by_row.get(row.position)
         if copies is None:
-            copies = self._just_heard(row)
-            self._heard = None
+            copies = self._copies_just_received(row)
+            self._last_received = None
         if copies is None and row.message == "event" and row.node == row.origin:
-            self._events += 1
-            copies = frozenset((("event", self._events),))
-            had = self._had[row.node] = self._had.get(row.node, frozenset()) | copies
+            self._event_count += 1
+            copies = frozenset((("event", self._event_count),))
+            known_copies = self._copies_at[row.node] = self._copies_at.get(row.node, frozenset()) | copies
             if row.time_us != self._rows[0].time_us:
-                copies = had  # Or one that comes back.
-                self._mixed.add(row.node)
+                copies = known_copies  # The row may also belong to a copy that came back.
+                self._unclear_nodes.add(row.node)
         if copies is None:
-            copies = self._all(row)
-            self._mixed.add(row.node)
+            copies = self._copies_of_node(row)
+            self._unclear_nodes.add(row.node)
         self._frames.setdefault(row.node, []).extend(_Frame(copies, row.time_us) for _ in range(row.value))
         return copies
 
     def _send(self, index: int, row: Row) -> Copies:
-        """Return the copies that a frame may be: of the first that waits, or of all."""
-        self._heard = self._sent = None
+        """Return the copies to which a sent frame may belong: those of the first waiting frame, or all."""
+        self._last_received = self._last_sent = None
         frames = self._frames.setdefault(row.node, [])
-        possible = [] if row.node in self._mixed else self._possible(row, frames)
+        candidates = [] if row.node in self._unclear_nodes else self._candidates(row, frames)
         is_repeated = self._is_repeated(index, row) if self._repeats else None
         if is_repeated is not None:
-            possible = [frame for frame in possible if frame.is_taken in (is_repeated, None)]
-        frame = possible[0] if len(possible) == 1 else None
+            candidates = [frame for frame in candidates if frame.is_taken in (is_repeated, None)]
+        frame = candidates[0] if len(candidates) == 1 else None
         if frame is None:
-            self._mixed.add(row.node)
-            copies = frozenset[Copy]().union(*(frame.copies for frame in possible)) or self._all(row)
+            self._unclear_nodes.add(row.node)
+            copies = frozenset[Copy]().union(*(frame.copies for frame in candidates)) or self._copies_of_node(row)
         else:
             copies = frame.copies
             if frame in frames:
                 before = frames.index(frame)
-                self._may_come_again(row.node, frames[:before])
+                self._note_repetitions(row.node, frames[:before])
                 del frames[: before + 1]
             frame.tries += 1
             if self._is_received(index, row) and not frame.is_taken:
                 frame.is_taken = None if is_repeated is None else True
         if row.event == "sent":
-            self._sent = row, frame, copies
+            self._last_sent = row, frame, copies
             if frame is not None:
                 frame.neighbor = row.peer
         elif frame is not None:
-            self._may_come_again(row.node, [frame])
+            self._note_repetitions(row.node, [frame])
         return copies
 
     def _is_received(self, index: int, sent: Row) -> bool:
@@ -169,7 +174,7 @@ class CopyRows:
         return (row.event, row.node, row.peer, row.time_us) == ("received", sent.peer, sent.node, sent.time_us)
 
     def _is_repeated(self, index: int, sent: Row) -> bool | None:
-        """Return whether a frame was dropped as one that the neighbor had taken before; None: not known."""
+        """Return whether the receiver dropped a frame as already received; None: not known."""
         if not self._is_received(index, sent) or index + 2 >= len(self._rows):
             return None
         row = self._rows[index + 2]
@@ -179,48 +184,48 @@ class CopyRows:
             return True if row.detail == "repeated" else None if row.detail == "astray" else False
         return False
 
-    def _possible(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
-        """Return the frames that a row can be about: the first one that is sure, those before it, and repetitions."""
+    def _candidates(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
+        """Return the frames to which a row may belong: waiting ones up to the first certain one, and repetitions."""
         first = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
         made_us = min((frame.made_us for frame in frames), default=row.time_us)
         if self._evidence.outages_between(row.node, row.node, made_us, row.time_us):
             return []  # A node that was off may have forgotten what it had to send.
-        again = [frame for frame in self._again.get(row.node, ()) if frame.earliest_us <= row.time_us]
-        return [frame for frame in (*frames[: first + 1], *again) if frame.fits(row)]
+        repetitions = [frame for frame in self._repetitions.get(row.node, ()) if frame.earliest_us <= row.time_us]
+        return [frame for frame in (*frames[: first + 1], *repetitions) if frame.fits(row)]
 
-    def _may_come_again(self, node: int, frames: list[_Frame]) -> None:
-        """Note frames that the protocol may send again, after a while."""
+    def _note_repetitions(self, node: int, frames: list[_Frame]) -> None:
+        """Note frames that the protocol may send again later."""
         if self._repeats:
-            again = self._again.setdefault(node, [])
+            repetitions = self._repetitions.setdefault(node, [])
             for frame in frames:
                 frame.earliest_us += self._wait_us
-                if frame not in again:
-                    again.append(frame)
+                if frame not in repetitions:
+                    repetitions.append(frame)
 
-    def _arrive(self, row: Row) -> Copies:
-        if self._sent is None:
-            return self._all(row)
-        sent, frame, copies = self._sent
+    def _note_arrival(self, row: Row) -> Copies:
+        if self._last_sent is None:
+            return self._copies_of_node(row)
+        sent, frame, copies = self._last_sent
         is_received = row.event == "received"
         if frame is not None and row.node == sent.peer:
-            self._after(sent.node, row.node, frame, is_received)
+            self._plan_retry(sent.node, row.node, frame, is_received)
         if is_received:
-            self._heard = row, copies
-            self._had[row.node] = self._had.get(row.node, frozenset()) | copies
+            self._last_received = row, copies
+            self._copies_at[row.node] = self._copies_at.get(row.node, frozenset()) | copies
         return copies
 
-    def _after(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
-        """Note whether a frame is sent again: at once with carrier sense, else behind those that wait already.
+    def _plan_retry(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
+        """Queue a sent frame again if the radio may retry it: first with carrier sense, else at the end.
 
-        Without carrier sense, a protocol that repeats frames itself may hold the others back meanwhile.
+        Without carrier sense, a protocol that repeats frames itself may hold the other frames back meanwhile.
         """
         is_answered = is_received and not self._loses and self._graph.has_edge(receiver, sender)
         if is_answered and (self._tries > 1 or not self._repeats):
             return
-        is_next = self._is_first_again or not self._repeats
-        if is_next and frame.tries < self._tries and frame not in self._again.get(sender, ()):
+        is_next = self._retries_first or not self._repeats
+        if is_next and frame.tries < self._tries and frame not in self._repetitions.get(sender, ()):
             frame.is_sure = not is_received
             frames = self._frames[sender]
-            frames.insert(0 if self._is_first_again else len(frames), frame)
+            frames.insert(0 if self._retries_first else len(frames), frame)
         else:
-            self._may_come_again(sender, [frame])
+            self._note_repetitions(sender, [frame])

@@ -1,16 +1,17 @@
-"""The twin of `workbench.protocols.tinymq`, and of PUB-2-SUB+, whose nodes have a place in every tree.
+"""The fast twin of TinyMQ and of PUB-2-SUB+: the fast engine's version of their nodes, compiled, over arrays.
 
-The node's nouns are modules of their own: `overlay`, `places`, `keys` (zones and regions), `routing`, `queries`, `node`
-(what it does with queries, events and notifications), `unicast`, `messages`, `recent`. What a node remembers is laid
-out in `memory` and made in `state`; the rules are the definition's, compiled in `rules`.
+Its modules have the names of the node's: `overlay`, `positions` (in trees), `keys` (zones and regions), `routing`,
+`queries`, `node` (queries, events and notifications), `unicast`, `messages`, `recent`. `memory` defines the arrays of
+the nodes' state, and `state` creates them. The rules are those of `tinymq.rules`, compiled.
 
-A unicast frame's word is its number; queries are known by their subscription, events by their publication. Of the
-definition this leaves out what cannot happen in a run of a scenario: frames that are malformed, or of a network with
+The header of a unicast frame is a number (`unicast`); queries are identified by their subscriptions, events by their
+publications. The twin leaves out what cannot happen in a scenario's run: malformed frames, and frames of a network with
 other settings.
 
 Limits
-    Refused are ``literal=True``, key spaces of more than 62 bits, more subscriptions at a node than ``max_queries``,
-    and runs in which a key grows beyond 4096 bits or a message is cut into more than 32 pieces.
+    The twin refuses ``literal=True``, key spaces of more than 62 bits and more subscriptions at a node than
+    ``max_queries``. It also refuses runs in which a key grows beyond 4096 bits or a message's region is cut into more
+    than 32 intervals.
 """
 
 from __future__ import annotations
@@ -23,51 +24,51 @@ from workbench.protocols.tinymq.fast.memory import END, RENEW, Message, Number, 
 from workbench.protocols.tinymq.fast.messages import (
     copy_message,
     drop_message,
-    foresee,
     has_room_for,
     make_event,
     measure,
+    reserve_room,
 )
 from workbench.protocols.tinymq.fast.node import (
-    ask,
     hold_event,
+    reroute_pending,
     route,
-    send_elsewhere,
+    send_query,
     send_to_trees,
-    send_what_waits,
+    send_waiting,
     write_hull,
 )
 from workbench.protocols.tinymq.fast.overlay import (
-    answered,
-    heard,
+    earlier_time,
     info_soon,
     log_zones,
     lose,
     next_due_us,
-    sooner,
+    note_answer,
+    note_heard,
     take_grant,
     take_info,
     take_join,
 )
 from workbench.protocols.tinymq.fast.overlay import start as start_overlay
 from workbench.protocols.tinymq.fast.overlay import wake as wake_overlay
-from workbench.protocols.tinymq.fast.places import is_attached, link_from
+from workbench.protocols.tinymq.fast.positions import is_attached, link_from
 from workbench.protocols.tinymq.fast.queries import end_leases
-from workbench.protocols.tinymq.fast.routing import is_astray
+from workbench.protocols.tinymq.fast.routing import is_misdirected
 from workbench.protocols.tinymq.fast.unicast import (
     acknowledge,
-    acknowledged,
     begin,
+    direction_of,
     free_pending,
     is_new,
     number_of,
     refuse,
-    refused,
     repeat,
-    reported,
     take,
+    take_acknowledgement,
+    take_refusal,
+    take_report,
     wants_ack,
-    way_of,
 )
 from workbench.protocols.tinymq.unicast import REFUSAL as WAITS_FOR_REFUSAL
 from workbench.protocols.tinymq.wire import OPEN, U16
@@ -82,55 +83,55 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Whether the pools have what an event may take, and all is well so far."""
+    """Return whether the pools have room for the next event of the run, and no problem has occurred."""
     most = state.least_room + core.numbers[twin.Number.MORE]
     state.numbers[Number.WANTED] = most
-    return state.numbers[Number.WRONG] == Problem.FINE and has_room_for(core, state, most)
+    return state.numbers[Number.PROBLEM] == Problem.FINE and has_room_for(core, state, most)
 
 
-# What the loop calls: all numbers as int64, so that each function below is compiled for one set of types only.
+# The event loop calls these functions. They pass numbers on as int64, so that each is compiled for one set of types.
 
 
 @compiled
 def start(core, state, i, now):
-    """Begin; a root takes its place."""
+    """Begin at node ``i``; a root takes its position."""
     _start(core, state, np.int64(i), np.int64(now))
 
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Send an event to its rendezvous nodes."""
+    """Send an event of node ``i`` to its rendezvous nodes."""
     _publish(core, state, np.int64(i), np.int64(content), np.int64(number), now)
 
 
 @compiled
-def subscribe(core, state, i, what, now):
-    """Ask all trees for what matches."""
-    _subscribe(core, state, np.int64(i), np.int64(what), now)
+def subscribe(core, state, i, subscription, now):
+    """Send the query of a subscription of node ``i`` to all trees."""
+    _subscribe(core, state, np.int64(i), np.int64(subscription), now)
 
 
 @compiled
-def unsubscribe(core, state, i, what, now):
-    """End a subscription: its query is sent again with lease 0. One that has ended already changes nothing."""
-    _unsubscribe(core, state, np.int64(i), np.int64(what), now)
+def unsubscribe(core, state, i, subscription, now):
+    """End a subscription: its query is sent again with lease 0. Has no effect if it has already ended."""
+    _unsubscribe(core, state, np.int64(i), np.int64(subscription), now)
 
 
 @compiled
-def receive(core, state, i, sender, message, word, broadcast, now):
-    """Take a neighbor's frame; ``word`` is its number and its way."""
-    _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(word), now)
+def receive(core, state, i, sender, message, header, broadcast, now):
+    """Take a neighbor's frame; ``header`` is its number, its direction and whether it requests an ack."""
+    _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(header), now)
 
 
 @compiled
-def sent(core, state, i, receiver, message, word, ok, now):
-    """Learn the outcome of a unicast frame."""
+def sent(core, state, i, receiver, message, header, ok, now):
+    """Take the radio's report of a unicast frame."""
     if state.uses_reports:
-        _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(word), np.int64(ok), now)
+        _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(header), np.int64(ok), now)
 
 
 @compiled
 def wake(core, state, i, now):
-    """Repeat, give up, join, refresh: whatever is due."""
+    """Do what is due: send frames again, give neighbors up, join, refresh queries."""
     _wake(core, state, np.int64(i), now)
 
 
@@ -161,85 +162,85 @@ def _publish(core, state, i, content, number, now):
 
 
 @compiled
-def _subscribe(core, state, i, what, now):
-    own = state.own_queries[what]
+def _subscribe(core, state, i, subscription, now):
+    own = state.own_queries[subscription]
     own.is_asked = 1
     own.round = NONE
     own.refresh_us = NONE
     begin(core, state, i, now)
     state.nodes[i].own += 1
-    if is_attached(state, i) and state.nodes[i].ask_again_us == NONE:
-        ask(core, state, i, what, RENEW, now)
+    if is_attached(state, i) and state.nodes[i].queries_due_us == NONE:
+        send_query(core, state, i, subscription, RENEW, now)
     _plan_wake_up(core, state, i, now)
 
 
 @compiled
-def _unsubscribe(core, state, i, what, now):
-    own = state.own_queries[what]
+def _unsubscribe(core, state, i, subscription, now):
+    own = state.own_queries[subscription]
     begin(core, state, i, now)
     if own.is_asked:
         own.is_asked = 0
         state.nodes[i].own -= 1
         if own.round >= 0:
-            ask(core, state, i, what, END, now)
+            send_query(core, state, i, subscription, END, now)
     _plan_wake_up(core, state, i, now)
 
 
 @compiled
-def _receive(core, state, i, sender, message, word, now):
+def _receive(core, state, i, sender, message, header, now):
     link = link_from(state, i, sender)
     begin(core, state, i, now)
-    heard(state, link, now)
+    note_heard(state, link, now)
     name = core.messages[message].name
     if name == Message.INFO:
         take_info(core, state, i, sender, link, message, now)
-        send_elsewhere(core, state, i, now)
+        reroute_pending(core, state, i, now)
     else:
-        answered(core, state, i, sender, link, now)
+        note_answer(core, state, i, sender, link, now)
         if name == Message.ACK:
-            acknowledged(core, state, i, sender, word, now)
+            take_acknowledgement(core, state, i, sender, header, now)
         elif name == Message.REFUSAL:
-            refused(core, state, i, sender, word, now)
+            take_refusal(core, state, i, sender, header, now)
         else:
-            _take_unicast(core, state, i, sender, link, message, word, now)
+            _take_unicast(core, state, i, sender, link, message, header, now)
     _plan_wake_up(core, state, i, now)
 
 
 @compiled
-def _sent(core, state, i, receiver, message, word, ok, now):
+def _sent(core, state, i, receiver, message, header, ok, now):
     name = core.messages[message].name
     if name in (Message.ACK, Message.REFUSAL):
         return
-    reported(core, state, i, receiver, number_of(word), ok, now)
+    take_report(core, state, i, receiver, number_of(header), ok, now)
     if ok:
         link = link_from(state, i, receiver)
         if link != NONE:
-            heard(state, link, now)
-            answered(core, state, i, receiver, link, now)
+            note_heard(state, link, now)
+            note_answer(core, state, i, receiver, link, now)
     _plan_wake_up(core, state, i, now)
 
 
 @compiled
-def _take_unicast(core, state, i, sender, link, message, word, now):
-    number, way = number_of(word), way_of(word)
+def _take_unicast(core, state, i, sender, link, message, header, now):
+    number, direction = number_of(header), direction_of(header)
     if not is_new(state, i, link, number):
-        acknowledge(core, state, i, sender, number, word, now)
+        acknowledge(core, state, i, sender, number, header, now)
         drop_message(core, state, i, sender, message, Reason.REPEATED, now)
-    elif wants_ack(word) and not _has_room_for(core, state, i, message):
+    elif wants_ack(header) and not _has_room_for(core, state, i, message):
         refuse(core, state, i, sender, number, now)
-    elif way != OPEN and is_astray(core, state, i, message, way, sender):
+    elif direction != OPEN and is_misdirected(core, state, i, message, direction, sender):
         drop_message(core, state, i, sender, message, Reason.ASTRAY, now)
-        if not wants_ack(word):
+        if not wants_ack(header):
             refuse(core, state, i, sender, number, now)
         info_soon(core, state, i, now)
     else:
-        take(core, state, i, sender, link, number, word, now)
+        take(core, state, i, sender, link, number, header, now)
         _take(core, state, i, sender, message, now)
 
 
 @compiled
 def _has_room_for(core, state, i, message):
-    """Whether the frames that wait leave room for a message that has to be sent on."""
+    """Return whether the pending frames leave room for a message that must be forwarded."""
     name = core.messages[message].name
     if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True
@@ -252,11 +253,11 @@ def _take(core, state, i, sender, message, now):
     if name == Message.JOIN:
         if not take_join(core, state, i, sender, state.fields[message].tree, now):
             drop_message(core, state, i, sender, message, Reason.NO_PLACE, now)
-        send_elsewhere(core, state, i, now)
+        reroute_pending(core, state, i, now)
     elif name == Message.GRANT:
         if not take_grant(core, state, i, sender, message, now):
             drop_message(core, state, i, sender, message, Reason.UNASKED, now)
-        send_elsewhere(core, state, i, now)
+        reroute_pending(core, state, i, now)
     elif name == Message.PROBE:
         return
     elif state.fields[message].hops >= state.max_hops:
@@ -273,81 +274,84 @@ def _wake(core, state, i, now):
     begin(core, state, i, now)
     _give_up_silent(core, state, i, now)
     wake_overlay(core, state, i, now)
-    send_elsewhere(core, state, i, now)
+    reroute_pending(core, state, i, now)
     end_leases(core, state, i, now)
     first = state.nodes[i].waiting.first
     if first != NONE and rules.is_too_old(state.waitings[first].since_us, now, state.lost_after_us):
-        send_what_waits(core, state, i, now)
-    _ask_what_is_due(core, state, i, now)
+        send_waiting(core, state, i, now)
+    _send_due_queries(core, state, i, now)
     _plan_wake_up(core, state, i, now)
 
 
 @compiled
 def _give_up_silent(core, state, i, now):
-    """Send again what is due; neighbors that do not answer are lost, and their messages go another way."""
+    """Send due frames again.
+
+    Neighbors that no longer answer are lost, and the messages to them are routed anew.
+    """
     repeat(core, state, i, now, state.given_up[0])
     lost, row = NONE, np.int64(state.given_up[0].first)
     while row != NONE:
-        it = state.pendings[row]
-        behind, neighbor, message = it.next, it.neighbor, it.message
+        frame = state.pendings[row]
+        following, neighbor, message = frame.next, frame.neighbor, frame.message
         if neighbor != lost:
             lost = neighbor
             lose(core, state, i, neighbor, now)
         name = core.messages[message].name
-        if it.waits_for != WAITS_FOR_REFUSAL and name in (Message.QUERY, Message.EVENT, Message.NOTIFICATION):
+        if frame.waits_for != WAITS_FOR_REFUSAL and name in (Message.QUERY, Message.EVENT, Message.NOTIFICATION):
             route(core, state, i, message, NONE, now)
         free_pending(core, state, row)
-        row = behind
+        row = following
 
 
 @compiled
-def _ask_what_is_due(core, state, i, now):
+def _send_due_queries(core, state, i, now):
     node = state.nodes[i]
-    if node.own == 0 and node.ask_again_us == NONE:
+    if node.own == 0 and node.queries_due_us == NONE:
         return
-    what = np.int64(core.nodes[i].first_subscription)
-    while what != NONE:
-        own, subscription = state.own_queries[what], core.subscriptions[what]
-        if own.is_asked and subscription.expires_us != NONE and subscription.expires_us <= now:
+    subscription = np.int64(core.nodes[i].first_subscription)
+    while subscription != NONE:
+        own, record = state.own_queries[subscription], core.subscriptions[subscription]
+        if own.is_asked and record.expires_us != NONE and record.expires_us <= now:
             own.is_asked = 0
             node.own -= 1
-        what = np.int64(subscription.next)
+        subscription = np.int64(record.next)
     if not is_attached(state, i):
         return
-    everything = node.ask_again_us != NONE and node.ask_again_us <= now
-    if everything:
-        node.ask_again_us = NONE
-    what = np.int64(core.nodes[i].first_subscription)
-    while what != NONE:
-        own = state.own_queries[what]
-        if own.is_asked and (everything or (own.refresh_us != NONE and own.refresh_us <= now)):
-            ask(core, state, i, what, RENEW, now)
-        what = np.int64(core.subscriptions[what].next)
+    all_due = node.queries_due_us != NONE and node.queries_due_us <= now
+    if all_due:
+        node.queries_due_us = NONE
+    subscription = np.int64(core.nodes[i].first_subscription)
+    while subscription != NONE:
+        own = state.own_queries[subscription]
+        if own.is_asked and (all_due or (own.refresh_us != NONE and own.refresh_us <= now)):
+            send_query(core, state, i, subscription, RENEW, now)
+        subscription = np.int64(core.subscriptions[subscription].next)
 
 
 @compiled
 def _plan_wake_up(core, state, i, now):
-    """Log zones that the call changed; note when something is due, and the room that it may take."""
+    """End a call: log the zones that it changed, and note the next wake-up and the room that it may need."""
     node = state.nodes[i]
     if node.is_changed:
         log_zones(core, state, i, now)
-    due_us = sooner(next_due_us(state, i), node.next_expiry_us)
+    due_us = earlier_time(next_due_us(state, i), node.next_expiry_us)
     pending = node.pending.first
     while pending != NONE:
-        due_us = sooner(due_us, state.pendings[pending].due_us)
+        due_us = earlier_time(due_us, state.pendings[pending].due_us)
         pending = state.pendings[pending].next
-    if node.ask_again_us != NONE or node.own:
+    if node.queries_due_us != NONE or node.own:
         attached = is_attached(state, i)
         if attached:
-            due_us = sooner(due_us, node.ask_again_us)
+            due_us = earlier_time(due_us, node.queries_due_us)
         if node.own:
-            what = np.int64(core.nodes[i].first_subscription)
-            while what != NONE:
-                own = state.own_queries[what]
+            subscription = np.int64(core.nodes[i].first_subscription)
+            while subscription != NONE:
+                own = state.own_queries[subscription]
                 if own.is_asked:
-                    due_us = sooner(due_us, core.subscriptions[what].expires_us)
+                    due_us = earlier_time(due_us, core.subscriptions[subscription].expires_us)
                     if attached:
-                        due_us = sooner(due_us, own.refresh_us)
-                what = np.int64(core.subscriptions[what].next)
+                        due_us = earlier_time(due_us, own.refresh_us)
+                subscription = np.int64(core.subscriptions[subscription].next)
     core.next_wake[i] = due_us
-    foresee(core, state, i)
+    reserve_room(core, state, i)

@@ -1,8 +1,8 @@
-"""Keys, universes and regions in the kernel: `tinymq.zones` and what `tinymq.mapping` asks of boxes.
+"""Keys, universes and regions, compiled: `tinymq.zones`, and the operations of `tinymq.mapping` on boxes.
 
-A key is a row of ``keys``, the same one for the same bits: a child's key is its parent's row and a slot. So keys may be
-of any length, equal keys have equal numbers, and a key is another's prefix if it is met on the way up. A region that is
-worked on is a row of ``scratch``.
+A key is a row of ``keys``, and equal keys are the same row: a child's key is its parent's row and a slot. So keys may
+have any length, equal keys have equal numbers, and the prefixes of a key are its ancestors' rows. Regions are computed
+in rows of ``scratch``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def child_key(state, parent, slot):
-    """The key of the child in a slot."""
+    """Return the key of the child in a slot below ``parent``; the first call adds it."""
     keys = state.keys
     key = keys[parent].first
     while key != NONE:
@@ -25,21 +25,21 @@ def child_key(state, parent, slot):
         key = keys[key].next
     key = state.numbers[Number.KEYS]
     state.numbers[Number.KEYS] += 1
-    it = keys[key]
-    it.parent = parent
-    it.slot = slot
-    it.length = keys[parent].length + slot + 1
-    it.first = NONE
-    it.next = keys[parent].first
+    entry = keys[key]
+    entry.parent = parent
+    entry.slot = slot
+    entry.length = keys[parent].length + slot + 1
+    entry.first = NONE
+    entry.next = keys[parent].first
     keys[parent].first = key
-    it.low = child_low(state, keys[parent].low, it.length) if has_universe(state, it.length) else 0
-    if it.length > LONGEST_KEY:
-        state.numbers[Number.WRONG] = Problem.KEY_TOO_LONG
+    entry.low = child_low(state, keys[parent].low, entry.length) if has_universe(state, entry.length) else 0
+    if entry.length > LONGEST_KEY:
+        state.numbers[Number.PROBLEM] = Problem.KEY_TOO_LONG
     return key
 
 
 def key_text(keys: Any, key: int) -> str:
-    """A key as a text of 0 and 1."""
+    """Return a key as a text of 0 and 1."""
     parts = []
     while key != ROOT_KEY:
         parts.append("0" * int(keys["slot"][key]) + "1")
@@ -49,25 +49,25 @@ def key_text(keys: Any, key: int) -> str:
 
 @compiled
 def has_universe(state, length):
-    """Whether a key of that length has strings in the key space."""
+    """Return whether the key space has strings that begin with a key of that length."""
     return length <= state.key_bits
 
 
 @compiled
 def child_low(state, low, length):
-    """The first string of a child's universe: ``low`` is its parent's first, ``length`` that of its own key."""
+    """Return the first string of a child's universe; ``low``: its parent's, ``length``: that of the child's key."""
     return low + (1 << (state.key_bits - length))
 
 
 @compiled
 def last_of(state, low, length):
-    """The last string of a universe that begins at ``low``."""
+    """Return the last string of the universe that begins at ``low``; ``length``: that of its key."""
     return rules.last_string(low, length, state.key_bits)
 
 
 @compiled
 def is_prefix(state, prefix, key):
-    """Whether a key begins with another one."""
+    """Return whether ``key`` begins with ``prefix``."""
     keys = state.keys
     length = keys[prefix].length
     while keys[key].length > length:
@@ -80,7 +80,7 @@ def is_prefix(state, prefix, key):
 
 @compiled
 def load(state, message, row):
-    """Put a message's region into a row of scratch."""
+    """Copy a message's region into a row of scratch."""
     count = state.fields[message].intervals
     for k in range(count):
         state.scratch[row, k, 0] = state.regions[message, k, 0]
@@ -90,7 +90,7 @@ def load(state, message, row):
 
 @compiled
 def save(state, row, message):
-    """Make a row of scratch a message's region."""
+    """Copy a row of scratch into a message's region."""
     count = state.scratch_counts[row]
     for k in range(count):
         state.regions[message, k, 0] = state.scratch[row, k, 0]
@@ -100,7 +100,7 @@ def save(state, row, message):
 
 @compiled
 def intersect(state, source, row, low, high):
-    """Put into ``row`` what of ``source``, which may be the same, lies from low to high."""
+    """Write the part of row ``source`` that lies in [low, high] into ``row``, which may be the same."""
     scratch = state.scratch
     count = 0
     for k in range(state.scratch_counts[source]):
@@ -122,7 +122,7 @@ def overlaps(state, row, low, high):
 
 @compiled
 def is_region_within(state, message, key):
-    """Whether all of a message's region lies in the universe of a key that has one."""
+    """Return whether a message's whole region lies in the universe of a key that has one."""
     low = state.keys[key].low
     last = state.fields[message].intervals - 1
     high = last_of(state, low, state.keys[key].length)
@@ -131,20 +131,20 @@ def is_region_within(state, message, key):
 
 @compiled
 def subtract(state, row, low, high):
-    """Take what lies from low to high out of a row."""
+    """Remove the strings in [low, high] from a row of scratch."""
     scratch = state.scratch
     count = state.scratch_counts[row]
-    kept = 0
+    count_left = 0
     for k in range(count):
         first, last = scratch[row, k, 0], scratch[row, k, 1]
         if first < low and high < last:
-            # It lies within this interval, so all the others stay as they are.
+            # The strings to remove lie within this interval, so the other intervals stay unchanged.
             if count == MOST_INTERVALS:
-                state.numbers[Number.WRONG] = Problem.TOO_MANY_INTERVALS
+                state.numbers[Number.PROBLEM] = Problem.TOO_MANY_INTERVALS
                 return
-            for behind in range(count, k + 1, -1):
-                scratch[row, behind, 0] = scratch[row, behind - 1, 0]
-                scratch[row, behind, 1] = scratch[row, behind - 1, 1]
+            for following in range(count, k + 1, -1):
+                scratch[row, following, 0] = scratch[row, following - 1, 0]
+                scratch[row, following, 1] = scratch[row, following - 1, 1]
             scratch[row, k, 1] = low - 1
             scratch[row, k + 1, 0] = high + 1
             scratch[row, k + 1, 1] = last
@@ -158,20 +158,20 @@ def subtract(state, row, low, high):
             first = high + 1
         else:
             continue
-        scratch[row, kept, 0] = first
-        scratch[row, kept, 1] = last
-        kept += 1
-    state.scratch_counts[row] = kept
+        scratch[row, count_left, 0] = first
+        scratch[row, count_left, 1] = last
+        count_left += 1
+    state.scratch_counts[row] = count_left
 
 
 @compiled
 def unite(state, message, row):
-    """Add to a message's region what of a row of scratch, which is used up, it does not have yet."""
+    """Add the strings of a row of scratch to a message's region; the row is used up."""
     regions, count = state.regions, state.fields[message].intervals
     for k in range(count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
     if count + state.scratch_counts[row] > MOST_INTERVALS:
-        state.numbers[Number.WRONG] = Problem.TOO_MANY_INTERVALS
+        state.numbers[Number.PROBLEM] = Problem.TOO_MANY_INTERVALS
         return
     for k in range(state.scratch_counts[row]):
         low, high = state.scratch[row, k, 0], state.scratch[row, k, 1]
@@ -192,8 +192,8 @@ def unite(state, message, row):
 @compiled
 def _lowest_from(state, box, dimension):
     number = 0
-    for behind in range(dimension, len(state.dimension_bits)):
-        number |= state.boxes[box, behind, 0] << state.dimension_shifts[behind]
+    for following in range(dimension, len(state.dimension_bits)):
+        number |= state.boxes[box, following, 0] << state.dimension_shifts[following]
     return number
 
 
@@ -210,7 +210,7 @@ def _head(state, number, dimension):
 
 @compiled
 def first_cell(state, box, at_least):
-    """`Mapping.first_cell`; NONE if there is none."""
+    """Return `Mapping.first_cell` of a box, with NONE for None."""
     boxes = state.boxes
     for dimension in range(len(state.dimension_bits)):
         part = _part(state, at_least, dimension)
@@ -218,20 +218,20 @@ def first_cell(state, box, at_least):
             continue
         if part < boxes[box, dimension, 0]:
             return _head(state, at_least, dimension) | _lowest_from(state, box, dimension)
-        before = dimension - 1
-        while before >= 0:
-            last = _part(state, at_least, before)
-            if last < boxes[box, before, 1]:
-                grown = (last + 1) << state.dimension_shifts[before]
-                return _head(state, at_least, before) | grown | _lowest_from(state, box, before + 1)
-            before -= 1
+        previous = dimension - 1
+        while previous >= 0:
+            last = _part(state, at_least, previous)
+            if last < boxes[box, previous, 1]:
+                grown = (last + 1) << state.dimension_shifts[previous]
+                return _head(state, at_least, previous) | grown | _lowest_from(state, box, previous + 1)
+            previous -= 1
         return NONE
     return at_least
 
 
 @compiled
 def clip(state, box, row):
-    """`Mapping.clip` of a row of scratch."""
+    """Trim a row of scratch to a box: `Mapping.clip`."""
     scratch = state.scratch
     count = 0
     for k in range(state.scratch_counts[row]):

@@ -1,17 +1,18 @@
-"""What the nodes of a fast TinyMQ network remember: arrays, and what their rows hold.
+"""The state of the nodes of a fast TinyMQ network: arrays, and the fields of their rows.
 
-A node is known by its *index*, i. A *link* is an arc as its receiver sees it: node i hears those at links
-in_first[i]:in_first[i + 1], ascending by sender. A node has as many *seats* as it may have places in trees: one in
-TinyMQ, one for each root in PUB-2-SUB+. What a seat has is in row i * seats + seat of ``places``, where it is used.
+A node is identified by its *index*, i. A *link* is an arc as its receiver sees it: node i hears its neighbors at the
+links in_first[i]:in_first[i + 1], in ascending order of senders. A node has ``positions_per_node`` *positions* in
+trees: one in TinyMQ, one for each root in PUB-2-SUB+. They are the rows i * positions_per_node + offset of
+``positions``; only those with ``is_used`` count.
 
-A message is a row of the core's messages, and of ``fields`` and ``regions`` here. Whatever keeps one holds that row: a
-frame that waits for its acknowledgement, a message that waits for a way, a stored query.
+A message is a row of the engine's messages, and of ``fields`` and ``regions`` here. Pending frames, waiting messages
+and stored queries refer to that row.
 
 Memory
-    In bytes, for n nodes, m arcs, t roots and s seats::
+    In bytes, for n nodes, m arcs, t roots and s positions per node::
 
-        n x (128 + 32 t + 88 s)  +  m x (40 + 24 t + 72 s)  +  580 for each message on its
-        way or stored, where it is touched
+        n x (128 + 32 t + 88 s)  +  m x (40 + 24 t + 72 s)  +  580 for each message in
+        flight or stored
 
     and 16 for each id that a node still remembers (`recent`). 1500 nodes with 10 roots take some 30 MB.
 """
@@ -30,7 +31,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Pool
 
 
 class Event(twin.Events):
-    """What happens in its runs alone."""
+    """The trace events that only TinyMQ has."""
 
     KEY_SET = auto()
     QUERY_STORED = auto()
@@ -39,7 +40,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """Its own reasons why messages end."""
+    """The reasons for dropping a message that only TinyMQ has."""
 
     STALE = auto()
     FULL = auto()
@@ -53,7 +54,7 @@ class Reason(twin.Reasons):
 
 
 class Message(twin.Messages):
-    """What its messages are called."""
+    """TinyMQ's message types."""
 
     INFO = auto()
     ACK = auto()
@@ -66,25 +67,25 @@ class Message(twin.Messages):
     REFUSAL = auto()
 
 
-# A message's name in the kernel is its number in MESSAGES.
+# The ``name`` of a message's row is its number in `Message`.
 
-# What stands for a next hop where there is no way to a root. NONE: this node is the root.
-BROKEN_WAY, NO_WAY = -2, -3
+# Next hops without a path to a root. NONE instead stands for the root itself.
+BROKEN_PATH, NO_PATH = -2, -3
 NO_KEY = -1
-NO_TREE = -1  # of an event that waits until its node knows of a tree
+NO_TREE = -1  # the tree of an event that waits until its node can reach a tree
 ROOT_KEY = 0  # the empty key's row of ``keys``
 
 WIDEST_KEY_SPACE = 62  # bits: strings are int64
 LONGEST_KEY = 4096  # bits
-MOST_INTERVALS = 32  # of a region
+MOST_INTERVALS = 32  # intervals of a region
 
-# Times are NONE where the node has None. ``heard``, ``events`` and ``paths`` count what went into its memories of
-# recent ids; ``may_send``: how many unicast frames this call may still send; ``reports``: whether the radio has
-# reported an acknowledgement; ``counts``: how often the frames that neighbors have yet to acknowledge were counted;
+# NONE in a time stands for the None of a `TinyMQNode`. ``heard``, ``events`` and ``paths``: how many ids the node's
+# memories of recent ids have received; ``may_send``: how many unicast frames this call may still send; ``reports``:
+# whether the radio has reported an acknowledgement; ``counts``: how often unacknowledged frames were counted;
 # ``is_changed``: whether keys or children have changed since zones were logged.
 NODE = np.dtype(
     [
-        ("ask_again_us", np.int64),
+        ("queries_due_us", np.int64),
         ("tick_us", np.int64),
         ("info_due_us", np.int64),
         ("repeat_us", np.int64),
@@ -107,13 +108,14 @@ NODE = np.dtype(
     align=True,
 )
 
-# What of a node's record is not 0 at the start.
-_TIMES = ("ask_again_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
+# Fields of a node's record that are not 0 at the start.
+_TIMES = ("queries_due_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
 _LISTS = ("pending", "waiting", "stored")
 
-# A place in a tree; ``children``: their links, in the order of their slots; ``has_zone``, ``zone_low``, ``zone_taken``:
-# the zone that was logged last, its lowest string, and the sum of the sizes of the children's universes.
-PLACE = np.dtype(
+# A position in a tree; ``children``: their links, in the order of their slots. Of the zone that was logged last:
+# ``has_zone``: whether there was one; ``zone_low``: its lowest string; ``zone_taken``: the sum of the sizes of the
+# children's universes.
+POSITION = np.dtype(
     [
         ("epoch", np.int64),
         ("epoch_us", np.int64),
@@ -129,7 +131,7 @@ PLACE = np.dtype(
     align=True,
 )
 
-# ``send_us`` is NONE once the join is sent.
+# A planned or pending join; ``send_us`` is NONE once it is sent.
 JOINING = np.dtype(
     [
         ("send_us", np.int64),
@@ -141,7 +143,7 @@ JOINING = np.dtype(
     align=True,
 )
 
-# ``risen_epoch``: the epoch in which ``hops`` last rose; ``late_us``: when a shorter way was last offered that is late.
+# ``risen_epoch``: the epoch in which ``hops`` last rose; ``late_us``: when a late path was last offered.
 DISTANCE = np.dtype(
     [
         ("epoch", np.int64),
@@ -153,16 +155,16 @@ DISTANCE = np.dtype(
     align=True,
 )
 
-# ``numbered``: frames to this neighbor that were given a number; ``hears_us``: whether it is known to hear this node;
-# ``named_us``: when an info of this node last named it; ``owed``: how many infos still are to name it;
-# ``unanswered``: joins in a row that it did not answer; ``join_after_us``: it is sent none before;
-# ``unacknowledged``, ``unacknowledged_events``: frames that it has yet to acknowledge, if the node's ``counts`` is
-# ``counted``.
+# ``numbered``: how many frames to this neighbor got a number; ``hears_us``: whether it is known to hear this node;
+# ``named_us``: when an info of this node last named it; ``namings_left``: how many more infos must name it;
+# ``unanswered``: joins in a row that it did not answer; ``join_after_us``: the earliest time of the next join;
+# ``unacknowledged``, ``unacknowledged_events``: frames that it has yet to acknowledge; both are valid only if the
+# node's ``counts`` equals ``counted``.
 NEIGHBOR = np.dtype(
     [
         ("heard_us", np.int64),
         ("named_us", np.int64),
-        ("owed", np.int64),
+        ("namings_left", np.int64),
         ("numbered", np.int64),
         ("unanswered", np.int64),
         ("join_after_us", np.int64),
@@ -175,26 +177,26 @@ NEIGHBOR = np.dtype(
     align=True,
 )
 
-# A neighbor's place as its last info said. ``was_told``: that info had it, and ``since_us`` counts; ``is_there``: it
-# still counts itself.
-TOLD_PLACE = np.dtype(
+# A neighbor's position according to its last info. ``was_announced``: that info had it, so ``since_us`` is valid;
+# ``is_valid``: it has not been discarded since.
+ANNOUNCED_POSITION = np.dtype(
     [
         ("since_us", np.int64),
         ("epoch", np.int64),
         ("tree", np.int64),
         ("parent", np.int64),
         ("key", np.int64),
-        ("is_there", np.int64),
-        ("was_told", np.int64),
+        ("is_valid", np.int64),
+        ("was_announced", np.int64),
     ],
     align=True,
 )
 
-# A child's slot, NONE for a neighbor that is no child, and the link of the child with the next slot.
+# A child's slot, or NONE if the neighbor is not a child, and the link of the child with the next slot.
 CHILD = np.dtype([("slot", np.int64), ("next", np.int64)], align=True)
 
-# A key: its parent's and its slot; ``low``: its smallest string, if it has one; ``first`` and ``next`` link the keys
-# below the same parent.
+# A key: the row of its parent's key, and its slot; ``low``: the lowest string of its universe, if it has one; ``first``
+# and ``next`` link the keys below the same parent.
 KEY = np.dtype(
     [
         ("low", np.int64),
@@ -207,14 +209,14 @@ KEY = np.dtype(
     align=True,
 )
 
-# What a message has beside the core's columns: ``what``: the subscription; ``box``: a row of ``boxes``.
+# The fields of a message beside the engine's columns; ``subscription`` and ``box``: rows of these arrays.
 MESSAGE = np.dtype(
     [
         ("epoch", np.int64),
         ("tree", np.int64),
         ("hops", np.int64),
         ("sink", np.int64),
-        ("what", np.int64),
+        ("subscription", np.int64),
         ("round", np.int64),
         ("lease_s", np.int64),
         ("sink_tree", np.int64),
@@ -228,13 +230,13 @@ MESSAGE = np.dtype(
     align=True,
 )
 
-INFO_PLACE = np.dtype(
-    [("epoch", np.int64), ("tree", np.int64), ("parent", np.int64), ("key", np.int64), ("is_told", np.int64)],
+INFO_POSITION = np.dtype(
+    [("epoch", np.int64), ("tree", np.int64), ("parent", np.int64), ("key", np.int64), ("is_announced", np.int64)],
     align=True,
 )
-INFO_DISTANCE = np.dtype([("epoch", np.int64), ("hops", np.int64), ("is_told", np.int64)], align=True)
+INFO_DISTANCE = np.dtype([("epoch", np.int64), ("hops", np.int64), ("is_announced", np.int64)], align=True)
 
-# What a node has in lists, linked by ``next``, as are the rows that are free.
+# Entries of a node's lists. ``next`` links the entries of a list, and the free rows.
 PENDING = np.dtype(
     [
         ("first_us", np.int64),
@@ -243,7 +245,7 @@ PENDING = np.dtype(
         ("link", np.int64),
         ("number", np.int64),
         ("message", np.int64),
-        ("way", np.int64),
+        ("direction", np.int64),
         ("sent", np.int64),
         ("waits_for", np.int64),
         ("next", np.int64),
@@ -255,16 +257,16 @@ WAITING = np.dtype(
 )
 STORED = np.dtype([("expires_us", np.int64), ("message", np.int64), ("next", np.int64)], align=True)
 
-# A subscription as its node asks it.
+# The state of an own query; ``is_asked``: whether the subscription is open.
 OWN_QUERY = np.dtype([("refresh_us", np.int64), ("round", np.int64), ("is_asked", np.int64)], align=True)
 
-# An id that a node remembers; ``id`` 0: nothing here.
+# An id that a node remembers; ``id`` 0: the row is free.
 RECENT = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int32)], align=True)
 PATH = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int64)], align=True)
 
 
 class Number(twin.Codes):
-    """Places in ``numbers``: behind the first free row of a pool, the number of its free rows."""
+    """Indexes of ``numbers``: for each pool its first free row, followed by the number of its free rows."""
 
     KEYS = auto()
     RECENTS = auto()
@@ -277,16 +279,16 @@ class Number(twin.Codes):
     FREE_STOREDS = auto()
     PUBLISHED = auto()
     ACKNOWLEDGEMENT = auto()  # the message of all acknowledgements
-    WANTED = auto()  # of each pool, when there was too little
-    WRONG = auto()  # why the run cannot go on here
+    WANTED = auto()  # free rows that the next event needs of each pool
+    PROBLEM = auto()  # why the run cannot go on in the fast engine
 
 
-# What is asked of a query.
+# The purpose of sending an own query again.
 RENEW, END = range(2)
 
 
 class Problem(twin.Codes):
-    """Why a run cannot go on (``numbers[WRONG]``)."""
+    """The reasons why a run cannot go on in the fast engine (``numbers[PROBLEM]``)."""
 
     FINE = auto()
     KEY_TOO_LONG = auto()
@@ -294,23 +296,23 @@ class Problem(twin.Codes):
     TOO_LITTLE_ROOM = auto()
 
 
-WRONGS = {
-    Problem.KEY_TOO_LONG: f"a key of more than {LONGEST_KEY} bits is too long for it",
-    Problem.TOO_MANY_INTERVALS: f"a query or event in more than {MOST_INTERVALS} pieces has too many for it",
-    Problem.TOO_LITTLE_ROOM: "an event of the run takes more room than it foresaw",
+PROBLEM_TEXTS = {
+    Problem.KEY_TOO_LONG: f"a key has more than {LONGEST_KEY} bits",
+    Problem.TOO_MANY_INTERVALS: f"the region of a query or event has more than {MOST_INTERVALS} intervals",
+    Problem.TOO_LITTLE_ROOM: "an event of the run needs more room than was reserved for it",
 }
 
-# Rows of ``scratch`` before those of the parts that a message is split into.
+# Rows of ``scratch``; from FIRST_PART on, a row for each part of a message that is split.
 INSIDE, OUTSIDE, REST = range(3)
 FIRST_PART = 3
 
-# A name in a shape is a size, which `state.py` works out; ``intervals`` of a region, (lowest, highest) string each.
+# A name in a shape is a size that `state.py` computes. An interval is (lowest, highest) string.
 FIELDS: Fields = {
     # Parameters.
     "key_bits": int,
     "every_tree": GIVEN,
     "trees": GIVEN,
-    "seats": GIVEN,
+    "positions_per_node": GIVEN,
     "publishes_to_all": GIVEN,
     "shortcuts": bool,
     "retries": int,
@@ -320,19 +322,19 @@ FIELDS: Fields = {
     "max_known": int,
     "max_hops": int,
     **dict.fromkeys(Times._fields, GIVEN),
-    "root_tree": GIVEN,  # (n,) the tree that a node is the root of, or NONE
+    "root_tree": GIVEN,  # (n,) the tree of which a node is the root, or NONE
     # Nodes and links.
     "nodes": Array(NODE, "nodes", dict.fromkeys(_TIMES, NONE) | dict.fromkeys(_LISTS, twin.NO_ROWS)),
-    "places": Array(PLACE, "places", {"children": twin.NO_ROWS}),
-    "joinings": Array(JOINING, "places"),
-    "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_WAY, "late_us": NONE}),
-    "left": Array(np.int64, ("nodes", "trees"), NONE),  # the newest epoch of a place that was given up
+    "positions": Array(POSITION, "positions", {"children": twin.NO_ROWS}),
+    "joinings": Array(JOINING, "positions"),
+    "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_PATH, "late_us": NONE}),
+    "left": Array(np.int64, ("nodes", "trees"), NONE),  # the newest epoch of a position that was given up
     "in_first": GIVEN,
     "senders": GIVEN,
     "listeners": GIVEN,
     "neighbors": Array(NEIGHBOR, "links", {"named_us": NONE}),
-    "told_places": Array(TOLD_PLACE, ("links", "seats")),
-    "children": Array(CHILD, ("links", "seats"), {"slot": NONE}),
+    "announced_positions": Array(ANNOUNCED_POSITION, ("links", "positions_per_node")),
+    "children": Array(CHILD, ("links", "positions_per_node"), {"slot": NONE}),
     # Keys and regions.
     "keys": Array(KEY, "keys", {"first": NONE, "next": NONE}),
     "dimension_bits": GIVEN,
@@ -345,13 +347,15 @@ FIELDS: Fields = {
     # Messages.
     "fields": Array(MESSAGE, "messages"),
     "regions": Array(np.int64, ("messages", MOST_INTERVALS, 2)),
-    "info_places": Array(INFO_PLACE, ("messages", "seats")),
+    "info_positions": Array(INFO_POSITION, ("messages", "positions_per_node")),
     "info_distances": Array(INFO_DISTANCE, ("messages", "trees")),
-    "told_distances": Array(INFO_DISTANCE, ("links", "trees")),  # of neighbors that are not known to hear the node
+    "announced_distances": Array(
+        INFO_DISTANCE, ("links", "trees")
+    ),  # those of neighbors that are not known to hear the node
     "info_heard": Array(np.int32, ("messages", MOST_NAMED)),  # the nodes that an info names
     "info_heard_counts": Array(np.int32, "messages"),
     "base_B": GIVEN,
-    "place_B": GIVEN,
+    "position_B": GIVEN,
     "distance_B": GIVEN,
     "named_count_B": GIVEN,
     "named_B": GIVEN,
@@ -361,7 +365,7 @@ FIELDS: Fields = {
     "airtimes_us": GIVEN,
     "first_content_box": GIVEN,
     "first_text": GIVEN,
-    # What is kept.
+    # Lists and memories of the nodes.
     "pendings": Pool(PENDING, "pendings", Number.FREE_PENDING),
     "waitings": Pool(WAITING, "waitings", Number.FREE_WAITING),
     "storeds": Pool(STORED, "storeds", Number.FREE_STORED),

@@ -1,6 +1,7 @@
-"""TinyMQ's messages in the kernel: rows that are made, copied, and measured when they are sent.
+"""TinyMQ's messages, compiled: functions that create and copy their rows and compute the sizes of their frames.
 
-Of frames there is nothing but their size. A message that differs in one field from another is another row.
+The twin encodes no frames; it needs only their sizes. A message that differs in one field from another has its own row.
+Each function that makes or copies a message takes a reference to it, which the caller releases.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def has_room_for(core, state, most):
-    """Whether the pools have ``most`` free rows each."""
+    """Return whether the pools have ``most`` free rows each."""
     numbers = state.numbers
     return (
         numbers[Number.FREE_PENDINGS] >= most
@@ -26,8 +27,8 @@ def has_room_for(core, state, most):
 
 
 @compiled
-def is_short(core, state, i):
-    """Whether there may be too little room for one step more; then the run is given up."""
+def lacks_room(core, state, i):
+    """Return whether the pools may lack room for one more step; if so, note the problem, which ends the run."""
     node = state.nodes[i]
     most = state.most_parts + node.stored.count + 8
     numbers = core.numbers
@@ -38,19 +39,19 @@ def is_short(core, state, i):
         and has_room_for(core, state, most)
     ):
         return False
-    state.numbers[Number.WRONG] = Problem.TOO_LITTLE_ROOM
+    state.numbers[Number.PROBLEM] = Problem.TOO_LITTLE_ROOM
     return True
 
 
 @compiled
 def address_of(core, i):
-    """A node's address, for the trace; NONE if there is no such node."""
+    """Return a node's address, for the trace; NONE for a negative index."""
     return NONE if i < 0 else core.addresses[i]
 
 
 @compiled
 def make_join(core, state, tree):
-    """A join; whoever makes a message holds it."""
+    """Make a join for a tree."""
     message = twin.take_message(core, Message.JOIN, NONE, 0, NONE, 0, 0)
     state.fields[message].tree = tree
     return message
@@ -58,7 +59,7 @@ def make_join(core, state, tree):
 
 @compiled
 def make_probe(core):
-    """A probe."""
+    """Make a probe."""
     return twin.take_message(core, Message.PROBE, NONE, 0, NONE, 0, 0)
 
 
@@ -72,68 +73,68 @@ def make_refusal(core, state):
 
 @compiled
 def make_grant(core, state, tree, epoch, key):
-    """A grant."""
+    """Make a grant of a key."""
     message = twin.take_message(core, Message.GRANT, NONE, 0, NONE, 0, 0)
-    it = state.fields[message]
-    it.tree = tree
-    it.epoch = epoch
-    it.key = key
+    fields = state.fields[message]
+    fields.tree = tree
+    fields.epoch = epoch
+    fields.key = key
     return message
 
 
 @compiled
-def make_query(core, state, i, what, tree, lease_s, sink_tree, sink_key):
-    """The query of a subscription for a tree; its region is still to be written."""
-    number = core.subscriptions[what].number
+def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key):
+    """Make the query of a subscription for a tree; the caller writes its region."""
+    number = core.subscriptions[subscription].number
     message = twin.take_message(core, Message.QUERY, core.addresses[i], number, NONE, 0, 0)
-    it = state.fields[message]
-    it.tree = tree
-    it.sink = i
-    it.what = what
-    it.round = state.own_queries[what].round
-    it.lease_s = lease_s
-    it.hops = 0
-    it.sink_tree = sink_tree
-    it.sink_key = sink_key
-    it.box = what
-    it.intervals = 0
+    fields = state.fields[message]
+    fields.tree = tree
+    fields.sink = i
+    fields.subscription = subscription
+    fields.round = state.own_queries[subscription].round
+    fields.lease_s = lease_s
+    fields.hops = 0
+    fields.sink_tree = sink_tree
+    fields.sink_key = sink_key
+    fields.box = subscription
+    fields.intervals = 0
     return message
 
 
 @compiled
 def make_event(core, state, i, content, number, publication):
-    """The event of a publication, for no tree yet; its region is still to be written."""
+    """Make the event of a publication, without a tree; the caller writes its region."""
     message = twin.take_message(core, Message.EVENT, core.addresses[i], number, content, 0, 0)
-    it = state.fields[message]
-    it.tree = NO_TREE
-    it.hops = 0
-    it.publication = publication
-    it.box = state.first_content_box + content
-    it.intervals = 0
+    fields = state.fields[message]
+    fields.tree = NO_TREE
+    fields.hops = 0
+    fields.publication = publication
+    fields.box = state.first_content_box + content
+    fields.intervals = 0
     return message
 
 
 @compiled
 def make_notification(core, state, event, query):
-    """The notification of an event for a stored query's sink."""
+    """Make the notification of an event for the sink of a stored query."""
     source = core.messages[event]
     message = twin.take_message(core, Message.NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
-    it, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
-    it.tree = from_event.tree
-    it.hops = from_event.hops
-    it.publication = from_event.publication
-    it.sink = from_query.sink
-    it.what = from_query.what
-    it.sink_tree = from_query.sink_tree
-    it.sink_key = from_query.sink_key
-    it.by_key = 0
-    it.intervals = 0
+    fields, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
+    fields.tree = from_event.tree
+    fields.hops = from_event.hops
+    fields.publication = from_event.publication
+    fields.sink = from_query.sink
+    fields.subscription = from_query.subscription
+    fields.sink_tree = from_query.sink_tree
+    fields.sink_key = from_query.sink_key
+    fields.by_key = 0
+    fields.intervals = 0
     return message
 
 
 @compiled
 def copy_without_region(core, state, message):
-    """The same message, but for a region, which is still to be written."""
+    """Copy a message; the caller writes the copy's region."""
     source = core.messages[message]
     copy = twin.take_message(core, source.name, source.origin, source.sequence, source.content, 0, 0)
     state.fields[copy] = state.fields[message]
@@ -143,7 +144,7 @@ def copy_without_region(core, state, message):
 
 @compiled
 def copy_message(core, state, message):
-    """The same message once more."""
+    """Copy a message."""
     copy = copy_without_region(core, state, message)
     count = state.fields[message].intervals
     for k in range(count):
@@ -155,14 +156,14 @@ def copy_message(core, state, message):
 
 @compiled
 def tree_of(core, state, message):
-    """The tree in which a query, an event or a notification is routed."""
-    it = state.fields[message]
-    return it.sink_tree if core.messages[message].name == Message.NOTIFICATION else it.tree
+    """Return the tree in which a query, an event or a notification is routed."""
+    fields = state.fields[message]
+    return fields.sink_tree if core.messages[message].name == Message.NOTIFICATION else fields.tree
 
 
 @compiled
 def is_within(core, state, message, key):
-    """Whether a node with this key, or one below it, is where a message goes."""
+    """Return whether a message is for a node with this key or for a node below it."""
     if core.messages[message].name == Message.NOTIFICATION:
         return is_prefix(state, key, state.fields[message].sink_key)
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)
@@ -170,37 +171,37 @@ def is_within(core, state, message, key):
 
 @compiled
 def key_B(state, key):
-    """Bytes of a key's bits."""
+    """Return how many bytes a key's bits take."""
     return (state.keys[key].length + 7) >> 3
 
 
 @compiled
 def measure(core, state, message):
-    """Give a message that is to be sent its size."""
-    it, fields = core.messages[message], state.fields[message]
-    size_B = state.base_B[it.name]
-    if it.name == Message.GRANT:
+    """Set the size of a message that is to be sent."""
+    row, fields = core.messages[message], state.fields[message]
+    size_B = state.base_B[row.name]
+    if row.name == Message.GRANT:
         size_B += key_B(state, fields.key)
-    elif it.name == Message.QUERY:
+    elif row.name == Message.QUERY:
         size_B += key_B(state, fields.sink_key) + fields.intervals * state.interval_B
-        size_B += state.query_attributes_B[fields.what]
-    elif it.name == Message.EVENT:
-        size_B += fields.intervals * state.interval_B + state.event_attributes_B[it.content]
-    elif it.name == Message.NOTIFICATION:
-        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[it.content]
+        size_B += state.query_attributes_B[fields.subscription]
+    elif row.name == Message.EVENT:
+        size_B += fields.intervals * state.interval_B + state.event_attributes_B[row.content]
+    elif row.name == Message.NOTIFICATION:
+        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[row.content]
     set_size(core, state, message, size_B)
 
 
 @compiled
 def set_size(core, state, message, size_B):
-    """A message's size in a frame, and with it its airtime."""
+    """Set the size of a message's frame, and with it its airtime."""
     core.messages[message].size_B = size_B
     core.messages[message].airtime_us = state.airtimes_us[min(size_B, len(state.airtimes_us) - 1)]
 
 
 @compiled
 def drop_message(core, state, i, previous_hop, message, reason, now):
-    """`TinyMQNode.drop_message`."""
+    """Log that a message was dropped: `TinyMQNode.drop_message`."""
     _drop(core, i, previous_hop, message, np.int64(reason), now)
 
 
@@ -210,15 +211,15 @@ def _drop(core, i, previous_hop, message, reason, now):
 
 
 @compiled
-def foresee(core, state, i):
-    """Have the loop keep room for the most that may come of what node ``i`` keeps now."""
+def reserve_room(core, state, i):
+    """Reserve room in the event loop for all messages that node ``i`` may send from its present state."""
     node = state.nodes[i]
-    parts, trees, seats = state.most_parts + 1, state.trees, state.seats
+    parts, trees, positions_per_node = state.most_parts + 1, state.trees, state.positions_per_node
     stored, pending = node.stored.count, node.pending.count
-    at_rest = stored + node.waiting.count
-    meetings = stored + state.most_deliveries
-    waiting = node.waiting.count * (trees + seats * meetings)
-    alone = parts * (at_rest + pending + trees * node.own + 1)
-    alone += waiting + (pending + seats) * meetings
-    together = (parts * at_rest + waiting) * state.most_neighbors
-    core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], alone, together)
+    message_count = stored + node.waiting.count
+    matches = stored + state.most_deliveries
+    waiting = node.waiting.count * (trees + positions_per_node * matches)
+    node_needs = parts * (message_count + pending + trees * node.own + 1)
+    node_needs += waiting + (pending + positions_per_node) * matches
+    neighbor_needs = (parts * message_count + waiting) * state.most_neighbors
+    core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], node_needs, neighbor_needs)

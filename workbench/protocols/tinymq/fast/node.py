@@ -1,4 +1,4 @@
-"""What a node of a fast TinyMQ network does with queries, events and notifications: `tinymq.node`, `rendezvous`."""
+"""The work of a node on queries, events and notifications, compiled: `tinymq.node` and `tinymq.rendezvous`."""
 
 import numpy as np
 
@@ -22,29 +22,29 @@ from workbench.protocols.tinymq.fast.messages import (
     copy_message,
     copy_without_region,
     drop_message,
-    is_short,
+    lacks_room,
     make_notification,
     make_query,
 )
-from workbench.protocols.tinymq.fast.places import (
+from workbench.protocols.tinymq.fast.positions import (
     is_attached,
     is_known_tree,
-    keyed_place_in,
+    keyed_position_in,
     link_from,
+    next_hop_to,
     own_tree,
-    place_in,
-    towards,
+    position_in,
 )
-from workbench.protocols.tinymq.fast.queries import forget, is_over, note_path, path, store, take_out
+from workbench.protocols.tinymq.fast.queries import forget, has_ended, message_to_move, note_path, path, store
 from workbench.protocols.tinymq.fast.recent import event_id, find, put
-from workbench.protocols.tinymq.fast.routing import NOWHERE, hop_to_key, leads_to, split, way_to
+from workbench.protocols.tinymq.fast.routing import NO_NODE, direction_to, is_still_next_hop, next_hop_to_key, split
 from workbench.protocols.tinymq.fast.unicast import free_pending, send_to
 from workbench.protocols.tinymq.unicast import REFUSAL
 from workbench.protocols.tinymq.wire import DOWN, OPEN
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# What waits for a place, or for a way
+# Messages that wait for a position or a path
 
 
 @compiled
@@ -52,29 +52,29 @@ def _wait(core, state, i, message, previous_hop, now):
     waiting = state.nodes[i].waiting
     if waiting.count >= state.max_waiting:
         first = np.int64(waiting.first)
-        it = state.waitings[first]
-        drop_message(core, state, i, it.previous_hop, it.message, Reason.FULL, now)
-        twin.let_go(core, it.message)
+        entry = state.waitings[first]
+        drop_message(core, state, i, entry.previous_hop, entry.message, Reason.FULL, now)
+        twin.let_go(core, entry.message)
         twin.remove_behind(waiting, state.waitings, NONE, first)
         twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, first)
     row = twin.take_free(state.waitings, state.numbers, Number.FREE_WAITING)
-    it = state.waitings[row]
-    it.message = message
-    it.previous_hop = previous_hop
-    it.since_us = now
+    entry = state.waitings[row]
+    entry.message = message
+    entry.previous_hop = previous_hop
+    entry.since_us = now
     twin.hold_message(core, message)
     twin.append_behind(waiting, state.waitings, waiting.last, row)
 
 
 @compiled
-def send_what_waits(core, state, i, now):
-    """Send all that waits, as far as it can be sent now."""
+def send_waiting(core, state, i, now):
+    """Send the waiting messages, if they can be sent now."""
     waiting = state.nodes[i].waiting
     row = np.int64(waiting.first)
     twin.clear(waiting)
     while row != NONE:
-        it = state.waitings[row]
-        message, previous_hop, since_us, behind = it.message, it.previous_hop, it.since_us, it.next
+        entry = state.waitings[row]
+        message, previous_hop, since_us, following = entry.message, entry.previous_hop, entry.since_us, entry.next
         twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, row)
         if rules.is_too_old(since_us, now, state.lost_after_us):
             drop_message(core, state, i, previous_hop, message, Reason.WAITED, now)
@@ -83,10 +83,10 @@ def send_what_waits(core, state, i, now):
         else:
             route(core, state, i, message, previous_hop, now)
         if waiting.last != NONE and state.waitings[waiting.last].message == message:
-            # What has to wait on goes on with its time.
+            # A message that must keep waiting keeps its original time.
             state.waitings[waiting.last].since_us = since_us
         twin.let_go(core, message)
-        row = behind
+        row = following
 
 
 # Events
@@ -94,16 +94,16 @@ def send_what_waits(core, state, i, now):
 
 @compiled
 def hold_event(core, state, i, peer, message, now):
-    """Tell that an event is held, the first time."""
-    it, node = state.fields[message], state.nodes[i]
-    id = event_id(i, it.publication)
+    """Log that node ``i`` holds an event, the first time."""
+    fields, node = state.fields[message], state.nodes[i]
+    id = event_id(i, fields.publication)
     row = find(state.recents, id)
     if twin.is_recent(state.recents[row].ordinal, node.events, state.max_known):
         return
     is_first = state.recents[row].id == 0
     node.events += 1
     put(state, state.recents, Number.RECENTS, row, id, node.events, 0)
-    twin.report_held(core, now, i, address_of(core, peer), message, it.hops, is_first)
+    twin.report_held(core, now, i, address_of(core, peer), message, fields.hops, is_first)
 
 
 @compiled
@@ -132,82 +132,87 @@ def _matches(core, query, content):
 
 @compiled
 def _match(core, state, i, event, previous_hop, now):
-    """An event is in this node's zone: match it with the stored queries of its tree."""
+    """Match an event in this node's zone with the stored queries of its tree."""
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
     twin.report(core, now, i, Event.EVENT_MATCHED, address_of(core, previous_hop), event, tree, twin.NO_REASON)
-    told = NONE
+    notified_sink = NONE
     row = state.nodes[i].stored.first
     while row != NONE:
-        it = state.storeds[row]
-        query = state.fields[it.message]
+        entry = state.storeds[row]
+        query = state.fields[entry.message]
         if query.tree > tree:
             break
-        if query.tree == tree and query.sink != told and not is_over(it, now) and _matches(core, query.what, content):
-            told = query.sink
-            if told == i:
+        if (
+            query.tree == tree
+            and query.sink != notified_sink
+            and not has_ended(entry, now)
+            and _matches(core, query.subscription, content)
+        ):
+            notified_sink = query.sink
+            if notified_sink == i:
                 deliver(core, state, i, previous_hop, event, now)
             else:
-                notification = make_notification(core, state, event, it.message)
+                notification = make_notification(core, state, event, entry.message)
                 _route(core, state, i, notification, NONE, now)
                 twin.let_go(core, notification)
-        row = it.next
+        row = entry.next
 
 
 # Routing
 
 
 @compiled
-def _send_on(core, state, i, neighbor, message, way, previous_hop, now):
+def _send_on(core, state, i, neighbor, message, direction, previous_hop, now):
     if neighbor == NONE:
         _wait(core, state, i, message, previous_hop, now)
         return
     twin.report_forwarded(core, now, i, address_of(core, previous_hop), message, 1)
-    send_to(core, state, i, neighbor, message, way, now)
+    send_to(core, state, i, neighbor, message, direction, now)
 
 
 @compiled
 def _must_wait(core, state, i, message):
-    it = state.fields[message]
-    tree = it.sink_tree if core.messages[message].name == Message.NOTIFICATION else it.tree
-    place = place_in(state, i, tree)
-    return (place != NONE and state.places[place].key == NO_KEY) or not is_attached(state, i)
+    fields = state.fields[message]
+    tree = fields.sink_tree if core.messages[message].name == Message.NOTIFICATION else fields.tree
+    position = position_in(state, i, tree)
+    return (position != NONE and state.positions[position].key == NO_KEY) or not is_attached(state, i)
 
 
 @compiled
 def _route_notification(core, state, i, message, previous_hop, now):
-    it = state.fields[message]
-    if it.sink == i:
+    fields = state.fields[message]
+    if fields.sink == i:
         deliver(core, state, i, previous_hop, message, now)
         return
-    if not it.by_key:
+    if not fields.by_key:
         neighbor = path(state, i, message, previous_hop)
         link = NONE if neighbor == NONE else link_from(state, i, neighbor)
         if link != NONE and state.neighbors[link].is_known:
             _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
             return
         message = copy_without_region(core, state, message)
-        it = state.fields[message]
-        it.by_key = 1
+        fields = state.fields[message]
+        fields.by_key = 1
     else:
         twin.hold_message(core, message)
-    place = keyed_place_in(state, i, it.sink_tree)
-    if place == NONE:
-        neighbor = towards(state, i, it.sink_tree)
+    position = keyed_position_in(state, i, fields.sink_tree)
+    if position == NONE:
+        neighbor = next_hop_to(state, i, fields.sink_tree)
         _send_on(core, state, i, neighbor, message, OPEN, previous_hop, now)
     else:
-        neighbor = hop_to_key(state, i, place, it.sink_key)
-        if neighbor in (NONE, NOWHERE):
+        neighbor = next_hop_to_key(state, i, position, fields.sink_key)
+        if neighbor in (NONE, NO_NODE):
             drop_message(core, state, i, previous_hop, message, Reason.NO_SINK, now)
         else:
-            _send_on(core, state, i, neighbor, message, way_to(state, place, neighbor), previous_hop, now)
+            _send_on(core, state, i, neighbor, message, direction_to(state, position, neighbor), previous_hop, now)
     twin.let_go(core, message)
 
 
 @compiled
 def _route(core, state, i, message, previous_hop, now):
-    """A notification's way, which is asked for within that of an event."""
-    if is_short(core, state, i):
+    """Route a notification. It is a function of its own because `route`, which makes notifications, cannot recurse."""
+    if lacks_room(core, state, i):
         return
     if _must_wait(core, state, i, message):
         _wait(core, state, i, message, previous_hop, now)
@@ -217,8 +222,8 @@ def _route(core, state, i, message, previous_hop, now):
 
 @compiled
 def route(core, state, i, message, previous_hop, now):
-    """Bring a query, event or notification further: towards its tree, or within it."""
-    if is_short(core, state, i):
+    """Send a query, event or notification on: towards its tree, or within it."""
+    if lacks_room(core, state, i):
         return
     name = core.messages[message].name
     if name == Message.NOTIFICATION:
@@ -231,43 +236,47 @@ def route(core, state, i, message, previous_hop, now):
         drop_message(core, state, i, previous_hop, message, Reason.STALE, now)
         return
     tree = state.fields[message].tree
-    place = keyed_place_in(state, i, tree)
-    if place == NONE:
-        _send_on(core, state, i, towards(state, i, tree), message, OPEN, previous_hop, now)
+    position = keyed_position_in(state, i, tree)
+    if position == NONE:
+        _send_on(core, state, i, next_hop_to(state, i, tree), message, OPEN, previous_hop, now)
         return
-    count = split(core, state, i, place, message)
+    count = split(core, state, i, position, message)
     if count == 0:
         drop_message(core, state, i, previous_hop, message, Reason.NO_ZONE, now)
     else:
-        _send_parts(core, state, i, place, message, previous_hop, count, now)
+        _send_parts(core, state, i, position, message, previous_hop, count, now)
 
 
 @compiled
-def send_elsewhere(core, state, i, now):
-    """`TinyMQNode._send_elsewhere`: what waits for an answer of a neighbor that it would no longer be sent to."""
+def reroute_pending(core, state, i, now):
+    """Route pending messages anew if their next hops have changed."""
     pending, wrong = state.nodes[i].pending, state.given_up[0]
     twin.clear(wrong)
-    before, row = NONE, np.int64(pending.first)
+    previous, row = NONE, np.int64(pending.first)
     while row != NONE:
-        it = state.pendings[row]
-        if it.way == OPEN or it.waits_for == REFUSAL or leads_to(core, state, i, it.message, it.way, it.neighbor):
-            before, row = row, np.int64(it.next)
+        frame = state.pendings[row]
+        if (
+            frame.direction == OPEN
+            or frame.waits_for == REFUSAL
+            or is_still_next_hop(core, state, i, frame.message, frame.direction, frame.neighbor)
+        ):
+            previous, row = row, np.int64(frame.next)
             continue
-        behind = twin.remove_behind(pending, state.pendings, before, row)
+        following = twin.remove_behind(pending, state.pendings, previous, row)
         twin.append_behind(wrong, state.pendings, wrong.last, row)
-        row = np.int64(behind)
+        row = np.int64(following)
     row = np.int64(wrong.first)
     while row != NONE:
-        it = state.pendings[row]
-        behind, message = it.next, it.message
+        frame = state.pendings[row]
+        following, message = frame.next, frame.message
         route(core, state, i, message, NONE, now)
         free_pending(core, state, row)
-        row = np.int64(behind)
+        row = np.int64(following)
 
 
 @compiled
-def _send_parts(core, state, i, place, message, previous_hop, count, now):
-    """Send the parts that `split` made of a message to the neighbors; this node meets with its own."""
+def _send_parts(core, state, i, position, message, previous_hop, count, now):
+    """Send the parts that `split` made of a message; store or match the part of this node."""
     neighbors = 0
     for k in range(count):
         neighbors += state.part_hops[k] != NONE
@@ -277,7 +286,7 @@ def _send_parts(core, state, i, place, message, previous_hop, count, now):
         if state.part_hops[k] != NONE:
             part = copy_without_region(core, state, message)
             save(state, FIRST_PART + k, part)
-            send_to(core, state, i, state.part_hops[k], part, way_to(state, place, state.part_hops[k]), now)
+            send_to(core, state, i, state.part_hops[k], part, direction_to(state, position, state.part_hops[k]), now)
             twin.let_go(core, part)
         elif core.messages[message].name == Message.QUERY:
             intersect(state, FIRST_PART + k, INSIDE, 0, (1 << state.key_bits) - 1)
@@ -288,7 +297,7 @@ def _send_parts(core, state, i, place, message, previous_hop, count, now):
 
 @compiled
 def send_to_trees(core, state, i, event, now):
-    """Send an event of this node's to all trees that it knows, or to its own."""
+    """Send an own event to all trees that can be reached, or only to the node's own tree."""
     if not is_attached(state, i):
         _wait(core, state, i, event, NONE, now)
         return
@@ -301,12 +310,12 @@ def send_to_trees(core, state, i, event, now):
             twin.let_go(core, copy)
 
 
-# Queries of our own
+# Own queries
 
 
 @compiled
 def write_hull(state, box, message):
-    """The strings of a box from the first to the last, as a message's region."""
+    """Set a message's region to the interval from the first to the last string of a box."""
     first, last = 0, 0
     for dimension in range(len(state.dimension_bits)):
         first |= state.boxes[box, dimension, 0] << state.dimension_shifts[dimension]
@@ -317,64 +326,64 @@ def write_hull(state, box, message):
 
 
 @compiled
-def _lease_s(core, state, what, now):
-    expires_us = core.subscriptions[what].expires_us
+def _lease_s(core, state, subscription, now):
+    expires_us = core.subscriptions[subscription].expires_us
     if expires_us == NONE:
         return state.longest_lease_s
     return rules.asked_lease_s(state.longest_lease_s, expires_us, now)
 
 
 @compiled
-def ask(core, state, i, what, end, now):
-    """Send a query of our own to every tree that can be reached, to RENEW or to END it."""
-    own = state.own_queries[what]
+def send_query(core, state, i, subscription, end, now):
+    """Send an own query to every tree that can be reached, to RENEW or to END it."""
+    own = state.own_queries[subscription]
     own.round = rules.next_round(own.round)
-    lease_s = 0 if end == END else _lease_s(core, state, what, now)
+    lease_s = 0 if end == END else _lease_s(core, state, subscription, now)
     for tree in range(state.trees):
         if not is_known_tree(state, i, tree):
             continue
-        sink_tree = tree if keyed_place_in(state, i, tree) != NONE else own_tree(state, i)
-        place = NONE if sink_tree == NO_TREE else keyed_place_in(state, i, sink_tree)
-        sink_key = ROOT_KEY if place == NONE else state.places[place].key
-        query = make_query(core, state, i, what, tree, lease_s, max(sink_tree, 0), sink_key)
-        write_hull(state, what, query)
+        sink_tree = tree if keyed_position_in(state, i, tree) != NONE else own_tree(state, i)
+        position = NONE if sink_tree == NO_TREE else keyed_position_in(state, i, sink_tree)
+        sink_key = ROOT_KEY if position == NONE else state.positions[position].key
+        query = make_query(core, state, i, subscription, tree, lease_s, max(sink_tree, 0), sink_key)
+        write_hull(state, subscription, query)
         route(core, state, i, query, NONE, now)
         twin.let_go(core, query)
     own.refresh_us = now + state.refresh_us if state.refresh_us else NONE
 
 
 @compiled
-def ask_again(state, i, now):
-    """Ask everything again soon: keys and trees come and change many at a time."""
-    if state.nodes[i].ask_again_us == NONE:
-        state.nodes[i].ask_again_us = now + state.settle_us
+def plan_queries(state, i, now):
+    """Plan to send all own queries soon; keys and trees often change together."""
+    if state.nodes[i].queries_due_us == NONE:
+        state.nodes[i].queries_due_us = now + state.settle_us
 
 
-# What the overlay tells
+# Changes of the overlay
 
 
 @compiled
 def tree_found(core, state, i, now):
-    """The node knows the way to one more tree."""
-    send_what_waits(core, state, i, now)
-    ask_again(state, i, now)
+    """Send the messages that wait for a path to a tree."""
+    send_waiting(core, state, i, now)
+    plan_queries(state, i, now)
 
 
 @compiled
-def child_added(core, state, i, place, child, key, now):
-    """A child has a key, and with it a part of what is stored here."""
-    tree = state.places[place].tree
+def child_added(core, state, i, position, child, key, now):
+    """Hand a child that has been granted a key the stored queries in its universe."""
+    tree = state.positions[position].tree
     length, low = state.keys[key].length, state.keys[key].low
     if not has_universe(state, length):
         return
     high = last_of(state, low, length)
-    before, stored = NONE, state.nodes[i].stored.first
+    previous, stored = NONE, state.nodes[i].stored.first
     while stored != NONE:
-        behind = state.storeds[stored].next
-        if is_short(core, state, i):
+        following = state.storeds[stored].next
+        if lacks_room(core, state, i):
             return
         if state.fields[state.storeds[stored].message].tree == tree:
-            query = take_out(core, state, stored, now)
+            query = message_to_move(core, state, stored, now)
             box = state.fields[query].box
             load(state, query, REST)
             intersect(state, REST, INSIDE, low, high)
@@ -387,35 +396,36 @@ def child_added(core, state, i, place, child, key, now):
                 if state.scratch_counts[REST]:
                     save(state, REST, state.storeds[stored].message)
                 else:
-                    forget(core, state, i, before, stored, now)
-                    stored = before
+                    forget(core, state, i, previous, stored, now)
+                    stored = previous
             twin.let_go(core, query)
-        before, stored = stored, behind
+        previous, stored = stored, following
 
 
 @compiled
-def key_changed(core, state, i, place, now):
-    """The node has a key, or another one: what waits goes on, what is stored goes where it belongs now."""
-    send_what_waits(core, state, i, now)
-    tree = state.places[place].tree
+def key_changed(core, state, i, position, now):
+    """Send waiting messages and route stored queries anew, after a node has got a key in a tree."""
+    send_waiting(core, state, i, now)
+    tree = state.positions[position].tree
     stored = state.nodes[i].stored.first
     while stored != NONE:
-        if is_short(core, state, i):
+        if lacks_room(core, state, i):
             return
-        behind = state.storeds[stored].next
+        following = state.storeds[stored].next
         its_tree = state.fields[state.storeds[stored].message].tree
-        if its_tree == tree or keyed_place_in(state, i, its_tree) == NONE:
-            query = take_out(core, state, stored, now)
-            forget(core, state, i, _before(state, i, stored), stored, now)
+        if its_tree == tree or keyed_position_in(state, i, its_tree) == NONE:
+            query = message_to_move(core, state, stored, now)
+            forget(core, state, i, _row_before(state, i, stored), stored, now)
             route(core, state, i, query, NONE, now)
             twin.let_go(core, query)
-        stored = behind
-    ask_again(state, i, now)
+        stored = following
+    plan_queries(state, i, now)
 
 
 @compiled
-def _before(state, i, stored):
-    before, row = NONE, state.nodes[i].stored.first
+def _row_before(state, i, stored):
+    """Return the row before a stored query in the node's list, or NONE."""
+    previous, row = NONE, state.nodes[i].stored.first
     while row != stored:
-        before, row = row, state.storeds[row].next
-    return before
+        previous, row = row, state.storeds[row].next
+    return previous

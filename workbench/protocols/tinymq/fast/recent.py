@@ -1,11 +1,13 @@
-"""The ids that TinyMQ's nodes have seen of late, in hash tables: `recent.RecentIds` for all nodes at once.
+"""The ids that TinyMQ's nodes have recently seen, in hash tables: `recent.RecentIds` for all nodes at once.
 
-An id's *ordinal* (`sim.fast.recent`) tells whether its node remembers it: no id has to be removed, and those that are
-past are left out when the table grows. Events are kept for good, as it is also asked whether a node ever held one.
+An id's *ordinal* (`sim.fast.recent`) shows whether its node still remembers it. So no id has to be removed; outdated
+ones are left out when the table grows. Events are kept for the whole run, because the trace marks the first time that a
+node holds one.
 
-The ways of queries, which every notification asks for, are few: they have a table to themselves, ``paths``, which fits
-a processor's cache; a way has more to note than fits the value of an id. What a node hears on a link has consecutive
-numbers, so ids that differ in the last bits alone stand together: most of them are found where the one before was.
+The reverse paths of queries are looked up for every notification. They are few, and have their own table ``paths``,
+which fits a processor's cache; their values are too large for the other table. The frames heard on a link have
+consecutive numbers. Ids that differ only in their last bits are therefore stored together: most are found beside the
+one before.
 """
 
 import numpy as np
@@ -14,31 +16,31 @@ from workbench.sim.fast import twin
 from workbench.sim.fast.twin import compiled
 
 _HEARD, _EVENTS, _PATHS = 1, 2, 3  # kinds of ids
-_KIND, _NODE = 61, 32  # first bits of them in an id
-_TOGETHER = 3  # bits
+_KIND, _NODE = 61, 32  # where the kind and the node begin in an id
+_TOGETHER = 3  # number of last bits in which neighboring ids differ
 
 
 @compiled
 def heard_id(link, number):
-    """The id of a neighbor's frame."""
+    """Return the id of a frame that a neighbor sent."""
     return (_HEARD << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 
 @compiled
 def event_id(i, publication):
-    """The id of an event at node ``i``."""
+    """Return the id of an event at node ``i``."""
     return (_EVENTS << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
 
 
 @compiled
 def path_id(i, query):
-    """The id of a query in a tree at node ``i``."""
+    """Return the id of a query in a tree at node ``i``."""
     return (_PATHS << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
 
 
 @compiled
 def find(recents, id):
-    """The row of an id, or the free one where it belongs."""
+    """Return the row of an id, or the free row where it belongs."""
     mask = np.int64(len(recents) - 1)
     block = np.int64(twin.mix64(np.uint64(id >> _TOGETHER)) >> np.uint64(_TOGETHER + 1)) << _TOGETHER
     row = (block | (id & ((1 << _TOGETHER) - 1))) & mask
@@ -49,30 +51,35 @@ def find(recents, id):
 
 @compiled
 def put(state, recents, counter, row, id, ordinal, value):
-    """Note an id that is not remembered, and its value, where `find` said; ``counter`` counts the table's rows."""
-    it = recents[row]
-    if it.id == 0:
-        it.id = id
+    """Store an id that is not remembered, with its value, in the row that `find` returned; ``counter``: the table's
+    count.
+    """
+    entry = recents[row]
+    if entry.id == 0:
+        entry.id = id
         state.numbers[counter] += 1
-    it.ordinal = ordinal
-    it.value = value
+    entry.ordinal = ordinal
+    entry.value = value
 
 
 @compiled
-def _still_counts(it, listeners, heard, paths, max_known):
-    if it.id == 0:
+def _still_counts(entry, listeners, heard, paths, max_known):
+    if entry.id == 0:
         return False
-    kind = it.id >> _KIND
+    kind = entry.id >> _KIND
     if kind == _HEARD:
-        return twin.is_recent(it.ordinal, heard[listeners[(it.id >> 16) & 0xFFFFFFFF]], max_known)
+        return twin.is_recent(entry.ordinal, heard[listeners[(entry.id >> 16) & 0xFFFFFFFF]], max_known)
     if kind == _PATHS:
-        return twin.is_recent(it.ordinal, paths[(it.id >> _NODE) & 0xFFFFFFF], max_known)
+        return twin.is_recent(entry.ordinal, paths[(entry.id >> _NODE) & 0xFFFFFFF], max_known)
     return True
 
 
 @twin.compiled_loop
-def counting(recents, listeners, heard, paths, max_known):
-    """How many of the ids still count; ``heard`` and ``paths`` (n,): how many each node has taken in."""
+def count_remembered(recents, listeners, heard, paths, max_known):
+    """Return how many of the ids are still remembered.
+
+    ``heard`` and ``paths`` (n,): how many ids each node has received.
+    """
     count = 0
     for row in range(len(recents)):
         count += _still_counts(recents[row], listeners, heard, paths, max_known)
@@ -81,11 +88,11 @@ def counting(recents, listeners, heard, paths, max_known):
 
 @twin.compiled_loop
 def move(old, new, listeners, heard, paths, max_known):
-    """Put what still counts into another table, which is empty."""
+    """Copy the ids that are still remembered into another table, which is empty."""
     for row in range(len(old)):
-        it = old[row]
-        if _still_counts(it, listeners, heard, paths, max_known):
-            there = new[find(new, it.id)]
-            there.id = it.id
-            there.ordinal = it.ordinal
-            there.value = it.value
+        entry = old[row]
+        if _still_counts(entry, listeners, heard, paths, max_known):
+            target = new[find(new, entry.id)]
+            target.id = entry.id
+            target.ordinal = entry.ordinal
+            target.value = entry.value

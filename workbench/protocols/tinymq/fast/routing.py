@@ -1,4 +1,4 @@
-"""Routing by keys in the kernel: `tinymq.routing`. A message's parts are rows of ``scratch`` from FIRST_PART on."""
+"""Routing by keys, compiled: `tinymq.routing`. Rows of ``scratch`` from FIRST_PART on hold the parts of a message."""
 
 from workbench.protocols.tinymq.fast.keys import (
     child_key,
@@ -14,16 +14,19 @@ from workbench.protocols.tinymq.fast.keys import (
 )
 from workbench.protocols.tinymq.fast.memory import FIRST_PART, INSIDE, NO_KEY, OUTSIDE
 from workbench.protocols.tinymq.fast.messages import is_within, tree_of
-from workbench.protocols.tinymq.fast.places import keyed_place_in, link_from, place_in, told_key
+from workbench.protocols.tinymq.fast.positions import announced_key, keyed_position_in, link_from, position_in
 from workbench.protocols.tinymq.wire import DOWN, UP
 from workbench.sim.fast.twin import NONE, compiled
 
-NOWHERE = -2  # nobody has the key
+NO_NODE = -2  # no node has the key
 
 
 @compiled
 def _add_part(state, box, count, neighbor, source, low, high):
-    """What of ``source`` lies from low to high goes to a neighbor, if a string of the box is in it."""
+    """Add the part of ``source`` in [low, high] for a neighbor, if a string of the box lies in it.
+
+    Returns the new number of parts.
+    """
     row = FIRST_PART + count
     intersect(state, source, row, low, high)
     if state.scratch_counts[row]:
@@ -35,11 +38,14 @@ def _add_part(state, box, count, neighbor, source, low, high):
 
 
 @compiled
-def split(core, state, i, place, message):
-    """`routing.fragments`: how many parts there are; ``part_hops`` has whom they go to, NONE being this node."""
-    it, box = state.places[place], state.fields[message].box
-    key = state.keys[it.key]
-    everything = (1 << state.key_bits) - 1
+def split(core, state, i, position, message):
+    """Split a message as `routing.fragments` does; returns the number of parts.
+
+    ``part_hops`` has the neighbor of each part, NONE for this node.
+    """
+    record, box = state.positions[position], state.fields[message].box
+    key = state.keys[record.key]
+    whole_key_space = (1 << state.key_bits) - 1
     count = 0
     load(state, message, OUTSIDE)
     load(state, message, INSIDE)
@@ -47,10 +53,10 @@ def split(core, state, i, place, message):
         last = last_of(state, key.low, key.length)
         subtract(state, OUTSIDE, key.low, last)
         intersect(state, INSIDE, INSIDE, key.low, last)
-        seat = place - i * state.seats
-        link = it.children.first
+        offset = position - i * state.positions_per_node
+        link = record.children.first
         while link != NONE and state.scratch_counts[INSIDE]:
-            child = state.children[link, seat]
+            child = state.children[link, offset]
             length = key.length + child.slot + 1
             if has_universe(state, length):
                 low = child_low(state, key.low, length)
@@ -60,34 +66,34 @@ def split(core, state, i, place, message):
                     subtract(state, INSIDE, low, high)
             link = child.next
         if state.scratch_counts[INSIDE]:
-            count = _add_part(state, box, count, NONE, INSIDE, 0, everything)
+            count = _add_part(state, box, count, NONE, INSIDE, 0, whole_key_space)
     if state.scratch_counts[OUTSIDE]:
         if state.shortcuts:
-            count = _add_shortcuts(state, i, place, box, count)
-        if it.parent != NONE and state.scratch_counts[OUTSIDE]:
-            count = _add_part(state, box, count, it.parent, OUTSIDE, 0, everything)
+            count = _add_shortcuts(state, i, position, box, count)
+        if record.parent != NONE and state.scratch_counts[OUTSIDE]:
+            count = _add_part(state, box, count, record.parent, OUTSIDE, 0, whole_key_space)
     return count
 
 
 @compiled
-def _neighbors_key(state, link, seat, tree):
-    """The key of a neighbor that is in a tree, hears this node and is no child, or NONE."""
-    if not state.neighbors[link].hears_us or state.children[link, seat].slot != NONE:
+def _neighbors_key(state, link, offset, tree):
+    """Return the key of a neighbor that is in a tree, hears this node and is not a child, or NONE."""
+    if not state.neighbors[link].hears_us or state.children[link, offset].slot != NONE:
         return NONE
-    return told_key(state, link, seat, tree)
+    return announced_key(state, link, offset, tree)
 
 
 @compiled
-def _add_shortcuts(state, i, place, box, count):
-    """The parts of OUTSIDE that neighbors of the same tree are nearer to than the parent.
+def _add_shortcuts(state, i, position, box, count):
+    """Add the parts of OUTSIDE for neighbors of the same tree that are nearer to them than the parent.
 
-    A key with this node's as a prefix has no string outside of its universe, so that need not be asked.
+    Keys that begin with this node's key need no check: their universes have no strings outside of this node's.
     """
-    it, seat = state.places[place], place - i * state.seats
-    longer_than = state.keys[state.keys[it.key].parent].length
-    found = 0
+    record, offset = state.positions[position], position - i * state.positions_per_node
+    longer_than = state.keys[state.keys[record.key].parent].length
+    count_found = 0
     for link in range(state.in_first[i], state.in_first[i + 1]):
-        key = _neighbors_key(state, link, seat, it.tree)
+        key = _neighbors_key(state, link, offset, record.tree)
         if key == NONE:
             continue
         length = state.keys[key].length
@@ -96,16 +102,16 @@ def _add_shortcuts(state, i, place, box, count):
             continue
         if not overlaps(state, OUTSIDE, low, last_of(state, low, length)):
             continue
-        # The longest keys first, and of equal ones the lowest address.
-        at = found
-        while at > 0 and state.keys[_key_at(state, at - 1, seat)].length < length:
+        # Sort by descending key length; of equal keys, the lowest address comes first.
+        at = count_found
+        while at > 0 and state.keys[_key_at(state, at - 1, offset)].length < length:
             state.candidates[at] = state.candidates[at - 1]
             at -= 1
         state.candidates[at] = link
-        found += 1
-    for at in range(found):
+        count_found += 1
+    for at in range(count_found):
         link = state.candidates[at]
-        key = _key_at(state, at, seat)
+        key = _key_at(state, at, offset)
         low = state.keys[key].low
         high = last_of(state, low, state.keys[key].length)
         more = _add_part(state, box, count, state.senders[link], OUTSIDE, low, high)
@@ -116,66 +122,66 @@ def _add_shortcuts(state, i, place, box, count):
 
 
 @compiled
-def _key_at(state, at, seat):
-    return state.told_places[state.candidates[at], seat].key
+def _key_at(state, at, offset):
+    return state.announced_positions[state.candidates[at], offset].key
 
 
 @compiled
-def hop_to_key(state, i, place, key):
-    """`routing.hop_to_key`: NONE if this node has the key, NOWHERE if nobody has it."""
-    it, keys, seat = state.places[place], state.keys, place - i * state.seats
-    if key == it.key:
+def next_hop_to_key(state, i, position, key):
+    """Return the next hop to the node with a key: NONE for this node, NO_NODE if no node has the key."""
+    record, keys, offset = state.positions[position], state.keys, position - i * state.positions_per_node
+    if key == record.key:
         return NONE
-    if is_prefix(state, it.key, key):
+    if is_prefix(state, record.key, key):
         child = key
-        while keys[child].parent != it.key:
+        while keys[child].parent != record.key:
             child = keys[child].parent
-        link = it.children.first
+        link = record.children.first
         while link != NONE:
-            if state.children[link, seat].slot == keys[child].slot:
+            if state.children[link, offset].slot == keys[child].slot:
                 return state.senders[link]
-            link = state.children[link, seat].next
-        return NOWHERE
+            link = state.children[link, offset].next
+        return NO_NODE
     if state.shortcuts:
-        longest, best = keys[keys[it.key].parent].length, NONE
+        longest, best = keys[keys[record.key].parent].length, NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
-            theirs = _neighbors_key(state, link, seat, it.tree)
-            if theirs != NONE and keys[theirs].length > longest and is_prefix(state, theirs, key):
-                longest, best = keys[theirs].length, state.senders[link]
+            neighbor_key = _neighbors_key(state, link, offset, record.tree)
+            if neighbor_key != NONE and keys[neighbor_key].length > longest and is_prefix(state, neighbor_key, key):
+                longest, best = keys[neighbor_key].length, state.senders[link]
         if best != NONE:
             return best
-    return it.parent if it.parent != NONE else NOWHERE
+    return record.parent if record.parent != NONE else NO_NODE
 
 
 @compiled
-def way_to(state, place, neighbor):
-    """`routing.way_to`."""
-    return UP if neighbor == state.places[place].parent else DOWN
+def direction_to(state, position, neighbor):
+    """Return the role in which a message within the tree addresses a neighbor: UP or DOWN."""
+    return UP if neighbor == state.positions[position].parent else DOWN
 
 
 @compiled
-def is_astray(core, state, i, message, way, sender):
-    """`routing.is_astray`."""
-    place = place_in(state, i, tree_of(core, state, message))
-    if place == NONE:
+def is_misdirected(core, state, i, message, direction, sender):
+    """Return whether this node does not have the role that a sender assumes: `routing.is_misdirected`."""
+    position = position_in(state, i, tree_of(core, state, message))
+    if position == NONE:
         return True
-    it = state.places[place]
-    if way == UP:
-        return it.parent == sender
-    return it.key == NO_KEY or not is_within(core, state, message, it.key)
+    record = state.positions[position]
+    if direction == UP:
+        return record.parent == sender
+    return record.key == NO_KEY or not is_within(core, state, message, record.key)
 
 
 @compiled
-def leads_to(core, state, i, message, way, neighbor):
-    """`routing.leads_to`."""
+def is_still_next_hop(core, state, i, message, direction, neighbor):
+    """Return whether a message sent UP or DOWN to a neighbor would still be sent to it in that direction."""
     tree = tree_of(core, state, message)
-    place = keyed_place_in(state, i, tree)
-    if place == NONE:
+    position = keyed_position_in(state, i, tree)
+    if position == NONE:
         return False
-    it, seat = state.places[place], place - i * state.seats
-    if way == UP:
-        return it.parent == neighbor
+    record, offset = state.positions[position], position - i * state.positions_per_node
+    if direction == UP:
+        return record.parent == neighbor
     link = link_from(state, i, neighbor)
-    slot = state.children[link, seat].slot
-    key = told_key(state, link, seat, tree) if slot == NONE else child_key(state, it.key, slot)
+    slot = state.children[link, offset].slot
+    key = announced_key(state, link, offset, tree) if slot == NONE else child_key(state, record.key, slot)
     return key != NONE and is_within(core, state, message, key)

@@ -1,7 +1,8 @@
-"""How a scenario makes the arrays of a fast TinyMQ network, and how they grow."""
+"""Creation of the arrays of a fast TinyMQ network from a scenario, their growth, and their sizes."""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,31 +16,31 @@ from workbench.protocols.tinymq.fast.memory import (
     FIRST_PART,
     LONGEST_KEY,
     MOST_INTERVALS,
+    PROBLEM_TEXTS,
     WIDEST_KEY_SPACE,
-    WRONGS,
     Message,
     Number,
     State,
 )
-from workbench.protocols.tinymq.fast.recent import counting, move
+from workbench.protocols.tinymq.fast.recent import count_remembered, move
 from workbench.protocols.tinymq.rules import MOST_NAMED
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, Needs, Setup
 
-_ROWS, _RECENTS, _MOST_RECENTS = 64, 1 << 10, 1 << 21  # to begin with
-_WAY = 16  # hops of an event and its notifications in one tree, about
+_ROWS, _RECENTS, _MOST_RECENTS = 64, 1 << 10, 1 << 21  # sizes at the start
+_HOPS_PER_EVENT = 16  # rough number of hops of an event and its notifications in one tree
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Bytes of the frame of an event, its region in one piece."""
+    """Return the size in bytes of an event's frame whose region is one interval."""
     bits = protocol.key_bits
     return len(wire.encode(0, wire.Event(0, 0, 0, 0, bits, ((0, 0),), attributes)))
 
 
 def base_sizes_B(protocol: Any) -> np.ndarray:
-    """Bytes of each message without its keys, intervals and attributes."""
-    bits, one = protocol.key_bits, ((0, 0),)
+    """Return the size in bytes of each message type, without keys, intervals and attributes."""
+    bits, region = protocol.key_bits, ((0, 0),)
     sizes_B = np.zeros(1 + len(Message), np.int64)
     sizes_B[Message.INFO] = _info_B()
     sizes_B[Message.PROBE] = len(wire.encode(0, wire.Probe()))
@@ -47,7 +48,7 @@ def base_sizes_B(protocol: Any) -> np.ndarray:
     sizes_B[Message.REFUSAL] = len(wire.encode_refusal(0))
     sizes_B[Message.JOIN] = len(wire.encode(0, wire.Join(0)))
     sizes_B[Message.GRANT] = len(wire.encode(0, wire.Grant(0, 0, "")))
-    query = wire.Query(0, 0, 0, 0, 0, 0, 0, "", bits, one, ())
+    query = wire.Query(0, 0, 0, 0, 0, 0, 0, "", bits, region, ())
     sizes_B[Message.QUERY] = len(wire.encode(0, query)) - interval_B(protocol)
     sizes_B[Message.EVENT] = size_B(protocol, ()) - interval_B(protocol)
     sizes_B[Message.NOTIFICATION] = len(wire.encode(0, wire.Notification(0, 0, 0, False, 0, 0, 0, 0, "", ())))
@@ -55,51 +56,58 @@ def base_sizes_B(protocol: Any) -> np.ndarray:
 
 
 def interval_B(protocol: Any) -> int:
-    """Bytes of an interval of a region."""
+    """Return the size in bytes of an interval of a region."""
     return 2 * ((protocol.key_bits + 7) // 8)
 
 
-def place_B() -> int:
-    """Bytes of a place in an info, without its key."""
-    return _info_B(places=(wire.InfoPlace(0, 0, 0, ""),)) - _info_B()
+def position_B() -> int:
+    """Return the size in bytes of a position in an info, without its key."""
+    return _info_B(positions=(wire.InfoPosition(0, 0, 0, ""),)) - _info_B()
 
 
 def distance_B() -> int:
-    """Bytes of a distance in an info."""
+    """Return the size in bytes of a distance in an info."""
     return _info_B(distances=(wire.InfoDistance(0, 0, 0),)) - _info_B()
 
 
 def named_B() -> tuple[int, int]:
-    """Bytes of an info's count of neighbors, if it names any, and of each of them."""
-    one, two = (_info_B(heard=(0,) * count) for count in (1, 2))
-    return one - _info_B() - (two - one), two - one
+    """Return the sizes in bytes of an info's count of named neighbors, and of each named neighbor."""
+    first_B, second_B = (_info_B(heard=(0,) * count) for count in (1, 2))
+    return first_B - _info_B() - (second_B - first_B), second_B - first_B
 
 
-def _info_B(places: tuple = (), distances: tuple = (), heard: tuple = ()) -> int:
-    return len(wire.encode_info(wire.Info(places, distances, heard)))
+def _info_B(positions: tuple = (), distances: tuple = (), heard: tuple = ()) -> int:
+    return len(wire.encode_info(wire.Info(positions, distances, heard)))
 
 
 def _longest_key(setup: Setup) -> int:
-    """The most bits of a key here: each node on its way adds a slot, and has no more than it has neighbors."""
+    """Return an upper bound for the bits of a key in this network.
+
+    Each node on the path from the root adds a slot, and has at most as many slots as neighbors.
+    """
     return min(LONGEST_KEY, len(setup.network.addresses) * (1 + _most_neighbors(setup)))
 
 
 def _most_neighbors(setup: Setup) -> int:
-    """The most neighbors that a node hears, or is heard by."""
+    """Return the largest number of neighbors that a node hears, or that hear a node."""
     network = setup.network
     heard = np.bincount(network.receivers, minlength=1)
     return max(1, int(heard.max(initial=0)), int(np.diff(network.first).max(initial=0)))
 
 
-def _seats(protocol: Any) -> int:
+def _positions_per_node(protocol: Any) -> int:
     return len(protocol.roots) if protocol.node.every_tree else 1
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Bytes of the longest frame that can be sent."""
+    """Return an upper bound for the size in bytes of a frame in this run."""
     protocol, _, work, _ = setup
     sizes_B, key_B = base_sizes_B(protocol), (_longest_key(setup) + 7) // 8
-    info_B = sizes_B[Message.INFO] + _seats(protocol) * (place_B() + key_B) + len(protocol.roots) * distance_B()
+    info_B = (
+        sizes_B[Message.INFO]
+        + _positions_per_node(protocol) * (position_B() + key_B)
+        + len(protocol.roots) * distance_B()
+    )
     info_B += named_B()[0] + MOST_NAMED * named_B()[1]
     regions_B = MOST_INTERVALS * interval_B(protocol)
     query_B = sizes_B[Message.QUERY] + key_B + regions_B + int(_query_attributes_B(setup).max(initial=0))
@@ -108,7 +116,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def _attributes(setup: Setup, first: int, last: int) -> tuple[Attribute, ...]:
-    """Rows of the attributes as attributes, blobs as themselves."""
+    """Return rows of the attribute table as attributes, with blobs for their indexes."""
     from workbench.attributes.model import is_blob
 
     return tuple(
@@ -118,53 +126,64 @@ def _attributes(setup: Setup, first: int, last: int) -> tuple[Attribute, ...]:
 
 
 def _query_attributes_B(setup: Setup) -> np.ndarray:
-    """Bytes of each subscription's attributes."""
+    """Return the size in bytes of each subscription's attributes in a frame."""
     rows = setup.work.subscriptions[["first", "last"]].tolist()
     return np.array([attributes_size(_attributes(setup, *row)) for row in rows] or [0], np.int32)
 
 
 def _boxes(setup: Setup) -> np.ndarray:
-    """The boxes (n, dimensions, 2) of all subscriptions, and of all contents behind them."""
+    """Return the boxes (n, dimensions, 2) of all subscriptions, followed by those of all contents."""
     mapping, work = setup.protocol.mapping, setup.work
     boxes = [mapping.query_box(_attributes(setup, *row)) for row in work.subscriptions[["first", "last"]].tolist()]
     firsts, lasts = work.samples["first"].tolist(), work.samples["last"].tolist()
     for first, last in work.contents[["first_sample", "last_sample"]].tolist():
-        # Samples split what has several values of a key; a box goes from the smallest to the largest.
-        every = tuple(one for k in range(first, last) for one in _attributes(setup, firsts[k], lasts[k]))
-        boxes.append(mapping.event_box(every))
+        # Several values of a key are in several samples; the box goes from the smallest value to the largest.
+        attributes = [_attributes(setup, firsts[k], lasts[k]) for k in range(first, last)]
+        boxes.append(mapping.event_box(tuple(chain.from_iterable(attributes))))
     return np.array(boxes, np.int64).reshape(len(boxes), len(mapping.dimensions), 2)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """What a reception of a broadcast, of a unicast, and any other call takes at most, while nodes keep nothing."""
+    """Return upper bounds for the room that one call needs, if the nodes have no pending or stored messages.
+
+    They are for the reception of a broadcast, for the reception of a unicast frame, and for any other call.
+    """
     protocol, _, work, _ = setup
-    seats, trees, parts = _seats(protocol), len(protocol.roots), _most_neighbors(setup) + 3
+    positions_per_node, trees, parts = _positions_per_node(protocol), len(protocol.roots), _most_neighbors(setup) + 3
     deliveries = work.most_subscriptions * work.most_samples
-    zones = seats * (protocol.key_bits // 2 + 3)
-    some = 2 * parts + 20 + 4 * seats + zones
+    zones = positions_per_node * (protocol.key_bits // 2 + 3)
+    per_tree = 2 * parts + 20 + 4 * positions_per_node + zones
     return (
-        Needs(4 + 6 * seats + zones, 4 + 4 * seats, 4 + 4 * seats),
-        Needs(some + deliveries, some, 2 * some),
-        Needs(trees * some + deliveries + 4 * seats + zones, trees * some + 4 * seats, 2 * trees * some + 4 * seats),
+        Needs(4 + 6 * positions_per_node + zones, 4 + 4 * positions_per_node, 4 + 4 * positions_per_node),
+        Needs(per_tree + deliveries, per_tree, 2 * per_tree),
+        Needs(
+            trees * per_tree + deliveries + 4 * positions_per_node + zones,
+            trees * per_tree + 4 * positions_per_node,
+            2 * trees * per_tree + 4 * positions_per_node,
+        ),
     )
 
 
 def _refuse(setup: Setup) -> None:
-    """NoFastTwinError for what has no twin, or what the definition has to tell of itself."""
+    """Raise NoFastTwinError for a scenario that the twin does not support."""
     protocol, _, work, _ = setup
     if protocol.key_bits > WIDEST_KEY_SPACE:
-        raise twin.NoFastTwinError(f"a key space of {protocol.key_bits} bits is wider than {WIDEST_KEY_SPACE}")
+        raise twin.NoFastTwinError(f"key_bits is {protocol.key_bits}; it must be at most {WIDEST_KEY_SPACE}")
     if work.most_subscriptions > protocol.max_queries:
-        raise twin.NoFastTwinError(f"a node has {work.most_subscriptions} subscriptions and max_queries is less")
+        raise twin.NoFastTwinError(
+            f"a node has {work.most_subscriptions} subscriptions; max_queries allows {protocol.max_queries}"
+        )
     if _most_neighbors(setup) > MOST_NEIGHBORS:
-        raise twin.NoFastTwinError(f"a node has more than {MOST_NEIGHBORS} neighbors, whose frames' numbers it forgets")
+        raise twin.NoFastTwinError(
+            f"a node has more than {MOST_NEIGHBORS} neighbors; it keeps the frame numbers of no more"
+        )
     counts = work.subscriptions["last"] - work.subscriptions["first"]
     if counts.max(initial=0) > wire.U8:
-        raise twin.NoFastTwinError("a subscription has more attributes than a frame counts")
+        raise twin.NoFastTwinError(f"a subscription has {counts.max()} attributes; a frame holds at most {wire.U8}")
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """The memory of all nodes, for so many messages on their way at once."""
+    """Return the state of all nodes, with room for ``messages`` messages at once."""
     _refuse(setup)
     protocol: Any = setup.protocol
     numbers = np.zeros(len(Number), np.int64)
@@ -179,7 +198,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         uses_reports=bool(protocol.retries) and protocol.acks == "radio",
         every_tree=protocol.node.every_tree,
         trees=len(protocol.roots),
-        seats=_seats(protocol),
+        positions_per_node=_positions_per_node(protocol),
         publishes_to_all=protocol.publish == "all",
         root_tree=_root_trees(protocol, setup.network),
         **_links(setup.network),
@@ -192,12 +211,12 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 def _sizes(setup: Setup) -> dict[str, int]:
     protocol, network = setup.protocol, setup.network
-    count, seats = len(network.addresses), _seats(protocol)
+    count, positions_per_node = len(network.addresses), _positions_per_node(protocol)
     return {
-        "places": count * seats,
+        "positions": count * positions_per_node,
         "links": len(network.receivers),
         "trees": len(protocol.roots),
-        "seats": seats,
+        "positions_per_node": positions_per_node,
         "keys": _ROWS,
         "scratch": FIRST_PART + _most_neighbors(setup) + 3,
         "pendings": _ROWS,
@@ -210,7 +229,7 @@ def _sizes(setup: Setup) -> dict[str, int]:
 
 
 def _links(network: Any) -> dict[str, np.ndarray]:
-    """Arcs by receiver: each node's first, their senders, their receivers."""
+    """Return the arcs sorted by receiver: each node's first arc, the senders and the receivers."""
     count = len(network.addresses)
     arc_senders = np.repeat(np.arange(count), np.diff(network.first))
     order = np.argsort(network.receivers, kind="stable")
@@ -222,31 +241,31 @@ def _links(network: Any) -> dict[str, np.ndarray]:
 
 def _key_space(setup: Setup) -> dict[str, np.ndarray]:
     mapping = setup.protocol.mapping
-    bits = np.array([one.bits for one in mapping.dimensions], np.int64)
+    bits = np.array([dimension.bits for dimension in mapping.dimensions], np.int64)
     shifts = mapping.key_bits - np.cumsum(bits)
     return {"dimension_bits": bits, "dimension_shifts": shifts, "boxes": _boxes(setup)}
 
 
 def _frames(setup: Setup) -> dict[str, Any]:
-    """Bytes of messages and their parts, airtimes by bytes, and where boxes and texts of events begin."""
+    """Return sizes of messages and their fields, airtimes by size, and where event boxes and key texts begin."""
     protocol, _, work, radio = setup
     return {
         "base_B": base_sizes_B(protocol),
-        "place_B": place_B(),
+        "position_B": position_B(),
         "distance_B": distance_B(),
         "named_count_B": named_B()[0],
         "named_B": named_B()[1],
         "interval_B": interval_B(protocol),
         "query_attributes_B": _query_attributes_B(setup),
         "event_attributes_B": (work.contents["size_B"] - size_B(protocol, ())).astype(np.int32),
-        "airtimes_us": np.array([radio.airtime_us(one) for one in range(longest_frame_B(setup) + 1)], np.int32),
+        "airtimes_us": np.array([radio.airtime_us(bytes_) for bytes_ in range(longest_frame_B(setup) + 1)], np.int32),
         "first_content_box": len(work.subscriptions),
         "first_text": len(work.texts),
     }
 
 
 def _most(setup: Setup) -> dict[str, int]:
-    """What one event of the run may take at most."""
+    """Return upper bounds for one event of the run: parts, neighbors, deliveries, and room in the pools."""
     neighbors, work = _most_neighbors(setup), setup.work
     broadcast, unicast, other = needs(setup)
     return {
@@ -258,7 +277,10 @@ def _most(setup: Setup) -> dict[str, int]:
 
 
 def _root_trees(protocol: Any, network: Any) -> np.ndarray:
-    """The tree (n,) that each node is the root of, or NONE; a root that is no node of the network has no tree."""
+    """Return the tree of which each node is the root, or NONE, as an array (n,).
+
+    A root that is not a node of the network has no tree.
+    """
     trees = np.full(len(network.addresses), NONE, np.int64)
     for tree, root in enumerate(protocol.roots):
         index = int(np.searchsorted(network.addresses, root))
@@ -268,9 +290,9 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 
 
 def with_more_room(state: Any) -> Any:
-    """The same with twice as much of what may be short; NoFastTwinError if that is not what is wrong."""
-    if state.numbers[Number.WRONG]:
-        raise twin.NoFastTwinError(WRONGS[state.numbers[Number.WRONG]])
+    """Return the state with larger pools. Raises NoFastTwinError if the run stopped for another reason."""
+    if state.numbers[Number.PROBLEM]:
+        raise twin.NoFastTwinError(PROBLEM_TEXTS[state.numbers[Number.PROBLEM]])
     wanted = int(state.numbers[Number.WANTED])
     state = twin.grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[Number.KEYS]) + wanted))
     for pool, free in (
@@ -288,10 +310,12 @@ def with_more_room(state: Any) -> Any:
 
 
 def _expected_recents(setup: Setup) -> int:
-    """Room for the ids of a run as they are to be expected: a table that grows has to be written anew."""
+    """Return a table size for the ids of a run, so that the table rarely has to grow: growing copies it."""
     protocol, network, work, _ = setup
     trees = len(protocol.roots) if protocol.publish == "all" else 1
-    return min(_MOST_RECENTS, 2 * len(network.addresses) * protocol.max_known, 2 * _WAY * trees * work.publications)
+    return min(
+        _MOST_RECENTS, 2 * len(network.addresses) * protocol.max_known, 2 * _HOPS_PER_EVENT * trees * work.publications
+    )
 
 
 def _doubled(length: int, wanted: int) -> int:
@@ -301,18 +325,18 @@ def _doubled(length: int, wanted: int) -> int:
 
 
 def _more_recents(state: Any, rows: np.ndarray, count: int, wanted: int) -> np.ndarray:
-    """Without what is forgotten by now, and larger if that is not enough."""
+    """Return a table without forgotten ids, larger if necessary."""
     if 2 * (state.numbers[count] + wanted) <= len(rows):
         return rows
     heard, paths = (np.ascontiguousarray(state.nodes[name]) for name in ("heard", "paths"))
     known = state.listeners, heard, paths, state.max_known
-    state.numbers[count] = counting(rows, *known)
-    # A quarter full: it is not to be done again soon.
+    state.numbers[count] = count_remembered(rows, *known)
+    # At most a quarter full, so that the table does not grow again soon.
     longer_rows = np.zeros(_doubled(len(rows), 4 * int(state.numbers[count] + wanted)), rows.dtype)
     move(rows, longer_rows, *known)
     return longer_rows
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """The details of this protocol are keys."""
+    """Return the text of a trace detail: TinyMQ's own details are keys."""
     return key_text(state.keys, number)

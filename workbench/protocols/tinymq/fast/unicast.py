@@ -1,65 +1,65 @@
-"""One hop, reliably, in the kernel: `tinymq.unicast` over a list per node of the frames that wait for an answer."""
+"""Reliable unicast over one hop, compiled: `tinymq.unicast`, with a linked list of pending frames for each node."""
 
 from workbench.protocols.tinymq import rules
 from workbench.protocols.tinymq.fast.memory import Message, Number, Reason
 from workbench.protocols.tinymq.fast.messages import drop_message, make_refusal, measure
-from workbench.protocols.tinymq.fast.places import link_from
+from workbench.protocols.tinymq.fast.positions import link_from
 from workbench.protocols.tinymq.fast.recent import find, heard_id, put
-from workbench.protocols.tinymq.rules import MOST_ON_WAY, PACE_US
+from workbench.protocols.tinymq.rules import MOST_IN_FLIGHT, PACE_US
 from workbench.protocols.tinymq.unicast import ACK, REFUSAL, REPORT, TURN
 from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# First bits in a frame's word, behind its number: of its way, and of whether it asks for no ack.
-_WAY, _NO_ACK = 16, 18
+# Bits of a frame's header after the 16 of its number: where the direction begins, and the flag "requests no ack".
+_DIRECTION, _NO_ACK = 16, 18
 
 
 @compiled
-def number_of(word):
-    """The number of a frame, out of its word."""
-    return word & U16
+def number_of(header):
+    """Return the number in a frame's header."""
+    return header & U16
 
 
 @compiled
-def way_of(word):
-    """The way of a frame, out of its word."""
-    return (word >> _WAY) & 3
+def direction_of(header):
+    """Return the direction in a frame's header."""
+    return (header >> _DIRECTION) & 3
 
 
 @compiled
-def wants_ack(word):
-    """Whether a frame asks for an ack, out of its word."""
-    return word >> _NO_ACK == 0
+def wants_ack(header):
+    """Return whether a frame's header requests an ack."""
+    return header >> _NO_ACK == 0
 
 
 @compiled
 def begin(core, state, i, now):
-    """Count the frames that are on their way, and with them those that this call may send."""
-    node, on_way = state.nodes[i], 0
+    """Begin a call of the node: count the frames in flight, and so the frames that the call may send."""
+    node, in_flight = state.nodes[i], 0
     node.counts += 1
     row = node.pending.first
     while row != NONE:
-        it = state.pendings[row]
-        if it.waits_for == REPORT:
-            on_way += 1
-        elif it.sent and it.waits_for != REFUSAL:
+        frame = state.pendings[row]
+        if frame.waits_for == REPORT:
+            in_flight += 1
+        elif frame.sent and frame.waits_for != REFUSAL:
             _count(core, state, i, row)
-            on_way += node.reports == 0 and it.sent == 1 and it.due_us > now
-        row = it.next
-    node.may_send = rules.most_frames(node.reports, on_way)
+            in_flight += node.reports == 0 and frame.sent == 1 and frame.due_us > now
+        row = frame.next
+    node.may_send = rules.most_frames(node.reports, in_flight)
 
 
 @compiled
 def _count(core, state, i, row):
-    """Count a frame that its neighbor has yet to acknowledge; events by themselves."""
-    it = state.pendings[row]
-    known, count = state.neighbors[it.link], state.nodes[i].counts
+    """Count a frame that its neighbor has yet to acknowledge; events are counted apart."""
+    frame = state.pendings[row]
+    known, count = state.neighbors[frame.link], state.nodes[i].counts
     if known.counted != count:
         known.counted = count
         known.unacknowledged = 0
         known.unacknowledged_events = 0
-    if core.messages[it.message].name == Message.EVENT:
+    if core.messages[frame.message].name == Message.EVENT:
         known.unacknowledged_events += 1
     else:
         known.unacknowledged += 1
@@ -67,17 +67,17 @@ def _count(core, state, i, row):
 
 @compiled
 def _has_room(core, state, i, row):
-    """Whether a neighbor may be sent one more frame before it acknowledges another."""
-    it = state.pendings[row]
-    known = state.neighbors[it.link]
-    is_event = core.messages[it.message].name == Message.EVENT
+    """Return whether a neighbor's window has room for one more unacknowledged frame."""
+    frame = state.pendings[row]
+    known = state.neighbors[frame.link]
+    is_event = core.messages[frame.message].name == Message.EVENT
     count = known.unacknowledged_events if is_event else known.unacknowledged
-    return known.counted != state.nodes[i].counts or count < MOST_ON_WAY
+    return known.counted != state.nodes[i].counts or count < MOST_IN_FLIGHT
 
 
 @compiled
-def send_to(core, state, i, neighbor, message, way, now):
-    """Send a message to a neighbor; with ``max_known`` frames that wait for an answer, one more is dropped."""
+def send_to(core, state, i, neighbor, message, direction, now):
+    """Send a message to a neighbor, or drop it as "full" if ``max_known`` frames are pending already."""
     node = state.nodes[i]
     if node.pending.count >= state.max_known:
         drop_message(core, state, i, NONE, message, Reason.FULL, now)
@@ -89,17 +89,17 @@ def send_to(core, state, i, neighbor, message, way, now):
     measure(core, state, message)
     if state.retries == 0 and node.may_send:
         node.may_send -= 1
-        twin.send(core, now, i, neighbor, message, number | (way << _WAY))
+        twin.send(core, now, i, neighbor, message, number | (direction << _DIRECTION))
         return
     row = twin.take_free(state.pendings, state.numbers, Number.FREE_PENDING)
-    it = state.pendings[row]
-    it.neighbor = neighbor
-    it.link = link
-    it.number = number
-    it.message = message
-    it.way = way
-    it.first_us = now
-    it.sent = 0
+    frame = state.pendings[row]
+    frame.neighbor = neighbor
+    frame.link = link
+    frame.number = number
+    frame.message = message
+    frame.direction = direction
+    frame.first_us = now
+    frame.sent = 0
     twin.hold_message(core, message)
     twin.append_behind(node.pending, state.pendings, node.pending.last, row)
     _send_or_wait(core, state, i, row, now)
@@ -107,59 +107,66 @@ def send_to(core, state, i, neighbor, message, way, now):
 
 @compiled
 def _may_send(core, state, i, row):
-    """Whether a frame may go now. A frame that is sent again has its place with its neighbor already."""
-    it, node = state.pendings[row], state.nodes[i]
+    """Return whether a frame may go now; a retransmission already counts in its neighbor's window."""
+    frame, node = state.pendings[row], state.nodes[i]
     if node.may_send == 0:
         return False
-    return node.reports or it.sent or _has_room(core, state, i, row)
+    return node.reports or frame.sent or _has_room(core, state, i, row)
 
 
 @compiled
 def _send_or_wait(core, state, i, row, now):
-    it = state.pendings[row]
+    frame = state.pendings[row]
     if _may_send(core, state, i, row):
         _send(core, state, i, row, now)
     else:
-        it.waits_for = TURN
-        it.due_us = now + PACE_US
+        frame.waits_for = TURN
+        frame.due_us = now + PACE_US
 
 
 @compiled
 def _send(core, state, i, row, now):
-    it, node = state.pendings[row], state.nodes[i]
+    frame, node = state.pendings[row], state.nodes[i]
     node.may_send -= 1
-    twin.send(core, now, i, it.neighbor, it.message, it.number | (it.way << _WAY) | (node.reports << _NO_ACK))
+    twin.send(
+        core,
+        now,
+        i,
+        frame.neighbor,
+        frame.message,
+        frame.number | (frame.direction << _DIRECTION) | (node.reports << _NO_ACK),
+    )
     if state.retries == 0:
         return
-    if it.sent == 0:
-        it.first_us = now
+    if frame.sent == 0:
+        frame.first_us = now
         _count(core, state, i, row)
-    it.sent += 1
+    frame.sent += 1
     if node.reports:
         _wait_for(core, state, i, row, REPORT, rules.longest_wait_us(state.retry_us), now)
     else:
-        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
+        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
 
 
 @compiled
-def _wait_for(core, state, i, row, what, wait_us, now):
-    it = state.pendings[row]
-    it.waits_for = what
-    it.due_us = now + wait_us + twin.stream_below(core, i, wait_us // 2 + 1)
+def _wait_for(core, state, i, row, waits_for, wait_us, now):
+    frame = state.pendings[row]
+    frame.waits_for = waits_for
+    frame.due_us = now + wait_us + twin.stream_below(core, i, wait_us // 2 + 1)
 
 
 @compiled
-def reported(core, state, i, neighbor, number, ok, now):
-    """Note the radio's report of a frame, and send what waits for its turn."""
+def take_report(core, state, i, neighbor, number, ok, now):
+    """Take the radio's report of a frame, and send the frames whose turn has come."""
     node = state.nodes[i]
     node.reports |= ok
-    before, row = _find(state, i, neighbor, number)
+    previous, row = _find(state, i, neighbor, number)
     if row != NONE and state.pendings[row].waits_for == REPORT:
-        it = state.pendings[row]
+        frame = state.pendings[row]
         if not ok:
-            _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
-        elif it.way == OPEN:
-            twin.remove_behind(node.pending, state.pendings, before, row)
+            _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
+        elif frame.direction == OPEN:
+            twin.remove_behind(node.pending, state.pendings, previous, row)
             free_pending(core, state, row)
         else:
             _wait_for(core, state, i, row, REFUSAL, rules.longest_wait_us(state.retry_us), now)
@@ -168,7 +175,7 @@ def reported(core, state, i, neighbor, number, ok, now):
 
 @compiled
 def _send_next(core, state, i, now):
-    """Send the frames whose turn it is by now."""
+    """Send the frames whose turn has come."""
     begin(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE and state.nodes[i].may_send:
@@ -178,38 +185,38 @@ def _send_next(core, state, i, now):
 
 
 @compiled
-def refused(core, state, i, neighbor, number, now):
-    """Send a frame again later: its neighbor has no room now, or is not what the frame took it for."""
-    before, row = _find(state, i, neighbor, number)
+def take_refusal(core, state, i, neighbor, number, now):
+    """Send a refused frame again later: its neighbor has no room now, or not the role that the frame assumes."""
+    previous, row = _find(state, i, neighbor, number)
     if row == NONE:
         return
-    it, node = state.pendings[row], state.nodes[i]
-    if it.waits_for == REPORT or it.waits_for == REFUSAL:
-        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, it.sent - 1), now)
-    elif rules.is_too_old(it.first_us, now, state.lost_after_us):
-        twin.remove_behind(node.pending, state.pendings, before, row)
-        drop_message(core, state, i, NONE, it.message, Reason.FULL, now)
+    frame, node = state.pendings[row], state.nodes[i]
+    if frame.waits_for == REPORT or frame.waits_for == REFUSAL:
+        _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
+    elif rules.is_too_old(frame.first_us, now, state.lost_after_us):
+        twin.remove_behind(node.pending, state.pendings, previous, row)
+        drop_message(core, state, i, NONE, frame.message, Reason.FULL, now)
         free_pending(core, state, row)
-    elif it.waits_for == ACK and node.reports == 0:
-        it.sent = 2
+    elif frame.waits_for == ACK and node.reports == 0:
+        frame.sent = 2
         _wait_for(core, state, i, row, ACK, rules.longest_wait_us(state.retry_us), now)
 
 
 @compiled
 def _find(state, i, neighbor, number):
-    """(the row before, the row) of the frame of that number to a neighbor if it still waits; NONE for no row."""
-    before, row = NONE, state.nodes[i].pending.first
+    """Return (row before, row) of the pending frame of that number to a neighbor; NONE for a missing row."""
+    previous, row = NONE, state.nodes[i].pending.first
     while row != NONE:
-        it = state.pendings[row]
-        if it.neighbor == neighbor and it.number == number:
+        frame = state.pendings[row]
+        if frame.neighbor == neighbor and frame.number == number:
             break
-        before, row = row, it.next
-    return before, row
+        previous, row = row, frame.next
+    return previous, row
 
 
 @compiled
 def is_new(state, i, link, number):
-    """Whether a neighbor's frame has not been taken yet."""
+    """Return whether a neighbor's frame was not taken before."""
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))
@@ -217,26 +224,26 @@ def is_new(state, i, link, number):
 
 
 @compiled
-def acknowledge(core, state, i, neighbor, number, word, now):
-    """Acknowledge a neighbor's frame if that is wanted."""
-    if state.retries and wants_ack(word):
+def acknowledge(core, state, i, neighbor, number, header, now):
+    """Acknowledge a neighbor's frame if its header requests that."""
+    if state.retries and wants_ack(header):
         twin.send(core, now, i, neighbor, state.numbers[Number.ACKNOWLEDGEMENT], number)
 
 
 @compiled
 def refuse(core, state, i, neighbor, number, now):
-    """Report to a neighbor that its frame, which wants no ack, was not taken."""
+    """Send a neighbor the refusal of its frame."""
     refusal = make_refusal(core, state)
     twin.send(core, now, i, neighbor, refusal, number)
     twin.let_go(core, refusal)
 
 
 @compiled
-def take(core, state, i, neighbor, link, number, word, now):
-    """Remember a neighbor's frame that is new, and acknowledge it if that is wanted."""
+def take(core, state, i, neighbor, link, number, header, now):
+    """Remember a neighbor's new frame, and acknowledge it if its header requests that."""
     if state.retries == 0:
         return
-    acknowledge(core, state, i, neighbor, number, word, now)
+    acknowledge(core, state, i, neighbor, number, header, now)
     node, id = state.nodes[i], heard_id(link, number)
     node.heard += 1
     put(state, state.recents, Number.RECENTS, find(state.recents, id), id, node.heard, 0)
@@ -244,73 +251,73 @@ def take(core, state, i, neighbor, link, number, word, now):
 
 @compiled
 def free_pending(core, state, row):
-    """Free the entry of a frame that waits no longer."""
+    """Free the entry of a frame that is no longer pending."""
     twin.let_go(core, state.pendings[row].message)
     twin.give_back(state.pendings, state.numbers, Number.FREE_PENDING, row)
 
 
 @compiled
-def acknowledged(core, state, i, neighbor, number, now):
-    """Forget the frame that an acknowledgement is for, and send what waits for its turn."""
-    before, row = _find(state, i, neighbor, number)
+def take_acknowledgement(core, state, i, neighbor, number, now):
+    """Remove an acknowledged frame, and send the frames whose turn has come."""
+    previous, row = _find(state, i, neighbor, number)
     if row != NONE:
-        twin.remove_behind(state.nodes[i].pending, state.pendings, before, row)
+        twin.remove_behind(state.nodes[i].pending, state.pendings, previous, row)
         free_pending(core, state, row)
         _send_next(core, state, i, now)
 
 
 @compiled
 def is_waiting_for(state, i, neighbor):
-    """Whether a neighbor has yet to acknowledge something."""
+    """Return whether a neighbor has yet to acknowledge a frame."""
     row = state.nodes[i].pending.first
     while row != NONE:
-        it = state.pendings[row]
-        if it.neighbor == neighbor and it.waits_for != REFUSAL:
+        frame = state.pendings[row]
+        if frame.neighbor == neighbor and frame.waits_for != REFUSAL:
             return True
-        row = it.next
+        row = frame.next
     return False
 
 
 @compiled
 def is_granting(core, state, i, neighbor, tree):
-    """Whether a neighbor has yet to acknowledge a key in a tree."""
+    """Return whether a neighbor has yet to acknowledge a grant in a tree."""
     row = state.nodes[i].pending.first
     while row != NONE:
-        it = state.pendings[row]
-        is_grant = core.messages[it.message].name == Message.GRANT
-        if is_grant and it.neighbor == neighbor and state.fields[it.message].tree == tree:
+        frame = state.pendings[row]
+        is_grant = core.messages[frame.message].name == Message.GRANT
+        if is_grant and frame.neighbor == neighbor and state.fields[frame.message].tree == tree:
             return True
-        row = it.next
+        row = frame.next
     return False
 
 
 @compiled
 def _is_heard(state, i, pending):
-    it = state.neighbors[link_from(state, i, pending.neighbor)]
-    return it.is_known and it.hears_us and it.heard_us > pending.first_us
+    neighbor = state.neighbors[link_from(state, i, pending.neighbor)]
+    return neighbor.is_known and neighbor.hears_us and neighbor.heard_us > pending.first_us
 
 
 @compiled
 def repeat(core, state, i, now, given_up):
-    """Send again what is due; ``given_up`` becomes the list of the frames that are given up, neighbor by neighbor.
+    """Send due frames again, and move the frames that are given up to the list ``given_up``, neighbor by neighbor.
 
-    Whoever goes through that list frees its rows.
+    The caller frees the rows of that list.
     """
-    _forget_taken(core, state, i, now)
+    _free_taken(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE:
-        it = state.pendings[row]
-        behind = it.next
-        if it.due_us <= now:
-            if it.sent and rules.is_given_up(it.sent, state.retries, _is_heard(state, i, it)):
-                # A mark; what else this neighbor was sent may have to be sent again first.
-                it.due_us = NONE
+        frame = state.pendings[row]
+        following = frame.next
+        if frame.due_us <= now:
+            if frame.sent and rules.is_given_up(frame.sent, state.retries, _is_heard(state, i, frame)):
+                # NONE marks the frame. Other frames to this neighbor may have to be sent again before it is lost.
+                frame.due_us = NONE
             else:
                 _send_or_wait(core, state, i, row, now)
-        row = behind
+        row = following
     twin.clear(given_up)
     if state.retries == 0:
-        _forget_what_was_sent(core, state, i, now)
+        _free_sent(core, state, i, now)
     silent = _first_silent(state, i)
     while silent != NONE:
         _give_up(state, i, silent, given_up)
@@ -318,37 +325,37 @@ def repeat(core, state, i, now, given_up):
 
 
 @compiled
-def _forget_taken(core, state, i, now):
-    """Free what can no longer be refused."""
+def _free_taken(core, state, i, now):
+    """Free the frames that arrived and can no longer be refused."""
     pending = state.nodes[i].pending
-    before, row = NONE, pending.first
+    previous, row = NONE, pending.first
     while row != NONE:
-        it = state.pendings[row]
-        if it.waits_for != REFUSAL or it.due_us > now:
-            before, row = row, it.next
+        frame = state.pendings[row]
+        if frame.waits_for != REFUSAL or frame.due_us > now:
+            previous, row = row, frame.next
             continue
-        behind = twin.remove_behind(pending, state.pendings, before, row)
+        following = twin.remove_behind(pending, state.pendings, previous, row)
         free_pending(core, state, row)
-        row = behind
+        row = following
 
 
 @compiled
-def _forget_what_was_sent(core, state, i, now):
-    """Without acknowledgements a frame that has been sent waits for nothing."""
+def _free_sent(core, state, i, now):
+    """Free the frames that have been sent; without acknowledgements they wait for nothing."""
     pending = state.nodes[i].pending
-    before, row = NONE, pending.first
+    previous, row = NONE, pending.first
     while row != NONE:
         if state.pendings[row].due_us > now:
-            before, row = row, state.pendings[row].next
+            previous, row = row, state.pendings[row].next
             continue
-        behind = twin.remove_behind(pending, state.pendings, before, row)
+        following = twin.remove_behind(pending, state.pendings, previous, row)
         free_pending(core, state, row)
-        row = behind
+        row = following
 
 
 @compiled
 def _first_silent(state, i):
-    """The neighbor of the first frame that is marked, or NONE."""
+    """Return the neighbor of the first frame that is marked as given up, or NONE."""
     row = state.nodes[i].pending.first
     while row != NONE:
         if state.pendings[row].due_us == NONE:
@@ -359,13 +366,13 @@ def _first_silent(state, i):
 
 @compiled
 def _give_up(state, i, neighbor, given_up):
-    """Move all frames to a neighbor to the list of those that are given up."""
+    """Move all frames to a neighbor to the list ``given_up``."""
     pending = state.nodes[i].pending
-    before, row = NONE, pending.first
+    previous, row = NONE, pending.first
     while row != NONE:
         if state.pendings[row].neighbor != neighbor:
-            before, row = row, state.pendings[row].next
+            previous, row = row, state.pendings[row].next
             continue
-        behind = twin.remove_behind(pending, state.pendings, before, row)
+        following = twin.remove_behind(pending, state.pendings, previous, row)
         twin.append_behind(given_up, state.pendings, given_up.last, row)
-        row = behind
+        row = following

@@ -1,9 +1,9 @@
-"""Views of TinyMQ: overlay trees and routes; `layers` has what the player shows of it.
+"""Views of TinyMQ: overlay trees and routes as tables, drawings and slides; `layers` has those for the player.
 
 overlay_of(run)                       keys, zones and stored queries at any time of a run
 overlay_slides(run, times_s)          the trees at several times, with a slider
-route(run, what=None)                 the hops of a query or an event over the trees
-route_drawing(run, what=None)         the same as a drawing; route_slides(run, what) shows it hop by hop
+route(run, message=None)              the hops of a query or an event over the trees
+route_drawing(run, message=None)      the same as a drawing; route_slides(run, message) shows it hop by hop
 paper_network()                       the network of 23 nodes in TinyMQ's paper, with PAPER_ROOTS and PAPER_SEED
 """
 
@@ -11,7 +11,7 @@ from workbench.keywords import hand_out
 from workbench.protocols.tinymq.views import looks
 from workbench.views import palette
 
-# How its messages look, by their names in the trace.
+# The colors of TinyMQ's messages, by their names in the trace.
 MESSAGE_COLOURS = {
     **looks.MESSAGES,
     "info": palette.PLACE,
@@ -24,7 +24,7 @@ MESSAGE_COLOURS = {
 
 QUIET_MESSAGES = ("ack",)
 
-# Public view -> the module here that has it.
+# Public view -> its module in this package.
 hand_out(
     __name__,
     {

@@ -1,11 +1,11 @@
-"""What the player shows of TinyMQ and PUB-2-SUB+: trees, keys, zones, queries, load, repair, the ways of messages.
+"""TinyMQ and PUB-2-SUB+ in the player: trees, keys, zones, queries, load, repair, and the routes of messages.
 
-    layers(recorded)    the layers, curves and ways of a run (`workbench.views.layers`)
+    layers(recorded)    the layers, curves and routes of a run (`workbench.views.layers`)
 
 Each tree has a color and, up to ten trees, a chip. In PUB-2-SUB+ a node is in every tree: its disc is grey, and each
-tree's keys have a chip of their own. Zones are strips in a lane for each tree, with the stored queries on them below.
-Of very many zones and parts of queries those are drawn that last longest; of many messages some can be followed, spread
-over the run.
+tree's keys have a chip of their own. Zones are strips in a lane for each tree, with the stored queries below them. If
+there are very many zones or parts of queries, those that last longest are drawn. Of many messages some can be followed,
+evenly spread over the run.
 """
 
 from __future__ import annotations
@@ -19,17 +19,24 @@ from workbench.columns import argsort, row_keys, unique_all, unique_inverse
 from workbench.protocols.tinymq.mapping import Mapping
 from workbench.protocols.tinymq.views.looks import (
     MESSAGES,
-    NOBODY,
     ORPHAN,
     QUERIES,
     REKEYED,
     TREES,
+    UNSTORED,
     depth_colour,
     load_colour,
     tree_colour,
 )
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_in
-from workbench.protocols.tinymq.views.routes import KINDS, MARKS, MESSAGE_NAMES, NOTIFICATION, to_follow, travelled
+from workbench.protocols.tinymq.views.routes import (
+    KINDS,
+    MARKS,
+    MESSAGE_NAMES,
+    NOTIFICATION,
+    find_hops_and_marks,
+    message_table,
+)
 from workbench.protocols.tinymq.views.zones import stored_boxes, zone_table
 from workbench.views import palette
 from workbench.views.layers import (
@@ -52,7 +59,7 @@ from workbench.views.layers import (
 from workbench.views.layout import Layout
 from workbench.views.spans import joined, running, until_next, within
 
-# What happens to messages at nodes: rings, each larger than the one before, as a node may have several.
+# Marks of messages at nodes: rings of different sizes, as a node may have several.
 MARK_LOOKS = {
     "stored": Look("query stored", MESSAGES["query"], 2.6, 16, 3),
     "matched": Look("event matched", MESSAGES["event"], 3.0, 20, 3),
@@ -67,8 +74,8 @@ ORPHAN_LOOKS = (
 SHADES = 24  # classes of load
 DEPTHS = 8  # shades of a tree's color
 MOST_STRIPS = 60_000
-MOST_WAYS, MOST_HOPS = 300, 60_000
-LANES = 6  # of queries below a tree's zones
+MOST_ROUTES, MOST_HOPS = 300, 60_000
+LANES = 6  # lanes of queries below a tree's zones
 
 PLACE = Section(
     "Place in the overlay",
@@ -91,38 +98,38 @@ REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """All that there is to see of an overlay."""
+    """Return all layers, curves and routes of a run with an overlay."""
     run, columns = recorded.run, recorded.columns
-    protocol, seen = run.scenario.protocol, overlay_in(run, columns)
+    protocol, overlay = run.scenario.protocol, overlay_in(run, columns)
     mapping = protocol.mapping
-    zones = zone_table(seen)
+    zones = zone_table(overlay)
     parts: list[Part] = [
-        *tree_layers(seen, protocol.node.every_tree and len(seen.roots) > 1),
-        *ring_layers(seen),
-        *_load_layers(recorded, columns.where(event="sent"), seen.roots),
-        *way_layers(recorded),
-        *zone_layers(seen, zones, mapping),
-        *_repair_curves(seen),
+        *tree_layers(overlay, protocol.node.every_tree and len(overlay.roots) > 1),
+        *ring_layers(overlay),
+        *_load_layers(recorded, columns.where(event="sent"), overlay.roots),
+        *message_routes(recorded),
+        *zone_layers(overlay, zones, mapping),
+        *_repair_curves(overlay),
     ]
     return [part for part in parts if not isinstance(part, Layer) or len(part)]
 
 
-def rows_of(some: Table, **more: Any) -> Table:
-    """Where and when, and more columns."""
-    return table(node=some["node"], from_us=some["from_us"], until_us=some["until_us"], **more)
+def rows_of(rows: Table, **more: Any) -> Table:
+    """Return a table with the node and the interval of each row, and more columns."""
+    return table(node=rows["node"], from_us=rows["from_us"], until_us=rows["until_us"], **more)
 
 
 # Trees
 
 
-def _words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Codes into the words that are used; a root's key is empty, and is called root."""
+def _used_words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    """Return (indexes of words, the words that are used) for codes of keys; a root's empty key becomes "root"."""
     used, text = unique_inverse(codes)
     return text, [words[code] or "root" for code in used.tolist()]
 
 
 def _tree_looks(roots: Sequence[int], **look: Any) -> tuple[Look, ...]:
-    """A look for each tree."""
+    """Return a style for each tree."""
     has_chips = 1 < len(roots) <= len(TREES)
     return tuple(
         Look(f"tree of root {root}", tree_colour(tree), chip=f"tree of {root}" if has_chips else "", **look)
@@ -130,53 +137,61 @@ def _tree_looks(roots: Sequence[int], **look: Any) -> tuple[Look, ...]:
     )
 
 
-def tree_layers(seen: Overlay, is_shared: bool) -> list[Layer]:
-    """Links to the parent, discs, keys, children; is_shared: a node has a place in every tree."""
-    placed = seen.placed
-    text, words = _words(placed["key"], seen.words)
-    places = rows_of(placed, peer=placed["parent"], look=placed["tree"], text=text, value=placed["depth"])
-    links = _tree_looks(seen.roots, size=0.28, least=2.2)
+def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
+    """Return the layers of links to parents, discs, keys and children.
+
+    ``is_shared``: a node has a place in every tree.
+    """
+    place_rows = overlay.place_rows
+    text, words = _used_words(place_rows["key"], overlay.words)
+    places = rows_of(
+        place_rows, peer=place_rows["parent"], look=place_rows["tree"], text=text, value=place_rows["depth"]
+    )
+    links = _tree_looks(overlay.roots, size=0.28, least=2.2)
     has_parent = places["peer"] >= 0
     children = select(places, has_parent)
     children |= {"node": children["peer"], "peer": children["node"]}
-    discs = _tree_looks(seen.roots, size=1.9)
-    squares = _tree_looks(seen.roots, size=2.5, least=13, marker="square")
+    discs = _tree_looks(overlay.roots, size=1.9)
+    squares = _tree_looks(overlay.roots, size=2.5, least=13, marker="square")
     # The legend has a line for each tree, and a square for all roots.
-    looks = [one._replace(label="") for one in (*discs, *squares)]
+    looks = [look._replace(label="") for look in (*discs, *squares)]
     looks[len(discs)] = looks[len(discs)]._replace(label="root")
     shown = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(discs)))
-    found = [Layer("trees", places, links, "line", section=PLACE, words=words)]
+    tree_parts = [Layer("trees", places, links, "line", section=PLACE, words=words)]
     if is_shared:
         look = Look("in every tree", palette.LINK_GOOD, 1.9)
-        found.append(Layer("in every tree", rows_of(seen.whole), (look,), "disc"))
+        tree_parts.append(Layer("in every tree", rows_of(overlay.whole), (look,), "disc"))
         shown = select(shown, ~has_parent)
-    found.append(Layer("trees", shown, tuple(looks), "disc"))
-    found += _key_layers(places, words, seen.roots, is_shared)
-    found.append(Layer("trees", children, links, section=CHILDREN, words=words))
-    return found
+    tree_parts.append(Layer("trees", shown, tuple(looks), "disc"))
+    tree_parts += _key_layers(places, words, overlay.roots, is_shared)
+    tree_parts.append(Layer("trees", children, links, section=CHILDREN, words=words))
+    return tree_parts
 
 
 def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_shared: bool) -> list[Layer]:
-    """Labels, "12: 0101"."""
+    """Return the layers of labels with a node and its key, "12: 0101"."""
     keys = map(words.__getitem__, places["text"].tolist())
-    said = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), keys, strict=True)]
-    labels = rows_of(places, text=np.arange(len(said)))
+    texts = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), keys, strict=True)]
+    labels = rows_of(places, text=np.arange(len(texts)))
     if not is_shared:
-        return [Layer("keys", labels, (Look("", palette.TEXT, 1.1, 3),), "label", words=said, is_detail=True)]
-    found = []
+        return [Layer("keys", labels, (Look("", palette.TEXT, 1.1, 3),), "label", words=texts, is_detail=True)]
+    key_layers = []
     for tree, root in enumerate(roots[: len(TREES)]):
         look = (Look("", tree_colour(tree), 1.1, 3),)
-        mine = select(labels, places["look"] == tree)
-        found.append(Layer(f"keys of {root}", mine, look, "label", is_on=tree == 0, words=said, is_detail=True))
-    return found
+        tree_labels = select(labels, places["look"] == tree)
+        key_layers.append(
+            Layer(f"keys of {root}", tree_labels, look, "label", is_on=tree == 0, words=texts, is_detail=True)
+        )
+    return key_layers
 
 
-def ring_layers(seen: Overlay) -> list[Layer]:
-    """Who has another key than before the failure, and who has no place, though it is up."""
-    rekeyed = rows_of(select(seen.placed, seen.placed["is_rekeyed"]))
+def ring_layers(overlay: Overlay) -> list[Layer]:
+    """Return the rings around nodes with another key than before the failure, and around nodes without a place."""
+    rekeyed = rows_of(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]))
+    orphans = rows_of(overlay.orphan_rows, look=overlay.orphan_rows["had_place"])
     return [
         Layer("re-keyed", rekeyed, (REKEYED_LOOK,), "ring"),
-        Layer("without a place", rows_of(seen.homeless, look=seen.homeless["had_place"]), ORPHAN_LOOKS, "ring"),
+        Layer("without a place", orphans, ORPHAN_LOOKS, "ring"),
     ]
 
 
@@ -184,30 +199,30 @@ def ring_layers(seen: Overlay) -> list[Layer]:
 
 
 def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> list[Layer]:
-    """Discs by how many frames a node has sent so far."""
+    """Return discs colored by the number of frames that a node has sent so far."""
     ids, columns = recorded.plan.ids, recorded.columns
-    sent, place = _placed(recorded.plan, columns["node"], sent)
+    sent, place = _rows_in_plan(recorded.plan, columns["node"], sent)
     order = argsort(place)
     counts = np.bincount(place, minlength=len(ids))
     most = max(int(counts.max(initial=0)), 1)
-    # The number of frames with which each class begins.
+    # The smallest number of frames of each class.
     least = np.ceil((np.arange(SHADES) - 0.5) * most / (SHADES - 1)).astype(np.int64)
     least[0] = 0
     which, shade = np.nonzero((least <= counts[:, None]) & (np.diff(least, prepend=-1) > 0))
     frame = np.append(order, 0)[np.cumsum(counts)[which] - counts[which] + least[shade] - 1]
     start = np.where(least[shade] > 0, np.append(columns["time_us"][sent], 0)[frame], 0)
     until = until_next(which, start, recorded.duration_us)
-    found = {"node": ids[which], "from_us": start, "until_us": until}
-    discs = rows_of(found, look=np.isin(ids[which], roots), weight=shade / (SHADES - 1))
+    classes = {"node": ids[which], "from_us": start, "until_us": until}
+    discs = rows_of(classes, look=np.isin(ids[which], roots), weight=shade / (SHADES - 1))
     scale = Scale(
-        "frames sent so far", tuple(load_colour(one / (SHADES - 1)) for one in range(SHADES)), "0", f"{most:,}"
+        "frames sent so far", tuple(load_colour(shade / (SHADES - 1)) for shade in range(SHADES)), "0", f"{most:,}"
     )
     looks = (Look(size=1.9), Look(size=2.5, least=13, marker="square"))
     return [Layer("load", within(discs, recorded.duration_us), looks, "disc", is_on=False, scale=scale)]
 
 
-def _placed(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows whose nodes are in the plan, and their places; numbers without large gaps are looked up in a table."""
+def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows whose nodes are in the plan, and the plan's indexes of these nodes."""
     node = nodes[rows]
     most = int(node.max(initial=0)) + 1
     place = plan.indices(np.arange(most))[node] if most <= 4 * len(plan.ids) + 1000 else plan.indices(node)
@@ -217,165 +232,175 @@ def _placed(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarr
 # Messages
 
 
-def way_layers(recorded: Recorded) -> list[Layer | MessagePaths]:
-    """The ways of queries and events, ``MOST_WAYS`` in all, of queries half of that at most."""
-    known = to_follow(recorded.columns)
-    queries = _spread(np.flatnonzero(known["kind"] == 0), MOST_WAYS // 2)
-    events = _spread(np.flatnonzero(known["kind"] == 1), MOST_WAYS - len(queries))
+def message_routes(recorded: Recorded) -> list[Layer | MessagePaths]:
+    """Return the routes of at most ``MOST_ROUTES`` queries and events; at most half of them are queries."""
+    known = message_table(recorded.columns)
+    queries = _choose_evenly(np.flatnonzero(known["kind"] == 0), MOST_ROUTES // 2)
+    events = _choose_evenly(np.flatnonzero(known["kind"] == 1), MOST_ROUTES - len(queries))
     wanted = select(known, np.concatenate([queries, events]))
-    hops, marks = travelled(recorded.columns, wanted)
+    hops, marks = find_hops_and_marks(recorded.columns, wanted)
     step = -(-len(hops["way"]) // MOST_HOPS)
     if step > 1:
         wanted = select(wanted, np.arange(0, len(wanted["kind"]), step))
         hops, marks = (
-            select(some, some["way"] % step == 0) | {"way": some["way"][some["way"] % step == 0] // step}
-            for some in (hops, marks)
+            select(rows, rows["way"] % step == 0) | {"way": rows["way"][rows["way"] % step == 0] // step}
+            for rows in (hops, marks)
         )
-    return [_ways(known, wanted, hops, marks), *route_layers(recorded.duration_us, hops, marks)]
+    return [_messages_to_follow(known, wanted, hops, marks), *route_layers(recorded.duration_us, hops, marks)]
 
 
-def _spread(known: np.ndarray, most: int) -> np.ndarray:
+def _choose_evenly(known: np.ndarray, most: int) -> np.ndarray:
     count = min(most, len(known))
     return known[np.arange(count) * len(known) // max(count, 1)]
 
 
-def _ways(known: Table, wanted: Table, hops: Table, marks: Table) -> MessagePaths:
-    ways = []
+def _messages_to_follow(known: Table, wanted: Table, hops: Table, marks: Table) -> MessagePaths:
+    routes = []
     arrived = select(hops, hops["arrived"])
     count = np.bincount(arrived["way"], minlength=len(wanted["kind"])).tolist()
     last_us = wanted["from_us"].copy()
     np.maximum.at(last_us, arrived["way"], arrived["arrived_us"])
     at = np.bincount(marks["way"] * len(MARKS) + marks["look"], minlength=len(count) * len(MARKS))
-    told = at.reshape(-1, len(MARKS)).tolist()
+    mark_counts = at.reshape(-1, len(MARKS)).tolist()
     spans_ms = ((last_us - wanted["from_us"]) / 1000).tolist()
     for which, (kind, node, sequence, from_us) in enumerate(tuples(wanted, "kind", "node", "sequence", "from_us")):
         name, messages = list(KINDS.items())[kind]
         frames = tuple((node, sequence, message) for message in messages)
-        said = [f"{count[which]} hop{'s' * (count[which] != 1)} within {spans_ms[which]:,.1f} ms"]
-        said += [f"{MARK_LOOKS[mark].label} at {of}" for mark, of in zip(MARKS, told[which], strict=True) if of]
-        ways.append(MessagePath(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(said)))
+        summary = [f"{count[which]} hop{'s' * (count[which] != 1)} within {spans_ms[which]:,.1f} ms"]
+        summary += [
+            f"{MARK_LOOKS[mark].label} at {of}" for mark, of in zip(MARKS, mark_counts[which], strict=True) if of
+        ]
+        routes.append(MessagePath(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(summary)))
     notes = []
     for kind, named in enumerate(("queries", "events")):
         all_of, of = int((known["kind"] == kind).sum()), int((wanted["kind"] == kind).sum())
         if of < all_of:
             notes.append(f"Of {all_of:,} {named} {of:,} can be followed, spread over the run.")
-    return MessagePaths(tuple(ways), notes=tuple(notes))
+    return MessagePaths(tuple(routes), notes=tuple(notes))
 
 
 def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
-    """Hops as arrows on the right of their way, what happened where as rings, and links that only lost it."""
+    """Return hops as arrows, the marks at nodes as rings, and the links that lost all their frames."""
     looks = tuple(
         Look(message, MESSAGES[message], 0.3, 2.5, lane=0.95 if message == NOTIFICATION else 0.45, head=0.92)
         for message in MESSAGE_NAMES
     )
     arrived, lost = select(hops, hops["arrived"]), select(hops, ~hops["arrived"])
     tables = [
-        _to_the_end(duration_us, arrived, "sender", "arrived_us", peer=arrived["receiver"], look=arrived["message"]),
-        _to_the_end(duration_us, marks, "node", "at_us", look=marks["look"]),
-        _to_the_end(duration_us, lost, "receiver", "arrived_us", peer=lost["sender"], weight=np.ones(len(lost["way"]))),
+        _extend_to_end(duration_us, arrived, "sender", "arrived_us", peer=arrived["receiver"], look=arrived["message"]),
+        _extend_to_end(duration_us, marks, "node", "at_us", look=marks["look"]),
+        _extend_to_end(
+            duration_us, lost, "receiver", "arrived_us", peer=lost["sender"], weight=np.ones(len(lost["way"]))
+        ),
     ]
     lost_looks = (Look("lost on this link", palette.LOST, 0.75, 6, 2),)
     kinds = zip(tables, (looks, tuple(MARK_LOOKS.values()), lost_looks), ("arrow", "ring", "loss"), strict=True)
-    return [Layer("route", some, of, mark, of_path=True) for some, of, mark in kinds]
+    return [Layer("route", rows, of, mark, of_path=True) for rows, of, mark in kinds]
 
 
-def _to_the_end(duration_us: int, some: Table, node: str, begin: str, **more: Any) -> Table:
-    until = np.full(len(some["way"]), duration_us)
-    return table(node=some[node], from_us=some[begin], until_us=until, path=some["way"], **more)
+def _extend_to_end(duration_us: int, rows: Table, node: str, begin: str, **more: Any) -> Table:
+    until = np.full(len(rows["way"]), duration_us)
+    return table(node=rows[node], from_us=rows[begin], until_us=until, path=rows["way"], **more)
 
 
 # Zones
 
 
-def zone_layers(seen: Overlay, zones: Table, mapping: Mapping) -> list[Layer]:
-    """Zones as strips in a lane for each tree, the queries that are stored in them below, and both in words."""
-    key_bits, trees = mapping.key_bits, len(seen.roots)
+def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]:
+    """Return zones as strips in a lane for each tree, the queries stored in them below, and both as texts."""
+    key_bits, trees = mapping.key_bits, len(overlay.roots)
     end = float(1 << key_bits)
     panel = Panel(
         "Key space: whose zone a string is (lighter: deeper in the tree), and below it the queries stored there",
         0.0,
         end,
-        tuple(f"root {root}" for root in seen.roots),
+        tuple(f"root {root}" for root in overlay.roots),
         key_bits,
     )
-    ground = table(
-        lane=np.arange(trees), low=np.zeros(trees), high=np.full(trees, end), until_us=np.full(trees, seen.duration_us)
+    background = table(
+        lane=np.arange(trees),
+        low=np.zeros(trees),
+        high=np.full(trees, end),
+        until_us=np.full(trees, overlay.duration_us),
     ) | {"from_us": np.zeros(trees, np.int64)}
-    strips, notes = _longest(zones, "zones")
-    text, words = _words(strips["key"], seen.words)
+    strips, notes = _keep_longest(zones, "zones")
+    text, words = _used_words(strips["key"], overlay.words)
     look = strips["tree"] % len(TREES) * DEPTHS + np.minimum(strips["depth"], DEPTHS - 1)
     shown = _strips(strips, lane=strips["tree"], look=look, text=text)
-    looks = tuple(Look("", depth_colour(*divmod(one, DEPTHS))) for one in range(min(trees, len(TREES)) * DEPTHS))
+    looks = tuple(Look("", depth_colour(*divmod(index, DEPTHS))) for index in range(min(trees, len(TREES)) * DEPTHS))
     return [
-        Layer("zones", ground, (Look("nobody's", NOBODY),), "strip", panel=panel),
+        Layer("zones", background, (Look("stored by no node", UNSTORED),), "strip", panel=panel),
         Layer("zones", shown, looks, "strip", words=words, panel=panel, notes=notes),
-        _zone_section(seen, strips, key_bits),
-        *_query_layers(seen, zones, mapping, panel),
+        _zone_section(overlay, strips, key_bits),
+        *_query_layers(overlay, zones, mapping, panel),
     ]
 
 
-def _strips(some: Table, **more: Any) -> Table:
-    """What strips need; high is the string after the last one."""
-    low, high = some["low"].astype(np.float64), some["high"].astype(np.float64)
-    return rows_of(some, low=low, high=high + 1, **more)
+def _strips(rows: Table, **more: Any) -> Table:
+    """Return the columns that strips need; ``high`` is the string after the last one."""
+    low, high = rows["low"].astype(np.float64), rows["high"].astype(np.float64)
+    return rows_of(rows, low=low, high=high + 1, **more)
 
 
-def _longest(some: Table, what: str) -> tuple[Table, tuple[str, ...]]:
-    """At most ``MOST_STRIPS`` rows, those that last longest, and the sentence that says so."""
-    rows = len(some["from_us"])
+def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
+    """Return at most ``MOST_STRIPS`` rows, those that last longest, and a note if rows were left out."""
+    rows = len(spans["from_us"])
     if rows <= MOST_STRIPS:
-        return some, ()
-    kept = np.sort(np.argsort(some["from_us"] - some["until_us"], kind="stable")[:MOST_STRIPS])
-    return select(some, kept), (f"Of {rows:,} {what} the {MOST_STRIPS:,} are shown that last longest.",)
+        return spans, ()
+    longest = np.sort(np.argsort(spans["from_us"] - spans["until_us"], kind="stable")[:MOST_STRIPS])
+    return select(spans, longest), (f"Of {rows:,} {name} the {MOST_STRIPS:,} are shown that last longest.",)
 
 
-def _zone_section(seen: Overlay, zones: Table, key_bits: int) -> Layer:
-    """The zones of nodes in words, "0101 – 0111"."""
+def _zone_section(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
+    """Return the zones of nodes as texts, "0101 – 0111"."""
     _, first, text = unique_all(row_keys(zones["low"], zones["high"]))
     ends = zip(zones["low"][first].tolist(), zones["high"][first].tolist(), strict=True)
     words = [f"{low:0{key_bits}b} – {high:0{key_bits}b}" for low, high in ends]
-    told = rows_of(zones, look=zones["tree"], text=text)
-    return Layer("zones", told, _tree_looks(seen.roots), section=ZONE, words=words)
+    described = rows_of(zones, look=zones["tree"], text=text)
+    return Layer("zones", described, _tree_looks(overlay.roots), section=ZONE, words=words)
 
 
-def _query_layers(seen: Overlay, zones: Table, mapping: Mapping, panel: Panel) -> list[Layer]:
-    """Which parts of zones belong to stored queries, and which queries a node stores."""
-    boxes, notes = _longest(stored_boxes(seen, zones, mapping), "parts of queries in zones")
-    storing = seen.storing
-    _, first, query = unique_all(row_keys(storing["sink"], storing["number"]))
-    asked = tuples(storing, "sink", "number", "text", rows=first)
-    texts = [f"query {number} of node {sink}: {seen.words[text]}" for sink, number, text in asked]
+def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel) -> list[Layer]:
+    """Return the parts of zones that belong to stored queries, and the queries that each node stores."""
+    boxes, notes = _keep_longest(stored_boxes(overlay, zones, mapping), "parts of queries in zones")
+    stored_rows = overlay.stored_rows
+    _, first, query = unique_all(row_keys(stored_rows["sink"], stored_rows["number"]))
+    asked = tuples(stored_rows, "sink", "number", "text", rows=first)
+    texts = [f"query {number} of node {sink}: {overlay.words[text]}" for sink, number, text in asked]
     lanes = max(min(len(texts), LANES), 1)
     query = query[boxes["row"]]
     lane = query % lanes
     shown = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query)
     looks = [Look("" if len(texts) > LANES else texts[lane], QUERIES[lane]) for lane in range(min(LANES, len(texts)))]
-    text, words = _words(storing["text"], seen.words)
-    told = rows_of(storing, origin=storing["sink"], sequence=storing["number"], text=text)
+    text, words = _used_words(stored_rows["text"], overlay.words)
+    stored = rows_of(stored_rows, origin=stored_rows["sink"], sequence=stored_rows["number"], text=text)
     return [
         Layer("queries", shown, tuple(looks), "strip", words=texts, panel=panel, notes=notes),
-        Layer("queries", told, section=STORED, words=words),
+        Layer("queries", stored, section=STORED, words=words),
     ]
 
 
 # Repair
 
 
-def repair_steps(seen: Overlay) -> dict[str, np.ndarray]:
-    """Counts after each change: time_us, down, orphans (that had a place before), rekeyed, each shape (steps,)."""
-    # Places of one node that overlap in time, in several trees, count once.
-    rekeyed = joined(select(seen.placed, seen.placed["is_rekeyed"]), "node")
-    spans = [seen.outages, select(seen.homeless, seen.homeless["had_place"]), rekeyed]
-    ends = [np.concatenate([some["from_us"], some["until_us"]]) for some in spans]
+def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
+    """Return counts of nodes after each change: time_us, down, orphans, rekeyed, each of shape (steps,).
+
+    Orphans are only nodes that had a place before.
+    """
+    # A node that is re-keyed in several trees at once counts once.
+    rekeyed = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")
+    spans = [overlay.outages, select(overlay.orphan_rows, overlay.orphan_rows["had_place"]), rekeyed]
+    ends = [np.concatenate([rows["from_us"], rows["until_us"]]) for rows in spans]
     times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *ends]))
-    times_us = times_us[times_us < seen.duration_us]
-    return {"time_us": times_us} | {name: running(some, times_us) for name, some in zip(COUNTS, spans, strict=True)}
+    times_us = times_us[times_us < overlay.duration_us]
+    return {"time_us": times_us} | {name: running(rows, times_us) for name, rows in zip(COUNTS, spans, strict=True)}
 
 
-def _repair_curves(seen: Overlay) -> Iterable[Curves]:
-    """Counts of nodes over the run, of one in which something failed."""
-    if not len(seen.outages["node"]):
+def _repair_curves(overlay: Overlay) -> Iterable[Curves]:
+    """Return the counts of nodes over a run in which a node failed, else nothing."""
+    if not len(overlay.outages["node"]):
         return ()
-    steps = repair_steps(seen)
-    lines = [Line(said, REPAIR_COLOURS[name], steps["time_us"], steps[name]) for name, said in COUNTS.items()]
+    steps = repair_steps(overlay)
+    lines = [Line(label, REPAIR_COLOURS[name], steps["time_us"], steps[name]) for name, label in COUNTS.items()]
     return (Curves("repair", "nodes", tuple(lines)),)

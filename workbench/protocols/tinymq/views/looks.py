@@ -1,42 +1,42 @@
-"""What trees, messages and loads look like in all views of the overlay.
+"""Colors of trees, messages and loads in all views of the overlay.
 
-Trees are told apart by color and by their roots' names; there are ten colors, and the eleventh tree has the first one
-again. Depth is lightness: the farther from the root, the lighter. Messages have the colors of what they are in other
+A tree is marked by a color and by its root's name. There are ten colors; the eleventh tree has the first color again.
+The farther a node is from its root, the lighter its color. Messages have the colors of their counterparts in other
 protocols: a query is an interest, an event is data, a notification is a delivery.
 """
 
 from workbench.views import palette
 
-# None of them is the color of a message below, as messages are drawn over trees.
+# Messages are drawn over trees, so no tree has the color of a message below.
 TREES = (
     *("#0072B2", "#C46FA2", "#8C6D1F", "#5B3E99", "#6A9A1F"),
     *("#2BA6A6", "#B2506B", "#7A8794", "#3F6B4F", "#A58BD0"),
 )
-QUERIES = (palette.TEXT, "#B0126B", "#00757F", "#6D4C41", "#3E2A9E", "#B23A00")  # no tree has these
+QUERIES = (palette.TEXT, "#B0126B", "#00757F", "#6D4C41", "#3E2A9E", "#B23A00")  # different from the colors of trees
 MESSAGES = {"query": palette.INTEREST, "event": palette.DATA, "notification": palette.DELIVERED}
 ORPHAN = palette.LOST
 REKEYED = palette.TEXT
-NOBODY = "#E3E6EA"
+UNSTORED = "#E3E6EA"
 LOAD_LOW, LOAD_HIGH = "#FFF6DC", "#7A1C12"
 LIGHTEST, LIGHTER = 0.82, 0.13
 
 
 def tree_colour(tree: int) -> str:
-    """A tree's color."""
+    """Return a tree's color."""
     return TREES[tree % len(TREES)]
 
 
 def depth_colour(tree: int, depth: int) -> str:
-    """A tree's color at a depth: the root's is the fullest."""
+    """Return a tree's color at a depth; the deeper, the lighter."""
     return palette.blend(tree_colour(tree), palette.BACKGROUND, min(LIGHTEST, 0.15 + LIGHTER * depth))
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on a color."""
+    """Return black or white, whichever is easier to read on a color."""
     red, green, blue = palette.rgb(colour)
     return palette.TEXT if 0.3 * red + 0.59 * green + 0.11 * blue > 140 else palette.BACKGROUND
 
 
 def load_colour(share: float) -> str:
-    """The color of a load, as a share (0..1) of the largest one."""
+    """Return the color of a load, given as a share (0 to 1) of the largest load."""
     return palette.blend(LOAD_LOW, LOAD_HIGH, min(max(share, 0.0), 1.0))

@@ -3,22 +3,24 @@
     overlay_of(run)                                 the overlay of a run of TinyMQ or PUB-2-SUB+
     overlay(trace, roots, duration_us)              the same from a trace
 
+A node's *place* is its position in a tree: its parent and its key.
+
 Theory of operation
-    ``key_set`` rows give and take keys, ``zone_set`` rows zones, ``query_stored`` rows queries. ``failed`` and
-    ``recovered`` rows cut all three: a node that is down has no place, and finds its own again when it is up, as an
-    outage keeps its memory. A node that is up and in no span of a place is an *orphan*; in PUB-2-SUB+, where a node
-    belongs to every tree, one is too that lacks a place in one of them.
+    ``key_set`` rows set and remove keys, ``zone_set`` rows zones, ``query_stored`` rows queries. ``failed`` and
+    ``recovered`` rows interrupt all three: a node that is down has no place, and has its own again when it is up, as an
+    outage keeps its memory. A node that is up and has no place is an *orphan*. In PUB-2-SUB+, where a node belongs to
+    every tree, a node is an orphan if it lacks a place in any of them.
 
     A place is *re-keyed* if its node had another key, or was in another tree, just before the last failure in the
-    network. With the next failure the count begins anew: what is drawn is the repair of that failure. `repair_metrics`
-    compares the end of a run with the time before the first one. Nodes without a place are orphans, and not re-keyed,
-    in either.
+    network. With the next failure the comparison begins anew: views show the repair of one failure. `repair_metrics`
+    compares the end of a run with the time before the first failure. Both count nodes without a place as orphans, and
+    not as re-keyed.
 
 Cost
-    Sorting these few rows as arrays; frames are never looked at.
+    Sorting these few rows as arrays; rows of frames are not read.
 
 Limits
-    A trace has keys and zones as their nodes have them. While a change spreads, parent and child may be of two minds,
+    A trace has the keys and zones that nodes believe to have. While a change spreads, parent and child may disagree,
     and two nodes may claim the same string.
 
 Reference
@@ -42,7 +44,7 @@ from workbench.sim.rows import Columns
 from workbench.views.layers import Table, alive, as_spans, select
 from workbench.views.spans import FOREVER_US, joined, opened, within, without
 
-NEVER, LOST, PLACED = range(3)  # what a node that is up has of its places: none yet, none any more, all
+NEVER, LOST, PLACED = range(3)  # states of a node that is up: no place yet, place lost, all places
 
 
 class PlaceSpan(NamedTuple):
@@ -58,7 +60,7 @@ class PlaceSpan(NamedTuple):
 
 
 class OrphanSpan(NamedTuple):
-    """A node that is up has no place during [from_us, until_us); had_place: it had one before."""
+    """An interval [from_us, until_us) in which a node is up without a place; had_place: whether it had one before."""
 
     node: int
     from_us: int
@@ -80,114 +82,117 @@ class StoredSpan(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Overlay:
-    """The overlay of a run in time, as tables in order of ``from_us`` and as lists of spans.
+    """The overlay of a run in time, as tables sorted by ``from_us`` and as lists of spans.
 
-    roots: the root of each tree. placed, homeless, storing: the fields of `PlaceSpan` and its depth, of `OrphanSpan`
-    and of `StoredSpan`, with keys and texts as places in ``words``. zoned: node, tree, the interval ``low`` to ``high``
-    of strings that the node stored, from_us, until_us, and zone, a number for all intervals of a zone. whole: when a
-    node had all its places; outages: when it was down; both node, from_us, until_us.
+    roots: the root of each tree. placed, homeless, storing: the fields of `PlaceSpan` and the depth, of `OrphanSpan`,
+    and of `StoredSpan`, with keys and texts as indexes of ``words``. zoned: node, tree, the interval [low, high] of
+    strings that the node stored, from_us, until_us, and zone, a number common to all intervals of a zone. whole: when a
+    node had all its places; outages: when it was down. Both have node, from_us, until_us.
     """
 
     roots: tuple[int, ...]
     words: Sequence[str]
-    placed: Table
-    homeless: Table
+    place_rows: Table
+    orphan_rows: Table
     whole: Table
-    storing: Table
-    zoned: Table
+    stored_rows: Table
+    zone_rows: Table
     outages: Table
     duration_us: int
 
     @cached_property
     def places(self) -> tuple[PlaceSpan, ...]:
         """All places."""
-        return tuple(as_spans(PlaceSpan, self.placed, self.words))
+        return tuple(as_spans(PlaceSpan, self.place_rows, self.words))
 
     @cached_property
     def orphans(self) -> tuple[OrphanSpan, ...]:
-        """Who had no place, though it was up."""
-        return tuple(as_spans(OrphanSpan, self.homeless))
+        """The intervals in which nodes were up without a place."""
+        return tuple(as_spans(OrphanSpan, self.orphan_rows))
 
     @cached_property
     def stored(self) -> tuple[StoredSpan, ...]:
-        """Which queries were stored."""
-        return tuple(as_spans(StoredSpan, self.storing, self.words))
+        """The stored queries."""
+        return tuple(as_spans(StoredSpan, self.stored_rows, self.words))
 
     def places_at(self, time_us: int) -> list[PlaceSpan]:
-        """The places at a time, by node and tree."""
-        return sorted(as_spans(PlaceSpan, self.placed, self.words, self.alive(self.placed, time_us)))
+        """Return the places at a time, by node and tree."""
+        return sorted(as_spans(PlaceSpan, self.place_rows, self.words, self.alive(self.place_rows, time_us)))
 
     def orphans_at(self, time_us: int) -> list[OrphanSpan]:
-        """Who has no place at a time, though it is up."""
-        return sorted(as_spans(OrphanSpan, self.homeless, (), self.alive(self.homeless, time_us)))
+        """Return the nodes that are up without a place at a time, as spans."""
+        return sorted(as_spans(OrphanSpan, self.orphan_rows, (), self.alive(self.orphan_rows, time_us)))
 
     def stored_at(self, time_us: int) -> list[StoredSpan]:
-        """The queries that are stored at a time, by node, sink and number."""
-        return sorted(as_spans(StoredSpan, self.storing, self.words, self.alive(self.storing, time_us)))
+        """Return the queries that are stored at a time, by node, sink and number."""
+        return sorted(as_spans(StoredSpan, self.stored_rows, self.words, self.alive(self.stored_rows, time_us)))
 
     def down_at(self, time_us: int) -> set[int]:
-        """The nodes that are down at a time."""
+        """Return the nodes that are down at a time."""
         return set(self.outages["node"][self.alive(self.outages, time_us)].tolist())
 
-    def alive(self, some: Table, time_us: int) -> np.ndarray:
-        """The rows of a table that are alive at a time; at the end of the run those that last to it."""
-        return alive(some, min(time_us, self.duration_us - 1))
+    def alive(self, spans: Table, time_us: int) -> np.ndarray:
+        """Return the rows of a table whose intervals contain a time; the run's end counts to the last interval."""
+        return alive(spans, min(time_us, self.duration_us - 1))
 
 
 def protocol_of(run: Any) -> TinyMQ:
-    """The protocol of a run, if it has an overlay; ParameterError if it has none."""
+    """Return the protocol of a run. Raises ParameterError if it builds no overlay."""
     protocol = run.scenario.protocol
     if not isinstance(protocol, TinyMQ):
         name = type(protocol).__name__
-        raise ParameterError(f"this is a run of {name}, which builds no overlay; TinyMQ and Pub2Sub do")
+        raise ParameterError(f"the run's protocol is {name}, which builds no overlay; use a run of TinyMQ or Pub2Sub")
     return protocol
 
 
 def overlay_of(run: Any) -> Overlay:
-    """The overlay of a run. ParameterError if its protocol has none, ScenarioError if the run kept no trace."""
+    """Return the overlay of a run. Raises ParameterError without an overlay, ScenarioError without a trace."""
     protocol_of(run)
     return overlay_in(run, Columns(run.trace))
 
 
 def overlay_in(run: Any, columns: Columns) -> Overlay:
-    """The same from the columns of its trace."""
+    """Return the overlay of a run from the columns of its trace."""
     protocol, nodes = run.scenario.protocol, run.scenario.topology
     duration_us = round(run.scenario.duration_s * 1e6)
-    return _replayed(columns, protocol.roots, duration_us, nodes, protocol.node.every_tree)
+    return _read_overlay(columns, protocol.roots, duration_us, nodes, protocol.node.every_tree)
 
 
 def overlay(
     trace: pa.Table, roots: Sequence[int], duration_us: int, nodes: Iterable[int] = (), every_tree: bool = False
 ) -> Overlay:
-    """The overlay from a trace. ``nodes``: of the network, as one that never joined is in no row; ``every_tree``: each
-    node belongs to all trees. DataError if the table is no trace."""
-    return _replayed(Columns(trace), roots, duration_us, nodes, every_tree)
+    """Return the overlay from a trace. Raises DataError if the table is not a trace.
+
+    ``nodes``: all nodes of the network, as a node that never joined is in no row; ``every_tree``: each node belongs to
+    all trees.
+    """
+    return _read_overlay(Columns(trace), roots, duration_us, nodes, every_tree)
 
 
-def _replayed(
+def _read_overlay(
     columns: Columns, roots: Sequence[int], duration_us: int, nodes: Iterable[int], every_tree: bool
 ) -> Overlay:
     outages = _outages(columns, columns.where(event=("failed", "recovered")), duration_us)
-    placed = without(_places(columns, columns.where(event="key_set"), duration_us), outages)
+    place_rows = without(_places(columns, columns.where(event="key_set"), duration_us), outages)
     needed = len(roots) if every_tree else 1
-    standing = _standing(placed, outages, np.array(list(nodes), np.int64), needed, duration_us)
-    homeless = select(standing, standing["what"] != PLACED)
-    storing = without(_stored(columns, columns.where(event="query_stored"), duration_us), outages)
+    states = _node_states(place_rows, outages, np.array(list(nodes), np.int64), needed, duration_us)
+    orphan_rows = select(states, states["state"] != PLACED)
+    stored_rows = without(_stored(columns, columns.where(event="query_stored"), duration_us), outages)
     return Overlay(
         tuple(roots),
         columns.words["detail"],
-        _ordered(_marked(placed, np.unique(outages["from_us"]), every_tree), "tree", "node"),
-        _ordered(homeless | {"had_place": homeless["what"] == LOST}, "node"),
-        _ordered(select(standing, standing["what"] == PLACED), "node"),
-        _ordered(storing, "node"),
-        _ordered(without(_zones(columns, columns.where(event="zone_set"), duration_us), outages), "node"),
-        _ordered(outages, "node"),
+        _sort(_mark_rekeyed(place_rows, np.unique(outages["from_us"]), every_tree), "tree", "node"),
+        _sort(orphan_rows | {"had_place": orphan_rows["state"] == LOST}, "node"),
+        _sort(select(states, states["state"] == PLACED), "node"),
+        _sort(stored_rows, "node"),
+        _sort(without(_zones(columns, columns.where(event="zone_set"), duration_us), outages), "node"),
+        _sort(outages, "node"),
         duration_us,
     )
 
 
-def _ordered(some: Table, *names: str) -> Table:
-    return select(some, lexsort((*(some[name] for name in names), some["from_us"])))
+def _sort(spans: Table, *names: str) -> Table:
+    return select(spans, lexsort((*(spans[name] for name in names), spans["from_us"])))
 
 
 def _outages(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
@@ -201,89 +206,91 @@ def _places(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     node, tree = columns["node"][rows].astype(np.int64), columns["origin"][rows].astype(np.int64)
     which, until = opened(row_keys(node, tree), columns["time_us"][rows], columns["value"][rows] >= 0, duration_us)
     rows = rows[which]
-    found = {"node": node[which], "tree": tree[which], "parent": columns["peer"][rows]}
+    places = {"node": node[which], "tree": tree[which], "parent": columns["peer"][rows]}
     keys, key = unique_inverse(columns.codes["detail"][rows])
     depth = _depths([columns.words["detail"][code] for code in keys.tolist()])
-    found |= {"key": keys[key], "depth": depth[key], "from_us": columns["time_us"][rows], "until_us": until}
-    return within(found, duration_us)
+    places |= {"key": keys[key], "depth": depth[key], "from_us": columns["time_us"][rows], "until_us": until}
+    return within(places, duration_us)
 
 
 def _depths(keys: list[str]) -> np.ndarray:
-    """Hops to the root: each of them has put a 1 at the end of the key."""
+    """Return the depth of each key's node: each hop from the root has added a 1 to the key."""
     length = np.fromiter(map(len, keys), np.int64, len(keys))
     end = np.cumsum(length)
-    ones = np.append(0, np.cumsum(np.frombuffer("".join(keys).encode(), np.uint8) == ord("1")))
-    return ones[end] - ones[end - length]
+    ones_before = np.append(0, np.cumsum(np.frombuffer("".join(keys).encode(), np.uint8) == ord("1")))
+    return ones_before[end] - ones_before[end - length]
 
 
 def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
-    """The intervals of zones: each lasts until the next row of its node and tree that ends the zone."""
+    """Return the intervals of zones; each lasts until the next row of its node and tree that ends the zone."""
     names = {"node": "node", "tree": "origin", "low": "sequence", "high": "value", "from_us": "time_us"}
-    found = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
-    line = row_keys(found["node"], found["tree"])
+    zones = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
+    line = row_keys(zones["node"], zones["tree"])
     order = argsort(line)
-    found, line = select(found, order), line[order]
-    is_end = found["high"] < 0
+    zones, line = select(zones, order), line[order]
+    is_end = zones["high"] < 0
     ends = np.flatnonzero(is_end)
     end = np.append(ends, len(line))[np.searchsorted(ends, np.arange(len(line)))]
     is_ended = np.append(line, -1)[end] == line
-    found["until_us"] = np.where(is_ended, np.append(found["from_us"], 0)[end], duration_us)
-    found["zone"] = row_keys(line, np.cumsum(is_end))
-    return within(select(found, ~is_end), duration_us)
+    zones["until_us"] = np.where(is_ended, np.append(zones["from_us"], 0)[end], duration_us)
+    zones["zone"] = row_keys(line, np.cumsum(is_end))
+    return within(select(zones, ~is_end), duration_us)
 
 
 def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     names = {"node": "node", "sink": "origin", "number": "sequence"}
-    found = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
-    found["tree"] = np.abs(columns["value"][rows]) - 1
+    queries = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
+    queries["tree"] = np.abs(columns["value"][rows]) - 1
     times_us, is_stored = columns["time_us"][rows], columns["value"][rows] > 0
-    which, until = opened(row_keys(*found.values()), times_us, is_stored, duration_us, reopens=False)
-    found = select(found, which) | {"text": columns.codes["detail"][rows[which]]}
-    return within(found | {"from_us": times_us[which], "until_us": until}, duration_us)
+    which, until = opened(row_keys(*queries.values()), times_us, is_stored, duration_us, reopens=False)
+    queries = select(queries, which) | {"text": columns.codes["detail"][rows[which]]}
+    return within(queries | {"from_us": times_us[which], "until_us": until}, duration_us)
 
 
-def _marked(placed: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
-    """The places, told whether they are others than before the last failure, and cut where that is over.
+def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
+    """Return the places with ``is_rekeyed``: whether they differ from those before the last failure.
 
-    At the next failure a place that lasts is what its node had just before.
+    A place that lasts beyond the next failure is split there: the comparison begins anew.
     """
-    line = row_keys(placed["node"], placed["tree"]) if every_tree else row_keys(placed["node"])
-    order = lexsort((placed["from_us"], line))
-    placed, line = select(placed, order), line[order]
-    start, until, scale = placed["from_us"], placed["until_us"], int(placed["until_us"].max(initial=0)) + 1
+    line = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
+    order = lexsort((place_rows["from_us"], line))
+    place_rows, line = select(place_rows, order), line[order]
+    start, until, scale = place_rows["from_us"], place_rows["until_us"], int(place_rows["until_us"].max(initial=0)) + 1
     last = np.searchsorted(failures_us, start, "right") - 1
     failed_us = np.append(failures_us, 0)[last]
     before = np.searchsorted(line * scale + start, line * scale + failed_us) - 1
     is_known = (last >= 0) & (before >= 0) & (line[before] == line)
-    is_other = (placed["tree"][before] != placed["tree"]) | (placed["key"][before] != placed["key"])
+    is_other = (place_rows["tree"][before] != place_rows["tree"]) | (place_rows["key"][before] != place_rows["key"])
     is_rekeyed = is_known & is_other
     next_us = np.append(failures_us, FOREVER_US)[last + 1]
     cut = is_rekeyed & (next_us < until)
-    marked = placed | {"until_us": np.where(cut, next_us, until), "is_rekeyed": is_rekeyed}
-    later = select(placed, cut) | {"from_us": next_us[cut], "is_rekeyed": np.zeros(cut.sum(), bool)}
+    marked = place_rows | {"until_us": np.where(cut, next_us, until), "is_rekeyed": is_rekeyed}
+    later = select(place_rows, cut) | {"from_us": next_us[cut], "is_rekeyed": np.zeros(cut.sum(), bool)}
     return {name: np.concatenate([marked[name], later[name]]) for name in marked}
 
 
-def _standing(placed: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
-    """When nodes were up, and whether they had the places that they need: node, what, from_us, until_us."""
-    everybody = np.unique(np.concatenate([nodes, placed["node"], outages["node"]]))
-    # (node, time, places more, up more) of what changes.
+def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
+    """Return when nodes were up and whether they had the places that they need: node, state, from_us, until_us."""
+    all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
+    # Changes: (node, time, change of the number of places, change of the count "is up").
     changes = [
-        (everybody, np.zeros(len(everybody), np.int64), 0, 1),
-        *((placed["node"], placed[name], more, 0) for name, more in (("from_us", 1), ("until_us", -1))),
+        (all_nodes, np.zeros(len(all_nodes), np.int64), 0, 1),
+        *((place_rows["node"], place_rows[name], more, 0) for name, more in (("from_us", 1), ("until_us", -1))),
         *((outages["node"], outages[name], 0, more) for name, more in (("from_us", -1), ("until_us", 1))),
     ]
     node, time_us = (np.concatenate([change[at] for change in changes]) for at in (0, 1))
-    more, more_up = (np.repeat([change[at] for change in changes], [len(one[0]) for one in changes]) for at in (2, 3))
+    more, more_up = (
+        np.repeat([change[at] for change in changes], [len(change[0]) for change in changes]) for at in (2, 3)
+    )
     order = lexsort((more_up, more, time_us, node))
     node, time_us = node[order], time_us[order]
     first = np.searchsorted(node, node)
     until = np.append(time_us[1:], duration_us)
     until[:-1][node[1:] != node[:-1]] = duration_us
-    # All that a node gets it loses in the end, but for being up.
+    # Changes of places sum to 0 for each node, so one sum serves all nodes. Being up adds 1 a node: subtract it.
     has_all = np.cumsum(more[order]) >= needed
-    is_up = np.cumsum(more_up[order]) - np.searchsorted(everybody, node) > 0
+    is_up = np.cumsum(more_up[order]) - np.searchsorted(all_nodes, node) > 0
     latest = last_marked(has_all)
-    what = np.where(has_all, PLACED, np.where(latest >= first, LOST, NEVER))
-    standing = {"node": node, "what": what, "from_us": time_us, "until_us": until}
-    return joined(select(standing, is_up & (time_us < until)), "node", "what")
+    state = np.where(has_all, PLACED, np.where(latest >= first, LOST, NEVER))
+    states = {"node": node, "state": state, "from_us": time_us, "until_us": until}
+    return joined(select(states, is_up & (time_us < until)), "node", "state")

@@ -1,11 +1,11 @@
-"""The overlay as static figures, drawn of the layers that the player has: trees, a route over them, and both as slides.
+"""The overlay in static figures, drawn from the layers of the player: trees, a route over them, and both as slides.
 
-    overlay_drawing(run, time_s=None)      trees in their colors, roots, keys, who lost its place and who got a new key
-    route_drawing(run, what=None)          the hops of a message as arrows over faint trees, numbered in their order
+    overlay_drawing(run, time_s=None)      trees in colors, roots, keys, nodes without a place or with a new key
+    route_drawing(run, message=None)       the hops of a message as arrows over faint trees, numbered in their order
     overlay_slides(run, times_s)           the trees at several times, with a slider
-    route_slides(run, what)                a route, hop by hop
+    route_slides(run, message)             a route, hop by hop
 
-In an exported page slides need no kernel.
+In an exported page slides work without a kernel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from workbench.errors import ParameterError
 from workbench.protocols.tinymq.views.layers import ring_layers, route_layers, rows_of, tree_layers
 from workbench.protocols.tinymq.views.overlay import Overlay, overlay_of, protocol_of
-from workbench.protocols.tinymq.views.routes import NOTIFICATION, QUERY, Route, What, route, tables_of
+from workbench.protocols.tinymq.views.routes import NOTIFICATION, QUERY, MessageId, Route, route, tables_of
 from workbench.views import caption, palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
@@ -30,13 +30,12 @@ from workbench.views.layout import lay_out
 from workbench.views.legend import MARGIN, SMALL, Entry, legend_drawing
 from workbench.views.marks import Group, LayerScene
 from workbench.views.nodes import FAILED
-from workbench.views.player.playback import make_clock
 from workbench.views.spans import FOREVER_US
 from workbench.views.stepper import Stepper
 
 WIDTH = 760
 HEADING = 40
-MOST_KEYS = 60  # nodes whose keys are written, and hops that are numbered
+MOST_KEYS = 60  # largest number of nodes with written keys, and of numbered hops
 MOST_SLIDES = 60
 
 
@@ -44,87 +43,90 @@ MOST_SLIDES = 60
 def overlay_drawing(
     run: Any, time_s: float | None = None, width: int = WIDTH, keys: bool | None = None, tree: int | None = None
 ) -> Drawing:
-    """The trees at a time (None: at the run's end), or one ``tree`` of them, by its place among the roots.
+    """Draw the trees at a time (None: at the run's end), or one ``tree`` of them, given by its index among the roots.
 
-    ``keys``: whether keys are written (None: in networks of up to 60). In PUB-2-SUB+ a node has a key in every tree;
-    they are written when one tree is drawn. Raises ParameterError for a time outside of the run, a tree that is not
-    there, or a run without an overlay.
+    ``keys``: whether keys are written (None: in networks of up to 60 nodes). In PUB-2-SUB+ a node has a key in every
+    tree; they are written only if one tree is drawn. Raises ParameterError for a time outside of the run, an unknown
+    tree, or a run without an overlay.
     """
-    time_us, seen = time_us_of(run, time_s, "overlay_drawing"), overlay_of(run)
-    if tree is not None and not 0 <= tree < len(seen.roots):
-        raise ParameterError(f"overlay_drawing: tree is {tree!r}; this run has the trees 0 to {len(seen.roots) - 1}")
-    scene = LayerScene(_seen(run, _trees(run, seen, time_us, keys, tree)), time_us, width)
-    scene.is_chosen = bool(keys)  # a few more names, since these are wanted
+    time_us, overlay = time_us_of(run, time_s, "overlay_drawing"), overlay_of(run)
+    if tree is not None and not 0 <= tree < len(overlay.roots):
+        raise ParameterError(f"overlay_drawing: tree is {tree!r}; this run has the trees 0 to {len(overlay.roots) - 1}")
+    scene = LayerScene(_seen(run, _trees(run, overlay, time_us, keys, tree)), time_us, width)
+    scene.is_chosen = bool(keys)  # draw a few more names, as the caller requested keys
     return _page(scene, f"{caption.title(run)}: the overlay", scene.draw(), scene.entries())
 
 
 @carries_record
 def route_drawing(
     run: Any,
-    what: What | None = None,
+    message: MessageId | None = None,
     from_s: float = 0.0,
     until_s: float | None = None,
     width: int = WIDTH,
     keys: bool | None = None,
 ) -> Drawing:
-    """The route as arrows over the trees at its beginning; small numbers give the order of its hops.
+    """Draw a route as arrows over the trees at its beginning; small numbers give the order of its hops.
 
     ``keys`` as in `overlay_drawing`; the other arguments and errors are those of `route`.
     """
-    return _routes(run, route(run, what, from_s, until_s), [None], width, keys)[0]
+    return _routes(run, route(run, message, from_s, until_s), [None], width, keys)[0]
 
 
 @carries_record
 def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> Stepper:
-    """The trees at some times. ParameterError for no times, or as `overlay_drawing`."""
+    """Draw the trees at several times, with a slider. Raises ParameterError for no times, or as `overlay_drawing`."""
     if not times_s:
-        raise ParameterError("overlay_slides: times_s is empty; some times of the run are wanted, in seconds")
+        raise ParameterError("overlay_slides: times_s is empty; it must have at least one time of the run, in s")
     return Stepper([overlay_drawing(run, time_s, width) for time_s in times_s], [f"{t:g} s" for t in times_s], "time")
 
 
 @carries_record
 def route_slides(
-    run: Any, what: What | None = None, from_s: float = 0.0, until_s: float | None = None, width: int = WIDTH
+    run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None, width: int = WIDTH
 ) -> Stepper:
-    """A route up to its first, second, ... hop, ``MOST_SLIDES`` at most. The arguments and errors of `route`."""
-    way = route(run, what, from_s, until_s)
-    count = sum(hop.arrived for hop in way.hops)
+    """Draw a route up to its first, second, ... hop, in at most ``MOST_SLIDES`` drawings.
+
+    Arguments and errors are those of `route`.
+    """
+    whole = route(run, message, from_s, until_s)
+    count = sum(hop.arrived for hop in whole.hops)
     last = min(count, MOST_SLIDES)
     steps = [round(step * count / max(last, 1)) for step in range(last + 1)]
-    return Stepper(_routes(run, way, steps, width), [str(step) for step in steps], "hops")
+    return Stepper(_routes(run, whole, steps, width), [str(step) for step in steps], "hops")
 
 
-def _trees(run: Any, seen: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
-    """The layers of the trees at a time, with names of nodes where keys are to be written."""
-    is_shared = tree is None and protocol_of(run).node.every_tree and len(seen.roots) > 1
+def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
+    """Return the layers of the trees at a time, with names of nodes where keys are to be written."""
+    is_shared = tree is None and protocol_of(run).node.every_tree and len(overlay.roots) > 1
     if tree is not None:
-        seen = replace(seen, placed=select(seen.placed, seen.placed["tree"] == tree))
+        overlay = replace(overlay, place_rows=select(overlay.place_rows, overlay.place_rows["tree"] == tree))
     layers = [
-        Layer("nodes", rows_of(seen.outages), (FAILED,), "node"),
-        *tree_layers(seen, is_shared),
-        *ring_layers(seen),
+        Layer("nodes", rows_of(overlay.outages), (FAILED,), "node"),
+        *tree_layers(overlay, is_shared),
+        *ring_layers(overlay),
     ]
     shown = [layer for layer in layers if layer.mark not in ("label", "")]
     nodes = np.array(sorted(run.scenario.topology))
     if keys is False or (keys is None and len(nodes) > MOST_KEYS):
         return shown
     labels = [replace(layer, is_detail=False) for layer in layers if layer.mark == "label" and not is_shared]
-    named = [label.column("node")[label.alive(min(time_us, seen.duration_us - 1))] for label in labels]
+    named = [label.column("node")[label.alive(min(time_us, overlay.duration_us - 1))] for label in labels]
     others = nodes[~np.isin(nodes, np.concatenate([np.zeros(0, np.int64), *named]))]
-    whole = {"node": others, "from_us": np.zeros(len(others)), "until_us": np.full(len(others), seen.duration_us)}
+    whole = {"node": others, "from_us": np.zeros(len(others)), "until_us": np.full(len(others), overlay.duration_us)}
     numbers = rows_of(whole, text=np.arange(len(others)))
     return [*shown, *labels, Layer("numbers", numbers, (Look(),), "label", words=list(map(str, others.tolist())))]
 
 
 class RouteScene(LayerScene):
-    """A scene in which hops are numbered; ``count``: how many there are in all."""
+    """A scene in which hops are numbered; ``count``: the number of hops."""
 
     count = 0
 
     def _arrow(self, group: Group) -> None:
         super()._arrow(group)
         ends, rows = self._ends(group)
-        # Those of notifications are farther along, where they do not hide the event's.
+        # Numbers of notifications are farther along the arrow, where they do not hide the event's numbers.
         share = 0.36 + 0.28 * (group.look.label == NOTIFICATION)
         for number, (x0, y0, x1, y1) in zip(
             group.column("value")[rows].tolist(), self._shifted(ends, group.look.lane).tolist(), strict=True
@@ -138,55 +140,59 @@ class RouteScene(LayerScene):
                 self.band.append((x, y))
 
 
-def _routes(run: Any, way: Route, steps: Sequence[int | None], width: int, keys: bool | None = None) -> list[Drawing]:
-    """A route up to some of its hops (None: all of it), each with the legend of the whole."""
-    start_us = way.hops[0].from_us if way.hops else way.marks[0].at_us if way.marks else 0
+def _routes(run: Any, whole: Route, steps: Sequence[int | None], width: int, keys: bool | None = None) -> list[Drawing]:
+    """Draw a route up to some of its hops (None: all of them), each time with the legend of the whole route."""
+    start_us = whole.hops[0].from_us if whole.hops else whole.marks[0].at_us if whole.marks else 0
     trees = _trees(run, overlay_of(run), start_us, keys)
-    ground = [
+    faint_trees = [
         replace(layer, looks=tuple(look._replace(alpha=0.3) for look in layer.looks)) if layer.mark == "line" else layer
         for layer in trees
     ]
-    entries: list[Entry] = [("diamond", palette.LINK_GOOD, "sink" if way.what[0] == QUERY else "publisher")]
-    scene = _route_scene(run, ground, way, start_us, width)
+    entries: list[Entry] = [("diamond", palette.LINK_GOOD, "sink" if whole.message[0] == QUERY else "publisher")]
+    scene = _route_scene(run, faint_trees, whole, start_us, width)
     scene.draw()
-    reasons = sorted({mark.text for mark in way.marks if mark.look == "dropped"})
+    reasons = sorted({mark.text for mark in whole.marks if mark.look == "dropped"})
     if reasons:
         entries.append(("lost", palette.LOST, "ended here: " + ", ".join(reasons)))
     entries += scene.entries()
-    title = f"{caption.title(run)}: {way.what[0]} {way.what[2]} of node {way.what[1]}"
+    title = f"{caption.title(run)}: {whole.message[0]} {whole.message[2]} of node {whole.message[1]}"
     drawings = []
     for step in steps:
-        part = way if step is None else way.until(step)
-        scene = _route_scene(run, ground, part, start_us, width)
-        scene.count = sum(hop.arrived for hop in part.hops)
-        last_us = max([hop.arrived_us for hop in part.hops] + [mark.at_us for mark in part.marks], default=start_us)
+        route_part = whole if step is None else whole.until(step)
+        scene = _route_scene(run, faint_trees, route_part, start_us, width)
+        scene.count = sum(hop.arrived for hop in route_part.hops)
+        last_us = max(
+            [hop.arrived_us for hop in route_part.hops] + [mark.at_us for mark in route_part.marks], default=start_us
+        )
         hops = "1 hop" if scene.count == 1 else f"{scene.count} hops"
         note = f"{hops} within {(last_us - start_us) / 1000:,.1f} ms; the numbers give their order"
         drawings.append(_page(scene, title, scene.draw(), entries, note))
     return drawings
 
 
-def _route_scene(run: Any, ground: Sequence[Layer], way: Route, start_us: int, width: int) -> RouteScene:
-    hops, marks = tables_of(way)
+def _route_scene(run: Any, faint_trees: Sequence[Layer], drawn: Route, start_us: int, width: int) -> RouteScene:
+    hops, marks = tables_of(drawn)
     begin = np.zeros(1, np.int64)
-    begun = rows_of({"node": np.array([way.what[1]]), "from_us": begin, "until_us": begin + FOREVER_US})
+    begun = rows_of({"node": np.array([drawn.message[1]]), "from_us": begin, "until_us": begin + FOREVER_US})
     origin = Layer("origin", begun, (Look("", palette.LINK_GOOD, 2.9, 14, marker="diamond"),), "disc")
-    # All hops are drawn over the trees as they were at the beginning.
+    # The trees are drawn as they were at the start of the route, so all hops must be alive at that time.
     layers = []
     for layer in route_layers(FOREVER_US, hops, marks):
         rows = {"from_us": np.zeros(len(layer), np.int64), "value": np.arange(len(layer)) + 1}
         layers.append(replace(layer, table=layer.table | rows))
-    return RouteScene(_seen(run, [*ground, origin, *layers], MessagePaths((MessagePath("", 0, ()),))), start_us, width)
+    return RouteScene(
+        _seen(run, [*faint_trees, origin, *layers], MessagePaths((MessagePath("", 0, ()),))), start_us, width
+    )
 
 
-def _seen(run: Any, layers: Sequence[Layer], ways: MessagePaths = NO_PATHS) -> RunView:
+def _seen(run: Any, layers: Sequence[Layer], routes: MessagePaths = NO_PATHS) -> RunView:
     duration_us = round(run.scenario.duration_s * 1e6)
-    film = make_clock(np.zeros(0), np.zeros(0), duration_us)
-    return RunView(run, lay_out(run.scenario.topology), film, duration_us, tuple(filter(len, layers)), (), ways)
+    clock = shoot(np.zeros(0), np.zeros(0), duration_us)
+    return RunView(run, lay_out(run.scenario.topology), clock, duration_us, tuple(filter(len, layers)), (), routes)
 
 
 def _page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:
-    """Title and time, the map, what it means."""
+    """Draw the title and the time, the map, and the legend."""
     legend = legend_drawing(entries, scene.width)
     drawing = Drawing(scene.width, HEADING + map_.height + legend.height + (16 if note else 0), title=title)
     drawing.text(MARGIN, 26, title, size=15, bold=True)

@@ -1,19 +1,19 @@
 """Zones in time: how the nodes of each tree share out the key space, and which part of it stored queries cover.
 
-    zone_table(seen)                         who stored which strings of a tree, from when to when
-    stored_boxes(seen, zones, mapping)       which of these strings belong to a query that is stored there
-    in_zones(zones, rows, regions)           the same for whatever a node has at a time
-    blocks(low, high, bits)                  the rectangles of two dimensions that an interval of strings is
+    zone_table(seen)                         which node stored which strings of a tree, from when to when
+    stored_boxes(seen, zones, mapping)       the strings of zones that belong to queries stored there
+    in_zones(zones, rows, regions)           the same for any regions of nodes in time
+    blocks(low, high, bits)                  an interval of strings of two dimensions, as rectangles
 
 Theory of operation
-    Nodes log their zones; key and depth are those that a node had meanwhile.
-    A query covers of a zone what its box and the zone have in common.
+    Nodes log their zones. The key and depth of a zone are those of its node at the same time.
+    A query covers the part of a zone that its box and the zone have in common.
 
     With two dimensions of l1 and l2 bits, a string is a cell of a grid of 2^l1 rows and 2^l2 columns. An interval of
     strings is cut into blocks of 2^n strings that begin at a multiple of 2^n; each of them is a rectangle of the grid.
 
 Limits
-    In key spaces of more than 62 bits nodes log no zones, and nothing is shown of them.
+    In key spaces of more than 62 bits nodes log no zones, so these views are empty.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Region = tuple[tuple[int, int], ...]
 
 
 class ZoneSpan(NamedTuple):
-    """A node stores the strings low ... high of a tree during [from_us, until_us); depth: hops to the root."""
+    """A node stores the strings in [low, high] of a tree during [from_us, until_us); depth: hops to the root."""
 
     tree: int
     node: int
@@ -49,7 +49,7 @@ class ZoneSpan(NamedTuple):
 
 
 class BoxSpan(NamedTuple):
-    """The strings low ... high of a tree are of a query that a node stores during [from_us, until_us)."""
+    """A node stores a query whose box has the strings in [low, high] of a tree during [from_us, until_us)."""
 
     tree: int
     node: int
@@ -61,22 +61,22 @@ class BoxSpan(NamedTuple):
     until_us: int
 
 
-def zone_table(seen: Overlay) -> Table:
-    """The zones of all trees in time, in order of ``from_us``, tree and strings; a zone of two intervals is two rows.
+def zone_table(overlay: Overlay) -> Table:
+    """Return the zones of all trees in time, sorted by ``from_us``, tree and strings, with a row for each interval.
 
-    Columns: those of `ZoneSpan`, with keys as places in ``seen.words``, and zone, a number for each zone. Strings of
-    a tree that are in no row at a time are nobody's then.
+    Columns: those of `ZoneSpan`, with keys as indexes of ``seen.words``, and ``zone``, a number for each zone. No node
+    stores the strings of a tree that are in no row at a time.
     """
-    zoned = seen.zoned
+    zone_rows = overlay.zone_rows
     claims = joined(
-        {name: seen.placed[name] for name in ("node", "tree", "key", "depth", *_TIMES)}, "node", "tree", "key"
+        {name: overlay.place_rows[name] for name in ("node", "tree", "key", "depth", *_TIMES)}, "node", "tree", "key"
     )
-    trees = len(seen.roots)
-    line, claimed = (some["node"] * trees + some["tree"] for some in (zoned, claims))
-    found = overlaps(line, zoned["from_us"], zoned["until_us"], claimed, claims["from_us"], claims["until_us"])
-    zones = select(zoned, found.row) | {name: claims[name][found.other] for name in ("key", "depth")}
-    zones |= {"from_us": found.from_us, "until_us": found.until_us}
-    zones["zone"] = row_keys(zones["zone"], found.from_us)
+    trees = len(overlay.roots)
+    line, claimed = (spans["node"] * trees + spans["tree"] for spans in (zone_rows, claims))
+    common = overlaps(line, zone_rows["from_us"], zone_rows["until_us"], claimed, claims["from_us"], claims["until_us"])
+    zones = select(zone_rows, common.row) | {name: claims[name][common.other] for name in ("key", "depth")}
+    zones |= {"from_us": common.from_us, "until_us": common.until_us}
+    zones["zone"] = row_keys(zones["zone"], common.from_us)
     return select(zones, lexsort((zones["low"], zones["tree"], zones["from_us"])))
 
 
@@ -84,18 +84,21 @@ _TIMES = ("from_us", "until_us")
 
 
 def _whole(key_bits: int) -> Any:
-    """What holds strings as numbers: longer ones are Python's."""
+    """Return the dtype that holds strings as numbers: int64, or object for more than ``WIDEST`` bits."""
     return np.int64 if key_bits <= WIDEST else object
 
 
-def zones_at(seen: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
-    """The zones at a time by tree, depth and strings: where two nodes claim a string, the deeper one lies on top."""
-    found = as_spans(ZoneSpan, zones, seen.words, seen.alive(zones, time_us))
-    return sorted(found, key=lambda span: (span.tree, span.depth, span.low, span.node))
+def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
+    """Return the zones at a time, sorted by tree, depth and strings.
+
+    If two nodes claim a string, the deeper node comes later, so it is drawn on top.
+    """
+    spans = as_spans(ZoneSpan, zones, overlay.words, overlay.alive(zones, time_us))
+    return sorted(spans, key=lambda span: (span.tree, span.depth, span.low, span.node))
 
 
 def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
-    """A box as a region; of one with more than ``MOST_CELLS`` strings its hull."""
+    """Return a box as a region. A box of more than ``MOST_CELLS`` strings becomes one interval that contains it."""
     if len(box) == 1:
         return tuple(box)
     count = 1
@@ -112,56 +115,62 @@ def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
     return tuple(zip(lows.tolist(), highs.tolist(), strict=True))
 
 
-def stored_boxes(seen: Overlay, zones: Table, mapping: Mapping) -> Table:
-    """Where stored queries lie in the key space: the columns of `BoxSpan`, in order of ``from_us``, tree, strings."""
-    boxes = in_zones(zones, seen.storing, regions(seen.words, seen.storing["text"], mapping.query_box, mapping))
-    boxes |= {name: seen.storing[name][boxes["row"]] for name in ("node", "sink", "number")}
+def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
+    """Return the parts of zones that stored queries cover: the columns of `BoxSpan`, by ``from_us``, tree, strings."""
+    boxes = in_zones(
+        zones, overlay.stored_rows, regions(overlay.words, overlay.stored_rows["text"], mapping.query_box, mapping)
+    )
+    boxes |= {name: overlay.stored_rows[name][boxes["row"]] for name in ("node", "sink", "number")}
     return select(boxes, lexsort((row_keys(boxes["low"]), boxes["tree"], boxes["from_us"])))
 
 
 def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:
-    """The region of each text, by its place in ``words``."""
+    """Return the region of each text, as a dictionary by the text's index in ``words``."""
     return {text: strings_of(mapping, box_of(parse(words[text]))) for text in np.unique(texts).tolist()}
 
 
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
-    """What the regions of ``text`` and a node's zones have in common while both last: row, tree, low, high, from_us,
-    until_us. rows: node, tree, text, from_us, until_us; they may overlap."""
+    """Return the intersections of the rows' regions with their nodes' zones, while both last.
+
+    ``rows``: node, tree, text, from_us, until_us; they may overlap. ``regions``: the region of each text. The result
+    has the columns row (an index of ``rows``), tree, low, high, from_us, until_us.
+    """
     which, first, zone = unique_all(zones["zone"])
-    trees = max(int(some["tree"].max(initial=0)) for some in (zones, rows)) + 1
-    held = select(zones, first)
-    key, line = (some["node"] * trees + some["tree"] for some in (rows, held))
-    found = overlaps(key, rows["from_us"], rows["until_us"], line, *(held[name] for name in _TIMES))
+    trees = max(int(spans["tree"].max(initial=0)) for spans in (zones, rows)) + 1
+    whole_zones = select(zones, first)
+    key, line = (spans["node"] * trees + spans["tree"] for spans in (rows, whole_zones))
+    common = overlaps(key, rows["from_us"], rows["until_us"], line, *(whole_zones[name] for name in _TIMES))
     count = np.bincount(zone, minlength=len(which))
     begin = np.cumsum(count) - count
-    pair = np.repeat(np.arange(len(found.row)), count[found.other])
-    row, part = found.row[pair], argsort(zone)[ranges(begin[found.other], count[found.other])]
+    pair = np.repeat(np.arange(len(common.row)), count[common.other])
+    row, interval = common.row[pair], argsort(zone)[ranges(begin[common.other], count[common.other])]
     text = rows["text"][row]
-    made = [(np.zeros(0, np.int64), *(np.zeros(0, zones["low"].dtype),) * 2)]
+    intersections = [(np.zeros(0, np.int64), *(np.zeros(0, zones["low"].dtype),) * 2)]
     texts, of = unique_inverse(text)
-    for one, some in zip(texts.tolist(), split_rows(of, len(texts)), strict=True):
-        lows, highs = np.array(regions[one], zones["low"].dtype).T
-        begin = np.searchsorted(highs, zones["low"][part[some]])
-        end = np.searchsorted(lows, zones["high"][part[some]], "right")
+    for code, positions in zip(texts.tolist(), split_rows(of, len(texts)), strict=True):
+        lows, highs = np.array(regions[code], zones["low"].dtype).T
+        begin = np.searchsorted(highs, zones["low"][interval[positions]])
+        end = np.searchsorted(lows, zones["high"][interval[positions]], "right")
         count = np.maximum(end - begin, 0)
-        mine, other = np.repeat(np.arange(len(some)), count), ranges(begin, count)
-        here = part[some[mine]]
-        low, high = np.maximum(zones["low"][here], lows[other]), np.minimum(zones["high"][here], highs[other])
-        made.append((some[mine], low, high))
-    at, low, high = (np.concatenate(parts) for parts in zip(*made, strict=True))
-    times = {"from_us": found.from_us[pair[at]], "until_us": found.until_us[pair[at]]}
-    return {"row": row[at], "tree": zones["tree"][part[at]], "low": low, "high": high, **times}
+        repeated, other = np.repeat(np.arange(len(positions)), count), ranges(begin, count)
+        zone_rows = interval[positions[repeated]]
+        low = np.maximum(zones["low"][zone_rows], lows[other])
+        high = np.minimum(zones["high"][zone_rows], highs[other])
+        intersections.append((positions[repeated], low, high))
+    index, low, high = (np.concatenate(arrays) for arrays in zip(*intersections, strict=True))
+    times = {"from_us": common.from_us[pair[index]], "until_us": common.until_us[pair[index]]}
+    return {"row": row[index], "tree": zones["tree"][interval[index]], "low": low, "high": high, **times}
 
 
 def blocks(low: int, high: int, bits: tuple[int, int]) -> list[tuple[int, int, int, int]]:
-    """The strings low ... high of two dimensions as rectangles (first row, first column, rows, columns)."""
+    """Return the strings in [low, high] of two dimensions as rectangles (first row, first column, rows, columns)."""
     columns = 1 << bits[1]
-    found = []
+    rectangles = []
     while low <= high:
         size = low & -low if low else 1 << sum(bits)
         while size > high - low + 1:
             size >>= 1
         rows = max(1, size // columns)
-        found.append((low // columns, low % columns, rows, min(size, columns)))
+        rectangles.append((low // columns, low % columns, rows, min(size, columns)))
         low += size
-    return found
+    return rectangles
