@@ -112,6 +112,8 @@ EXTENSIONS = {
 # the present name. They work for one more version, with a warning.
 RENAMED: dict[str, dict[str, str]] = {
     "workbench": {"take_apart": "dissect"},
+    "Reproduction": {"what": "kind", "same": "identical_runs"},
+    "Difference": {"what": "subject", "was": "recorded", "here": "current"},
 }
 
 # Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for

@@ -12,7 +12,7 @@ from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from workbench.records import record_of, record_of_runs
-from workbench.records.table import carrying
+from workbench.records.table import attach_record
 from workbench.sim.run import Run
 from workbench.views.drawing import Drawing
 from workbench.views.stepper import Stepper
@@ -48,7 +48,7 @@ def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
     is_one_measure = all(isinstance(one, SweepTable) and one.plan.measure is some[0].plan.measure for one in some)
     if not some or not is_one_measure:
         return drawing
-    return carrying(drawing, some[0].rows, some[0].plan, *drawn, others=[(one.rows, one.plan) for one in some[1:]])
+    return attach_record(drawing, some[0].rows, some[0].plan, *drawn, others=[(one.rows, one.plan) for one in some[1:]])
 
 
 def _record_of(seen: Any) -> Callable[[], Mapping[str, Any]] | None:

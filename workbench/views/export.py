@@ -89,7 +89,7 @@ def _records(run: Any, figures: list[Any]) -> str:
     """The records of the run and of what its figures show, each once, as elements for the page's head."""
     made: list[Mapping[str, Any]] = [record_of(run)] if isinstance(run, Run) else []
     made += [figure.record() for figure in figures if isinstance(figure, Drawing) and figure.record]
-    return "".join(dict.fromkeys(carriers.script(to_text(record)) for record in made))
+    return "".join(dict.fromkeys(carriers.script_element(to_text(record)) for record in made))
 
 
 def _metrics(run: Any) -> str:
