@@ -113,6 +113,8 @@ EXTENSIONS = {
 RENAMED: dict[str, dict[str, str]] = {
     "workbench": {"take_apart": "dissect"},
     "Reproduction": {"what": "kind", "same": "identical_runs"},
+    "ProcessRunner.run": {"moving": "report_progress"},
+    "SparkRunner.run": {"moving": "report_progress"},
     "Difference": {"what": "subject", "was": "recorded", "here": "current"},
 }
 

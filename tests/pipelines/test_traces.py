@@ -362,7 +362,7 @@ def test_the_data_source_says_what_is_wrong_with_its_options(options, sentence):
 
 def test_many_small_runs_of_a_folder_are_dealt_out_in_stretches_of_whole_runs():
     source = pytest.importorskip("workbench.pipelines.trace.source")
-    runs = [source.Kept(f"{number:04}", "c", 100_000 * number, 100_000) for number in range(50) if number != 7]
+    runs = [source.StoredRun(f"{number:04}", "c", 100_000 * number, 100_000) for number in range(50) if number != 7]
     stretches = list(source._ranges_of_runs("file", runs))
     assert [one.value[1:] for one in stretches] == [
         (0, 700_000), (800_000, 2_000_000), (2_800_000, 2_000_000), (4_800_000, 200_000),

@@ -61,17 +61,17 @@ def test_digest_of_code_is_of_the_protocols_that_a_run_goes_through():
 
 @pytest.mark.parametrize("protocol", [wb.Gossip(), wb.Diffusion()])
 def test_a_record_has_the_rooms_whose_code_tells_rows_of_a_sweep_apart(monkeypatch, protocol):
-    whole, before, telling = sweeps_code.sources, Codes().of(protocol), set()
+    whole, before, telling = sweeps_code.sources, Codes().digest(protocol), set()
     folders = (REPOSITORY / "workbench" / "protocols").glob("*/node.py")
     try:
         for room in (*sweeps_code.GENERIC, *(f"protocols/{path.parent.name}" for path in folders)):
             edited = whole(room) + b"edited"
             monkeypatch.setattr(sweeps_code, "sources", lambda one, r=room, e=edited: e if one == r else whole(one))
-            sweeps_code.of_package.cache_clear()
-            if Codes().of(protocol) != before:
+            sweeps_code.package_digest.cache_clear()
+            if Codes().digest(protocol) != before:
                 telling.add(room)
     finally:
-        sweeps_code.of_package.cache_clear()
+        sweeps_code.package_digest.cache_clear()
     assert telling == set(record.package_digests(protocol))
 
 

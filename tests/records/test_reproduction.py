@@ -316,7 +316,7 @@ def test_a_row_that_differs_is_told_with_its_metric(rows, tmp_path):
 
 
 def test_a_row_that_other_code_has_computed_is_told(rows, tmp_path):
-    for code, told in {Codes().of(made.scenario().protocol): [], "0" * 16: ["the code"]}.items():
+    for code, told in {Codes().digest(made.scenario().protocol): [], "0" * 16: ["the code"]}.items():
         answer = wb.reproduce(folder_of(tmp_path / code, [SimpleNamespace(**{**vars(rows[0]), "code": code})]))
         assert answer.is_identical and [difference.subject for difference in answer.made_with] == told
 

@@ -42,8 +42,8 @@ class Counting:
     def __init__(self, points=None):
         self.points, self.ran = points, []
 
-    def run(self, plan, numbers, moving):
-        for rows in LocalRunner().run(plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
+        for rows in LocalRunner().run(plan, numbers, report_progress):
             if len(self.ran) == self.points:
                 raise KeyboardInterrupt
             self.ran += [row.number for row in rows]
@@ -212,7 +212,7 @@ def test_who_reads_while_files_are_joined_waits_for_all_runs(tmp_path, monkeypat
     finish, keys = half_joined(tmp_path, monkeypatch)
     waits = []
     monkeypatch.setattr(traces.time, "sleep", lambda seconds: waits.append(seconds) or finish())
-    assert keys_in(traces.runs_of(tmp_path)) == keys
+    assert keys_in(traces.list_runs(tmp_path)) == keys
     assert len(waits) == 1 and len(traces.files(tmp_path)) == 1
 
 
@@ -222,7 +222,7 @@ def test_a_join_that_does_not_end_is_an_error_that_says_so(tmp_path, monkeypatch
     with pytest.raises(wb.DataError, match="being joined into one file; wait for the end of the sweep"):
         wb.pipelines.traces(tmp_path)
     finish()
-    assert keys_in(traces.runs_of(tmp_path)) == keys
+    assert keys_in(traces.list_runs(tmp_path)) == keys
 
 
 def test_a_file_that_is_joined_while_it_is_looked_at_is_not_damaged(tmp_path, monkeypatch):
@@ -231,7 +231,7 @@ def test_a_file_that_is_joined_while_it_is_looked_at_is_not_damaged(tmp_path, mo
     (path,) = here = traces.files(tmp_path)
     listings = [[path.with_name("traces-0123456789abcdef.parquet")]]
     monkeypatch.setattr(traces, "files", lambda folder: listings.pop() if listings else here)
-    assert keys_in(traces.runs_of(tmp_path)) == keys
+    assert keys_in(traces.list_runs(tmp_path)) == keys
 
 
 @given(st.binary(max_size=200), st.integers(0, 1_000), st.integers(0, 255))

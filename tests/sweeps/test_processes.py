@@ -215,7 +215,7 @@ def test_an_interrupt_ends_what_runs_and_keeps_what_is_done(tmp_path):
     runner, pids = ProcessRunner(2), []
 
     class Interrupted:
-        def run(self, plan, numbers, moving):
+        def run(self, plan, numbers, report_progress):
             kept = []
 
             def interrupt(points):
@@ -233,9 +233,9 @@ def test_an_interrupt_ends_what_runs_and_keeps_what_is_done(tmp_path):
     healthy = sweep_of(harmless)
 
     class Recording(LocalRunner):
-        def run(self, plan, numbers, moving):
+        def run(self, plan, numbers, report_progress):
             ran.extend(numbers)
-            return super().run(plan, numbers, moving)
+            return super().run(plan, numbers, report_progress)
 
     healthy.run(out=tmp_path, runner=Recording(), progress=False)
     assert len(ran) < 6
@@ -285,8 +285,8 @@ def test_wrong_settings_are_told(wrong):
 
 def test_a_sweep_takes_processes_unless_told_otherwise():
     plan = wb.Sweep(scenario(), {"seed": [1]}).plan
-    assert isinstance(runners.fitting(plan, 5), ProcessRunner)
-    assert isinstance(runners.fitting(plan, 1), LocalRunner)
+    assert isinstance(runners.default_runner(plan, 5), ProcessRunner)
+    assert isinstance(runners.default_runner(plan, 1), LocalRunner)
 
 
 # Progress

@@ -129,8 +129,8 @@ class InterruptedAfter:
     def __init__(self, tasks):
         self.tasks = tasks
 
-    def run(self, plan, numbers, moving):
-        for count, rows in enumerate(SparkRunner().run(plan, numbers, moving), start=1):
+    def run(self, plan, numbers, report_progress):
+        for count, rows in enumerate(SparkRunner().run(plan, numbers, report_progress), start=1):
             yield rows
             if count == self.tasks:
                 raise KeyboardInterrupt

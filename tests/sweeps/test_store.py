@@ -45,8 +45,8 @@ class Counting:
     def __init__(self, points=None, error=KeyboardInterrupt):
         self.points, self.error, self.ran = points, error, []
 
-    def run(self, plan, numbers, moving):
-        for rows in LocalRunner().run(plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
+        for rows in LocalRunner().run(plan, numbers, report_progress):
             if len(self.ran) == self.points:
                 raise self.error
             self.ran += [row.number for row in rows]
@@ -207,8 +207,8 @@ from tests.sweeps.test_store import Counting, scenario
 from workbench.sweeps.work import failed_row
 
 class Dying(Counting):
-    def run(self, plan, numbers, moving):
-        for rows in super().run(plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
+        for rows in super().run(plan, numbers, report_progress):
             yield {told}
             if len(self.ran) == 5:
                 {end}
@@ -279,8 +279,8 @@ def test_who_has_lost_the_folder_writes_no_more_and_says_what_is_kept(tmp_path):
     class Slow:
         """Another driver takes the folder over while this one stands still."""
 
-        def run(self, plan, numbers, moving):
-            for count, rows in enumerate(LocalRunner().run(plan, numbers, moving)):
+        def run(self, plan, numbers, report_progress):
+            for count, rows in enumerate(LocalRunner().run(plan, numbers, report_progress)):
                 if count == 2:
                     (tmp_path / lease.NAME).write_text(json.dumps({"owner": "another"}))
                 yield rows
@@ -412,8 +412,8 @@ def test_rows_are_in_a_file_within_seconds(tmp_path, monkeypatch):
     monkeypatch.setattr(store.folder, "FLUSH_S", 0.0)
 
     class Looking:
-        def run(self, plan, numbers, moving):
-            for count, rows in enumerate(LocalRunner().run(plan, numbers, moving)):
+        def run(self, plan, numbers, report_progress):
+            for count, rows in enumerate(LocalRunner().run(plan, numbers, report_progress)):
                 assert sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("*.parquet")) == count
                 yield rows
 
@@ -446,7 +446,7 @@ def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatc
     expected = frame_of(sweep.run(**SILENT))
 
     class Replaying:
-        def run(self, plan, numbers, moving):
+        def run(self, plan, numbers, report_progress):
             return (rows[number] for number in numbers)
 
     content = {path.name: path.read_bytes() for path in whole.iterdir()}

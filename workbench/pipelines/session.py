@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.sweeps.processes import cores
-from workbench.sweeps.spark.session import opened
+from workbench.sweeps.spark.session import open_session
 
 _TASKS_A_CORE = 2
 _SETTINGS = {
@@ -22,7 +22,7 @@ def spark(master: str = "local[*]", **settings: Any) -> Any:
     """
     local = {"spark.sql.shuffle.partitions": str(_TASKS_A_CORE * cores())} if master.startswith("local") else {}
     requested = {f"spark.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
-    session = opened(master, {**_SETTINGS, **local, **requested}).spark
+    session = open_session(master, {**_SETTINGS, **local, **requested}).spark
     register(session)
     return session
 

@@ -364,7 +364,7 @@ def _reproduce_rows(
         if is_unknown:
             unknown.add(name)
         else:
-            code = codes.setdefault(name, Codes(measure)).of(scenario.protocol)
+            code = codes.setdefault(name, Codes(measure)).digest(scenario.protocol)
             answer.add_surroundings(differences.compare_code(row.text("code"), code))
         answer.add_surroundings(differences.compare_versions(row.text("versions"), versions()))
         answer.add(_compare_row(row, scenario, _metrics_of(scenario, engine, measure), is_unknown), "all metrics")

@@ -181,7 +181,7 @@ def test_digits_that_are_no_number_name_no_key(digits):
     ("setting", "message"),
     [
         ({"roots": ()}, "it must name from 1 to 255 nodes, each once"),
-        ({"roots": (1, 1)}, "each at most once"),
+        ({"roots": (1, 1)}, "each once"),
         ({"roots": (-1,)}, "it must name"),
         ({"roots": (True,)}, "it must name"),
         ({"roots": 3}, "write a tuple or a list"),
@@ -189,7 +189,7 @@ def test_digits_that_are_no_number_name_no_key(digits):
         ({"key_bits": 17, "literal": True}, "must be at most 16"),
         ({"shortcuts": False, "literal": True}, "the published algorithms have shortcuts"),
         ({"dimensions": ()}, "it must name one key or several"),
-        ({"dimensions": ("TEMP", "TEMP 0 50")}, "each at most once"),
+        ({"dimensions": ("TEMP", "TEMP 0 50")}, "each once"),
         ({"dimensions": ("PAYLOAD",)}, "is a blob"),
         ({"dimensions": ("TEMP 0",)}, 'write a key, as in "TEMP"'),
         ({"dimensions": ("TEMP 50 0",)}, "from a lower to a higher value"),

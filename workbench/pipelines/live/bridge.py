@@ -15,8 +15,8 @@ class Stream(Background):
     """A source that is being captured, as `stream` returns it. ``folder``: the folder of the capture.
 
     A source that can wait delivers more only when its previous readings are written. Other sources have a bounded
-    queue; readings beyond it are ``lost``. ``refused``: reason -> number of readings that cannot be captured. After a stop the
-    capture contains everything that the source has delivered.
+    queue; readings beyond it are ``lost``. ``refused``: reason -> number of invalid readings.
+    After a stop the capture contains everything that the source has delivered.
     """
 
     def __init__(self, source: Source, capture: Capture) -> None:

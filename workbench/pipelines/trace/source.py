@@ -32,7 +32,7 @@ from workbench.errors import DataError, ScenarioError
 from workbench.pipelines.trace.table import PLAIN_SCHEMA, batches_of_run, select_runs, without_dictionaries
 from workbench.sim.runner import checked_engine, play
 from workbench.sim.scenario import Scenario
-from workbench.sweeps.store.traces import File, Kept
+from workbench.sweeps.store.traces import File, StoredRun
 
 ROWS_A_TASK = 1 << 21
 TASKS = 32
@@ -77,10 +77,10 @@ class FolderReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a range, in order."""
         path, first, rows = partition.value
-        yield from map(without_dictionaries, File(Path(path)).batches(Kept("", "", first, rows)))
+        yield from map(without_dictionaries, File(Path(path)).batches(StoredRun("", "", first, rows)))
 
 
-def _ranges_of_runs(path: str, runs: list[Kept]) -> Iterator[InputPartition]:
+def _ranges_of_runs(path: str, runs: list[StoredRun]) -> Iterator[InputPartition]:
     """Yield (path, first row, number of rows) of ranges of whole runs."""
     begin, end = runs[0].first, runs[0].first
     for run in runs:

@@ -174,7 +174,8 @@ def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], a
     filled = ", ".join(f"coalesce(per_run.{name}, {absent}) AS {name}" for name in measures)
     query = f"""
         WITH things AS (SELECT DISTINCT {key_columns} FROM {{answer}}),
-        every AS (SELECT scenario, {key_columns} FROM (SELECT DISTINCT scenario FROM {{runs}}) AS ran CROSS JOIN things),
+        every AS (SELECT scenario, {key_columns} FROM (SELECT DISTINCT scenario FROM {{runs}}) AS ran
+            CROSS JOIN things),
         filled AS (
             SELECT every.scenario, {", ".join(f"every.{key}" for key in keys)}, {filled}
             FROM every LEFT JOIN {{answer}} AS per_run ON {same}

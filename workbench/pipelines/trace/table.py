@@ -20,7 +20,7 @@ from workbench.sim import runner
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.code import Codes
-from workbench.sweeps.store.traces import SCHEMA, File, Kept, runs_of, with_key
+from workbench.sweeps.store.traces import SCHEMA, File, StoredRun, list_runs, with_key
 
 Source = str | Path | Run | Scenario | Iterable[Run | Scenario]
 _MOST_NAMED = 3
@@ -58,7 +58,7 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
 
 def batches_of_run(run: Run) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a run with the columns of this table: scenario, code and row in front."""
-    code, rows = Codes().of(run.scenario.protocol), 0
+    code, rows = Codes().digest(run.scenario.protocol), 0
     for batch in run.trace.to_batches():
         yield with_key(batch, run.scenario.hash, code, rows)
         rows += len(batch)
@@ -88,11 +88,13 @@ def _table_of_folder(folder: Path, spark: Any, only: Collection[str] | None, cod
     return pa.Table.from_batches(batches, SCHEMA).unify_dictionaries()
 
 
-def select_runs(folder: Path, only: Collection[str] | None = None, code: str | None = None) -> dict[Path, list[Kept]]:
+def select_runs(
+    folder: Path, only: Collection[str] | None = None, code: str | None = None
+) -> dict[Path, list[StoredRun]]:
     """Return {file: its runs that ``only`` and ``code`` select, in order}. Raises DataError as `traces` does."""
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist")
-    stored = runs_of(folder)
+    stored = list_runs(folder)
     if not stored:
         raise DataError(f'{folder} has no traces; a sweep stores them with Sweep(..., keep="trace").run(out=folder)')
     wanted_hashes = None if only is None else set(only)
