@@ -227,7 +227,7 @@ def test_an_interrupt_ends_what_runs_and_keeps_what_is_done(tmp_path):
                 kept.extend(rows)
                 yield rows
 
-    with pytest.raises(KeyboardInterrupt, match="of 12 points are kept in"):
+    with pytest.raises(KeyboardInterrupt, match="of 12 points are stored in"):
         sweep.run(out=tmp_path, runner=Interrupted(), progress=False)
     ran = []
     healthy = sweep_of(harmless)

@@ -56,7 +56,7 @@ class Sampled(Design):
     def probes(self) -> Sequence[int]:
         """Return points with each value of a list, and points spread over the plan."""
         numbers = set(evenly(len(self), PROBES))
-        for domain, column in zip(self._domains, self.numbers.T, strict=True):
+        for domain, column in zip(self._domains, self.drawn.T, strict=True):
             if isinstance(domain, Listed):
                 numbers |= set(np.unique(column, return_index=True)[1].tolist())
         return sorted(numbers)

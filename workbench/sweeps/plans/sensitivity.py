@@ -125,12 +125,12 @@ class Sensitivity:
         incomplete = int((~is_complete).sum())
         if len(blocks) - incomplete < _LEAST_SAMPLES:
             raise WorkbenchError(
-                f"{incomplete} of {len(blocks)} samples have points without {self._metric}; see table.failed of a sweep "
-                "over the same points, or choose other ranges"
+                f"{incomplete} of {len(blocks)} samples have points without {self._metric}; see table.failed of a "
+                "sweep over the same points, or choose other ranges"
             )
         if incomplete:
             warnings.warn(
-                f"{incomplete} of {len(blocks)} samples are left out: they have points without {self._metric}",
+                f"{incomplete} of {len(blocks)} samples are left out: some points do not have {self._metric}",
                 stacklevel=3,
             )
         return self._shares[np.repeat(is_complete, self._block)], blocks[is_complete].ravel()

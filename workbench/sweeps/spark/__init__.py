@@ -172,7 +172,7 @@ class _Jobs:
         return failed_row(self._plan, row.number, row.error or "") if row.engine == NO_ENGINE else row
 
     def _handle_lost(self, share: list[int], error: Exception, shares: Shares) -> list[Row]:
-        """Put a lost worker's points back into the shares; return the failed row of a point that lost several workers."""
+        """Put a lost worker's points back into the shares; return the failed row of a point that lost several."""
         cause = reason(error)
         self._lost_in_a_row += 1
         is_hopeless = self._lost_in_a_row > max(_LOST_IN_A_ROW, _ROUNDS_LOST * self._most_running)

@@ -11,9 +11,10 @@ Theory of operation
     after the old ones are removed, so no reader finds a run twice.
 
 Layout
-    The rows of a run are contiguous and in order. The columns `KEY_COLUMNS` (the scenario's hash, the digest of the code,
-    the row's number in its run) precede those of a trace. A run of up to `ROWS_IN_GROUP` rows is in one row group.
-    Files are sorted by scenario, and row groups have its range in their statistics, so reading a run reads one row group.
+    The rows of a run are contiguous and in order. The columns `KEY_COLUMNS` (the scenario's hash, the digest of the
+    code, the row's number in its run) precede those of a trace. A run of up to `ROWS_IN_GROUP` rows is in one row
+    group. Files are sorted by scenario, and row groups have its range in their statistics, so reading a run reads one
+    row group.
 """
 
 from __future__ import annotations
