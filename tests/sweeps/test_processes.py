@@ -89,7 +89,7 @@ def test_a_server_that_is_killed_costs_nothing():
     for some in runner.run(plan, range(60), lambda points: None):
         rows += some
         if not killed:
-            members = runner._crew._members
+            members = runner._group._members
             os.kill(processes._pool._server._process.pid, signal.SIGKILL)
             os.kill(members[0].process.pid, signal.SIGKILL)
             killed = True
@@ -164,7 +164,7 @@ def names_its_limit(attributes):
 
 def test_the_time_limit_does_not_count_what_is_loaded(monkeypatch):
     timer = limits.Timer(1_000.0)
-    monkeypatch.setattr(code_cache, "around_loading", timer.resting)
+    monkeypatch.setattr(code_cache, "around_loading", timer.paused)
     try:
         timer.start()
         with code_cache.loading():
@@ -182,7 +182,7 @@ def test_a_process_that_is_killed_from_outside_costs_nothing(monkeypatch):
     for some in runner.run(plan, range(150), lambda points: None):
         rows += some
         if killed < 3 and len(rows) > 10:
-            os.kill(runner._crew._members[0].process.pid, signal.SIGKILL)
+            os.kill(runner._group._members[0].process.pid, signal.SIGKILL)
             killed += 1
     assert killed == 3
     assert len(rows) == 150
@@ -196,7 +196,7 @@ def test_a_process_that_is_killed_when_it_has_just_sent_its_rows_costs_nothing(m
     monkeypatch.setattr(forking.PointProcess, "end", lambda process: end(process)._replace(number=rows[0].number))
     for some in runner.run(plan, range(40), lambda points: None):
         if not rows:
-            os.kill(runner._crew._members[0].process.pid, signal.SIGKILL)
+            os.kill(runner._group._members[0].process.pid, signal.SIGKILL)
         rows += some
     assert sorted(row.number for row in rows) == list(range(40))
     assert not any(row.error for row in rows)
@@ -219,7 +219,7 @@ def test_an_interrupt_ends_what_runs_and_keeps_what_is_done(tmp_path):
             kept = []
 
             def interrupt(points):
-                pids[:] = [member.process.pid for member in runner._crew._members]
+                pids[:] = [member.process.pid for member in runner._group._members]
                 if kept:
                     raise KeyboardInterrupt
 

@@ -313,7 +313,7 @@ def test_an_interrupt_before_the_first_point_leaves_no_lease(tmp_path, monkeypat
     def interrupted(plan, count):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("workbench.sweeps.sweep.fitting", interrupted)
+    monkeypatch.setattr("workbench.sweeps.sweep.default_runner", interrupted)
     with pytest.raises(KeyboardInterrupt):
         wb.Sweep(scenario(), {"seed": range(5)}).run(out=tmp_path, progress=False)
     assert not (tmp_path / lease.NAME).exists()
