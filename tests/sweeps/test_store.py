@@ -318,7 +318,7 @@ def test_an_interrupt_before_the_first_point_leaves_no_lease(tmp_path, monkeypat
         wb.Sweep(scenario(), {"seed": range(5)}).run(out=tmp_path, progress=False)
     assert not (tmp_path / lease.NAME).exists()
     monkeypatch.undo()
-    monkeypatch.setattr(lease.Lease, "_opened", lambda self: interrupted(None, 0))
+    monkeypatch.setattr(lease.Lease, "_open_file", lambda self: interrupted(None, 0))
     with pytest.raises(KeyboardInterrupt):
         wb.Sweep(scenario(), {"seed": range(5)}).run(out=tmp_path, progress=False)
     assert not (tmp_path / lease.NAME).exists()
