@@ -138,7 +138,7 @@ def test_a_capture_has_one_writer_and_one_source(tmp_path):
     with pytest.raises(DataError, match="is being written by another process"):
         Capture(tmp_path, {"of": "this"})
     one.close()
-    with pytest.raises(DataError, match="has a capture of something else"):
+    with pytest.raises(DataError, match="has a capture of another source"):
         Capture(tmp_path, {"of": "that"})
     one = Capture(tmp_path, {"of": "this"})
     one.end()

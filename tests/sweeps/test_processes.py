@@ -294,15 +294,15 @@ def test_a_sweep_takes_processes_unless_told_otherwise():
 
 def test_the_time_left_is_that_of_the_last_minute_and_goes_down_while_nothing_comes():
     pace = progress.Pace()
-    assert pace.points_a_second(0.0) == 0.0
+    assert pace.points_per_second(0.0) == 0.0
     for second in range(100):  # a slow beginning: a point a second, then ten
         pace.add(second, 1 if second < 30 else 10)
-    assert pace.points_a_second(99.0) == pytest.approx(10.0, rel=0.05)
+    assert pace.points_per_second(99.0) == pytest.approx(10.0, rel=0.05)
     bursts = progress.Pace()
     for second in (0, 20, 40):  # a task of 40 points each 20 s
         bursts.add(second, 40)
-    assert {bursts.points_a_second(40.0 + later) for later in range(20)} == {2.0}  # the next one is not late yet
-    assert bursts.points_a_second(100.0) == pytest.approx(1.0)
+    assert {bursts.points_per_second(40.0 + later) for later in range(20)} == {2.0}  # the next one is not late yet
+    assert bursts.points_per_second(100.0) == pytest.approx(1.0)
 
 
 class Recorded:
@@ -329,7 +329,7 @@ def test_progress_tells_failures_pace_and_what_workers_do(monkeypatch):
 
 @pytest.mark.parametrize(("a_second", "text"), [(25.0, "25 a second"), (0.05, "3 a minute"), (0.001, "3.6 an hour")])
 def test_a_pace_is_told_in_a_fitting_unit(a_second, text):
-    assert progress.rate(a_second) == text
+    assert progress.format_rate(a_second) == text
 
 
 # Shares
