@@ -148,7 +148,7 @@ def test_a_point_that_needs_too_much_memory_becomes_a_row_and_costs_no_other():
     plan = sweep_of(harmless, hungry).plan
     rows = run(plan, ProcessRunner(1, memory_MB=500), [*range(3), 6, 3, 8, 4])
     assert {number for number, row in rows.items() if row.error} == {6, 8} and len(rows) == 7
-    assert all(rows[number].error.startswith("out of memory: the point needs more") for number in (6, 8))
+    assert all(rows[number].error.startswith("out of memory: the point exceeded its limit") for number in (6, 8))
 
 
 def test_the_memory_of_a_point_is_limited_without_being_asked_for():
