@@ -76,7 +76,7 @@ def ask(engine: str, folder: str) -> None:
         ready = time.perf_counter()
         loads = wb.pipelines.load_per_node(source, over_runs=True).toPandas()
     else:
-        from workbench.pipelines import ask as duck
+        from workbench.pipelines import queries as duck
 
         duck.LIMITS.update(memory_limit=MEMORY.upper() + "B", threads="2")
         ready = time.perf_counter()

@@ -42,8 +42,8 @@ planned = time.perf_counter()
 class Stop(Exception):
     pass
 class First:
-    def run(self, plan, numbers, moving):
-        for rows in wb.ProcessRunner(2).run(plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
+        for rows in wb.ProcessRunner(2).run(plan, numbers, report_progress):
             yield rows
             raise Stop
 try:

@@ -126,6 +126,10 @@ RENAMED: dict[str, dict[str, str]] = {
     "route": {"what": "message"},
     "route_drawing": {"what": "message"},
     "route_slides": {"what": "message"},
+    "Reproduction": {"what": "kind", "same": "identical_runs"},
+    "ProcessRunner.run": {"moving": "report_progress"},
+    "SparkRunner.run": {"moving": "report_progress"},
+    "Difference": {"what": "subject", "was": "recorded", "here": "current"},
 }
 
 # Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for

@@ -7,7 +7,7 @@ from collections import Counter
 import workbench as wb
 from workbench.errors import DataError
 from workbench.pipelines import load_per_node, traces
-from workbench.pipelines.ask import ask
+from workbench.pipelines.queries import run_query
 from workbench.records.record import write_trace
 from workbench.sweeps import LocalRunner
 
@@ -32,7 +32,7 @@ def write(folder):
 
 def numbers(path):
     """Return all numbers of two questions, as text."""
-    counts = ask(COUNTS, trace=path).sort_values(["node", "event"]).to_csv(index=False)
+    counts = run_query(COUNTS, trace=path).sort_values(["node", "event"]).to_csv(index=False)
     if path.name.startswith("traces-"):
         counts += load_per_node(traces(path.parent)).to_csv(index=False)
     return counts

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workbench.errors import DataError
-from workbench.pipelines.ask import ask
+from workbench.pipelines.queries import run_query
 
 HEARD = pd.DataFrame({"node": [1, 1, 2, 2, 2], "power_dBm": [-60.0, -70.0, -80.0, -81.0, -90.0]})
 QUERY = "SELECT node, count(*) AS heard, percentile(power_dBm, 0.5) AS median FROM {heard} GROUP BY node ORDER BY node"
@@ -20,21 +20,21 @@ def test_a_question_is_answered_here_over_any_table(kind, tmp_path):
     pq.write_table(table[2:], tmp_path / "b.parquet")
     pq.write_table(table, tmp_path.with_suffix(".parquet"))
     heard = {"frame": HEARD, "arrow": table, "file": str(tmp_path.with_suffix(".parquet")), "folder": tmp_path}[kind]
-    pd.testing.assert_frame_equal(ask(QUERY, heard=heard), ANSWER)
+    pd.testing.assert_frame_equal(run_query(QUERY, heard=heard), ANSWER)
 
 
 @pytest.mark.parametrize(("heard", "sentence"), [
     (7, "heard is a int; it must be a DataFrame, an Arrow table or a path"),
-    ("nowhere", "nowhere is not there"),
+    ("nowhere", "nowhere does not exist"),
 ])  # fmt: skip
 def test_what_is_no_table_is_refused_in_a_sentence(heard, sentence):
     with pytest.raises(DataError, match=sentence):
-        ask(QUERY, heard=heard)
+        run_query(QUERY, heard=heard)
 
 
 def test_a_folder_is_read_as_other_readers_of_parquet_do_without_what_begins_with_an_underscore(tmp_path):
     (tmp_path / "_more").mkdir()
     for name in ("a.parquet", "_draft.parquet", "_more/b.parquet"):
         pq.write_table(pa.Table.from_pandas(HEARD), tmp_path / name)
-    assert ask("SELECT count(*) AS rows FROM {heard}", heard=tmp_path)["rows"].tolist() == [len(HEARD)]
-    assert ask("SELECT count(*) AS rows FROM {heard}", heard=tmp_path / "_more")["rows"].tolist() == [len(HEARD)]
+    assert run_query("SELECT count(*) AS rows FROM {heard}", heard=tmp_path)["rows"].tolist() == [len(HEARD)]
+    assert run_query("SELECT count(*) AS rows FROM {heard}", heard=tmp_path / "_more")["rows"].tolist() == [len(HEARD)]

@@ -98,19 +98,19 @@ def test_a_damaged_line_is_counted_and_the_others_are_read(tmp_path):
 @example(b",0]\n")
 @example(b"7,1330857165]\n[7]\n")
 def test_any_bytes_are_lines_or_damage(noise):
-    rows, damaged = capture.rows_of(noise)
+    rows, damaged = capture.parse_lines(noise)
     assert len(rows) + damaged == noise.count(b"\n")
 
 
 def test_pieces_end_with_lines_and_leave_nothing_out(tmp_path):
     written(tmp_path, segment_B=2000)
-    found = capture.pieces(tmp_path, 0, None, 300)
+    found = capture.split_into_pieces(tmp_path, 0, None, 300)
     end = len(content(tmp_path))
     assert [start for start, _ in found] == [0, *[end for _, end in found[:-1]]]
     assert found[-1][1] == end
     rows = [row for start, stop in found for row in capture.read(tmp_path, start, stop - start).rows]
     assert [row[7] for row in rows] == list(range(100))
-    assert capture.pieces(tmp_path, 0, 1000, 300)[-1][1] <= 1000
+    assert capture.split_into_pieces(tmp_path, 0, 1000, 300)[-1][1] <= 1000
 
 
 @pytest.mark.parametrize(("changes", "why"), [
@@ -135,10 +135,10 @@ def test_what_cannot_be_captured_is_counted_with_its_reason(tmp_path, changes, w
 
 def test_a_capture_has_one_writer_and_one_source(tmp_path):
     one = Capture(tmp_path, {"of": "this"})
-    with pytest.raises(DataError, match="is being written by another one"):
+    with pytest.raises(DataError, match="is being written by another process"):
         Capture(tmp_path, {"of": "this"})
     one.close()
-    with pytest.raises(DataError, match="has a capture of something else"):
+    with pytest.raises(DataError, match="has a capture of another source"):
         Capture(tmp_path, {"of": "that"})
     one = Capture(tmp_path, {"of": "this"})
     one.end()
@@ -151,7 +151,7 @@ def test_what_is_no_capture_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(DataError, match="has no capture"):
         captured(tmp_path)
     (tmp_path / "capture.json").write_text('{"format": "workbench-capture", "version": 2}')
-    with pytest.raises(DataError, match="of no capture that this workbench reads"):
+    with pytest.raises(DataError, match="not of a capture with version 1"):
         captured(tmp_path)
 
 
@@ -183,7 +183,7 @@ def test_a_bridge_that_is_killed_and_started_again_leaves_no_gap_and_writes_noth
 def test_a_stream_at_a_pace_is_stopped_in_the_middle(tmp_path):
     with stream(SCENARIO, tmp_path, pace=10) as going:
         wait_until(lambda: going.rows > 5)
-        assert "goes on" in repr(going)
+        assert "running" in repr(going)
     assert 5 < going.rows < 9 * 30
     assert len(captured(tmp_path)) == going.rows
     assert going.wait()
@@ -193,7 +193,7 @@ def test_a_stream_at_a_pace_is_stopped_in_the_middle(tmp_path):
 
 def test_a_full_disk_ends_a_stream_with_a_sentence_and_it_can_be_continued(tmp_path):
     full = stream(SCENARIO, tmp_path, most_MB=0.002)
-    with pytest.raises(DataError, match=r"may have 0\.002 MB, and they are full"):
+    with pytest.raises(DataError, match=r"has reached its limit of 0\.002 MB"):
         full.wait()
     assert 0 < len(captured(tmp_path)) < 9 * 30
     assert "ended early" in repr(full)
@@ -225,11 +225,11 @@ def test_regions_are_a_grid_over_the_ground_or_what_the_user_says(tmp_path):
 
 
 @pytest.mark.parametrize(("source", "settings", "sentence"), [
-    (7, {}, "7 cannot be streamed; give a scenario"),
+    (7, {}, "7 cannot be streamed; the source must be a scenario"),
     (SCENARIO, {"pace": 0}, "pace is 0"),
     (SCENARIO, {"regions": "north"}, "regions is 'north'"),
     (SCENARIO, {"regions": (0, 2)}, "columns is 0"),
-    (Inbox(), {"pace": 2}, "pace and regions are for scenarios and runs"),
+    (Inbox(), {"pace": 2}, "pace and regions apply to scenarios and runs only"),
 ])  # fmt: skip
 def test_what_cannot_be_streamed_is_refused_in_a_sentence(tmp_path, source, settings, sentence):
     with pytest.raises(ParameterError, match=sentence):

@@ -17,7 +17,7 @@ from workbench.errors import DataError, ParameterError
 from workbench.pipelines import Inbox, Reading, captured, follow, stream, windows
 from workbench.pipelines.live.capture import Capture
 from workbench.pipelines.live.readings import to_table
-from workbench.pipelines.live.windows import Fold, asked
+from workbench.pipelines.live.windows import Fold, window_settings
 
 COLUMNS = ["start_s", "end_s", "region", "key", "count", "mean", "min", "max", "late"]
 
@@ -34,13 +34,13 @@ def rows_of(readings):
 
 def folded(rows, cuts=(), **wanted):
     """The windows of rows that come in some pieces, the one who folds being made anew from its state for each."""
-    fold = Fold(asked(by=("region", "key"), **wanted))
+    fold = Fold(window_settings(by=("region", "key"), **wanted))
     closed, begin = [], 0
     for end in [*sorted(cuts), len(rows)]:
         fold.add(rows[begin:end])
         closed += fold.close()
         state, begin = fold.state(), max(begin, end)
-        fold = Fold(fold.asked)
+        fold = Fold(fold.settings)
         fold.restore(state)
     closed += fold.close(is_over=True)
     return pd.DataFrame(sorted(closed), columns=COLUMNS).astype({"mean": float, "min": float, "max": float})
@@ -110,16 +110,16 @@ def test_windows_of_another_column():
     frame = pd.DataFrame({"time_s": [0.0, 5.0, 12.0], "node": [1, 1, 2], "temperature_C": [20.0, 22.0, 30.0]})
     found = windows(frame, every_s=10, by="node", value="temperature_C")
     assert found[["start_s", "node", "mean"]].values.tolist() == [[0.0, 1, 21.0], [10.0, 2, 30.0]]
-    with pytest.raises(DataError, match="no column humidity_pct"):
+    with pytest.raises(DataError, match="no column 'humidity_pct'"):
         windows(frame, by="node", value="humidity_pct")
 
 
 @pytest.mark.parametrize(("settings", "error", "sentence"), [
     ({"every_s": 0}, ParameterError, "every_s is 0; it must be a number of seconds"),
     ({"late_s": -1}, ParameterError, "late_s is -1"),
-    ({"by": ("region", "color")}, ParameterError, "by has 'color'; windows are by some of node, sink, region, key"),
-    ({"by": ("key", "key")}, ParameterError, "each once"),
-    ({"by": "sink"}, DataError, "the readings have no column sink"),
+    ({"by": ("region", "color")}, ParameterError, "by contains 'color'; it may contain node, sink, region, key"),
+    ({"by": ("key", "key")}, ParameterError, "each at most once"),
+    ({"by": "sink"}, DataError, "the readings have no column 'sink'"),
 ])  # fmt: skip
 def test_windows_that_cannot_be_are_refused_in_a_sentence(settings, error, sentence):
     frame = pd.DataFrame({"time_s": [1.0], "value": [1.0], "region": "A1", "key": "TEMP"})
@@ -152,7 +152,7 @@ def test_windows_that_follow_a_capture_as_it_grows_are_those_of_the_whole(whole,
             inbox.put(reading)
         wait_until(lambda: following.readings > 0)
         assert following.is_running
-        assert "goes on" in repr(following)
+        assert "running" in repr(following)
         for reading in readings[200:]:
             inbox.put(reading)
         inbox.close()
@@ -204,14 +204,14 @@ def test_late_readings_are_counted_where_they_arrive(tmp_path):
 
 def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
     follow(whole, out=tmp_path, **WINDOWS).wait()
-    with pytest.raises(DataError, match="has other windows, or those of another capture"):
+    with pytest.raises(DataError, match="has windows with other settings or of another capture"):
         follow(whole, out=tmp_path, every_s=4)
     with pytest.raises(DataError, match="has no capture"):
         follow(tmp_path / "nowhere")
     one = Capture(tmp_path / "capture")
     one.close()
     follow(tmp_path / "capture", every_s=4).stop()  # Without a folder, others have others.
-    with follow(tmp_path / "capture"), pytest.raises(DataError, match="is being written by another one"):
+    with follow(tmp_path / "capture"), pytest.raises(DataError, match="is being written by another process"):
         follow(tmp_path / "capture")
 
 

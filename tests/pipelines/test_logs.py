@@ -10,7 +10,7 @@ from workbench import datasets, pipelines
 from workbench.datasets import parts
 from workbench.datasets.chunks import read_chunk
 from workbench.errors import DataError
-from workbench.pipelines.ask import ask
+from workbench.pipelines.queries import run_query
 
 HEADER = (
     "timestamp,mac,frequency,length,rssi,crc,expected,srcmac,transctr,pkctr,txnumpk,txpower,txifdur,txlength,txfillbyte"
@@ -115,7 +115,7 @@ def test_progress_goes_to_the_end(mercator):
 
 @pytest.mark.parametrize(("path", "form", "sentence"), [
     ("absent", "mercator", "cannot be read"),
-    ([], "mercator", "there is no log to read"),
+    ([], "mercator", "the list of logs is empty"),
     ("raw.csv", "mercato", "did you mean mercator.*intel-connectivity"),
     ("raw.csv", "intel-readings", "not in the format expected"),
 ])  # fmt: skip
@@ -171,10 +171,10 @@ def test_times_in_milliseconds_and_seconds_become_seconds(tmp_path):
 @pytest.mark.parametrize(("columns", "more", "sentence"), [
     ({}, {}, "has no columns"),
     ({"a": "itn"}, {}, "column a is of kind 'itn'.*kinds are int, float, str"),
-    ({"a b": int}, {}, "a column is called 'a b'"),
+    ({"a b": int}, {}, "the column name is 'a b'"),
     ({"a": int}, {"separator": "ab"}, "the separator is 'ab'; it must be one character"),
-    ({"a": int}, {"checks": {"b too large": "b < 3"}}, "the check 'b too large': 'b < 3' cannot be made"),
-    ({"a": int}, {"checks": {"{b} too large": "a < 3"}}, "cannot be made"),
+    ({"a": int}, {"checks": {"b too large": "b < 3"}}, "the check 'b too large': 'b < 3' is not valid"),
+    ({"a": int}, {"checks": {"{b} too large": "a < 3"}}, "is not valid"),
 ])  # fmt: skip
 def test_a_format_that_cannot_be_is_refused_when_it_is_made(columns, more, sentence):
     with pytest.raises(DataError, match=sentence):
@@ -272,7 +272,7 @@ def test_counts_that_cannot_be_are_refused(column, value, sentence):
 
 def test_rows_without_a_needed_column_say_so(mercator):
     rows = pipelines.read_log(mercator, "mercator").rows
-    with pytest.raises(DataError, match="have no column 'chanel'.*they have time_s, receiver"):
+    with pytest.raises(DataError, match="have no column 'chanel'.*columns are time_s, receiver"):
         pipelines.links(rows, by=("chanel",))
     with pytest.raises(DataError, match="every_s is 0"):
         pipelines.links(rows, every_s=0)
@@ -308,6 +308,6 @@ def test_every_line_of_a_real_log_is_a_row_or_has_its_reason(real_data):
     path = real_data / "iotlab-raw" / "euratech-2015.04.08-22.33.35_raw.csv"
     log = pipelines.read_log(path, "mercator")
     assert len(log.rows) + len(log.rejected) == path.read_bytes().count(b"\n") - 1
-    counts = ask("SELECT rule, lines FROM {reasons}", reasons=log.reasons()).set_index("rule")["lines"]
+    counts = run_query("SELECT rule, lines FROM {reasons}", reasons=log.reasons()).set_index("rule")["lines"]
     # awk -F, 'FNR>1 {if ($6!=1) c++; else if ($7!=1) e++; else if ($4!=$14) l++} END {print c, e, l}' FILE
     assert counts.to_dict() == {"crc wrong": 2701, "not expected": 7, "length … of …": 2}

@@ -71,13 +71,13 @@ def test_rules_of_none_leave_all():
 
 
 @pytest.mark.parametrize(("rules", "sentence"), [
-    ({"outlier": {}}, "there is no rule 'outlier'; rules are unit, duplicate"),
-    ({"range": {"temp_C": (0, 1)}}, "no column 'temp_C'.*they have time_s"),
-    ({"range": {"temperature_C": (3, 1)}}, "its first number must not be the larger one"),
-    ({"range": {"temperature_C": 3}}, "it must be .smallest, largest., or a key"),
-    ({"jump": {"temperature_C": -1}}, "rule jump has -1; it must be a number above 0"),
-    ({"gap": "long"}, "rule gap has 'long'"),
-    ({"unit": {"voltage_mV": "voltage_A"}}, "voltage_mV cannot become voltage_A: the known conversions are F to C"),
+    ({"outlier": {}}, "unknown rule 'outlier'; rules are unit, duplicate"),
+    ({"range": {"temp_C": (0, 1)}}, "no column 'temp_C'.*columns are time_s"),
+    ({"range": {"temperature_C": (3, 1)}}, "the first number must not exceed the second"),
+    ({"range": {"temperature_C": 3}}, "it must be .smallest, largest., or the name of a key"),
+    ({"jump": {"temperature_C": -1}}, "limit of rule jump is -1; it must be a finite number above 0"),
+    ({"gap": "long"}, "limit of rule gap is 'long'"),
+    ({"unit": {"voltage_mV": "voltage_A"}}, "voltage_mV cannot be converted to voltage_A; .* one of F to C"),
     ({"unit": {"temperature_F": "temperature_C"}}, "no column 'temperature_F'"),
 ])  # fmt: skip
 def test_rules_that_cannot_be_are_refused_in_a_sentence(rules, sentence):
@@ -123,10 +123,10 @@ def test_a_stretch_of_the_readings_is_replayed_from_the_start_of_the_run():
     ({}, "the readings of node 1: times_s has 0.0 after 0.0.*clean"),
     ({"from_s": 5, "key": "HUMIDITY"}, "the readings of node 1: HUMIDITY is 101.0.*clean"),
     ({"key": {"temp_C": "TEMP"}}, "no column 'temp_C'"),
-    ({"key": "PRESSURE"}, "name the columns to publish"),
+    ({"key": "PRESSURE"}, "no column to publish"),
     ({"key": {"temperature_C": "TMEP"}}, "no key TMEP"),
     ({"speed": 0}, "speed is 0"),
-    ({"from_s": 1000}, "no readings to replay"),
+    ({"from_s": 1000}, "no reading to replay"),
 ])  # fmt: skip
 def test_what_cannot_be_replayed_is_refused_in_a_sentence(more, sentence):
     with pytest.raises(wb.WorkbenchError, match=sentence):

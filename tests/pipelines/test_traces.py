@@ -21,7 +21,7 @@ from workbench.pipelines import (
     paths,
     traces,
 )
-from workbench.pipelines.trace.table import plain
+from workbench.pipelines.trace.table import without_dictionaries
 from workbench.sweeps import LocalRunner
 
 JAVA = doctor.java()
@@ -232,7 +232,7 @@ def test_a_folder_is_asked_as_its_runs_are(tmp_path):
     with pytest.raises(wb.DataError, match="has no trace of 0123"):
         traces(tmp_path, only=["0123"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(wb.DataError, match='a sweep keeps them with Sweep\\(..., keep="trace"\\)'):
+    with pytest.raises(wb.DataError, match='a sweep stores them with Sweep\\(..., keep="trace"\\)'):
         traces(tmp_path / "empty")
 
 
@@ -242,7 +242,7 @@ def test_a_scenario_that_two_codes_have_run_is_not_counted_twice(tmp_path):
     run = wb.Scenario(wb.topology.line(3), wb.Flooding(), workload()[:1], duration_s=2).run("reference")
     batches = run.trace.to_batches()
     write(tmp_path / "traces-1.parquet", [(run.scenario.hash, code, batches) for code in ("abc", "def")])
-    with pytest.raises(wb.DataError, match="by several codes \\(abc, def\\); say which"):
+    with pytest.raises(wb.DataError, match="by different code \\(abc, def\\); choose"):
         traces(tmp_path)
     assert set(traces(tmp_path, code="def")["code"].to_pylist()) == {"def"}
 
@@ -330,7 +330,7 @@ def test_the_data_source_reads_a_folder_and_simulates_on_demand(spark, tmp_path)
         out=tmp_path, runner=LocalRunner(), progress=False
     )
     runs = [base.replace(seed=seed).run("reference") for seed in range(4)]
-    expected = plain(traces(runs)).sort_by(IN_ORDER).to_pylist()
+    expected = without_dictionaries(traces(runs)).sort_by(IN_ORDER).to_pylist()
     simulated = spark.read.format("workbench.trace").option("scenario", base.to_json()).option("engine", "reference")
     for frame in (
         spark.read.format("workbench.trace").load(str(tmp_path)),
@@ -344,12 +344,12 @@ def test_the_data_source_reads_a_folder_and_simulates_on_demand(spark, tmp_path)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, 'workbench.trace needs .load\\("results/name"\\) or .option\\("scenario"'),
+        ({}, 'use .load\\("results/name"\\) or .option\\("scenario"'),
         ({"scenario": "{"}, "the option scenario is not JSON"),
-        ({"scenario": "SCENARIO", "seeds": "many"}, "the option seeds has 'many'; write whole numbers"),
-        ({"scenario": "SCENARIO", "seeds": "5:5"}, "the option seeds is '5:5', which is no seed at all"),
+        ({"scenario": "SCENARIO", "seeds": "many"}, "the option seeds contains 'many'; it must be whole numbers"),
+        ({"scenario": "SCENARIO", "seeds": "5:5"}, "the option seeds is '5:5', which contains no seed"),
         ({"scenario": "SCENARIO", "engine": "warp"}, "engine is 'warp'; it must be one of"),
-        ({"path": "nowhere"}, "nowhere is not there"),
+        ({"path": "nowhere"}, "nowhere does not exist"),
     ],
 )
 def test_the_data_source_says_what_is_wrong_with_its_options(options, sentence):
@@ -362,8 +362,8 @@ def test_the_data_source_says_what_is_wrong_with_its_options(options, sentence):
 
 def test_many_small_runs_of_a_folder_are_dealt_out_in_stretches_of_whole_runs():
     source = pytest.importorskip("workbench.pipelines.trace.source")
-    runs = [source.Kept(f"{number:04}", "c", 100_000 * number, 100_000) for number in range(50) if number != 7]
-    stretches = list(source._stretches("file", runs))
+    runs = [source.StoredRun(f"{number:04}", "c", 100_000 * number, 100_000) for number in range(50) if number != 7]
+    stretches = list(source._ranges_of_runs("file", runs))
     assert [one.value[1:] for one in stretches] == [
         (0, 700_000), (800_000, 2_000_000), (2_800_000, 2_000_000), (4_800_000, 200_000),
     ]  # fmt: skip

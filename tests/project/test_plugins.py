@@ -193,7 +193,7 @@ def test_code_travels_to_a_worker_that_has_no_plugin(plugged_in, tmp_path):
         hidden.rename(plugged_in)
     assert ran.returncode == 0, ran.stderr
     code, error, *numbers = ran.stdout.split()
-    assert error == "None" and code == plan.codes.of(scenario().protocol)
+    assert error == "None" and code == plan.codes.digest(scenario().protocol)
     assert [float(number) for number in numbers] == [here["silenced_share"], here["delivered_per_node"]]
 
 

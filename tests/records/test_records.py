@@ -19,7 +19,7 @@ import workbench as wb
 from tests.records import made
 from tests.repository import REPOSITORY
 from workbench.errors import DataError
-from workbench.records import carriers, found, record, record_of, table
+from workbench.records import carriers, contents, record, record_of, table
 from workbench.sweeps import code as sweeps_code
 from workbench.sweeps.code import Codes
 from workbench.views.drawing import Drawing
@@ -61,23 +61,23 @@ def test_digest_of_code_is_of_the_protocols_that_a_run_goes_through():
 
 @pytest.mark.parametrize("protocol", [wb.Gossip(), wb.Diffusion()])
 def test_a_record_has_the_rooms_whose_code_tells_rows_of_a_sweep_apart(monkeypatch, protocol):
-    whole, before, telling = sweeps_code.sources, Codes().of(protocol), set()
+    whole, before, telling = sweeps_code.sources, Codes().digest(protocol), set()
     folders = (REPOSITORY / "workbench" / "protocols").glob("*/node.py")
     try:
         for room in (*sweeps_code.GENERIC, *(f"protocols/{path.parent.name}" for path in folders)):
             edited = whole(room) + b"edited"
             monkeypatch.setattr(sweeps_code, "sources", lambda one, r=room, e=edited: e if one == r else whole(one))
-            sweeps_code.of_package.cache_clear()
-            if Codes().of(protocol) != before:
+            sweeps_code.package_digest.cache_clear()
+            if Codes().digest(protocol) != before:
                 telling.add(room)
     finally:
-        sweeps_code.of_package.cache_clear()
+        sweeps_code.package_digest.cache_clear()
     assert telling == set(record.package_digests(protocol))
 
 
 def test_only_rooms_that_there_are_have_a_digest():
     rooms = ("sim", "protocols/flooding", "protocols/..", "protocols/../..", "/etc", "views", "protocols/nothing", "")
-    assert set(record.digests_of_rooms(rooms)) == {"sim", "protocols/flooding"}
+    assert set(record.digests_of_folders(rooms)) == {"sim", "protocols/flooding"}
 
 
 def test_code_of_the_users_own_is_in_the_record_by_name():
@@ -95,7 +95,7 @@ def test_code_of_the_users_own_is_in_the_record_by_name():
 
 @pytest.mark.parametrize("kind", made.KINDS)
 def test_every_file_that_is_made_carries_the_same_record(files, run, kind):
-    assert found.find(files / kind).records == (record_of(run),)
+    assert contents.read_contents(files / kind).records == (record_of(run),)
 
 
 def test_the_same_run_gives_the_same_bytes(files, tmp_path):
@@ -121,13 +121,13 @@ def test_a_page_has_the_records_of_its_figures_once_each(run, tmp_path):
     other = made.scenario(seed=6).run(engine="reference")
     extra = [("the same", "", run.figure(time_s=3)), ("another", "", other.figure())]
     page = run.save_html(tmp_path / "page.html", extra)
-    assert found.find(page).records == (record_of(run), record_of(other))
+    assert contents.read_contents(page).records == (record_of(run), record_of(other))
 
 
 def test_figures_of_a_protocol_carry_the_records_of_all_their_runs():
     protocol = wb.CodedDiffusion(generation_size=2)
     runs = {f"seed {seed}": made.scenario(protocol=protocol, seed=seed).run(engine="reference") for seed in (1, 2)}
-    (text,) = carriers.of_markup(wb.views.coverage_chart({"both": list(runs.values())}).to_svg())
+    (text,) = carriers.texts_of_markup(wb.views.coverage_chart({"both": list(runs.values())}).to_svg())
     told = record.from_text(text)
     assert told["of"] == "runs" and [one["name"] for one in told["runs"]] == ["both #1", "both #2"]
     assert [one["trace_hash"] for one in told["runs"]] == [run.trace_hash for run in runs.values()]
@@ -138,39 +138,42 @@ def test_what_the_lab_hands_out_carries_the_record(run, tmp_path):
     for kind in ("figure (SVG)", "figure (PNG)", "run (Parquet)", "page that plays"):
         path = tmp_path / "taken"
         path.write_bytes(take_away.data(kind, run))
-        assert found.find(path).records == (record_of(run),), kind
+        assert contents.read_contents(path).records == (record_of(run),), kind
 
 
 def test_a_drawing_of_no_run_has_no_record():
-    assert carriers.of_markup(Drawing(10, 10).to_svg()) == [] and carriers.of_png(Drawing(10, 10).to_png()) == []
+    assert (
+        carriers.texts_of_markup(Drawing(10, 10).to_svg()) == []
+        and carriers.texts_of_png(Drawing(10, 10).to_png()) == []
+    )
 
 
 HOSTILE = '</script></metadata><!-- & ]]> "ö" \\u003c'
 
 
 def test_no_text_in_a_record_ends_what_it_lies_in(tmp_path):
-    one = record.sealed({"of": "run", "name": HOSTILE})
+    one = record.add_digest({"of": "run", "name": HOSTILE})
     text = record.to_text(one)
-    svg = carriers.into_svg(Drawing(10, 10).to_svg(), text)
-    for markup in (svg, f"<html>{carriers.script(text)}</html>"):
-        assert [record.from_text(found) for found in carriers.of_markup(markup)] == [one]
+    svg = carriers.add_to_svg(Drawing(10, 10).to_svg(), text)
+    for markup in (svg, f"<html>{carriers.script_element(text)}</html>"):
+        assert [record.from_text(found) for found in carriers.texts_of_markup(markup)] == [one]
         assert made.without(markup).count("</") <= 1
-    assert [record.from_text(found) for found in carriers.of_png(carriers.into_png(Drawing(5, 5).to_png(), text))] == [
-        one
-    ]
+    assert [
+        record.from_text(found) for found in carriers.texts_of_png(carriers.add_to_png(Drawing(5, 5).to_png(), text))
+    ] == [one]
 
 
 def test_a_long_record_is_compressed_and_other_programs_open_the_picture():
-    one = record.sealed({"of": "run", "scenario": {"links": list(range(600_000))}})
+    one = record.add_digest({"of": "run", "scenario": {"links": list(range(600_000))}})
     text = record.to_text(one)
     assert len(text) < len(json.dumps(one)) / 2 and record.from_text(text) == one
-    picture = carriers.into_png(Drawing(20, 10).to_png(), text)
+    picture = carriers.add_to_png(Drawing(20, 10).to_png(), text)
     assert Image.open(BytesIO(picture)).size == (40, 20)
 
 
 def test_a_record_that_would_fill_the_memory_is_refused(monkeypatch):
     monkeypatch.setattr(record, "LARGEST_B", 1000)
-    bomb = record.to_text(record.sealed({"scenario": "0" * record.LONGEST_PLAIN}))
+    bomb = record.to_text(record.add_digest({"scenario": "0" * record.LONGEST_PLAIN}))
     with pytest.raises(DataError, match="damaged or cut short"):
         record.from_text(bomb)
 
@@ -207,26 +210,32 @@ def parquet(**columns):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "no PNG, SVG, page or Parquet file"),
-        (b"\x00\xff\xfe junk", "no PNG, SVG, page or Parquet file"),
-        ("# a notebook\nprint(1)", "no PNG, SVG, page or Parquet file"),
+        (b"", "not a PNG, SVG, page or Parquet file"),
+        (b"\x00\xff\xfe junk", "not a PNG, SVG, page or Parquet file"),
+        ("# a notebook\nprint(1)", "not a PNG, SVG, page or Parquet file"),
         (Drawing(9, 9).to_png(), "no record of the workbench"),
         (Drawing(9, 9).to_svg(), "no record of the workbench"),
         ("<!doctype html><html></html>", "no record of the workbench"),
         (parquet(a=[1, 2]), "no record of the workbench"),
-        ("{", "no JSON"),
-        ("[" * 100_000, "no PNG"),
-        ("{" + '"a":[' * 100_000, "no JSON"),
-        ('{"a": 1}', "something else"),
-        (made.scenario().to_json(), "a scenario, without what came of it"),
-        ('{"format": "workbench-record", "version": 99}', "version 99; this workbench reads 1"),
-        ('{"format": "workbench-record", "version": 1, "of": "run"}', "not as it was written"),
-        (b"PAR1 and no more", "damaged, cut short or something else"),
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "not a PNG"),
+        ("{" + '"a":[' * 100_000, "not valid JSON"),
+        ('{"a": 1}', "not valid JSON of a workbench record"),
+        (made.scenario().to_json(), "a scenario without a run's results"),
+        ('{"format": "workbench-record", "version": 99}', "version 99; this workbench reads version 1"),
+        ('{"format": "workbench-record", "version": 1, "of": "run"}', "does not match its digest"),
+        (b"PAR1 and no more", "damaged, cut short, or another kind of file"),
         (Drawing(9, 9).to_png()[:60], "damaged or cut short"),
-        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "tea"}))), "'tea'"),
-        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "run"}))), "no metrics"),
-        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "run", "metrics": {}}))), "no scenario"),
-        (carriers.into_svg("<svg></svg>", record.to_text(record.sealed({"of": "runs", "runs": [3]}))), "else in place"),
+        (carriers.add_to_svg("<svg></svg>", record.to_text(record.add_digest({"of": "tea"}))), "'tea'"),
+        (carriers.add_to_svg("<svg></svg>", record.to_text(record.add_digest({"of": "run"}))), "no metrics"),
+        (
+            carriers.add_to_svg("<svg></svg>", record.to_text(record.add_digest({"of": "run", "metrics": {}}))),
+            "no scenario",
+        ),
+        (
+            carriers.add_to_svg("<svg></svg>", record.to_text(record.add_digest({"of": "runs", "runs": [3]}))),
+            "is not a run",
+        ),
     ],
 )
 def test_a_file_that_is_no_record_gets_one_sentence(tmp_path, content, said):
@@ -242,7 +251,7 @@ def test_a_folder_and_a_path_without_anything_get_one_sentence(tmp_path):
     with pytest.raises(DataError, match="No such file"):
         wb.reproduce(tmp_path / "nothing")
     written(tmp_path, "old.parquet", parquet(point=["a"], scenario=["b"]))
-    with pytest.raises(DataError, match=r"old\.parquet has no rows of a sweep with their scenarios"):
+    with pytest.raises(DataError, match=r"old\.parquet has no rows of a sweep with scenarios"):
         wb.reproduce(tmp_path)
 
 
@@ -263,24 +272,26 @@ def test_pipes_devices_and_records_that_never_close_get_one_sentence_in_a_bounde
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "folder" / "pipe.parquet")
-    opening = carriers.into_svg("<svg></svg>", "").partition("</metadata>")[0].partition("\n")[2]
+    opening = carriers.add_to_svg("<svg></svg>", "").partition("</metadata>")[0].partition("\n")[2]
     open_records = written(tmp_path, "open.svg", "<svg>" + opening * 60_000)
-    open_scripts = written(tmp_path, "open.html", "<html>" + carriers.script("").removesuffix("</script>") * 60_000)
+    open_scripts = written(
+        tmp_path, "open.html", "<html>" + carriers.script_element("").removesuffix("</script>") * 60_000
+    )
     with (tmp_path / "large.svg").open("wb") as file:
         file.write(b"<svg>")
-        file.truncate(found.LARGEST_B + 1)  # A sparse file: it needs no disk.
+        file.truncate(contents.LARGEST_B + 1)  # A sparse file: it needs no disk.
     names = [tmp_path / "pipe", tmp_path / "folder", "/dev/zero", tmp_path / "large.svg", open_records, open_scripts]
     command = [sys.executable, "-c", UNBOUNDED, *map(str, names)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=True)
     sentences = [line.removeprefix(f"{name}: ") for line, name in zip(done.stdout.splitlines(), names, strict=True)]
-    assert all("not a regular file" in sentence for sentence in sentences[:3])
+    assert all("a pipe, a socket or a device" in sentence for sentence in sentences[:3])
     assert "has 1,073,741,825 bytes" in sentences[3]
     assert all("no record of the workbench" in sentence for sentence in sentences[4:])
 
 
 def test_a_character_reference_of_many_digits_is_damage():
     with pytest.raises(DataError, match="damaged"):
-        carriers.of_markup(carriers.into_svg("<svg></svg>", "TEXT").replace("TEXT", "&#" + "9" * 5_000 + ";"))
+        carriers.texts_of_markup(carriers.add_to_svg("<svg></svg>", "TEXT").replace("TEXT", "&#" + "9" * 5_000 + ";"))
 
 
 @pytest.mark.parametrize("kind", ["figure.png", "figure.svg", "page.html", "folder/trace.parquet"])
@@ -289,7 +300,7 @@ def test_a_file_cut_short_has_its_whole_record_or_gets_one_sentence(files, run, 
     whole = (files / kind).read_bytes()
     path = written(tmp_path, "cut", whole[: int(share * len(whole))])
     try:
-        assert found.find(path).records == (record_of(run),)
+        assert contents.read_contents(path).records == (record_of(run),)
     except DataError as error:
         assert "\n" not in str(error)
 
@@ -307,7 +318,7 @@ def test_a_flipped_bit_gives_the_same_record_or_one_sentence(files, run, tmp_pat
         changed[place] ^= 1 << which % 8
         path = written(tmp_path, "flipped", bytes(changed))
         try:
-            there = found.find(path)
+            there = contents.read_contents(path)
         except DataError as error:
             assert "\n" not in str(error)
             continue
@@ -318,13 +329,13 @@ def test_a_flipped_bit_gives_the_same_record_or_one_sentence(files, run, tmp_pat
 def test_any_bytes_get_one_sentence(tmp_path_factory, data, begin):
     path = written(tmp_path_factory.getbasetemp(), "any", begin + data)
     with pytest.raises(DataError):
-        found.find(path)
+        contents.read_contents(path)
 
 
 @given(st.binary(max_size=200))
 def test_any_chunks_of_a_png_are_read_or_refused(data):
     body = b"tEXt" + carriers.NAME.encode() + b"\0" + data
     chunk = len(body[4:]).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
-    (text,) = carriers.of_png(carriers.PNG_BEGIN + chunk)
+    (text,) = carriers.texts_of_png(carriers.PNG_BEGIN + chunk)
     with pytest.raises(DataError):
         record.from_text(text)

@@ -28,7 +28,7 @@ from workbench.views.drawing import Drawing
 def svg_of(path, one, **changes):
     """An SVG file with a record, some of whose fields are others."""
     content = {name: value for name, value in {**one, **changes}.items() if name != "digest"}
-    path.write_text(carriers.into_svg(Drawing(9, 9).to_svg(), record.to_text(record.sealed(content))))
+    path.write_text(carriers.add_to_svg(Drawing(9, 9).to_svg(), record.to_text(record.add_digest(content))))
     return path
 
 
@@ -63,7 +63,7 @@ def test_numbers_that_differ_in_their_last_digit_are_told_apart(run, tmp_path):
     energy_mJ = one["metrics"]["energy_mJ"]
     answer = wb.reproduce(svg_of(tmp_path / "a.svg", one, metrics={**one["metrics"], "energy_mJ": energy_mJ + 1e-12}))
     (difference,) = answer.differences
-    assert difference.here == repr(energy_mJ) != difference.was
+    assert difference.current == repr(energy_mJ) != difference.recorded
 
 
 def test_a_metric_that_is_new_here_is_no_difference(run, tmp_path):
@@ -82,19 +82,19 @@ def test_the_first_row_of_the_trace_that_differs_is_told(run, tmp_path, column):
     changed = run.trace.set_column(at, run.trace.schema.field(at), array.cast(run.trace.schema.field(at).type))
     one = record_of(run)
     content = {name: value for name, value in one.items() if name != "digest"}
-    told = record.sealed({**content, "trace_hash": trace.digest(changed)})
+    told = record.add_digest({**content, "trace_hash": trace.digest(changed)})
     path = tmp_path / "trace.parquet"
-    pq.write_table(carriers.into_table(changed, record.to_text(told)), path)
+    pq.write_table(carriers.add_to_table(changed, record.to_text(told)), path)
     (difference,) = wb.reproduce(path).differences
-    assert difference.what.startswith(f"{column} in row {place:,} of the trace")
-    assert (difference.was, difference.here) == (repr(new[place]), repr(old[place]))
+    assert difference.subject.startswith(f"{column} in row {place:,} of the trace")
+    assert (difference.recorded, difference.current) == (repr(new[place]), repr(old[place]))
 
 
 def test_a_trace_that_has_fewer_rows_is_told(run, tmp_path):
     short = run.trace.slice(0, 50)
     told = {name: value for name, value in record_of(run).items() if name != "digest"}
     told |= {"trace_hash": trace.digest(short), "trace_rows": 50}
-    pq.write_table(carriers.into_table(short, record.to_text(record.sealed(told))), tmp_path / "a.parquet")
+    pq.write_table(carriers.add_to_table(short, record.to_text(record.add_digest(told))), tmp_path / "a.parquet")
     for path in (tmp_path / "a.parquet", svg_of(tmp_path / "a.svg", told)):
         (difference,) = wb.reproduce(path).differences
         assert difference.sentence == f"the number of rows of the trace was 50, here {len(run.trace):,}"
@@ -103,7 +103,7 @@ def test_a_trace_that_has_fewer_rows_is_told(run, tmp_path):
 def test_rows_that_somebody_changed_are_not_taken_for_those_of_the_run(files, tmp_path):
     table = pq.read_table(files / "folder" / "trace.parquet")
     pq.write_table(table.slice(1), tmp_path / "fewer.parquet")
-    with pytest.raises(DataError, match="somebody changed them"):
+    with pytest.raises(DataError, match="does not match the hash in its record"):
         wb.reproduce(tmp_path / "fewer.parquet")
 
 
@@ -116,14 +116,14 @@ def test_versions_are_told_first_and_make_no_difference_by_themselves(run, tmp_p
     }
     answer = wb.reproduce(svg_of(tmp_path / "a.svg", one, **changes))
     assert answer.is_identical
-    assert [difference.what for difference in answer.made_with] == ["python", "the code of sim", "the platform"]
+    assert [difference.subject for difference in answer.made_with] == ["python", "the code of sim", "the platform"]
     answer = wb.reproduce(svg_of(tmp_path / "b.svg", one, **changes, metrics={**one["metrics"], "lost": -1}))
     lines = answer.lines()
     assert lines[1].strip().startswith("made with python 3.99.0, here 3.") and "lost was -1" in lines[-1]
 
 
 def test_a_run_on_motes_that_kept_their_own_time_is_refused(run, tmp_path):
-    with pytest.raises(DataError, match="on motes that kept their own time"):
+    with pytest.raises(DataError, match="on motes with clocks of their own"):
         wb.reproduce(svg_of(tmp_path / "a.svg", record_of(run), engine="motes"))
 
 
@@ -134,7 +134,7 @@ def test_figure_of_several_runs_is_made_again_run_by_run(run, tmp_path):
     assert answer.is_identical and answer.runs == 2
     one["runs"][1]["metrics"]["lost"] = 1e6
     (difference,) = wb.reproduce(svg_of(tmp_path / "b.svg", one)).differences
-    assert difference.what == "other: lost"
+    assert difference.subject == "other: lost"
 
 
 def test_the_answer_shows_itself(files, tmp_path, run):
@@ -211,7 +211,7 @@ def test_a_filter_that_was_edited_since_is_told(tmp_path):
     path = scenario().run(engine="reference").figure().save(tmp_path / "a.svg")
     wb.register_filter("mine", lambda attributes: None)
     answer = wb.reproduce(path)
-    assert [difference.what for difference in answer.made_with] == ["the user's filter mine"]
+    assert [difference.subject for difference in answer.made_with] == ["the user's filter mine"]
     assert not answer.is_identical
 
 
@@ -221,7 +221,7 @@ def test_a_run_that_fails_here_is_a_difference(tmp_path):
     path = made.scenario(protocol=protocol).run(engine="reference").figure().save(tmp_path / "a.svg")
     wb.register_filter("mine", lambda attributes: 1 / 0)
     (difference,) = wb.reproduce(path).differences
-    assert difference.what == "the run" and "division by zero" in difference.here
+    assert difference.subject == "the run" and "division by zero" in difference.current
 
 
 def test_code_of_a_notebook_is_told_so(run, tmp_path):
@@ -288,7 +288,7 @@ def test_a_sweeps_folder_is_run_again_row_by_row(rows, tmp_path):
     seen = []
     answer = wb.reproduce(folder, progress=lambda done, total: seen.append((done, total)))
     assert answer.is_identical and answer.runs == 3 and seen == [(1, 4), (2, 4), (3, 4)]
-    assert answer.notes == ["1 rows that failed were left out"]
+    assert answer.notes == ["1 rows that failed in the sweep were skipped"]
     assert wb.reproduce(folder / "part-0.parquet").runs == 2
     assert wb.reproduce(folder, most=1).runs == 1
 
@@ -311,34 +311,34 @@ def test_a_row_that_differs_is_told_with_its_metric(rows, tmp_path):
     changed = SimpleNamespace(**{**vars(rows[1]), "metrics": {**rows[1].metrics, "delivered": 1e6}})
     answer = wb.reproduce(folder_of(tmp_path / "sweep", [rows[0], changed]))
     (difference,) = answer.differences
-    assert difference.what == "row 1 of part-0.parquet: delivered" and difference.was == "1e+06"
-    assert answer.same == 1 and "1 of 2 runs" in answer.verdict
+    assert difference.subject == "row 1 of part-0.parquet: delivered" and difference.recorded == "1e+06"
+    assert answer.identical_runs == 1 and "1 of 2 runs" in answer.verdict
 
 
 def test_a_row_that_other_code_has_computed_is_told(rows, tmp_path):
-    for code, told in {Codes().of(made.scenario().protocol): [], "0" * 16: ["the code"]}.items():
+    for code, told in {Codes().digest(made.scenario().protocol): [], "0" * 16: ["the code"]}.items():
         answer = wb.reproduce(folder_of(tmp_path / code, [SimpleNamespace(**{**vars(rows[0]), "code": code})]))
-        assert answer.is_identical and [difference.what for difference in answer.made_with] == told
+        assert answer.is_identical and [difference.subject for difference in answer.made_with] == told
 
 
 def test_a_row_whose_scenario_is_another_is_told(rows, tmp_path):
     changed = SimpleNamespace(**{**vars(rows[1]), "scenario": "0" * 16})
     (difference,) = wb.reproduce(folder_of(tmp_path / "sweep", [changed])).differences
-    assert difference.what == "row 0 of part-0.parquet: the scenario's hash"
+    assert difference.subject == "row 0 of part-0.parquet: the scenario's hash"
 
 
 def test_a_folder_that_does_not_say_what_its_metrics_are_is_compared_by_their_names(rows, tmp_path):
     assert wb.reproduce(folder_of(tmp_path / "a", rows, says=False)).is_identical
     changed = SimpleNamespace(**{**vars(rows[1]), "metrics": {**rows[1].metrics, "delivered": 1e6}})
     (difference,) = wb.reproduce(folder_of(tmp_path / "b", [changed], says=False)).differences
-    assert difference.what == "row 0 of part-0.parquet: delivered"
+    assert difference.subject == "row 0 of part-0.parquet: delivered"
 
 
 def test_versions_that_rows_name_are_told_once(rows, tmp_path):
     said = "workbench 0.0.1, Python 3.99, numba some, Linux x86_64"
     old = [SimpleNamespace(**{**vars(row), "versions": said}) for row in rows[:2]]
     answer = wb.reproduce(folder_of(tmp_path / "sweep", old))
-    assert answer.is_identical and [one.what for one in answer.made_with] == ["workbench", "python", "numba"]
+    assert answer.is_identical and [one.subject for one in answer.made_with] == ["workbench", "python", "numba"]
 
 
 def test_what_a_measure_that_is_not_known_gave_is_said_not_to_be_compared(tmp_path):
@@ -347,7 +347,7 @@ def test_what_a_measure_that_is_not_known_gave_is_said_not_to_be_compared(tmp_pa
     answer = wb.reproduce(folder_of(tmp_path / "sweep", [row]))
     assert answer.is_identical
     (note,) = answer.notes
-    assert note.startswith("what my_measures:tea measures was not compared: import my_measures first")
+    assert note.startswith("the metrics of my_measures:tea were not compared: import my_measures first")
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_a_file_calls_nothing_but_measures(name, tmp_path):
     row = point(0, 1, {"tea": 3.0})
     row.measure = name
     answer = wb.reproduce(folder_of(tmp_path / "sweep", [row]))
-    assert answer.is_identical and answer.notes[0].startswith(f"what {name} measures was not compared")
+    assert answer.is_identical and answer.notes[0].startswith(f"the metrics of {name} were not compared")
 
 
 def test_what_a_measure_that_is_known_gives_is_compared(tmp_path):
@@ -366,19 +366,23 @@ def test_what_a_measure_that_is_known_gives_is_compared(tmp_path):
         row = point(0, 1, {"hops": hops})
         row.measure = f"{__name__}:longest_hop"
         answer = wb.reproduce(folder_of(tmp_path / name, [row]))
-        assert [one.what.rpartition(" ")[2] for one in answer.differences] == ([] if name == "a" else ["hops"])
+        assert [one.subject.rpartition(" ")[2] for one in answer.differences] == ([] if name == "a" else ["hops"])
 
 
 def chart(path, rows, measure=None):
     axes = design.grid({"seed": [1, 2, 3, 4]})
     found = plan.Plan(made.scenario(), axes, measure=measure)
-    return table.carrying(Drawing(9, 9), rows, found, "delivery_ratio").save(path)
+    return table.attach_record(Drawing(9, 9), rows, found, "delivery_ratio").save(path)
 
 
 def test_a_sweeps_chart_is_made_again_from_its_picture_alone(rows, tmp_path):
     for name in ("a.png", "a.svg"):
         answer = wb.reproduce(chart(tmp_path / name, rows))
-        assert answer.is_identical and answer.runs == 3 and answer.notes == ["1 rows that failed were left out"]
+        assert (
+            answer.is_identical
+            and answer.runs == 3
+            and answer.notes == ["1 rows that failed in the sweep were skipped"]
+        )
 
 
 def test_a_point_of_a_chart_that_differs_is_told(rows, tmp_path):
@@ -386,7 +390,7 @@ def test_a_point_of_a_chart_that_differs_is_told(rows, tmp_path):
     changed[1].metrics = {**changed[1].metrics, "delivery_ratio": 2.0}
     changed[3].metrics = {**changed[3].metrics, "lost": 1e6}
     answer = wb.reproduce(chart(tmp_path / "a.svg", changed))
-    said = [difference.what for difference in answer.differences]
+    said = [difference.subject for difference in answer.differences]
     assert said == ["run 1: delivery_ratio", "run 3: the digest of its metrics"]
 
 
@@ -408,7 +412,7 @@ def test_rows_that_left_their_scenarios_in_a_folder_have_them_in_the_chart(tmp_p
     sweep = wb.Sweep(made.scenario(), {"seed": range(2)}, engine="reference")
     swept = sweep.run(runner=wb.LocalRunner(), progress=False)
     rows = [row._replace(document="") for row in swept.rows]
-    drawing = table.carrying(swept.plot("seed"), rows, sweep.plan, "delivery_ratio")
+    drawing = table.attach_record(swept.plot("seed"), rows, sweep.plan, "delivery_ratio")
     answer = wb.reproduce(drawing.save(tmp_path / "a.svg"))
     assert answer.is_identical and answer.runs == 2
 
@@ -418,7 +422,7 @@ def test_a_sweeps_measure_is_called_again_where_it_is_known(tmp_path):
     path = chart(tmp_path / "a.svg", [point(0, 4, longest_hop(run))], measure=longest_hop)
     assert wb.reproduce(path).is_identical
     path.write_text(path.read_text().replace("longest_hop", "another_hop"))
-    with pytest.raises(DataError, match="not as it was written"):
+    with pytest.raises(DataError, match="does not match its digest"):
         wb.reproduce(path)
 
 
@@ -427,13 +431,13 @@ def test_a_sweeps_measure_that_is_not_known_is_named(rows, tmp_path):
         return {}
 
     elsewhere.__module__ = "my_measures"
-    with pytest.raises(ScenarioError, match=r"my_measures:.*elsewhere, which is not known here: import my_measures"):
+    with pytest.raises(ScenarioError, match=r"my_measures:.*elsewhere, which is not loaded: import my_measures"):
         wb.reproduce(chart(tmp_path / "a.svg", rows, measure=elsewhere))
 
 
 def test_a_chart_of_very_many_runs_names_the_sweeps_folder(rows, tmp_path, monkeypatch):
     monkeypatch.setattr("workbench.records.table.MOST_POINTS", 3)
-    with pytest.raises(DataError, match="name the folder of the sweep instead"):
+    with pytest.raises(DataError, match="reproduce the folder of the sweep instead"):
         wb.reproduce(chart(tmp_path / "a.svg", rows))
 
 
@@ -496,6 +500,6 @@ def test_what_a_changed_checkout_made_is_told_apart_here(tmp_path):
     for kind, last in {"page.html": "trace", "figure.png": "trace", "folder/trace.parquet": "row"}.items():
         answer = wb.reproduce(tmp_path / kind)
         assert not answer.is_identical
-        assert [difference.what for difference in answer.made_with] == ["the code of draws"]
-        assert any(difference.what == "transmissions" for difference in answer.differences), answer
-        assert last in answer.differences[-1].what, answer
+        assert [difference.subject for difference in answer.made_with] == ["the code of draws"]
+        assert any(difference.subject == "transmissions" for difference in answer.differences), answer
+        assert last in answer.differences[-1].subject, answer

@@ -150,7 +150,7 @@ def wait_for_more(out, before, driver):
 class _Forbidden:
     """For who must not get to run anything."""
 
-    def run(self, plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
         raise AssertionError("two drivers run into one folder")
 
 

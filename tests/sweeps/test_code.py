@@ -23,9 +23,9 @@ wb.register_filter("scale", lambda attributes: FILTER)
 class Counting:
     def __init__(self):
         self.ran = 0
-    def run(self, plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
         self.ran += len(numbers)
-        return LocalRunner().run(plan, numbers, moving)
+        return LocalRunner().run(plan, numbers, report_progress)
 workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)]
 ran = {}
 for name, protocol in {
@@ -79,10 +79,10 @@ def test_an_edit_runs_the_points_again_that_run_the_code_and_no_others(copied):
 
 def test_the_generic_rooms_name_no_protocol_whose_code_they_would_count_for():
     digests = {
-        name: code.of_package(frozenset([name])) for name in ("flooding", "diffusion", "tinymq", "dps", "gossip")
+        name: code.package_digest(frozenset([name])) for name in ("flooding", "diffusion", "tinymq", "dps", "gossip")
     }
     assert len(set(digests.values())) == 5
-    assert code.of_package(frozenset()) not in digests.values()
+    assert code.package_digest(frozenset()) not in digests.values()
 
 
 def test_line_ends_and_compiled_files_beside_their_sources_do_not_matter(tmp_path):
@@ -121,11 +121,11 @@ class Mine(Flooding):
 
 def test_a_protocol_of_the_users_counts_with_the_package_code_that_it_is_made_of(monkeypatch):
     asked = []
-    whole = code.of_package
-    monkeypatch.setattr(code, "of_package", lambda protocols: asked.append(set(protocols)) or whole(protocols))
+    whole = code.package_digest
+    monkeypatch.setattr(code, "package_digest", lambda protocols: asked.append(set(protocols)) or whole(protocols))
     module = {"__name__": "users_protocol"}
     exec(PROTOCOL, module)
-    assert Codes().of(module["Mine"]()) != Codes().of(wb.Flooding())
+    assert Codes().digest(module["Mine"]()) != Codes().digest(wb.Flooding())
     assert "flooding" in asked[0] and "tinymq" in asked[0]  # its parent's, and what its own code names
 
 
@@ -145,7 +145,7 @@ for module in (rules, node):
     except wb.WorkbenchError as error:
         print(error)
     from workbench.sweeps import code
-    code.of_package.cache_clear()
+    code.package_digest.cache_clear()
 """
 
 
@@ -168,7 +168,7 @@ def test_the_sentence_of_an_edited_source_reaches_who_asks_for_a_points_code(mon
         raise wb.WorkbenchError("node.py was edited after this process had loaded it")
 
     plan = wb.Sweep(wb.Scenario(wb.topology.line(3), wb.Flooding()), {"protocol.ttl": [3, 9]}).plan.fresh()
-    monkeypatch.setattr(code, "of_package", edited)
+    monkeypatch.setattr(code, "package_digest", edited)
     object.__setattr__(plan, "codes", Codes())
     with pytest.raises(wb.WorkbenchError, match="was edited after"):
         plan.point_key(0)
@@ -181,8 +181,8 @@ def test_rows_of_other_code_are_refused():
         def __repr__(self):
             return "OtherCode()"
 
-        def run(self, plan, numbers, moving):
-            for rows in LocalRunner().run(plan, numbers, moving):
+        def run(self, plan, numbers, report_progress):
+            for rows in LocalRunner().run(plan, numbers, report_progress):
                 yield [row._replace(code="0123456789abcdef") for row in rows]
 
     with pytest.raises(

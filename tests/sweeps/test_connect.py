@@ -104,4 +104,4 @@ def test_what_connect_lacks_is_told_with_a_remedy(monkeypatch):
     with pytest.raises(
         wb.WorkbenchError, match=r"Spark Connect needs packages that are missing: pip install .*connect"
     ):
-        session.opened("sc://127.0.0.1:1", {})
+        session.open_session("sc://127.0.0.1:1", {})

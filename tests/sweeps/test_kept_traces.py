@@ -42,8 +42,8 @@ class Counting:
     def __init__(self, points=None):
         self.points, self.ran = points, []
 
-    def run(self, plan, numbers, moving):
-        for rows in LocalRunner().run(plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
+        for rows in LocalRunner().run(plan, numbers, report_progress):
             if len(self.ran) == self.points:
                 raise KeyboardInterrupt
             self.ran += [row.number for row in rows]
@@ -180,9 +180,9 @@ def test_what_a_killed_driver_left_is_brought_into_order(tmp_path):
     spool.path.write_bytes(spool.path.read_bytes()[:-5])
     # A draft that is whole and takes the place of the file, and one that is not.
     run = scenario(seed=5).run("reference")
-    pieces = [*traces._pieces_of(traces.File(old))]
-    pieces.append(traces._Piece((run.scenario.hash, plan.code_of(5)), run.trace.to_batches))
-    traces._written(folder / "_new-1", pieces)
+    pieces = [*traces._sources_of_file(traces.File(old))]
+    pieces.append(traces._TraceSource((run.scenario.hash, plan.code_of(5)), run.trace.to_batches))
+    traces._write_draft(folder / "_new-1", pieces)
     (folder / "_new-traces-0123456789abcdef").write_bytes(b"cut o")
     assert ran(range(6), tmp_path) == [2, 3, 4, 5]  # their rows were in no journal
     assert_traces_are_those_of(tmp_path, range(6))
@@ -196,8 +196,8 @@ def half_joined(folder, monkeypatch):
     monkeypatch.setattr(traces, "_SMALL_B", 0)
     sweep(range(20)).run(out=folder, runner=LocalRunner(), **SILENT)
     opened = [traces.File(path) for path in traces.files(folder)]
-    draft = traces._written(
-        folder / traces.FOLDER / "_new-1", [one for file in opened for one in traces._pieces_of(file)]
+    draft = traces._write_draft(
+        folder / traces.FOLDER / "_new-1", [one for file in opened for one in traces._sources_of_file(file)]
     )
     assert len(opened) > 2
     opened[0].path.unlink()
@@ -212,7 +212,7 @@ def test_who_reads_while_files_are_joined_waits_for_all_runs(tmp_path, monkeypat
     finish, keys = half_joined(tmp_path, monkeypatch)
     waits = []
     monkeypatch.setattr(traces.time, "sleep", lambda seconds: waits.append(seconds) or finish())
-    assert keys_in(traces.runs_of(tmp_path)) == keys
+    assert keys_in(traces.list_runs(tmp_path)) == keys
     assert len(waits) == 1 and len(traces.files(tmp_path)) == 1
 
 
@@ -222,7 +222,7 @@ def test_a_join_that_does_not_end_is_an_error_that_says_so(tmp_path, monkeypatch
     with pytest.raises(wb.DataError, match="being joined into one file; wait for the end of the sweep"):
         wb.pipelines.traces(tmp_path)
     finish()
-    assert keys_in(traces.runs_of(tmp_path)) == keys
+    assert keys_in(traces.list_runs(tmp_path)) == keys
 
 
 def test_a_file_that_is_joined_while_it_is_looked_at_is_not_damaged(tmp_path, monkeypatch):
@@ -231,7 +231,7 @@ def test_a_file_that_is_joined_while_it_is_looked_at_is_not_damaged(tmp_path, mo
     (path,) = here = traces.files(tmp_path)
     listings = [[path.with_name("traces-0123456789abcdef.parquet")]]
     monkeypatch.setattr(traces, "files", lambda folder: listings.pop() if listings else here)
-    assert keys_in(traces.runs_of(tmp_path)) == keys
+    assert keys_in(traces.list_runs(tmp_path)) == keys
 
 
 @given(st.binary(max_size=200), st.integers(0, 1_000), st.integers(0, 255))
@@ -247,7 +247,7 @@ def test_a_spool_of_any_bytes_gives_the_traces_before_the_damage(tmp_path, tail,
     damaged[place] ^= change
     spool.path.write_bytes(damaged)
     whole = [name for name, end in zip(("one", "other"), ends, strict=True) if place >= end or not change]
-    assert [piece.key for piece in traces._pieces(spool.path)] == [(name, "code") for name in whole]
+    assert [piece.key for piece in traces._sources_of_spool(spool.path)] == [(name, "code") for name in whole]
     spool.end()
 
 
@@ -275,7 +275,7 @@ def test_a_driver_killed_in_the_middle_loses_no_trace_that_it_has_confirmed(tmp_
 
 
 def test_traces_need_a_folder_and_a_word_that_is_known():
-    with pytest.raises(wb.ScenarioError, match='needs a folder for the traces: run\\(out="results/name"\\)'):
+    with pytest.raises(wb.ScenarioError, match='must be a folder for the traces: run\\(out="results/name"\\)'):
         sweep(range(2)).run(**SILENT)
     with pytest.raises(
         wb.ScenarioError, match=r"keep is 'traces' \(did you mean trace\?\); it must be one of trace, me"

@@ -75,7 +75,7 @@ def test_who_stood_still_and_lost_the_folder_writes_no_more(tmp_path, monkeypatc
     first, second = lease.Lease(tmp_path), lease.Lease(tmp_path)
     first.take()
     second.take()
-    with pytest.raises(wb.DataError, match="was taken over by another sweep while this one stood still"):
+    with pytest.raises(wb.DataError, match="was taken over by another sweep while this one was paused"):
         first.check()
     first.release()
     second.check()

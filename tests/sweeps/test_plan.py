@@ -7,7 +7,7 @@ import pytest
 
 import workbench as wb
 from workbench.sweeps.design import Design
-from workbench.sweeps.work import ROW_SCHEMA, Row, failed_row, from_table, run_point, to_batch
+from workbench.sweeps.work import ROW_SCHEMA, Row, failed_row, rows_from_table, run_point, to_batch
 
 
 def scenario(**changes):
@@ -23,8 +23,8 @@ def test_rows_are_the_same_after_their_journey_as_arrow():
     ]
     batch = to_batch(rows)
     assert batch.schema == ROW_SCHEMA
-    assert from_table(batch) == rows
-    assert from_table(to_batch([])) == []
+    assert rows_from_table(batch) == rows
+    assert rows_from_table(to_batch([])) == []
 
 
 def test_a_row_says_all_that_a_result_depends_on():
@@ -62,12 +62,12 @@ def test_a_plan_of_a_million_points_builds_few_of_them_and_is_small(monkeypatch)
     started = []
 
     class Starting:
-        def run(self, plan, numbers, moving):
+        def run(self, plan, numbers, report_progress):
             started.append(numbers)
             raise KeyboardInterrupt
             yield
 
-    with pytest.raises(KeyboardInterrupt, match="0 of 1000000 points are kept"):
+    with pytest.raises(KeyboardInterrupt, match="0 of 1000000 points are stored"):
         sweep.run(runner=Starting(), progress=False)
     assert started == [range(1_000_000)]  # which is not copied for a task, nor long in memory
     assert 0 < len(built) < 5_000
@@ -95,5 +95,5 @@ def test_a_sweep_takes_any_design():
     assert table.to_pandas()["radio.loss"].tolist() == [0.5, 0.25, 0.125]
     assert repr(wb.Sweep(scenario(), Halves(3))) == "Sweep(3 points: radio.loss, seed)"
     assert math.isfinite(table.summary("radio.loss")["mean"].iloc[0])
-    with pytest.raises(wb.ScenarioError, match="no points"):
+    with pytest.raises(wb.ScenarioError, match="design is empty"):
         wb.Sweep(scenario(), Halves(0))

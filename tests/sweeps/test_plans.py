@@ -89,7 +89,7 @@ def test_union_and_difference_are_those_of_sets_in_the_order_of_the_first(over, 
     if left:
         assert points_of(one - two) == left
     else:
-        with pytest.raises(ScenarioError, match="nothing is left"):
+        with pytest.raises(ScenarioError, match="the difference is empty"):
             one - two
 
 
@@ -327,36 +327,36 @@ def test_pairs_of_a_real_sweep():
 
 
 WRONG = [
-    (lambda: plans.points([]), "there are no points"),
+    (lambda: plans.points([]), "list of points is empty"),
     (lambda: plans.points({TTL: [1]}), "must be a list such as"),
     (lambda: plans.points([3]), "point 0 is 3; it must be a mapping"),
-    (lambda: plans.points([{TTL: 3}, {LOSS: 0.0}]), "point 1 is of radio.loss, and point 0 of protocol.ttl"),
+    (lambda: plans.points([{TTL: 3}, {LOSS: 0.0}]), "point 1 has the paths radio.loss, point 0 has protocol.ttl"),
     (lambda: plans.points([{TTL: 3}, {TTL: 4}, {TTL: 3}]), "the points 0 and 2 are both protocol.ttl=3"),
-    (lambda: plans.zipped({TTL: [3, 4], "seed": [1]}), "protocol.ttl has 2 and seed has 1"),
+    (lambda: plans.zipped({TTL: [3, 4], "seed": [1]}), "protocol.ttl has 2 values and seed has 1 values"),
     (lambda: plans.zipped({TTL: 3}), "the values of protocol.ttl are 3"),
     (lambda: plans.zipped([3]), "must be lists of the same length"),
     (lambda: plans.seeds(3) * {"seed": [1]}, "both plans vary seed"),
-    (lambda: plans.seeds(3) * 5, "a plan is 5; it must be one of wb.plans"),
+    (lambda: plans.seeds(3) * 5, "a plan is 5; it must be a plan of wb.plans"),
     (lambda: plans.seeds(3) | {TTL: [1]}, "one plan varies seed and the other does not"),
-    (lambda: plans.seeds(3) - {TTL: [1]}, "the plan does not vary protocol.ttl"),
-    (lambda: plans.seeds(3) - plans.seeds(4), "nothing is left"),
+    (lambda: plans.seeds(3) - {TTL: [1]}, "the plan to subtract varies protocol.ttl"),
+    (lambda: plans.seeds(3) - plans.seeds(4), "the difference is empty"),
     (lambda: plans.seeds(0), "the number of seeds is 0"),
     (lambda: plans.random(0, {LOSS: plans.between(0, 1)}), "the number of points is 0"),
     (lambda: plans.random(5, {LOSS: plans.between(0, 1)}, seed=-1), "seed is -1"),
-    (lambda: plans.random(5, {}), "must say what to draw"),
-    (lambda: plans.random(5, {LOSS: (0.0, 0.3)}), r"between\(0.0, 0.3\) for the numbers between"),
+    (lambda: plans.random(5, {}), "must map paths to ranges or lists"),
+    (lambda: plans.random(5, {LOSS: (0.0, 0.3)}), r"between\(0.0, 0.3\) for all numbers in between"),
     (lambda: plans.random(5, {LOSS: 3}), "the values of radio.loss are 3"),
-    (lambda: plans.random(5, {3: plans.between(0, 1)}), "varies paths such as"),
-    (lambda: plans.sobol(100, {LOSS: plans.between(0, 1)}), "take 64 or 128"),
+    (lambda: plans.random(5, {3: plans.between(0, 1)}), "must be a text such as"),
+    (lambda: plans.sobol(100, {LOSS: plans.between(0, 1)}), "such as 64 or 128"),
     (lambda: plans.between(1, 1), "low must be below high"),
     (lambda: plans.between("a", 1), "low is 'a'"),
     (lambda: plans.between(0, 1, log=True), "above 0"),
     (lambda: plans.between(0, float("nan")), "high is nan"),
     (lambda: plans.whole(1.5, 3), "low is 1.5"),
-    (lambda: plans.whole(3, 3), "nothing to choose from"),
-    (lambda: plans.paired_seeds(3, topology=wb.topology.line(3)), "was not drawn"),
+    (lambda: plans.whole(3, 3), "is empty; low must be below high"),
+    (lambda: plans.paired_seeds(3, topology=wb.topology.line(3)), "is not random"),
     (lambda: plans.paired_seeds(3, topology=7), "topology is 7"),
-    (lambda: plans.paired_seeds(3, workload=[]), "must be a function of a seed"),
+    (lambda: plans.paired_seeds(3, workload=[]), "must be a function from a seed"),
     (lambda: wb.Sweep(scenario(), plans.random(5, {"radio.los": plans.between(0, 1)})), "radio"),
 ]  # fmt: skip
 

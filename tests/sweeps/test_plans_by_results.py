@@ -20,8 +20,8 @@ class Recording:
     def __init__(self, points=10**9):
         self.points, self.ran = points, 0
 
-    def run(self, plan, numbers, moving):
-        for rows in LocalRunner().run(plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
+        for rows in LocalRunner().run(plan, numbers, report_progress):
             if self.ran >= self.points:
                 raise KeyboardInterrupt
             self.ran += len(rows)

@@ -89,7 +89,7 @@ def test_a_server_that_is_killed_costs_nothing():
     for some in runner.run(plan, range(60), lambda points: None):
         rows += some
         if not killed:
-            members = runner._crew._members
+            members = runner._group._members
             os.kill(processes._pool._server._process.pid, signal.SIGKILL)
             os.kill(members[0].process.pid, signal.SIGKILL)
             killed = True
@@ -148,7 +148,7 @@ def test_a_point_that_needs_too_much_memory_becomes_a_row_and_costs_no_other():
     plan = sweep_of(harmless, hungry).plan
     rows = run(plan, ProcessRunner(1, memory_MB=500), [*range(3), 6, 3, 8, 4])
     assert {number for number, row in rows.items() if row.error} == {6, 8} and len(rows) == 7
-    assert all(rows[number].error.startswith("out of memory: the point needs more") for number in (6, 8))
+    assert all(rows[number].error.startswith("out of memory: the point exceeded its limit") for number in (6, 8))
 
 
 def test_the_memory_of_a_point_is_limited_without_being_asked_for():
@@ -164,7 +164,7 @@ def names_its_limit(attributes):
 
 def test_the_time_limit_does_not_count_what_is_loaded(monkeypatch):
     timer = limits.Timer(1_000.0)
-    monkeypatch.setattr(code_cache, "around_loading", timer.resting)
+    monkeypatch.setattr(code_cache, "around_loading", timer.paused)
     try:
         timer.start()
         with code_cache.loading():
@@ -182,7 +182,7 @@ def test_a_process_that_is_killed_from_outside_costs_nothing(monkeypatch):
     for some in runner.run(plan, range(150), lambda points: None):
         rows += some
         if killed < 3 and len(rows) > 10:
-            os.kill(runner._crew._members[0].process.pid, signal.SIGKILL)
+            os.kill(runner._group._members[0].process.pid, signal.SIGKILL)
             killed += 1
     assert killed == 3
     assert len(rows) == 150
@@ -196,7 +196,7 @@ def test_a_process_that_is_killed_when_it_has_just_sent_its_rows_costs_nothing(m
     monkeypatch.setattr(forking.PointProcess, "end", lambda process: end(process)._replace(number=rows[0].number))
     for some in runner.run(plan, range(40), lambda points: None):
         if not rows:
-            os.kill(runner._crew._members[0].process.pid, signal.SIGKILL)
+            os.kill(runner._group._members[0].process.pid, signal.SIGKILL)
         rows += some
     assert sorted(row.number for row in rows) == list(range(40))
     assert not any(row.error for row in rows)
@@ -215,11 +215,11 @@ def test_an_interrupt_ends_what_runs_and_keeps_what_is_done(tmp_path):
     runner, pids = ProcessRunner(2), []
 
     class Interrupted:
-        def run(self, plan, numbers, moving):
+        def run(self, plan, numbers, report_progress):
             kept = []
 
             def interrupt(points):
-                pids[:] = [member.process.pid for member in runner._crew._members]
+                pids[:] = [member.process.pid for member in runner._group._members]
                 if kept:
                     raise KeyboardInterrupt
 
@@ -227,15 +227,15 @@ def test_an_interrupt_ends_what_runs_and_keeps_what_is_done(tmp_path):
                 kept.extend(rows)
                 yield rows
 
-    with pytest.raises(KeyboardInterrupt, match="of 12 points are kept in"):
+    with pytest.raises(KeyboardInterrupt, match="of 12 points are stored in"):
         sweep.run(out=tmp_path, runner=Interrupted(), progress=False)
     ran = []
     healthy = sweep_of(harmless)
 
     class Recording(LocalRunner):
-        def run(self, plan, numbers, moving):
+        def run(self, plan, numbers, report_progress):
             ran.extend(numbers)
-            return super().run(plan, numbers, moving)
+            return super().run(plan, numbers, report_progress)
 
     healthy.run(out=tmp_path, runner=Recording(), progress=False)
     assert len(ran) < 6
@@ -285,8 +285,8 @@ def test_wrong_settings_are_told(wrong):
 
 def test_a_sweep_takes_processes_unless_told_otherwise():
     plan = wb.Sweep(scenario(), {"seed": [1]}).plan
-    assert isinstance(runners.fitting(plan, 5), ProcessRunner)
-    assert isinstance(runners.fitting(plan, 1), LocalRunner)
+    assert isinstance(runners.default_runner(plan, 5), ProcessRunner)
+    assert isinstance(runners.default_runner(plan, 1), LocalRunner)
 
 
 # Progress
@@ -294,15 +294,15 @@ def test_a_sweep_takes_processes_unless_told_otherwise():
 
 def test_the_time_left_is_that_of_the_last_minute_and_goes_down_while_nothing_comes():
     pace = progress.Pace()
-    assert pace.points_a_second(0.0) == 0.0
+    assert pace.points_per_second(0.0) == 0.0
     for second in range(100):  # a slow beginning: a point a second, then ten
         pace.add(second, 1 if second < 30 else 10)
-    assert pace.points_a_second(99.0) == pytest.approx(10.0, rel=0.05)
+    assert pace.points_per_second(99.0) == pytest.approx(10.0, rel=0.05)
     bursts = progress.Pace()
     for second in (0, 20, 40):  # a task of 40 points each 20 s
         bursts.add(second, 40)
-    assert {bursts.points_a_second(40.0 + later) for later in range(20)} == {2.0}  # the next one is not late yet
-    assert bursts.points_a_second(100.0) == pytest.approx(1.0)
+    assert {bursts.points_per_second(40.0 + later) for later in range(20)} == {2.0}  # the next one is not late yet
+    assert bursts.points_per_second(100.0) == pytest.approx(1.0)
 
 
 class Recorded:
@@ -329,7 +329,7 @@ def test_progress_tells_failures_pace_and_what_workers_do(monkeypatch):
 
 @pytest.mark.parametrize(("a_second", "text"), [(25.0, "25 a second"), (0.05, "3 a minute"), (0.001, "3.6 an hour")])
 def test_a_pace_is_told_in_a_fitting_unit(a_second, text):
-    assert progress.rate(a_second) == text
+    assert progress.format_rate(a_second) == text
 
 
 # Shares

@@ -268,6 +268,6 @@ def test_the_summary_reports_once_what_cannot_be_tracked(tmp_path, capsys):
     for measure, what in ((reads_a_file, "reads files (open)"), (looks_up, "calls globals()")):
         wb.Sweep(scenario(), {"seed": range(3)}, measure=measure).run(runner=LocalRunner(), progress=True)
         printed = "".join(capsys.readouterr())
-        assert printed.count(f"a change of these is not noticed: {__name__}.{measure.__name__} {what}") == 1
+        assert printed.count(f"changes of these are not detected: {__name__}.{measure.__name__} {what}") == 1
     wb.Sweep(scenario(), {"seed": [1]}, measure=lambda run: {"one": 1}).run(runner=LocalRunner(), progress=True)
     assert "not noticed" not in "".join(capsys.readouterr())

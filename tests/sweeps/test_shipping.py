@@ -32,7 +32,7 @@ def make_old(folder, name):
 
 
 def unpack():
-    return Path(shipping._unpacking()("workbench-new.zip"))
+    return Path(shipping._make_unpack()("workbench-new.zip"))
 
 
 def test_a_package_is_unpacked_once_and_found_again(cache):

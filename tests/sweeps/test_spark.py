@@ -129,8 +129,8 @@ class InterruptedAfter:
     def __init__(self, tasks):
         self.tasks = tasks
 
-    def run(self, plan, numbers, moving):
-        for count, rows in enumerate(SparkRunner().run(plan, numbers, moving), start=1):
+    def run(self, plan, numbers, report_progress):
+        for count, rows in enumerate(SparkRunner().run(plan, numbers, report_progress), start=1):
             yield rows
             if count == self.tasks:
                 raise KeyboardInterrupt
@@ -138,7 +138,7 @@ class InterruptedAfter:
 
 def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
     sweep = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(8)})
-    with pytest.raises(KeyboardInterrupt, match="1 of 16 points are kept in"):
+    with pytest.raises(KeyboardInterrupt, match="1 of 16 points are stored in"):
         sweep.run(out=tmp_path, runner=InterruptedAfter(tasks=1))
     assert len(pd.read_parquet(tmp_path)) == 1
     assert len(sweep.run(out=tmp_path)) == 16

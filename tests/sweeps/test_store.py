@@ -45,8 +45,8 @@ class Counting:
     def __init__(self, points=None, error=KeyboardInterrupt):
         self.points, self.error, self.ran = points, error, []
 
-    def run(self, plan, numbers, moving):
-        for rows in LocalRunner().run(plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
+        for rows in LocalRunner().run(plan, numbers, report_progress):
             if len(self.ran) == self.points:
                 raise self.error
             self.ran += [row.number for row in rows]
@@ -181,7 +181,7 @@ def test_results_of_another_sweep_are_looked_for_among_the_points_that_they_may_
 
 def test_a_row_that_is_there_already_is_dropped(tmp_path, monkeypatch):
     # As when the other sweep adds its rows after this one has looked.
-    monkeypatch.setattr(store.FolderStore, "_others", lambda self, table, numbers: set())
+    monkeypatch.setattr(store.FolderStore, "_candidates", lambda self, table, numbers: set())
     wb.Sweep(scenario(), {"protocol.ttl": [3, 9], "seed": [1, 2]}).run(out=tmp_path, **SILENT)
     numbers, table = ran(wb.Sweep(scenario(seed=2), {"protocol.ttl": [9, 10, 3]}), tmp_path)
     assert numbers == [0, 1, 2]
@@ -207,8 +207,8 @@ from tests.sweeps.test_store import Counting, scenario
 from workbench.sweeps.work import failed_row
 
 class Dying(Counting):
-    def run(self, plan, numbers, moving):
-        for rows in super().run(plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
+        for rows in super().run(plan, numbers, report_progress):
             yield {told}
             if len(self.ran) == 5:
                 {end}
@@ -279,8 +279,8 @@ def test_who_has_lost_the_folder_writes_no_more_and_says_what_is_kept(tmp_path):
     class Slow:
         """Another driver takes the folder over while this one stands still."""
 
-        def run(self, plan, numbers, moving):
-            for count, rows in enumerate(LocalRunner().run(plan, numbers, moving)):
+        def run(self, plan, numbers, report_progress):
+            for count, rows in enumerate(LocalRunner().run(plan, numbers, report_progress)):
                 if count == 2:
                     (tmp_path / lease.NAME).write_text(json.dumps({"owner": "another"}))
                 yield rows
@@ -289,7 +289,7 @@ def test_who_has_lost_the_folder_writes_no_more_and_says_what_is_kept(tmp_path):
     with pytest.raises(wb.DataError, match="was taken over by another sweep") as told:
         sweep.run(out=tmp_path, runner=Slow(), progress=False)
     (note,) = told.value.__notes__
-    assert note.startswith(f"sweep stopped after 2 of 5 points, and {tmp_path} could not be put in order; run it again")
+    assert note.startswith(f"sweep stopped after 2 of 5 points, and {tmp_path} could not be tidied; run it again")
     assert (tmp_path / lease.NAME).exists()
     (tmp_path / lease.NAME).unlink()
     assert ran(sweep, tmp_path)[0] == [2, 3, 4]
@@ -304,7 +304,7 @@ def test_a_folder_that_cannot_be_closed_is_told_beside_the_error_that_ended_the_
         later.setattr(files, "write", full)
         with pytest.raises(wb.WorkbenchError, match="the cluster is gone") as told:
             sweep.run(out=tmp_path, runner=Counting(3, wb.WorkbenchError("the cluster is gone")), progress=False)
-    assert "could not be put in order (" in told.value.__notes__[0] and "No space left" in told.value.__notes__[0]
+    assert "could not be tidied (" in told.value.__notes__[0] and "No space left" in told.value.__notes__[0]
     assert not (tmp_path / lease.NAME).exists()
     assert ran(sweep, tmp_path)[0] == [3, 4]  # the journal has the others
 
@@ -313,12 +313,12 @@ def test_an_interrupt_before_the_first_point_leaves_no_lease(tmp_path, monkeypat
     def interrupted(plan, count):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("workbench.sweeps.sweep.fitting", interrupted)
+    monkeypatch.setattr("workbench.sweeps.sweep.default_runner", interrupted)
     with pytest.raises(KeyboardInterrupt):
         wb.Sweep(scenario(), {"seed": range(5)}).run(out=tmp_path, progress=False)
     assert not (tmp_path / lease.NAME).exists()
     monkeypatch.undo()
-    monkeypatch.setattr(lease.Lease, "_opened", lambda self: interrupted(None, 0))
+    monkeypatch.setattr(lease.Lease, "_open_file", lambda self: interrupted(None, 0))
     with pytest.raises(KeyboardInterrupt):
         wb.Sweep(scenario(), {"seed": range(5)}).run(out=tmp_path, progress=False)
     assert not (tmp_path / lease.NAME).exists()
@@ -384,20 +384,22 @@ def test_a_driver_killed_while_it_writes_leaves_nothing_twice_and_nothing_lost(t
 def test_a_folder_of_an_older_layout_is_refused_with_a_sentence(tmp_path):
     old = pa.table({"point": ["0123456789abcdef"], "seed": [1], "delivery_ratio": [1.0]})
     pq.write_table(old.replace_schema_metadata({"workbench.metrics": '["delivery_ratio"]'}), tmp_path / "0123.parquet")
-    with pytest.raises(wb.DataError, match=r"0123.parquet has results of an older layout, which do not say which code"):
+    with pytest.raises(
+        wb.DataError, match=r"0123.parquet has results of an older layout, which does not identify the code"
+    ):
         wb.Sweep(scenario(), {"seed": [1]}).run(out=tmp_path, **SILENT)
 
 
 def test_a_folder_of_a_newer_layout_is_refused_with_a_sentence(tmp_path):
     new = pa.table({"point": ["0123456789abcdef"]}).replace_schema_metadata({"workbench.layout": "17"})
     path = files.write(tmp_path, new)
-    with pytest.raises(wb.DataError, match=rf"{path.name} has layout 17 and this workbench writes 2"):
+    with pytest.raises(wb.DataError, match=rf"{path.name} has layout 17 and this workbench uses 2"):
         wb.Sweep(scenario(), {"seed": [1]}).run(out=tmp_path, **SILENT)
 
 
 def test_a_folder_that_is_empty_or_missing_has_no_results(tmp_path):
     for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(wb.DataError, match="has no results of a sweep"):
+        with pytest.raises(wb.DataError, match="contains no results of a sweep"):
             store.read(folder)
 
 
@@ -412,8 +414,8 @@ def test_rows_are_in_a_file_within_seconds(tmp_path, monkeypatch):
     monkeypatch.setattr(store.folder, "FLUSH_S", 0.0)
 
     class Looking:
-        def run(self, plan, numbers, moving):
-            for count, rows in enumerate(LocalRunner().run(plan, numbers, moving)):
+        def run(self, plan, numbers, report_progress):
+            for count, rows in enumerate(LocalRunner().run(plan, numbers, report_progress)):
                 assert sum(pq.read_metadata(path).num_rows for path in tmp_path.glob("*.parquet")) == count
                 yield rows
 
@@ -446,7 +448,7 @@ def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatc
     expected = frame_of(sweep.run(**SILENT))
 
     class Replaying:
-        def run(self, plan, numbers, moving):
+        def run(self, plan, numbers, report_progress):
             return (rows[number] for number in numbers)
 
     content = {path.name: path.read_bytes() for path in whole.iterdir()}

@@ -28,7 +28,7 @@ from tests.sweeps import made
 from workbench.sweeps import LocalRunner, design, user_code, work
 from workbench.sweeps.code import Codes
 from workbench.sweeps.means import interval, is_share, student_t
-from workbench.sweeps.progress import duration
+from workbench.sweeps.progress import format_duration
 from workbench.sweeps.table import chart_texts
 
 SILENT = {"runner": LocalRunner(), "progress": False}
@@ -58,8 +58,8 @@ class Recording:
     def __init__(self, points=math.inf, error=None):
         self.points, self.error, self.ran = points, error, []
 
-    def run(self, plan, numbers, moving):
-        for rows in LocalRunner().run(plan, numbers, moving):
+    def run(self, plan, numbers, report_progress):
+        for rows in LocalRunner().run(plan, numbers, report_progress):
             if len(self.ran) >= self.points:
                 raise self.error
             self.ran += [row.number for row in rows]
@@ -81,7 +81,7 @@ def test_points_are_all_combinations_and_the_last_axis_turns_fastest():
 def test_numbers_are_places_in_nested_loops(sizes):
     grid = design.grid({f"workload.{i}": range(size) for i, size in enumerate(sizes)})
     places = [list(places) for places in itertools.product(*map(range, sizes))]
-    assert [grid.places(number) for number in range(len(grid))] == places
+    assert [grid.indices(number) for number in range(len(grid))] == places
     assert [list(grid.overrides(number).values()) for number in range(len(grid))] == places
     assert [grid.number(one) for one in places] == list(range(len(grid)))
 
@@ -137,21 +137,21 @@ def test_numpy_values_are_taken_as_numbers():
     ("over", "sentence"),
     [
         ({"protocol.tll": [3]}, r"protocol.tll=3: Flooding has no parameter 'tll'"),
-        ({"seed": [1], "protocol.ttl": [3, 70000]}, r"cannot have protocol.ttl=70000: .* from 1 to 65535 hops"),
-        ({"radio.loss": [0.5, 2]}, r"cannot have radio.loss=2: .* share from 0 to 1"),
-        ({"protocol": ["Diffusion"]}, r"cannot have protocol=Diffusion: protocol is the text 'Diffusion'"),
-        ({"workload.1.every_s": [-1]}, r"cannot have workload.1.every_s=-1"),
-        ({"workload.5.at": [1]}, r"cannot have workload.5.at=1"),
-        ({"antenna": [1]}, r"cannot have antenna=1: a scenario has no 'antenna'"),
-        ({"topology": [wb.topology.line(3)]}, r"cannot have topology=line.*node 4, which the topology does not have"),
-        ({"seed": []}, "seed has no values"),
+        ({"seed": [1], "protocol.ttl": [3, 70000]}, r"cannot use protocol.ttl=70000: .* from 1 to 65535 hops"),
+        ({"radio.loss": [0.5, 2]}, r"cannot use radio.loss=2: .* share from 0 to 1"),
+        ({"protocol": ["Diffusion"]}, r"cannot use protocol=Diffusion: protocol is the text 'Diffusion'"),
+        ({"workload.1.every_s": [-1]}, r"cannot use workload.1.every_s=-1"),
+        ({"workload.5.at": [1]}, r"cannot use workload.5.at=1"),
+        ({"antenna": [1]}, r"cannot use antenna=1: a scenario has no 'antenna'"),
+        ({"topology": [wb.topology.line(3)]}, r"cannot use topology=line.*node 4, which the topology does not have"),
+        ({"seed": []}, "values of seed is empty"),
         ({"radio.loss": "links"}, "values of radio.loss are 'links'; they must be a list"),
         ({"seed": 3}, "values of seed are 3; they must be a list"),
         ({"topology": wb.topology.line(5)}, "values of topology are .*; they must be a list"),
-        ({"seed": [1, 2, 1]}, "same scenario twice, for seed=1 and for seed=1"),
-        ({1: [1]}, "a sweep varies paths"),
-        ({}, "must say what to vary"),
-        ([1], "must say what to vary"),
+        ({"seed": [1, 2, 1]}, "seed=1 and seed=1 are the same scenario"),
+        ({1: [1]}, "the path is"),
+        ({}, "must be a mapping of paths to values"),
+        ([1], "must be a mapping of paths to values"),
     ],
 )
 def test_a_wrong_plan_is_told_before_anything_runs(over, sentence):
@@ -181,7 +181,7 @@ def test_values_that_only_work_together_are_no_error():
 
 
 def test_wrong_arguments_are_told():
-    with pytest.raises(wb.ScenarioError, match="over a Scenario"):
+    with pytest.raises(wb.ScenarioError, match="must be a Scenario"):
         wb.Sweep("scenario.json", over={"seed": [1]})
     with pytest.raises(wb.ScenarioError, match="engine is 'quick'"):
         wb.Sweep(scenario(), over={"seed": [1]}, engine="quick")
@@ -235,8 +235,8 @@ def test_the_version_of_a_row_is_that_of_the_workbench_that_ran_it(tmp_path):
     sweep = wb.Sweep(scenario(), {"seed": [1, 2, 3]})
 
     class Older:
-        def run(self, plan, numbers, moving):
-            for (row,) in LocalRunner().run(plan, numbers, moving):
+        def run(self, plan, numbers, report_progress):
+            for (row,) in LocalRunner().run(plan, numbers, report_progress):
                 older = row.versions.replace(f"workbench {wb.__version__}", "workbench 0.0.9")
                 yield [row._replace(versions=(row.versions, older, "")[row.number])]
 
@@ -305,10 +305,10 @@ def test_a_sweep_of_which_every_point_fails_is_an_error():
 
 def test_a_runner_that_loses_a_point_is_found_out():
     class Forgetful:
-        def run(self, plan, numbers, moving):
-            return LocalRunner().run(plan, numbers[1:], moving)
+        def run(self, plan, numbers, report_progress):
+            return LocalRunner().run(plan, numbers[1:], report_progress)
 
-    with pytest.raises(wb.WorkbenchError, match="no result for 1 points; the first is seed=4"):
+    with pytest.raises(wb.WorkbenchError, match="no row for 1 points, the first of which is seed=4"):
         wb.Sweep(scenario(), {"seed": [4, 5]}).run(runner=Forgetful())
 
 
@@ -318,13 +318,13 @@ def test_a_runner_that_loses_a_point_is_found_out():
 def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
     sweep = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(4)})
     stopped = Recording(points=3, error=KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt, match=r"3 of 8 points are kept in .*; run it again to go on"):
+    with pytest.raises(KeyboardInterrupt, match=r"3 of 8 points are stored in .*; run it again to continue"):
         sweep.run(out=tmp_path, runner=stopped)
     assert len(pd.read_parquet(tmp_path)) == 3
     lost = Recording(points=2, error=wb.WorkbenchError("the cluster is gone"))
     with pytest.raises(wb.WorkbenchError, match="the cluster is gone") as told:
         wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(4)}).run(out=tmp_path, runner=lost)
-    assert told.value.__notes__ == [f"sweep stopped: 5 of 8 points are kept in {tmp_path}; run it again to go on"]
+    assert told.value.__notes__ == [f"sweep stopped: 5 of 8 points are stored in {tmp_path}; run it again to continue"]
     rest, none = Recording(), Recording()
     table = sweep.run(out=tmp_path, runner=rest)
     again = sweep.run(out=tmp_path, runner=none)
@@ -338,7 +338,7 @@ def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
 
 def test_without_a_folder_the_sweep_itself_remembers():
     sweep = wb.Sweep(scenario(), {"seed": range(4)})
-    with pytest.raises(KeyboardInterrupt, match="3 of 4 points are kept in memory"):
+    with pytest.raises(KeyboardInterrupt, match="3 of 4 points are stored in memory"):
         sweep.run(runner=Recording(points=3, error=KeyboardInterrupt()))
     runner = Recording()
     assert len(sweep.run(runner=runner)) == 4
@@ -377,9 +377,9 @@ def test_drafts_are_passed_over_and_foreign_files_told(tmp_path):
     (tmp_path / ".0123.parquet.99").write_bytes(b"PAR1 and no more")
     sweep.run(out=tmp_path, **SILENT)
     pq.write_table(pa.table({"x": [1]}), tmp_path / "other.parquet")
-    with pytest.raises(wb.DataError, match=r"other.parquet is no file of a sweep's results"):
+    with pytest.raises(wb.DataError, match=r"other.parquet is not a file of a sweep's results"):
         sweep.run(out=tmp_path, **SILENT)
-    with pytest.raises(wb.DataError, match="cannot be a folder for results"):
+    with pytest.raises(wb.DataError, match="cannot be used as a folder for results"):
         sweep.run(out=tmp_path / "other.parquet", **SILENT)
 
 
@@ -478,7 +478,7 @@ def test_a_protocols_own_metrics_are_code_of_the_users_and_go_where_they_are_not
             monkeypatch.delitem(sys.modules, name)
         importlib.invalidate_caches()
         protocol = importlib.import_module("murmuring").Murmuring()
-        digests.append(Codes().of(protocol))
+        digests.append(Codes().digest(protocol))
     assert len(set(digests)) == 2
     assert {name.partition(" ")[0] for name in user_code.of(protocol)} == {"protocol", "metrics", "fast"}
     packed = user_code.pack(wb.Sweep(scenario(protocol=protocol), {"seed": [1]}).plan, [protocol])
@@ -526,9 +526,9 @@ def test_results_are_those_of_their_measure():
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ([1], r"the measure answered \[1\]; it must answer {name: number}"),
-        ({"loudest": "node 3"}, "the measure answered .*; it must answer {name: number}"),
-        ({"transmissions": 1}, "the measure has a metric transmissions, which every run has already"),
+        ([1], r"the measure returned \[1\]; it must return {name: number}"),
+        ({"loudest": "node 3"}, "the measure returned .*; it must return {name: number}"),
+        ({"transmissions": 1}, "the measure returned the metric transmissions, which every run has already"),
     ],
 )
 def test_a_measure_that_answers_something_else_is_told(answer, sentence):
@@ -540,7 +540,7 @@ def test_a_measure_that_answers_something_else_is_told(answer, sentence):
 
 
 def test_a_measure_must_be_a_function():
-    with pytest.raises(wb.ScenarioError, match="measure is 'loudest'; it must be a function that takes a run"):
+    with pytest.raises(wb.ScenarioError, match="measure is 'loudest'; it must be a function from a run"):
         wb.Sweep(scenario(), {"seed": [1]}, measure="loudest")
 
 
@@ -605,13 +605,13 @@ def test_a_summary_keeps_named_values_in_the_order_of_the_plan():
             "ttl",
             "delivery_ratio",
             None,
-            "'ttl' was not varied in this sweep .*protocol.ttl.*; varied were protocol.ttl, seed",
+            "'ttl' was not varied in this sweep .*protocol.ttl.*; its axes are protocol.ttl, seed",
         ),
         (
             "seed",
             "delivery",
             None,
-            "'delivery' is no metric of this sweep .*delivery_ratio.*; it has wall_s, delivery_ratio",
+            "'delivery' is not a metric of this sweep .*delivery_ratio.*; its metrics are wall_s, delivery_ratio",
         ),
         ("seed", "delivery_ratio", "radio.loss", "'radio.loss' was not varied"),
         ("seed", "delivery_ratio", "seed", "must be different"),
@@ -707,7 +707,7 @@ def test_a_drawing_is_the_same_chart_for_a_paper():
         "one run each",
     ):
         assert text in svg
-    with pytest.raises(wb.ParameterError, match=r"protocol has others, such as 'Flooding'; plot\(\) can"):
+    with pytest.raises(wb.ParameterError, match=r"protocol has the value 'Flooding'; lines need numbers"):
         table.drawing("protocol", "transmissions")
 
 
@@ -733,7 +733,7 @@ def test_progress_is_one_line_and_ends_in_a_summary(capfd, tmp_path):
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59, "59 s"), (150, "2 min"), (7800, "2 h 10 min")])
 def test_durations_are_told_roughly(seconds, text):
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 # Spark, as far as it can be had without Java
@@ -785,10 +785,13 @@ def unreadable_error(run):
     ("wrong", "sentence"),
     [
         (half_a_pair, r"the metric's name 'rate\\ud800' is not valid Unicode"),
-        (endless_name, "a metric's name has 10,000 characters; it must have 200 at most"),
+        (endless_name, "a metric's name has 10,000 characters; it may have at most 200"),
         (half_a_pair_in_an_error, r"ValueError: at \\ud800 \(in half_a_pair_in_an_error"),
         (long_error, r"ValueError: beginx+ \[... 998,020 characters ...\] x+end \(in long_error"),
-        (unreadable_error, r"Unreadable: its text cannot be read \(in __str__|Unreadable: its text cannot be read"),
+        (
+            unreadable_error,
+            r"Unreadable: the message of the error cannot be read",
+        ),
     ],
 )
 def test_what_a_measure_answers_or_raises_costs_its_point_alone(tmp_path, runner, wrong, sentence):
@@ -811,6 +814,6 @@ def test_a_label_that_cannot_be_stored_is_refused_before_the_sweep():
 
 def test_a_row_that_no_batch_can_hold_costs_no_other():
     rows = [work.run_point(wb.Sweep(scenario(), {"seed": [1, 2]}).plan, number) for number in (0, 1)]
-    first, second = work.from_table(work.to_batch_of_all([rows[0]._replace(engine="\ud800"), rows[1]]))
+    first, second = work.rows_from_table(work.to_batch_of_all([rows[0]._replace(engine="\ud800"), rows[1]]))
     assert second.document == rows[1].document and second.metrics["delivered"] == 3.0
     assert first.number == 0 and not first.metrics and "surrogates not allowed" in first.error

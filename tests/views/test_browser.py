@@ -9,7 +9,7 @@ from PIL import Image
 import workbench as wb
 from tests.until import PATIENCE_S
 from workbench.protocols.dissection import byte_range
-from workbench.records import found, record_of
+from workbench.records import contents, record_of
 from workbench.views.player.embed import player_html
 from workbench.views.player.payload import pack, poster_us, preview
 from workbench.views.seeing import LayerBuilder, see
@@ -435,7 +435,7 @@ def test_the_map_that_is_saved_carries_the_record_of_the_run(player, run, tmp_pa
     path = tmp_path / "map.png"
     download.value.save_as(path)
     assert Image.open(path).width > 100
-    assert found.find(path).records == (record_of(run),)
+    assert contents.read_contents(path).records == (record_of(run),)
 
 
 @pytest.mark.parametrize("name", ["diffusion", "TinyMQ", "DPS"])

@@ -44,7 +44,7 @@ def test_areas_are_mean_loads_and_runs_without_a_node_count_as_0():
 
 
 def test_frames_over_runs_give_the_same_picture_and_dark_is_another_one():
-    from workbench.pipelines.trace.questions import band
+    from workbench.pipelines.trace.statistics import band
 
     over_runs = band(loads(), loads(), ("node",), ("sent",))
     one, other = (wb.views.load_map(frame, GRID) for frame in (loads(), over_runs))

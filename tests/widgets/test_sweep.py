@@ -94,7 +94,7 @@ def test_another_metric_redraws_and_another_path_leaves_the_chart_of_what_was_sw
     [
         ("radio.loss", "", "the list of values is empty"),
         ("radio.loss", "0.1, 7", "loss is 7"),
-        ("radio.loss", "0.1, 0.1", "same scenario twice"),
+        ("radio.loss", "0.1, 0.1", "are the same scenario"),
         ("protocol.ttl", "many", "ttl is &#x27;many&#x27;"),
         ("protocol.ttl", "{[]: 1}", "ttl is"),
         ("duration_s", "-1", "duration_s is -1"),

@@ -1,7 +1,7 @@
 """Checks of Parquet files for damage before a library that ignores checksums, such as DuckDB, reads them.
 
-A file of a sweep has the checksum of its content in its name, so every changed bit is found. Other files have checksums
-of their pages at best; the trace of a run has a digest of its rows in its record, too.
+The name of a sweep's file contains the checksum of its content, so every changed bit is detected. Other files have at
+most checksums of their pages; a run's trace also has a digest of its rows in its record.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from workbench.records import carriers, record
 from workbench.sim import trace
 from workbench.sweeps.store.files import checksum_of
 
-_NAMED = re.compile(r"(?:rows|traces)-([0-9a-f]{16})\.parquet")
+_CHECKSUM_NAME = re.compile(r"(?:rows|traces)-([0-9a-f]{16})\.parquet")
 _passed: dict[Path, tuple[int, int, int]] = {}
 
 
 def check(path: Path) -> None:
-    """Raise DataError in one sentence if a Parquet file is damaged, as far as its checksums show.
+    """Raise DataError if a Parquet file is missing, or its checksums show damage.
 
-    A file that has passed is read again when it is replaced, or its size or time of change differs.
+    A file that passed is read again only if its inode, size or time of change differs.
     """
     try:
         status = path.stat()
@@ -33,11 +33,11 @@ def check(path: Path) -> None:
     state = status.st_ino, status.st_size, status.st_mtime_ns
     if _passed.get(path) == state:
         return
-    named = _NAMED.fullmatch(path.name)
-    if named is not None:
-        if named[1] != checksum_of(path):
+    name = _CHECKSUM_NAME.fullmatch(path.name)
+    if name is not None:
+        if name[1] != checksum_of(path):
             raise DataError(
-                f"{path} is damaged: its content is not what was written; remove it, and run the sweep again"
+                f"{path} is damaged: its content does not match its name's checksum; remove it and run the sweep again"
             )
     else:
         _check_pages(path)
@@ -49,24 +49,24 @@ def trace_in(path: Path) -> pa.Table | None:
 
     DuckDB trusts the statistics in a file's footer, which no checksum covers: it must not read such a file itself.
     """
-    if _NAMED.fullmatch(path.name):
+    if _CHECKSUM_NAME.fullmatch(path.name):
         return None
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            texts = carriers.of_schema(file.schema_arrow)
+            texts = carriers.texts_of_schema(file.schema_arrow)
             if not texts:
                 return None
             if not set(trace.SCHEMA.names) <= set(file.schema_arrow.names):
-                raise DataError("it has a run's record, but not the columns of a trace")
+                raise DataError("it has a run's record, but its columns are not those of a trace")
             table = file.read()
-        wanted = record.from_text(texts[0]).get("trace_hash")
-        if trace.digest(table.select(trace.SCHEMA.names).cast(trace.SCHEMA)) != wanted:
-            raise DataError("its rows are not those that were written")
+        recorded_hash = record.from_text(texts[0]).get("trace_hash")
+        if trace.digest(table.select(trace.SCHEMA.names).cast(trace.SCHEMA)) != recorded_hash:
+            raise DataError("its rows do not match the hash in its record")
         return table
     except DataError as error:
         raise DataError(f"{path} is damaged: {error}") from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
 
 
 def _check_pages(path: Path) -> None:
@@ -75,19 +75,19 @@ def _check_pages(path: Path) -> None:
             for _ in file.iter_batches():
                 pass
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
 
 
 def check_with_duckdb(path: Path) -> None:
-    """Raise DataError in one sentence if DuckDB cannot read a file from beginning to end."""
+    """Raise DataError if DuckDB cannot read a file from beginning to end."""
     import duckdb
 
     try:
         duckdb.connect(":memory:").read_parquet(str(path)).aggregate("bit_xor(hash(COLUMNS(*)))").fetchall()
     except duckdb.Error as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
+def _unreadable_error(path: Path, error: Exception) -> DataError:
     reason = " ".join(str(error).split())[:200]
-    return DataError(f"{path} cannot be read as Parquet: it is damaged, cut short or something else ({reason})")
+    return DataError(f"{path} cannot be read as Parquet: it is damaged, cut short, or another kind of file ({reason})")

@@ -1,34 +1,34 @@
-"""A session of Spark for pipelines: it knows the workbench's data sources, and is quick on one machine."""
+"""A Spark session for pipelines: with the workbench's data sources, and settings that suit one machine."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from workbench.sweeps.processes import cores
-from workbench.sweeps.spark.session import opened
+from workbench.sweeps.spark.session import open_session
 
 _TASKS_A_CORE = 2
 _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.cteRecursionRowLimit": "-1",  # paths of many runs are more than a million hops
+    "spark.sql.cteRecursionRowLimit": "-1",  # the default is a million hops, fewer than those of many runs
 }
 
 
 def spark(master: str = "local[*]", **settings: Any) -> Any:
-    """The session that is there, or a new one; the formats "workbench.trace" and "workbench.readings" work in it.
+    """Return the active Spark session or a new one, with the formats "workbench.trace" and "workbench.readings".
 
-    ``settings`` are Spark's, without "spark." and with underscores for dots: ``driver_memory="2g"``. They count if the
-    session is new. WorkbenchError if Spark cannot be started, with what to do about it.
+    ``settings`` are Spark's, without "spark." and with underscores for dots: ``driver_memory="2g"``. They apply only
+    to a new session. Raises WorkbenchError with a remedy if Spark cannot be started.
     """
-    here = {"spark.sql.shuffle.partitions": str(_TASKS_A_CORE * cores())} if master.startswith("local") else {}
-    asked = {f"spark.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
-    session = opened(master, {**_SETTINGS, **here, **asked}).spark
+    local = {"spark.sql.shuffle.partitions": str(_TASKS_A_CORE * cores())} if master.startswith("local") else {}
+    requested = {f"spark.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
+    session = open_session(master, {**_SETTINGS, **local, **requested}).spark
     register(session)
     return session
 
 
 def register(session: Any) -> None:
-    """Make the workbench's data sources known to a session."""
+    """Register the workbench's data sources in a session."""
     from workbench.pipelines.live.spark import ReadingsSource
     from workbench.pipelines.trace.source import TraceSource
 

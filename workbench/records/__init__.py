@@ -1,31 +1,31 @@
-"""Records: what everything that is made of a run carries, so that it can be made again.
+"""Records: descriptions of runs, stored in pictures, pages and tables, from which these can be reproduced.
 
-A record is a value that JSON can hold. It has
+A record is a JSON object with the fields
 
     format, version      "workbench-record", 1
-    of                   what it is of: "run", "runs" (a figure of several), "sweep" (a chart)
-    versions             of the workbench, Python, numpy, numba
-    code                 a digest for each room of the package that the run went through (`records/record.py`)
-    user_code            the user's own protocols and filters: name -> module and digest; only if there are some
+    of                   the kind of record: "run", "runs" (a figure of several), "sweep" (a chart)
+    versions             versions of the workbench, Python, numpy and numba
+    code                 a digest of each folder of the package that the run executes (`records/record.py`)
+    user_code            the user's own protocols and filters, if any: name -> module and digest
     platform             operating system and processor
-    digest               of all else in it: a record that was changed is told apart
+    digest               a digest of all other fields, which shows later changes
 
-and, of a run,
+A record of a run also has
 
-    scenario, scenario_hash     whole, as `Scenario.to_json` writes it
-    engine                      the one that played it
-    trace_hash, trace_rows      if the run kept its trace
-    metrics                     by name; null for what is not a number
+    scenario, scenario_hash     the whole scenario, as `Scenario.to_json` writes it
+    engine                      the engine that played it
+    trace_hash, trace_rows      digest and length of the trace, if the run kept it
+    metrics                     value of each metric by name; null for NaN
 
-There is no date in it: the same run on the same machine gives the same bytes. What a record of a sweep has besides,
-`records/table.py` says.
+A record has no date, so the same run on the same machine gives the same bytes. `records/table.py` lists the further
+fields of a sweep's record.
 
-record     makes a record of a run, and writes it as text
-table      makes that of a sweep's rows
-code       digests of the code that runs
-carriers   where the text lies in a PNG, an SVG, a page and a Parquet file
-found      what there is in a file, whatever it is
-reproduction     runs it again and says what differs: `wb.reproduce`, ``workbench reproduce``
+record           records of runs, their text, and digests of the code
+table            records of a sweep's rows
+carriers         where the text is stored in a PNG, an SVG, a page and a Parquet file
+contents         reads the records, the trace or the rows of a file of any kind
+differences      compares recorded values with those of a new run
+reproduction     runs a recorded scenario again and lists the differences: `wb.reproduce`, ``workbench reproduce``
 """
 
 from workbench.records.record import record_of, record_of_runs

@@ -1,4 +1,4 @@
-"""What differs between what a file says and what came out when it was run again."""
+"""Compares the recorded surroundings, metrics and trace of a run with those of a run that repeats it."""
 
 from __future__ import annotations
 
@@ -9,54 +9,58 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.keywords import checked
 from workbench.sim.metrics import COMMON, COUNTS
 from workbench.sim.trace import SCHEMA
 
 
+@checked
 class Difference(NamedTuple):
-    """What differs (a version, a metric, a row of the trace), what it was, and what it is here."""
+    """A difference: its subject (a version, a metric, a field of the trace), the recorded and the current value."""
 
-    what: str
-    was: str
-    here: str
+    subject: str
+    recorded: str
+    current: str
 
     @property
     def sentence(self) -> str:
-        """The difference in words."""
-        return f"{self.what} was {self.was}, here {self.here}"
+        """The difference as a sentence."""
+        return f"{self.subject} was {self.recorded}, here {self.current}"
 
 
-def of_surroundings(was: Mapping[str, Any], here: Mapping[str, Any]) -> list[Difference]:
-    """What the runs were made with and what there is here: versions, code of rooms, code of the user's, platform."""
-    found = [
-        Difference(name, str(version), str(here["versions"].get(name, "unknown")))
-        for name, version in _table(was, "versions").items()
-        if version != here["versions"].get(name)
+def compare_surroundings(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[Difference]:
+    """Return the differences in versions, package code, user code and platform."""
+    differences = [
+        Difference(name, str(version), str(current["versions"].get(name, "unknown")))
+        for name, version in _table(recorded, "versions").items()
+        if version != current["versions"].get(name)
     ]
-    for room, digest in _table(was, "code").items():
-        if digest != here["code"].get(room):
-            found.append(Difference(f"the code of {room}", str(digest), here["code"].get(room, "not there")))
-    for name, told in _table(was, "user_code").items():
-        theirs = here.get("user_code", {}).get(name)
-        if theirs and isinstance(told, Mapping) and told.get("digest") != theirs["digest"]:
-            found.append(Difference(f"the user's {name}", str(told.get("digest")), theirs["digest"]))
-    if was.get("platform") != here["platform"]:
-        found.append(Difference("the platform", str(was.get("platform")), here["platform"]))
-    return found
+    for room, digest in _table(recorded, "code").items():
+        if digest != current["code"].get(room):
+            differences.append(Difference(f"the code of {room}", str(digest), current["code"].get(room, "missing")))
+    for name, origin in _table(recorded, "user_code").items():
+        installed = current.get("user_code", {}).get(name)
+        if installed and isinstance(origin, Mapping) and origin.get("digest") != installed["digest"]:
+            differences.append(Difference(f"the user's {name}", str(origin.get("digest")), installed["digest"]))
+    if recorded.get("platform") != current["platform"]:
+        differences.append(Difference("the platform", str(recorded.get("platform")), current["platform"]))
+    return differences
 
 
-def of_versions(was: str, here: Mapping[str, str]) -> list[Difference]:
-    """The versions that a row of a sweep names ("workbench 0.1.0, Python 3.11.7, ...") and that are others here."""
-    words = [piece.split() for piece in was.split(", ")]
-    told = {name.lower(): version for name, version in (pair for pair in words if len(pair) == 2)}
+def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Difference]:
+    """Return the differences in versions; a row of a sweep names them as "workbench 0.1.0, Python 3.11.7, ..."."""
+    words = [piece.split() for piece in recorded.split(", ")]
+    versions = {name.lower(): version for name, version in (pair for pair in words if len(pair) == 2)}
     return [
-        Difference(name, told[name], version) for name, version in here.items() if told.get(name, version) != version
+        Difference(name, versions[name], version)
+        for name, version in current.items()
+        if versions.get(name, version) != version
     ]
 
 
-def of_code(was: str | None, here: str) -> list[Difference]:
-    """Whether a row of a sweep was computed by the code that is here; nothing if it does not say."""
-    return [Difference("the code", was, here)] if was and was != here else []
+def compare_code(recorded: str | None, current: str) -> list[Difference]:
+    """Return the difference in the code's digest of a sweep's row; nothing if the row has no digest."""
+    return [Difference("the code", recorded, current)] if recorded and recorded != current else []
 
 
 def _table(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -64,19 +68,23 @@ def _table(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return table if isinstance(table, Mapping) else {}
 
 
-def of_metrics(was: Mapping[str, Any], here: Mapping[str, float], names: Iterable[str]) -> list[Difference]:
-    """The metrics of these names that differ. What is not a number, and what is not there, are the same; a count that
-    is not there is 0."""
-    found = []
+def compare_metrics(
+    recorded: Mapping[str, Any], current: Mapping[str, float], names: Iterable[str]
+) -> list[Difference]:
+    """Return the differences in the metrics of these names.
+
+    A missing count is 0. Any other missing metric is NaN, and equals NaN.
+    """
+    differences = []
     for name in names:
-        old, new = number(name, was.get(name)), number(name, here.get(name))
+        old, new = number(name, recorded.get(name)), number(name, current.get(name))
         if old != new and not (math.isnan(old) and math.isnan(new)):
-            found.append(Difference(name, *told_apart(old, new)))
-    return found
+            differences.append(Difference(name, *format_differently(old, new)))
+    return differences
 
 
 def number(name: str, value: Any) -> float:
-    """The value of a metric that a file has as a number; NaN if it has none."""
+    """Return a metric's stored value as a number. A missing count is 0; other missing or invalid values are NaN."""
     if value is None:
         return 0.0 if name.startswith(COUNTS) else math.nan
     try:
@@ -85,41 +93,41 @@ def number(name: str, value: Any) -> float:
         return math.nan
 
 
-def compared(was: Iterable[str], here: Iterable[str]) -> Iterator[str]:
-    """The names of metrics to be compared: all that there were, and the counts that there are only here.
+def names_to_compare(recorded: Iterable[str], current: Iterable[str]) -> Iterator[str]:
+    """Yield the names of metrics to compare: all recorded ones, then the counts that only the new run has.
 
-    Another metric that is only here is new in this workbench: it says nothing of the run that was.
+    Other metrics that only the new run has are left out: this version of the workbench has added them.
     """
-    names = dict.fromkeys(was)
+    names = dict.fromkeys(recorded)
     yield from names
-    yield from (name for name in here if name.startswith(COUNTS) and name not in names)
+    yield from (name for name in current if name.startswith(COUNTS) and name not in names)
 
 
-def measured(was: Iterable[str], here: Mapping[str, float]) -> list[str]:
-    """The metrics that are only in a file and that no run has by itself: a sweep's measure gave them."""
-    return [name for name in was if name not in here and name not in COMMON and not name.startswith(COUNTS)]
+def names_of_measure(recorded: Iterable[str], current: Mapping[str, float]) -> list[str]:
+    """Return the recorded metrics that a sweep's measure computed: no run has them by itself."""
+    return [name for name in recorded if name not in current and name not in COMMON and not name.startswith(COUNTS)]
 
 
-def told_apart(old: float, new: float) -> tuple[str, str]:
-    """Two numbers in as few digits as tell them apart."""
+def format_differently(old: float, new: float) -> tuple[str, str]:
+    """Format two numbers with just enough digits to differ."""
     short = f"{old:.6g}", f"{new:.6g}"
     return short if short[0] != short[1] else (repr(old), repr(new))
 
 
-def of_traces(was: pa.Table, here: pa.Table) -> Difference | None:
-    """The first row in which two traces differ; None if they are the same."""
-    rows = min(len(was), len(here))
+def compare_traces(recorded: pa.Table, current: pa.Table) -> Difference | None:
+    """Return the first difference between two traces, or None if they are equal."""
+    rows = min(len(recorded), len(current))
     first, column = rows, ""
     for field in SCHEMA:
-        differs = pc.not_equal(_plain(was, field, rows), _plain(here, field, rows))
-        place = pc.index(differs, True).as_py()
-        if 0 <= place < first:
-            first, column = place, field.name
+        differs = pc.not_equal(_plain(recorded, field, rows), _plain(current, field, rows))
+        row = pc.index(differs, True).as_py()
+        if 0 <= row < first:
+            first, column = row, field.name
     if column:
-        old, new = (table.column(column)[first].as_py() for table in (was, here))
-        return Difference(f"{column} in row {first:,} of the trace ({_where(was, first)})", repr(old), repr(new))
-    if len(was) != len(here):
-        return Difference("the number of rows of the trace", f"{len(was):,}", f"{len(here):,}")
+        old, new = (table.column(column)[first].as_py() for table in (recorded, current))
+        return Difference(f"{column} in row {first:,} of the trace ({_where(recorded, first)})", repr(old), repr(new))
+    if len(recorded) != len(current):
+        return Difference("the number of rows of the trace", f"{len(recorded):,}", f"{len(current):,}")
     return None
 
 

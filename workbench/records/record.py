@@ -27,34 +27,34 @@ VERSION = 1
 LIBRARIES = ("numpy", "numba")
 PACKED = "deflated:"
 LONGEST_PLAIN = 100_000  # characters of a text that stays readable; a longer one is compressed
-LARGEST_B = 1 << 28  # of a text that was compressed
+LARGEST_B = 1 << 28  # of a compressed text, after decompression
 
 
 def record_of(run: Run) -> dict[str, Any]:
-    """The record of a run: the page of `workbench.records` says what is in it.
+    """Return the record of a run; `workbench.records` lists its fields.
 
-    The trace is digested and the metrics are worked out for it, if nobody has asked for them before.
+    The trace's digest and the metrics are computed unless the run already has them.
     """
-    return sealed({"of": "run", **told_of(run), **surroundings([run.scenario.protocol])})
+    return add_digest({"of": "run", **fields_of_run(run), **surroundings([run.scenario.protocol])})
 
 
 def record_of_runs(runs: Mapping[str, Run]) -> dict[str, Any]:
-    """The record of several runs by their names, for a figure that compares them."""
-    told = [{"name": name, **told_of(run)} for name, run in runs.items()]
-    return sealed({"of": "runs", "runs": told, **surroundings([run.scenario.protocol for run in runs.values()])})
+    """Return the record of several named runs, for a figure that compares them."""
+    fields = [{"name": name, **fields_of_run(run)} for name, run in runs.items()]
+    return add_digest({"of": "runs", "runs": fields, **surroundings([run.scenario.protocol for run in runs.values()])})
 
 
-def told_of(run: Run) -> dict[str, Any]:
-    """What a record says of one run alone."""
+def fields_of_run(run: Run) -> dict[str, Any]:
+    """Return the fields of a record that describe one run: scenario, engine, trace hash and metrics."""
     scenario = run.scenario
-    told = {"scenario": json.loads(scenario.to_json()), "scenario_hash": scenario.hash, "engine": run.engine}
+    fields = {"scenario": json.loads(scenario.to_json()), "scenario_hash": scenario.hash, "engine": run.engine}
     if run.has_trace:
-        told |= {"trace_hash": run.trace_hash, "trace_rows": len(run.trace)}
-    return told | {"metrics": plain_metrics(run.metrics)}
+        fields |= {"trace_hash": run.trace_hash, "trace_rows": len(run.trace)}
+    return fields | {"metrics": plain_metrics(run.metrics)}
 
 
 def plain_metrics(metrics: Any) -> dict[str, float | str | None]:
-    """Metrics as strict JSON has them: None for what is not a number, "inf" and "-inf" as texts."""
+    """Return metrics as strict JSON can hold them: None for NaN, the texts "inf" and "-inf" for infinities."""
     return {str(name): _plain(float(value)) for name, value in metrics.items()}
 
 
@@ -67,8 +67,7 @@ def _plain(value: float) -> float | str | None:
 def save(run: Run, folder: str | Path) -> Path:
     """Write scenario.json, metrics.json, record.json and (if there is a trace) trace.parquet into a folder.
 
-    record.json says which versions and engine made them, and with which hashes; `wb.reproduce` takes the folder.
-    Returns the folder.
+    record.json names the versions, the engine and the hashes; `wb.reproduce` accepts the folder. Returns the folder.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,40 +83,40 @@ def write_trace(run: Run, where: Path | IO[bytes]) -> None:
     """Write the trace of a run as a Parquet file that carries the run's record and has checksums."""
     import pyarrow.parquet as pq
 
-    pq.write_table(carriers.into_table(run.trace, to_text(record_of(run))), where, write_page_checksum=True)
+    pq.write_table(carriers.add_to_table(run.trace, to_text(record_of(run))), where, write_page_checksum=True)
 
 
 def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
-    """What runs of these protocols are made with here: versions, digests of code, platform."""
+    """Return the versions, code digests and platform under which these protocols run here."""
     protocols = list(protocols)
     return _surroundings(
-        {room: digest for one in protocols for room, digest in package_digests(one).items()}, protocols
+        {folder: digest for protocol in protocols for folder, digest in package_digests(protocol).items()}, protocols
     )
 
 
 def surroundings_for(record: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
-    """What there is here of what a record was made with, for a run of a protocol that it tells of."""
-    rooms = record.get("code")
-    return _surroundings(digests_of_rooms(rooms if isinstance(rooms, Mapping) else ()), [protocol])
+    """Return the present versions, platform, and digests of the code that a record names, for a run of the protocol."""
+    folders = record.get("code")
+    return _surroundings(digests_of_folders(folders if isinstance(folders, Mapping) else ()), [protocol])
 
 
-def _surroundings(rooms: Mapping[str, str], protocols: Iterable[Protocol]) -> dict[str, Any]:
-    theirs = {name: told for protocol in protocols for name, told in user_digests(protocol).items()}
+def _surroundings(package_code: Mapping[str, str], protocols: Iterable[Protocol]) -> dict[str, Any]:
+    user_code = {name: origin for protocol in protocols for name, origin in user_digests(protocol).items()}
     return {
         "versions": versions(),
-        "code": dict(sorted(rooms.items())),
-        **({"user_code": dict(sorted(theirs.items()))} if theirs else {}),
+        "code": dict(sorted(package_code.items())),
+        **({"user_code": dict(sorted(user_code.items()))} if user_code else {}),
         "platform": f"{platform.system()} {platform.machine()}",
     }
 
 
 @cache
 def versions() -> dict[str, str]:
-    """{name: version} of the workbench, of Python and of the libraries that results may depend on."""
+    """Return {name: version} of the workbench, Python, and the libraries that can affect results."""
     from workbench import __version__
 
-    found = {"workbench": __version__, "python": platform.python_version()}
-    return found | {name: _version(name) for name in LIBRARIES}
+    own = {"workbench": __version__, "python": platform.python_version()}
+    return own | {name: _version(name) for name in LIBRARIES}
 
 
 def _version(library: str) -> str:
@@ -130,8 +129,8 @@ def _version(library: str) -> str:
 # Text
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a record as a record: with its format in front and its digest behind."""
+def add_digest(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of this content: its format is added in front, its digest at the end."""
     record = {"format": FORMAT, "version": VERSION, **content}
     return {**record, "digest": _digest(record)}
 
@@ -143,7 +142,7 @@ def _digest(record: Mapping[str, Any]) -> str:
 
 
 def to_text(record: Mapping[str, Any]) -> str:
-    """A record as ASCII, without line breaks; the same record is the same text."""
+    """Return a record as one line of ASCII; equal records give equal texts."""
     text = json.dumps(record, separators=(",", ":"))
     if len(text) <= LONGEST_PLAIN:
         return text
@@ -151,62 +150,62 @@ def to_text(record: Mapping[str, Any]) -> str:
 
 
 def from_text(text: str) -> dict[str, Any]:
-    """The record of a text; DataError, which does not name the file, if it is none, or was changed."""
+    """Return the record in a text. Raises DataError if the text is not a record, or was changed."""
     try:
-        record = json.loads(_unpacked(text) if text.startswith(PACKED) else text)
+        record = json.loads(_unpack(text) if text.startswith(PACKED) else text)
     except (ValueError, RecursionError, zlib.error):
         raise DataError("its record cannot be read: it is damaged or cut short") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise DataError("what it has in place of a record is something else")
+        raise DataError("the record is not valid JSON of a workbench record")
     if record.get("version") != VERSION:
-        raise DataError(f"its record has version {record.get('version')!r:.20}; this workbench reads {VERSION}")
+        raise DataError(f"its record has version {record.get('version')!r:.20}; this workbench reads version {VERSION}")
     if record.get("digest") != _digest(record):
-        raise DataError("its record is not as it was written: somebody changed it, or it is damaged")
+        raise DataError("its record does not match its digest: it was changed later, or it is damaged")
     return record
 
 
-def _unpacked(text: str) -> str:
+def _unpack(text: str) -> str:
     inflate = zlib.decompressobj()
     data = inflate.decompress(base64.b64decode(text.removeprefix(PACKED), validate=True), LARGEST_B)
     if not inflate.eof:
-        raise ValueError("longer than any record, or cut short")
+        raise ValueError("the compressed record is cut short, or longer than any record")
     return data.decode()
 
 
 def package_digests(protocol: Protocol) -> dict[str, str]:
-    """{room: 12 hex digits} of the package's code that a run of a protocol goes through.
+    """Return {folder of the package: digest} of the code that a run of the protocol executes.
 
-    "draws" stands for the modules of the package itself, "protocols" for the contract of nodes.
+    "draws" stands for the modules beside the folders, "protocols" for the interface that all nodes implement.
     """
     from workbench.sweeps import code, user_code
 
-    pieces = [user_code.piece(name, thing) for name, thing in user_code.of(protocol).items()]
-    folders = code.sources_of(code.folders_of(protocol, pieces))
-    return digests_of_rooms((*code.GENERIC, *(f"protocols/{name}" for name in sorted(folders))))
+    pieces = [user_code.piece(name, code_object) for name, code_object in user_code.of(protocol).items()]
+    protocol_folders = code.sources_of(code.folders_of(protocol, pieces))
+    return digests_of_folders((*code.GENERIC, *(f"protocols/{name}" for name in sorted(protocol_folders))))
 
 
-def digests_of_rooms(rooms: Iterable[str]) -> dict[str, str]:
-    """The digests of these rooms; those that the package does not have are left out, whatever their names are."""
-    return {room: digest for room in rooms if (digest := _room_digest(room))}
+def digests_of_folders(folders: Iterable[str]) -> dict[str, str]:
+    """Return the digests of these folders of the package, without those that do not exist."""
+    return {folder: digest for folder in folders if (digest := _folder_digest(folder))}
 
 
 @cache
-def _room_digest(room: str) -> str:
-    """12 hex digits; "" if there is no such room."""
+def _folder_digest(folder: str) -> str:
+    """Return a folder's digest as 12 hex digits, or "" if the package has no such folder."""
     from workbench.sweeps import code
 
-    content = code.sources(room)
+    content = code.sources(folder)
     return "" if content is None else hashlib.sha256(content).hexdigest()[:12]
 
 
 def user_digests(protocol: Protocol) -> dict[str, dict[str, str]]:
-    """{name: {"module", "digest"}} of the user's code that a protocol calls; empty if there is none."""
+    """Return {name: {"module", "digest"}} of the user's code that a protocol calls; may be empty."""
     from workbench.sweeps import user_code
 
-    return {name: _origin(name, thing) for name, thing in user_code.of(protocol).items()}
+    return {name: _origin(name, code_object) for name, code_object in user_code.of(protocol).items()}
 
 
-def _origin(name: str, thing: Any) -> dict[str, str]:
+def _origin(name: str, code_object: Any) -> dict[str, str]:
     from workbench.sweeps import user_code
 
-    return {"module": getattr(thing, "__module__", None) or "", "digest": user_code.digest({name: thing})}
+    return {"module": getattr(code_object, "__module__", None) or "", "digest": user_code.digest({name: code_object})}

@@ -1,19 +1,23 @@
-"""Sweeps: the same scenario again and again, with parameters and seeds varied: on all cores of this machine, if nobody
-says otherwise, on Spark or in this process.
+"""Sweeps: runs of the same scenario with varied parameters and seeds, by default on all cores of this machine.
 
-design      which points there are: their numbers, and what is different about each
-plans       the designs that `wb.plans` makes, and sweeps that choose their points by results
-plan        a base scenario, a design and the engine: scenarios and keys of points, made when they are asked for
-values      what can be varied: how a table shows it, and what tells it apart
-work        one point run, and its row
+A *point* is one run of a sweep: a set of values for the varied parameters.
+
+design      the points of a sweep: their numbers, and the values of the varied parameters
+plans       the designs of `wb.plans`, and sweeps that choose their points by results
+plan        a base scenario, a design and the engine; computes scenarios and keys of points on demand
+values      values of varied parameters: their labels in tables, and texts that identify them
+work        runs one point and returns its row
 code        the digest of the code that a point runs
-user_code   the user's filters and protocols: told apart by their code, and shipped by value
-runners     LocalRunner, what a runner is, and which one fits
+user_code   the user's filters and protocols: digests of their code, and shipping to workers
+references  the user's code that a function or class refers to
+sources     sources of the user's modules, for workers that cannot import them
+runners     LocalRunner, the interface of runners, and the default runner
 processes   ProcessRunner
 forking     processes that run points, and the server that forks them
-shares      points dealt out in shares that take about the same time
+limits      time and memory limits of a point
+shares      division of points into shares that take about the same time
 spark       SparkRunner
-store       results kept in a folder (Parquet) or in memory, each once; docs/SWEEPS.md
+store       stores results in a folder (Parquet) or in memory, each once; docs/SWEEPS.md
 progress    a bar in a notebook, a line in a terminal
 table       SweepTable: the results as a frame, a summary, a figure
 means       means over runs with their 95 % confidence intervals; `workbench.views.sweeps` draws them

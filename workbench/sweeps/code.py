@@ -1,11 +1,10 @@
-"""The digest of the code that a point runs: what was computed by other code is another result.
+"""The digest of the code that a point runs. Results that were computed by different code are different results.
 
-It covers the sources of the generic rooms that a run goes through (`ROOMS`, and the files beside them), those in the
-folder of the point's protocol and of the protocols that this one refers to, and the user's own code: protocol, filters,
-measure. What only draws or talks to a network (`LEFT_OUT`) is no part of it. A file without its source counts by
-its code. Line ends do not count: a checkout on Windows has others. A record (`records.record`) has a digest of
-the same sources for each room. Nothing here goes by the package's version, which stays the same while somebody works on
-it.
+The digest covers the sources of the package that every run executes (`FOLDERS`, and modules beside them), the folder
+of the point's protocol and of protocols that it refers to, and the user's own code: protocol, filters, measure. Modules
+that only draw or communicate over a network (`LEFT_OUT`) are excluded. A file without its source counts by its compiled
+code. Line ends are normalized, since they differ on Windows. A record (`records.record`) has a digest of the same
+sources for each folder. The package's version is not used, since it does not change during development.
 """
 
 from __future__ import annotations
@@ -26,115 +25,127 @@ from workbench.sweeps import user_code
 from workbench.sweeps.references import PACKAGE
 from workbench.sweeps.sources import was_edited
 
-ROOMS = ("attributes", "coding", "topology", "sim")
+FOLDERS = ("attributes", "coding", "topology", "sim")
 _PROTOCOLS = "protocols"
-# What a run of any protocol goes through: the modules beside the rooms, the contract of nodes, and the rooms.
-GENERIC = ("draws", _PROTOCOLS, *ROOMS)
-_PROTOCOLS_NAMED = f"{PACKAGE}.{_PROTOCOLS}"
+# Code that a run of any protocol executes: modules beside the folders, the interface of nodes, and the folders.
+GENERIC = ("draws", _PROTOCOLS, *FOLDERS)
+_PROTOCOLS_MODULE = f"{PACKAGE}.{_PROTOCOLS}"
 LEFT_OUT = ("views", "cli", "udp", "processes", "dissector", "explain")
-_NO_PART_OF_A_RUN = ("__init__", "java", "public_names", "folded_errors", "extensions")  # of the files beside the rooms
+_NOT_EXECUTED = (
+    "__init__",
+    "java",
+    "public_names",
+    "folded_errors",
+    "extensions",
+)  # among the modules beside the folders
 _COMPILED_HEADER_B = 16
-_NAMED = re.compile(rb"workbench\.protocols\.(\w+)")
+_MENTIONED = re.compile(rb"workbench\.protocols\.(\w+)")
 _IMPORTED = re.compile(rb"from workbench\.protocols import ([\w, ]+)")
 
 
 class Codes:
-    """Digests of the code of a sweep's points. The user's code is looked at once: it stays as it was when a run began.
+    """Digests of the code of a sweep's points. The user's code is digested once, when a run begins.
 
-    Pickled, it carries the digests of the user's code, which travels by value, and leaves those of the package to be
-    computed where it goes: a worker says which package it has.
+    When pickled it includes the digests of the user's code, which is sent by value. Digests of the package are computed
+    anew by each worker, so that they show which package the worker has.
     """
 
     def __init__(self, measure: Callable[..., Any] | None = None, protocols: Iterable[Protocol] = ()) -> None:
         self._measure = measure
-        self._mine: dict[tuple[str, int], tuple[Any, user_code.Piece]] = {}
-        self._told: dict[str, user_code.Piece] = {}
-        self._known: dict[Any, str] = {}
+        self._pieces: dict[tuple[str, int], tuple[Any, user_code.Piece]] = {}
+        self._received: dict[str, user_code.Piece] = {}
+        self._digests: dict[Any, str] = {}
         for protocol in protocols:
-            self.of(protocol)
+            self.digest(protocol)
 
-    def of(self, protocol: Protocol) -> str:
-        """16 hex digits that change with the code that a point with this protocol runs."""
-        named = user_code.of(protocol)
+    def digest(self, protocol: Protocol) -> str:
+        """Return the digest (16 hex digits) of the code that a point with this protocol runs."""
+        code_objects = user_code.of(protocol)
         if self._measure is not None:
-            named["measure"] = self._measure
-        pieces = tuple((name, self._piece(name, named[name])) for name in sorted(named))
+            code_objects["measure"] = self._measure
+        pieces = tuple((name, self._piece(name, code_objects[name])) for name in sorted(code_objects))
         identity = (type(protocol), protocol.fast, protocol.metrics, pieces)
-        if identity not in self._known:
-            self._known[identity] = _combined(protocol, pieces)
-        return self._known[identity]
+        if identity not in self._digests:
+            self._digests[identity] = _combine(protocol, pieces)
+        return self._digests[identity]
 
     @property
     def untracked(self) -> list[str]:
         """Descriptions, a few words each, of steps in the user's code that a digest cannot follow."""
-        return list(dict.fromkeys(step for _, piece in self._mine.values() for step in piece.untracked))
+        return list(dict.fromkeys(step for _, piece in self._pieces.values() for step in piece.untracked))
 
-    def _piece(self, name: str, thing: Any) -> user_code.Piece:
-        if name in self._told:
-            return self._told[name]
-        identity = (name, id(thing))
-        if identity not in self._mine:
-            self._mine[identity] = (thing, user_code.piece(name, thing))  # The thing is held: its id stays its own.
-        return self._mine[identity][1]
+    def _piece(self, name: str, code_object: Any) -> user_code.Piece:
+        if name in self._received:
+            return self._received[name]
+        identity = (name, id(code_object))
+        if identity not in self._pieces:
+            self._pieces[identity] = (
+                code_object,
+                user_code.piece(name, code_object),
+            )  # Holding the object keeps its id unique.
+        return self._pieces[identity][1]
 
     def __getstate__(self) -> dict[str, Any]:
-        mine = {name: piece for (name, _), (_, piece) in self._mine.items()}
-        return {"_measure": self._measure, "_mine": {}, "_told": {**self._told, **mine}, "_known": {}}
+        own = {name: piece for (name, _), (_, piece) in self._pieces.items()}
+        return {"_measure": self._measure, "_pieces": {}, "_received": {**self._received, **own}, "_digests": {}}
 
 
-def _combined(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piece], ...]) -> str:
+def _combine(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piece], ...]) -> str:
     folders = folders_of(protocol, (piece for _, piece in pieces))
-    words = (of_package(frozenset(folders)), *(f"{name} {piece.digest}" for name, piece in pieces))
+    words = (package_digest(frozenset(folders)), *(f"{name} {piece.digest}" for name, piece in pieces))
     return _hex("\n".join(words).encode())
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
-    """The folders of protocols that a protocol, made of these pieces of the user's, is in and names itself."""
+    """Return the protocol folders that contain a protocol or that it and these pieces of user code refer to."""
     modules = {base.__module__ for base in type(protocol).__mro__} | {protocol.fast, protocol.metrics}
-    found = {name for piece in pieces for name in piece.protocols}
-    return found.union(*(_folders(module.encode()) for module in modules))
+    mentioned = {name for piece in pieces for name in piece.protocols}
+    return mentioned.union(*(_protocols_mentioned(module.encode()) for module in modules))
 
 
 @cache
-def of_package(protocols: frozenset[str]) -> str:
-    """16 hex digits of the package's own code that runs with these protocols (names of their folders)."""
-    found = sources_of(protocols)
+def package_digest(protocols: frozenset[str]) -> str:
+    """Return the digest (16 hex digits) of the package's code for these protocols (names of their folders)."""
+    folder_sources = sources_of(protocols)
     sha = hashlib.sha256()
-    for content in (*(sources(room) for room in GENERIC), *(found[name] for name in sorted(found))):
+    for content in (
+        *(sources(folder) for folder in GENERIC),
+        *(folder_sources[name] for name in sorted(folder_sources)),
+    ):
         sha.update(hashlib.sha256(content or b"").digest())
-    _check_loaded(found)
+    _check_loaded(folder_sources)
     return sha.hexdigest()[:16]
 
 
 def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
-    """folder -> its sources, of these protocols and all that they refer to."""
+    """Return {folder: its sources} of these protocols and of all protocols to which they refer."""
     waiting = sorted(protocols)
-    seen, found = set(waiting), {}
+    seen, sources_by_name = set(waiting), {}
     while waiting:
         name = waiting.pop()
         content = sources(f"{_PROTOCOLS}/{name}")
         if content is None:
-            continue  # A file beside the protocols' folders: it is in the rooms.
-        found[name] = content
-        more = _folders(content) - seen
-        seen |= more
-        waiting += sorted(more)
-    return found
+            continue  # A module beside the protocols' folders: `GENERIC` contains it.
+        sources_by_name[name] = content
+        mentioned = _protocols_mentioned(content) - seen
+        seen |= mentioned
+        waiting += sorted(mentioned)
+    return sources_by_name
 
 
-def sources(room: str) -> bytes | None:
-    """Names and contents of the modules in one of the `GENERIC` rooms, or in "protocols/NAME".
+def sources(folder: str) -> bytes | None:
+    """Return names and contents of the modules in a folder of `GENERIC`, or in "protocols/NAME".
 
-    None for what the package does not have, whatever its name is.
+    Returns None if the package has no such folder.
     """
     root = resources.files(PACKAGE)
-    of_protocol = room.removeprefix(f"{_PROTOCOLS}/")
-    if room == GENERIC[0]:
-        contents = _contents(root, is_deep=False, without=_NO_PART_OF_A_RUN)
-    elif room == _PROTOCOLS:
-        contents = _contents(root / room, is_deep=False)
-    elif room in ROOMS or (of_protocol != room and of_protocol.isidentifier() and (root / room).is_dir()):
-        contents = _contents(root.joinpath(*room.split("/")), is_deep=True)
+    of_protocol = folder.removeprefix(f"{_PROTOCOLS}/")
+    if folder == GENERIC[0]:
+        contents = _contents(root, is_deep=False, without=_NOT_EXECUTED)
+    elif folder == _PROTOCOLS:
+        contents = _contents(root / folder, is_deep=False)
+    elif folder in FOLDERS or (of_protocol != folder and of_protocol.isidentifier() and (root / folder).is_dir()):
+        contents = _contents(root.joinpath(*folder.split("/")), is_deep=True)
     else:
         return None
     return b"".join(contents)
@@ -142,40 +153,43 @@ def sources(room: str) -> bytes | None:
 
 def _check_loaded(protocols: Iterable[str]) -> None:
     """Raise WorkbenchError if a source was edited after it was loaded: the digest would be of other code."""
-    rooms = (*(f"{PACKAGE}.{room}" for room in ROOMS), *(f"{_PROTOCOLS_NAMED}.{one}" for one in protocols))
+    covered = (
+        *(f"{PACKAGE}.{name_of_folder}" for name_of_folder in FOLDERS),
+        *(f"{_PROTOCOLS_MODULE}.{protocol}" for protocol in protocols),
+    )
     for name, module in list(sys.modules.items()):
-        is_covered = name.startswith(tuple(f"{room}." for room in rooms)) or name in rooms
+        is_covered = name.startswith(tuple(f"{name_of_folder}." for name_of_folder in covered)) or name in covered
         if is_covered and not set(name.split(".")) & set(LEFT_OUT) and was_edited(module):
             raise WorkbenchError(
                 f"{module.__file__} was edited after this process had loaded it; restart the process (in a notebook: "
-                "the kernel), so that its results are those of the code that is there"
+                "the kernel), so that it runs the present code"
             )
 
 
-def _folders(text: bytes) -> set[str]:
-    """The protocols that a source names: by the path of a module, in an import or as a text."""
-    found = set(_NAMED.findall(text))
-    for names in _IMPORTED.findall(text):
-        found.update(name.split()[0] for name in names.split(b",") if name.strip())
-    return {name.decode() for name in found}
+def _protocols_mentioned(text: bytes) -> set[str]:
+    """Return the names of the protocols that a source mentions, in an import or as a module path in a string."""
+    names = set(_MENTIONED.findall(text))
+    for listed in _IMPORTED.findall(text):
+        names.update(name.split()[0] for name in listed.split(b",") if name.strip())
+    return {name.decode() for name in names}
 
 
 def _contents(folder: Traversable, is_deep: bool, without: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """Name and content of each module of a folder, in the order of their names; of its folders too, if it is deep."""
-    there = {one.name: one for one in folder.iterdir()}
-    for name in sorted(there):
+    """Yield name and content of each module in a folder, sorted by name; with ``is_deep`` also of its subfolders."""
+    entries = {entry.name: entry for entry in folder.iterdir()}
+    for name in sorted(entries):
         stem, _, ending = name.rpartition(".")
         if stem in LEFT_OUT or name in LEFT_OUT or stem in without:
             continue
         if ending == "py":
-            yield name.encode() + b"\0" + there[name].read_bytes().replace(b"\r\n", b"\n") + b"\0"
-        elif ending == "pyc" and f"{stem}.py" not in there:
-            yield name.encode() + b"\0" + _of_compiled(there[name].read_bytes()) + b"\0"
-        elif is_deep and name != "__pycache__" and there[name].is_dir():
-            yield name.encode() + b"/" + b"".join(_contents(there[name], is_deep=True))
+            yield name.encode() + b"\0" + entries[name].read_bytes().replace(b"\r\n", b"\n") + b"\0"
+        elif ending == "pyc" and f"{stem}.py" not in entries:
+            yield name.encode() + b"\0" + _compiled_digest(entries[name].read_bytes()) + b"\0"
+        elif is_deep and name != "__pycache__" and entries[name].is_dir():
+            yield name.encode() + b"/" + b"".join(_contents(entries[name], is_deep=True))
 
 
-def _of_compiled(content: bytes) -> bytes:
+def _compiled_digest(content: bytes) -> bytes:
     code = marshal.loads(content[_COMPILED_HEADER_B:])
     return user_code.digest({"module": code}).encode()
 

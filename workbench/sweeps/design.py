@@ -1,7 +1,7 @@
-"""Designs: which points a sweep has. `Grid` has all combinations of its axes; `wb.plans` makes the others.
+"""Designs: the points of a sweep. `Grid` has all combinations of its axes; `wb.plans` makes the other designs.
 
-A design maps the number of a point to what is different about it: path -> value, with paths as `Scenario.replace` takes
-them. It knows nothing else of scenarios, is small, and is pickled to workers; nothing per point is kept in it.
+A design maps the number of a point to the values of the varied parameters: path -> value, with paths as for
+`Scenario.replace`. It is independent of a scenario, small, and pickled to workers; it stores nothing per point.
 """
 
 from __future__ import annotations
@@ -16,52 +16,52 @@ import networkx as nx
 from workbench.errors import ScenarioError
 from workbench.sweeps import values
 
-PROBES = 100  # points of a design that are looked at before it runs
+PROBES = 100  # points of a design that are checked before it runs
 _AXIS_PROBES = 1000
-_VALUES_TOLD = 1000
+_MOST_VALUES = 1000
 
 
 class Design:
     """The points of a sweep by their numbers, 0 to ``len(design) - 1``. Its subclasses are immutable values."""
 
-    # What is varied.
+    # The varied parameters, as paths of `Scenario.replace`.
     paths: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        """How many points there are."""
+        """Return the number of points."""
         raise NotImplementedError
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point, for all paths, in any order."""
+        """Return {path: value} of a point, for all paths, in any order."""
         raise NotImplementedError
 
     def labels(self, number: int) -> dict[str, Any]:
-        """path -> how a table shows the value: itself if it is a number, a text or a boolean, else a short text."""
+        """Return {path: label in tables} of a point: the value itself if number, text or boolean, else a text."""
         return {path: values.label(value) for path, value in self.overrides(number).items()}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """All labels that a path may have, where that is known; empty where it is not."""
+        """Return all labels that a path can have, or nothing if they are not known."""
         return ()
 
     def probes(self) -> Sequence[int]:
-        """Points that are looked at before a sweep runs, for values that cannot be. Ascending, 0 to a thousand or so.
+        """Return up to about a thousand numbers of points, ascending, that are checked before a sweep runs.
 
-        Together they should have each object (protocol, filter, ...) of the design once: user code is found by them.
+        Together they should have each object (protocol, filter, ...) of the design once, to find user code.
         """
         return evenly(len(self), PROBES)
 
     def text(self) -> str:
-        """What is varied, in a few words: "protocol.ttl (5) × seed (30)"."""
+        """Return a short description of the design: "protocol.ttl (5) × seed (30)"."""
         return ", ".join(self.paths)
 
     def describe(self) -> dict[str, Any]:
-        """What the design is, as JSON has it: for the folder of results and for readers."""
+        """Return a description of the design as JSON values, for the folder of results."""
         return {"design": type(self).__name__, "paths": list(self.paths), "points": len(self)}
 
-    # Designs of designs: a mapping on the other side is its grid.
+    # Operators on designs; a mapping as the other operand means its grid.
 
     def __mul__(self, other: Any) -> Design:
-        """Each point of this design with each of another, which turns faster."""
+        """Return each point of this design combined with each of another; the other varies fastest."""
         from workbench.sweeps.plans import combined
 
         return combined.crossed(self, other)
@@ -72,13 +72,13 @@ class Design:
         return combined.crossed(other, self)
 
     def __or__(self, other: Any) -> Design:
-        """The points of this design, then those of another that are not among them."""
+        """Return the points of this design, then the points of another that this one does not have."""
         from workbench.sweeps.plans import combined
 
         return combined.union(self, other)
 
     def __sub__(self, other: Any) -> Design:
-        """The points of this design without those that another has, on the paths that it varies."""
+        """Return this design without the points that have the values of a point of another, on that one's paths."""
         from workbench.sweeps.plans import combined
 
         return combined.without(self, other)
@@ -88,7 +88,7 @@ class Design:
 
 
 def evenly(count: int, most: int) -> Sequence[int]:
-    """At most so many of the numbers 0 to ``count - 1``, spread evenly, with the first and the last."""
+    """Return at most ``most`` of the numbers 0 to ``count - 1``, evenly spaced, including the first and the last."""
     if count <= most:
         return range(count)
     return sorted({i * (count - 1) // (most - 1) for i in range(most)})
@@ -96,9 +96,9 @@ def evenly(count: int, most: int) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class Axis:
-    """What is varied (a path as `Scenario.replace` takes it), its values, and how a table shows each of them.
+    """A varied parameter: its path as for `Scenario.replace`, its values, and their labels in tables.
 
-    A label is the value itself for numbers, texts and booleans, else a text; labels are unique.
+    The label of a number, text or boolean is the value itself; others have a text. Labels are unique.
     """
 
     path: str
@@ -108,7 +108,7 @@ class Axis:
 
 @dataclass(frozen=True, repr=False)
 class Grid(Design):
-    """All combinations of the values of axes, in the order of nested loops: the last axis turns fastest."""
+    """All combinations of the values of axes, in the order of nested loops: the last axis varies fastest."""
 
     axes: tuple[Axis, ...]
 
@@ -120,86 +120,88 @@ class Grid(Design):
     def __len__(self) -> int:
         return math.prod(len(axis.values) for axis in self.axes)
 
-    def places(self, number: int) -> list[int]:
-        """The place on each axis of a point."""
-        places = []
+    def indices(self, number: int) -> list[int]:
+        """Return the index of a point on each axis."""
+        indices = []
         for axis in reversed(self.axes):
-            number, place = divmod(number, len(axis.values))
-            places.append(place)
-        return places[::-1]
+            number, index = divmod(number, len(axis.values))
+            indices.append(index)
+        return indices[::-1]
 
-    def number(self, places: Iterable[int]) -> int:
-        """The point at a place on each axis: the way back."""
+    def number(self, indices: Iterable[int]) -> int:
+        """Return the number of the point with these indices: the inverse of `indices`."""
         number = 0
-        for axis, place in zip(self.axes, places, strict=True):
-            number = number * len(axis.values) + place
+        for axis, index in zip(self.axes, indices, strict=True):
+            number = number * len(axis.values) + index
         return number
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point."""
-        return {axis.path: axis.values[i] for axis, i in zip(self.axes, self.places(number), strict=True)}
+        """Return {path: value} of a point."""
+        return {axis.path: axis.values[i] for axis, i in zip(self.axes, self.indices(number), strict=True)}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """path -> label of a point."""
-        return {axis.path: axis.labels[i] for axis, i in zip(self.axes, self.places(number), strict=True)}
+        """Return {path: label} of a point."""
+        return {axis.path: axis.labels[i] for axis, i in zip(self.axes, self.indices(number), strict=True)}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """The labels of an axis."""
+        """Return the labels of an axis."""
         return next(axis.labels for axis in self.axes if axis.path == path)
 
     def probes(self) -> Sequence[int]:
-        """Every value of each axis once (of long axes a thousand), and some points from all over the grid."""
+        """Return points with every value of each axis (a thousand of long axes), and points spread over the grid."""
         longest = max(len(axis.values) for axis in self.axes)
         steps = evenly(longest, _AXIS_PROBES)
         diagonal = {self.number(step % len(axis.values) for axis in self.axes) for step in steps}
         return sorted(diagonal | set(evenly(len(self), PROBES)))
 
     def text(self) -> str:
-        """The axes, and how many values each has."""
+        """Return the axes with their numbers of values."""
         return " × ".join(f"{axis.path} ({len(axis.values)})" for axis in self.axes)
 
     def describe(self) -> dict[str, Any]:
-        """The axes and their labels; of long axes the first ones, and how many there are."""
-        told: dict[str, Any] = {axis.path: list(axis.labels[:_VALUES_TOLD]) for axis in self.axes}
-        long = {axis.path: len(axis.labels) for axis in self.axes if len(axis.labels) > _VALUES_TOLD}
-        return {"design": "Grid", "points": len(self), "over": told, **({"values": long} if long else {})}
+        """Return the axes with their labels; for long axes the first labels and the number of all."""
+        labels: dict[str, Any] = {axis.path: list(axis.labels[:_MOST_VALUES]) for axis in self.axes}
+        long = {axis.path: len(axis.labels) for axis in self.axes if len(axis.labels) > _MOST_VALUES}
+        return {"design": "Grid", "points": len(self), "over": labels, **({"values": long} if long else {})}
 
 
 def grid(over: Mapping[str, Any]) -> Grid:
-    """The grid of ``over``: path -> list of values, or -> {name: value}. ScenarioError for what is no such thing."""
+    """Return the grid of ``over``: {path: list of values, or {name: value}}. Raises ScenarioError for anything else."""
     if not isinstance(over, Mapping) or not over:
-        raise ScenarioError(f'over is {over!r:.80}; it must say what to vary: over={{"seed": range(30)}}')
-    return Grid(tuple(axis(path, given) for path, given in over.items()))
+        raise ScenarioError(
+            f'over is {over!r:.80}; it must be a mapping of paths to values: over={{"seed": range(30)}}'
+        )
+    return Grid(tuple(axis(path, choices) for path, choices in over.items()))
 
 
-def axis(path: Any, given: Any) -> Axis:
-    """The axis of a path and its values, with labels. ScenarioError if it has none, or one twice."""
+def axis(path: Any, choices: Any) -> Axis:
+    """Return the axis of a path with these values. Raises ScenarioError if values are missing or repeated."""
     if not isinstance(path, str):
-        raise ScenarioError(f'a sweep varies paths such as "protocol.ttl" or "seed", not {path!r:.80}')
-    if isinstance(given, (str, bytes, nx.Graph)) or not isinstance(given, Iterable):
-        raise ScenarioError(f"the values of {path} are {given!r:.80}; they must be a list of values")
-    if isinstance(given, range) and given:
-        return Axis(path, given, given)  # It may be long, and is all there is to it.
-    if isinstance(given, Mapping):
-        labels, found = [str(name) for name in given], list(given.values())
+        raise ScenarioError(f'the path is {path!r:.80}; it must be a text such as "protocol.ttl" or "seed"')
+    if isinstance(choices, (str, bytes, nx.Graph)) or not isinstance(choices, Iterable):
+        raise ScenarioError(f"the values of {path} are {choices!r:.80}; they must be a list of values")
+    if isinstance(choices, range) and choices:
+        return Axis(path, choices, choices)  # A long range is not expanded.
+    if isinstance(choices, Mapping):
+        labels, axis_values = [str(name) for name in choices], list(choices.values())
     else:
-        found = [values.native(value) for value in given]
-        labels = [values.label(value) for value in found]
-    if not found:
-        raise ScenarioError(f"{path} has no values; a sweep needs at least one")
+        axis_values = [values.to_native(value) for value in choices]
+        labels = [values.label(value) for value in axis_values]
+    if not axis_values:
+        raise ScenarioError(f"the list of values of {path} is empty; a sweep needs at least one")
     if path == "topology":
-        found = [values.frozen(value) for value in found]
-    labels = values.unique(labels)
-    _check_distinct(path, found, labels)
-    return Axis(path, tuple(found), tuple(labels))
+        axis_values = [values.normalize_topology(value) for value in axis_values]
+    labels = values.make_unique(labels)
+    _check_distinct(path, axis_values, labels)
+    return Axis(path, tuple(axis_values), tuple(labels))
 
 
-def _check_distinct(path: str, found: Sequence[Any], labels: Sequence[Any]) -> None:
+def _check_distinct(path: str, axis_values: Sequence[Any], labels: Sequence[Any]) -> None:
     first: dict[str, int] = {}
-    for place, value in enumerate(found):
-        twin = first.setdefault(values.words(value), place)
-        if twin != place:
+    for index, value in enumerate(axis_values):
+        earlier = first.setdefault(values.identity_text(value), index)
+        if earlier != index:
             raise ScenarioError(
-                f"the sweep has the same scenario twice, for {path}={labels[twin]} and for {path}={labels[place]}; "
-                "each value of an axis must be there once"
+                f"{path}={labels[earlier]} and {path}={labels[index]} are the same scenario; "
+                "each value of an axis may occur only once"
             )

@@ -28,28 +28,28 @@ class Timer:
     """A timer that ends this process if a point takes longer than ``timeout_s`` seconds; None: no limit.
 
     At the limit it sends SIGALRM, which a point may ignore or block. `KILL_AFTER_S` later a timer of Linux
-    (``backstop``) sends SIGKILL. ``place`` is memory that the server shares: the deadline is written there, at
-    ``offset``, so that the server can tell a point that was late from a process that was killed from outside.
+    (``backstop``) sends SIGKILL. ``shared`` is memory that the server shares. The deadline is written there, at
+    ``offset``, so that the server can distinguish a point that was late from a process killed from outside.
     """
 
     def __init__(
-        self, timeout_s: float | None, backstop: Backstop | None = None, place: mmap | None = None, offset: int = 0
+        self, timeout_s: float | None, backstop: Backstop | None = None, shared: mmap | None = None, offset: int = 0
     ) -> None:
         self._timeout_s, self._backstop = timeout_s, backstop
-        self._place, self._offset = place, offset
+        self._shared, self._offset = shared, offset
 
     def start(self) -> None:
-        """Begin to count the time of a point."""
+        """Start the timer of a point."""
         if self._timeout_s is not None:
             self._arm(self._timeout_s, self._timeout_s + KILL_AFTER_S)
 
     def stop(self) -> None:
-        """Count no more: the point has ended."""
+        """Stop the timer, since the point has ended."""
         if self._timeout_s is not None:
             self._arm(0.0, 0.0)
 
     @contextmanager
-    def resting(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """Stop the time while code is loaded or compiled."""
         left_s, kill_left_s = self._arm(0.0, 0.0)
         try:
@@ -61,9 +61,9 @@ class Timer:
         """Set both timers, 0.0 to stop one. Returns the seconds that were left."""
         left_s, _ = signal.setitimer(signal.ITIMER_REAL, alarm_s)
         kill_left_s = 0.0 if self._backstop is None else self._backstop.arm(kill_s)
-        if self._place is not None:
+        if self._shared is not None:
             is_set = self._backstop is not None and kill_s > 0
-            DEADLINE.pack_into(self._place, self._offset, time.monotonic() + kill_s - 0.5 if is_set else NEVER)
+            DEADLINE.pack_into(self._shared, self._offset, time.monotonic() + kill_s - 0.5 if is_set else NEVER)
         return left_s, kill_left_s
 
 
@@ -85,11 +85,11 @@ class _Itimerspec(ctypes.Structure):
 
 
 class Backstop:
-    """A timer of Linux that sends SIGKILL to this process. OSError or AttributeError where there is none."""
+    """A timer of Linux that sends SIGKILL to this process. Raises OSError or AttributeError on other systems."""
 
     def __init__(self) -> None:
         if not sys.platform.startswith("linux"):
-            raise OSError("only Linux has this timer")
+            raise OSError("this timer exists only on Linux")
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._id = ctypes.c_void_p()
         event = _Sigevent(None, signal.SIGKILL, _BY_SIGNAL)
@@ -97,7 +97,7 @@ class Backstop:
             raise OSError(ctypes.get_errno(), "timer_create")
 
     def arm(self, seconds: float) -> float:
-        """Kill this process in so many seconds, 0.0 for never. Returns the seconds that were left."""
+        """Kill this process after this time, or never for 0.0. Return the seconds that were left before."""
         old, value = _Itimerspec(), _Timespec(int(seconds), int(seconds % 1 * 1e9))
         setting = _Itimerspec(_Timespec(0, 0), value)
         if self._libc.timer_settime(self._id, 0, ctypes.byref(setting), ctypes.byref(old)):
@@ -106,7 +106,7 @@ class Backstop:
 
 
 def backstop() -> Backstop | None:
-    """Return a timer that kills this process, or None where the platform has none."""
+    """Return a timer that kills this process, or None on a platform without it."""
     with suppress(OSError, AttributeError):
         return Backstop()
     return None

@@ -1,8 +1,8 @@
 """Means over runs with their 95 % confidence intervals.
 
-The interval of a mean over n runs is mean ± t s / √n, with s the standard deviation of the runs (n - 1 in its
-denominator) and t Student's quantile for n - 1 degrees of freedom. It is cut off where a metric ends: none is below
-0, and a share is at most 1.
+The interval of a mean over n runs is mean ± t s / √n. Here s is the standard deviation of the runs (n - 1 in its
+denominator), and t is Student's quantile for n - 1 degrees of freedom. The interval is clipped to the range of the
+metric: at least 0, and for a share at most 1.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _T_975 = (
 )
 _Z_975 = 1.959964
 
-# How the names of metrics end that are shares, from 0 to 1.
+# Last words of the names of metrics that are shares, from 0 to 1.
 _SHARES = ("ratio", "coverage", "share")
 
 
 def student_t(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t: from the table, then by the first terms of its expansion in 1 / freedom.
+    """Return the 97.5 % quantile of Student's t: from the table, or by the first terms of its series in 1 / freedom.
 
     Source: M. Abramowitz, I. Stegun: Handbook of mathematical functions, 26.7.5.
     """
@@ -37,9 +37,9 @@ def student_t(freedom: int) -> float:
 
 
 def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame:
-    """Mean, interval and number of runs of ``y`` for each (by, x): numbers in ascending order, else as in the plan.
+    """Return mean, interval and number of runs of ``y`` for each (by, x).
 
-    Runs in which ``y`` has no value (NaN) do not count.
+    Numbers are in ascending order, other values in the order of the plan. Runs in which ``y`` is NaN do not count.
     """
     import pandas as pd
 
@@ -48,31 +48,31 @@ def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame
     rows = []
     for names, values in frame.groupby(keys, sort=False, observed=True)[y]:
         mean, half, runs = interval([float(value) for value in values.dropna()])
-        rows.append((*names, mean, *_cut_off(mean, half, largest), runs))
+        rows.append((*names, mean, *_clip(mean, half, largest), runs))
     result = pd.DataFrame(rows, columns=[*keys, "mean", "low", "high", "runs"])
     for key in reversed(keys):
         if pd.api.types.is_numeric_dtype(result[key]):
             result = result.sort_values(key, kind="stable")
         elif key == by:
-            result = result.sort_values(key, kind="stable", key=_as_in_plan(result[key]))
+            result = result.sort_values(key, kind="stable", key=_plan_order(result[key]))
     return result.reset_index(drop=True)
 
 
 def is_share(metric: str, values: pd.Series) -> bool:
-    """Whether a metric is a share, from 0 to 1, by the last word of its name: delivery_ratio, coverage, zone_share.
+    """Return whether a metric is a share (0 to 1), by the last word of its name: delivery_ratio, coverage, zone_share.
 
-    A ratio that a user measures may be of another kind: one with a value above 1 is no share.
+    A user's ratio may be of another kind: a metric with a value above 1 is not a share.
     """
     return metric.rpartition("_")[2] in _SHARES and not (values > 1).any()
 
 
-def _as_in_plan(column: pd.Series) -> Any:
-    places = {value: place for place, value in enumerate(column.unique())}
-    return lambda values: values.map(places)
+def _plan_order(column: pd.Series) -> Any:
+    order = {value: index for index, value in enumerate(column.unique())}
+    return lambda values: values.map(order)
 
 
 def interval(values: list[float]) -> tuple[float, float, int]:
-    """(mean, half the width of its 95 % confidence interval, number of values); NaN where it has no meaning."""
+    """Return (mean, half the width of its 95 % confidence interval, number of values); NaN if undefined."""
     runs = len(values)
     if runs == 0:
         return math.nan, math.nan, 0
@@ -84,11 +84,11 @@ def interval(values: list[float]) -> tuple[float, float, int]:
 
 
 def share_interval(values: list[float]) -> tuple[float, float, float]:
-    """(mean, low, high) of shares: their 95 % confidence interval, cut off at 0 and 1."""
+    """Return (mean, low, high) of shares: their 95 % confidence interval, clipped to [0, 1]."""
     mean, half, _ = interval(values)
-    return (mean, *_cut_off(mean, half, 1.0))
+    return (mean, *_clip(mean, half, 1.0))
 
 
-def _cut_off(mean: float, half: float, largest: float) -> tuple[float, float]:
+def _clip(mean: float, half: float, largest: float) -> tuple[float, float]:
     low, high = mean - half, mean + half
     return 0.0 if low < 0 else low, largest if high > largest else high

@@ -1,6 +1,6 @@
-"""How far a sweep is: a bar in a notebook, one line that is written over in a terminal, nothing elsewhere.
+"""Progress of a sweep: a bar in a notebook, one line that is overwritten in a terminal, nothing elsewhere.
 
-In the end the bar goes and a plain line of text stays, which a notebook that is saved or exported can show as well.
+At the end, a plain line of text replaces the bar, so that a saved or exported notebook can show it.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from typing import Any
 
 SHOWN_S = 0.1
 PACE_S = 60.0
-_WORKERS_TOLD = 4
+_MOST_WORKERS_SHOWN = 4
 
 
 class Display:
-    """Where progress is shown. This one shows nothing: output that nobody watches should hold results alone."""
+    """A display of progress. This base class shows nothing, so that output to files contains results alone."""
 
     def show(self, share: float, text: str) -> None:
-        """Show the share that is done (0 to 1) and a line of text."""
+        """Show the finished share (0 to 1) and a line of text."""
 
     def close(self, summary: str) -> None:
-        """Take the progress away and leave the summary."""
+        """Replace the progress by the summary."""
 
 
 class TerminalLine(Display):
-    """One line on stderr, written over again and again."""
+    """One line on stderr that is overwritten."""
 
     def __init__(self) -> None:
         self._width = 0
 
     def show(self, share: float, text: str) -> None:
-        """Write over the line."""
+        """Overwrite the line."""
         self._width = max(self._width, len(text))
         print(f"\r{text:{self._width}}", end="", file=sys.stderr, flush=True)
 
     def close(self, summary: str) -> None:
-        """Write over the line for the last time."""
+        """Overwrite the line for the last time."""
         self.show(1.0, summary)
         print(file=sys.stderr, flush=True)
 
@@ -62,45 +62,45 @@ class NotebookBar(Display):
         self._text.value = text
 
     def close(self, summary: str) -> None:
-        """Put the text in the bar's place: a saved notebook would only say that the bar's model is gone."""
+        """Replace the bar by text, because a saved notebook cannot show the bar."""
         self._shown.update({"text/plain": summary}, raw=True)
         self._box.close()
 
 
-def display_for(asked: bool | None) -> Display:
-    """The display that fits where we are; ``asked`` True: even where nobody seems to watch, False: none."""
-    if asked is False:
+def display_for(wanted: bool | None) -> Display:
+    """Return the display for this environment. ``wanted`` True: also without a terminal; False: none."""
+    if wanted is False:
         return Display()
     if _in_notebook():
         try:
             return NotebookBar()
         except ImportError:
             return TerminalLine()
-    return TerminalLine() if asked or sys.stderr.isatty() else Display()
+    return TerminalLine() if wanted or sys.stderr.isatty() else Display()
 
 
 def _in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this. IPython is not imported to find out: it would have been already."""
+    """Return whether a Jupyter kernel runs this, without importing IPython (a kernel has imported it)."""
     interactive: Any = sys.modules.get("IPython")
     shell = interactive.get_ipython() if interactive else None
     return shell is not None and getattr(shell, "kernel", None) is not None
 
 
 class Progress:
-    """Counts points and tells a display in words."""
+    """A counter of finished points that updates a display."""
 
     def __init__(
-        self, display: Display, total: int, kept: int, doing: Callable[[], Sequence[str]] | None = None
+        self, display: Display, total: int, done: int, worker_texts: Callable[[], Sequence[str]] | None = None
     ) -> None:
         self._display = display
-        self._doing = doing
+        self._describe_work = worker_texts
         self.total = total
-        self.done = kept
+        self.done = done
         self.failed = 0
         self._begin = time.perf_counter()
         self._pace = Pace()
         self._shown_s = -math.inf
-        self.moving(0.0)
+        self.update(0.0)
 
     @property
     def elapsed_s(self) -> float:
@@ -108,17 +108,17 @@ class Progress:
         return time.perf_counter() - self._begin
 
     def advance(self, points: int, failed: int = 0) -> None:
-        """So many points more are finished, of which some failed."""
+        """Count finished points, ``failed`` of which failed."""
         self.done += points
         self.failed += failed
         self._pace.add(time.perf_counter(), points)
-        self.moving(0.0)
+        self.update(0.0)
 
-    def moving(self, points: float) -> None:
-        """About so many points are finished beyond those counted."""
+    def update(self, points: float) -> None:
+        """Update the display; ``points`` is an estimate of points finished beyond those counted."""
         now = time.perf_counter()
         done = min(self.done + points, self.total)
-        # A screen is looked at by people: what is shown costs more than a short point.
+        # An update takes longer than a short point, so updates are limited in rate.
         if now - self._shown_s >= SHOWN_S or done == self.total:
             self._shown_s = now
             self._display.show(done / self.total, self._text(now, done))
@@ -127,36 +127,36 @@ class Progress:
         text = f"sweep: {done:.0f} of {self.total} points"
         if self.failed:
             text += f", {self.failed} failed"
-        a_second = self._pace.points_a_second(now)
-        if a_second and done < self.total:
-            text += f", {rate(a_second)}, about {duration((self.total - done) / a_second)} left"
-        return text + _crowd(self._doing() if self._doing else ())
+        per_second = self._pace.points_per_second(now)
+        if per_second and done < self.total:
+            text += f", {format_rate(per_second)}, about {format_duration((self.total - done) / per_second)} left"
+        return text + _describe_workers(self._describe_work() if self._describe_work else ())
 
     def close(self, summary: str) -> None:
-        """End with a summary."""
+        """End the display with a summary."""
         self._display.close(summary)
 
 
 class Pace:
-    """How fast points come in: over the last minute, so that a slow beginning is forgotten.
+    """The rate of finished points over the last minute, so that a slow start does not count for long.
 
-    Rows come in bursts, a task's at once. A burst says how long its points took only together with the time before it,
-    so time is counted from one burst to another; the time since the last one counts once it is longer than usual.
+    Rows arrive in bursts, one for each task. The points of a burst took the time since the burst before, so the rate
+    is computed between bursts. The time since the last burst counts only if it is longer than usual.
     """
 
     def __init__(self) -> None:
-        self._bursts: deque[tuple[float, int]] = deque()  # time (s), points by then
+        self._bursts: deque[tuple[float, int]] = deque()  # time (s), number of points until then
 
     def add(self, now: float, points: int) -> None:
-        """So many points have come in."""
+        """Record a burst of points."""
         before = self._bursts[-1][1] if self._bursts else 0
         self._bursts.append((now, before + points))
-        # Where bursts are rare, the last two stay, however long ago the first was.
+        # At least two bursts stay, so that rare bursts still give a rate.
         while len(self._bursts) > 2 and now - self._bursts[1][0] > PACE_S:
             self._bursts.popleft()
 
-    def points_a_second(self, now: float) -> float:
-        """The pace, 0.0 if nobody can tell yet."""
+    def points_per_second(self, now: float) -> float:
+        """Return the rate in points a second, or 0.0 while it is unknown."""
         if len(self._bursts) < 2:
             return 0.0
         (begin, before), (last, points) = self._bursts[0], self._bursts[-1]
@@ -165,24 +165,28 @@ class Pace:
         return (points - before) / seconds if seconds > 0 else 0.0
 
 
-def rate(a_second: float) -> str:
-    """A pace for people: "25 a second", "3.5 a minute"."""
+def format_rate(per_second: float) -> str:
+    """Format a rate: "25 a second", "3.5 a minute"."""
     units = (("a second", 1), ("a minute", 60))
-    unit, seconds = next((one for one in units if a_second * one[1] >= 1), ("an hour", 3600))
-    points = a_second * seconds
+    unit, seconds = next((unit for unit in units if per_second * unit[1] >= 1), ("an hour", 3600))
+    points = per_second * seconds
     return f"{points:.0f} {unit}" if points >= 10 else f"{points:.2g} {unit}"
 
 
-def _crowd(doing: Sequence[str]) -> str:
-    """What the workers do, the first of them in words."""
-    if not doing:
+def _describe_workers(worker_texts: Sequence[str]) -> str:
+    """Return text on the work of the first workers and the number of others."""
+    if not worker_texts:
         return ""
-    told = "; ".join(doing[:_WORKERS_TOLD])
-    return f" [{told}; and {len(doing) - _WORKERS_TOLD} more]" if len(doing) > _WORKERS_TOLD else f" [{told}]"
+    listed = "; ".join(worker_texts[:_MOST_WORKERS_SHOWN])
+    return (
+        f" [{listed}; and {len(worker_texts) - _MOST_WORKERS_SHOWN} more]"
+        if len(worker_texts) > _MOST_WORKERS_SHOWN
+        else f" [{listed}]"
+    )
 
 
-def duration(seconds: float) -> str:
-    """A time for people: "8 s", "3 min", "2 h 10 min"."""
+def format_duration(seconds: float) -> str:
+    """Format a duration: "8 s", "3 min", "2 h 10 min"."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

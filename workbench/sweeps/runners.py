@@ -1,6 +1,6 @@
-"""Who runs the points of a sweep: anything with a ``run`` like this.
+"""The interface of runners, which run the points of a sweep, and the choice of a runner.
 
-LocalRunner (here) runs them in this process, `processes.ProcessRunner` on all cores of this machine, and
+`LocalRunner` runs points in this process, `processes.ProcessRunner` on all cores of this machine, and
 `spark.SparkRunner` on a cluster. All of them give the same rows.
 """
 
@@ -16,22 +16,22 @@ from workbench.sweeps.work import Row, run_point
 
 
 class Runner(Protocol):
-    """Runs points of a plan and hands out their rows, in any order, as they are finished."""
+    """The interface of a runner, which runs points of a plan and yields rows, in any order, as they are finished."""
 
-    def run(self, plan: Plan, numbers: Sequence[int], moving: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Rows of the points ``numbers``, some at a time: what was handed out is kept even if the rest never comes.
+    def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
+        """Run the points ``numbers`` and yield lists of rows; yielded rows are stored even if the runner is stopped.
 
-        ``moving`` may be told about how many points are finished beyond those handed out. A runner may also have
-        ``doing()``, which says what each of its workers does: a list of a few words each.
+        ``report_progress`` may be called with the estimated number of points finished beyond the yielded ones. A runner
+        may also have ``doing()``, which returns a short text on the work of each worker.
         """
         ...
 
 
 class LocalRunner:
-    """One point after the other in this process: for tests and debugging. A point that does not end is waited for."""
+    """A runner that runs points one after the other in this process, without a time limit: for tests and debugging."""
 
-    def run(self, plan: Plan, numbers: Sequence[int], moving: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Rows of the points ``numbers``, one by one."""
+    def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
+        """Run the points ``numbers`` and yield their rows one by one."""
         for number in numbers:
             yield [run_point(plan, number)]
 
@@ -39,11 +39,11 @@ class LocalRunner:
         return "LocalRunner()"
 
 
-def fitting(plan: Plan, count: int) -> Runner:
-    """The runner for ``count`` points of a plan where nobody chose one.
+def default_runner(plan: Plan, count: int) -> Runner:
+    """Return the default runner for ``count`` points of a plan.
 
-    Spark if a session of it is there: somebody means to use that. Else the processes of this machine, which need no
-    Java and are quicker than Spark on the same cores. A single point runs here, and so does all where there is no fork.
+    If a Spark session is active, it is used. Otherwise points run in processes of this machine, which are faster than
+    Spark on the same cores. A single point runs in this process, as do all points on a system without fork.
     """
     if _has_spark():
         from workbench.sweeps.spark import SparkRunner
@@ -57,7 +57,7 @@ def fitting(plan: Plan, count: int) -> Runner:
 
 
 def _has_spark() -> bool:
-    """Whether this process has a session of Spark. It is not imported to find out."""
+    """Return whether this process has an active Spark session, without importing Spark."""
     classic: Any = sys.modules.get("pyspark.core.context")
     remote: Any = sys.modules.get("pyspark.sql.connect.session")
     if classic is not None and classic.SparkContext._active_spark_context is not None:

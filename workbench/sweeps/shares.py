@@ -1,10 +1,10 @@
-"""Dealing out the points of a sweep: shares of them that are worth some time each, from all over the plan.
+"""Division of a sweep's points into shares of similar duration, spread over the whole plan.
 
 Theory of operation
-    Neighbors in a plan cost about the same, so points are taken in strides of the golden section: any stretch of the
-    walk is a fair sample of the whole, and what points have taken so far says what the rest will take. The walk is
-    computed, so a plan of millions costs nothing here. The first shares are single points, to find out what a point
-    takes; shares then grow to the time they are meant to take, and shrink again where the end comes near.
+    Neighbors in a plan take about the same time, so points are taken in strides of the golden section. Any interval of
+    this walk is a fair sample of the plan, so the time of finished points predicts that of the rest. The walk is
+    computed, so a plan of millions of points needs no memory. The first shares are single points, to measure their
+    time. Shares then grow to their intended duration, and shrink again towards the end.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Sequence
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GROWTH = 8
-_MEMORY = 0.8  # What a share adds to the mean fades by this with each later one.
+_MEMORY = 0.8  # weight of earlier shares in the mean, multiplied with each new share
 _SHORTEST_S = 1e-5
 
 
 class Shares:
-    """Cuts points into shares of about ``goal_s`` seconds; points whose worker was lost are taken back in.
+    """Points divided into shares of about ``goal_s`` seconds; points whose worker was lost can be returned.
 
-    Towards the end shares are smaller, so that all workers end at about the same time, but not below ``least_s``. A
-    share has at most ``growth`` times the points that were measured.
+    Towards the end shares are shorter, but not below ``least_s``, so that all workers end at about the same time. A
+    share has at most ``growth`` times the number of points measured so far.
     """
 
     def __init__(self, numbers: Sequence[int], goal_s: float, least_s: float = 0.0, growth: int = _GROWTH) -> None:
@@ -36,7 +36,7 @@ class Shares:
         self._measured = 0
 
     def take(self, workers: int) -> list[int]:
-        """The points of the next share, for one of so many workers. Empty if there is none at this time."""
+        """Return the points of the next share for one of ``workers`` workers; empty if no point is left at present."""
         if self._again:
             return self._again.popleft()
         left = len(self._numbers) - self._taken
@@ -46,18 +46,18 @@ class Shares:
         return [int(self._numbers[i * self._step % len(self._numbers)]) for i in walk]
 
     def took(self, points: int, seconds: float) -> None:
-        """So many points have taken so long on their worker."""
+        """Record the time that finished points took on their worker."""
         self._points = self._points * _MEMORY + points
         self._seconds = self._seconds * _MEMORY + seconds
         self._measured += points
 
     def again(self, numbers: list[int]) -> None:
-        """Have these points run next, as one share."""
+        """Return these points as the next share."""
         if numbers:
             self._again.append(numbers)
 
     def halve(self, numbers: list[int]) -> None:
-        """Have these points run next, as two shares: one of them may be what ended their worker."""
+        """Return these points as the next two shares, to isolate a point that ends its worker."""
         middle = (len(numbers) + 1) // 2
         self.again(numbers[:middle])
         self.again(numbers[middle:])
@@ -70,7 +70,7 @@ class Shares:
 
 
 def _stride(points: int) -> int:
-    """A step of about the golden section that visits all points: it has no divisor in common with their number."""
+    """Return a step near the golden section that visits all points: it is coprime to their number."""
     step = max(1, round(points * _GOLDEN))
     while math.gcd(step, points) > 1:
         step += 1

@@ -1,10 +1,10 @@
-"""Sources of the user's modules for a worker, which imports this text instead of the files on its disk.
+"""Sources of the user's modules for workers, which import this text instead of files on their disks.
 
-Code travels by value as far as it can. Some things are pickled by their name alone (a cached function, say), and some
-modules are imported when a function is called: for these a worker needs the module. It gets the source that the driver
-has loaded, so it needs no file. An edit of a file matters only to a worker that would have to import it.
+Code is sent by value where possible. Some objects (such as a cached function) are pickled by name only, and some
+modules are imported when a function is called: then a worker needs the module. It receives the source that the driver
+has loaded, so it needs no file. An edited file raises an error only on a worker that has to import it.
 
-Installed packages and this one do not travel. They have files that are not modules, and a worker has them already.
+Installed packages and this one are not sent, because a worker already has them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _module_of(value: Any) -> str:
 
 
 def _source(module: ModuleType) -> Source | None:
-    """Return the source that a module was loaded from; None if there is no text of it."""
+    """Return the source from which a module was loaded, or None if its text is not available."""
     name, spec = module.__name__, module.__spec__
     if name in _sent and _sent[name][0] is spec:
         return _sent[name][1]
@@ -99,7 +99,7 @@ def _read(module: ModuleType) -> Source | None:
         with suppress(OSError, UnicodeError):
             text = Path(path).read_text(encoding="utf-8")
     if text is None and is_package and not path:
-        text = ""  # A namespace package: it has no file.
+        text = ""  # A namespace package has no file.
     return None if text is None else Source(text, path, is_package)
 
 
@@ -119,7 +119,7 @@ def was_edited(module: Any) -> bool:
 
 
 def _process_began_s() -> float:
-    """Return when this process began, in the time of files. Raises OSError on other systems than Linux."""
+    """Return the start of this process as a file time. Raises OSError on systems other than Linux."""
     (booted,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     return int(booted) + int(ticks) / os.sysconf("SC_CLK_TCK")
@@ -145,13 +145,13 @@ def _loaded(module: ModuleType, path: str) -> Iterator[CodeType]:
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """An importer of modules from sources that were sent."""
+    """An importer of modules from received sources."""
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self._sources = sources
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a module that was sent, or None."""
+        """Return the spec of a module whose source was received, or None."""
         source = self._sources.get(fullname)
         if source is None:
             return None
@@ -167,12 +167,12 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(source.text, source.path or module.__name__, "exec", dont_inherit=True), vars(module))
 
     def get_source(self, fullname: str) -> str:
-        """Return the source of a module, for those who display it."""
+        """Return the source of a module, for tracebacks."""
         return self._sources[fullname].text
 
 
 def install(sources: Mapping[str, Source]) -> None:
-    """Import modules from these sources from now on, and forget the modules of the sources before."""
+    """Import modules from these sources from now on, and unload modules of earlier sources."""
     for finder in [finder for finder in sys.meta_path if isinstance(finder, Finder)]:
         sys.meta_path.remove(finder)
         for name, module in list(sys.modules.items()):

@@ -1,4 +1,4 @@
-"""The sweep: a scenario and what to vary about it. ``run()`` gives a table with one row per point."""
+"""The class `Sweep`: a scenario with varied parameters. ``run()`` returns a table with one row per point."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from workbench.sim.scenario import Scenario
 from workbench.suggestion import meant
 from workbench.sweeps.design import Design
 from workbench.sweeps.plan import Measure, Plan, Points, make_plan
-from workbench.sweeps.progress import Progress, display_for, duration
-from workbench.sweeps.runners import Runner, fitting
+from workbench.sweeps.progress import Progress, display_for, format_duration
+from workbench.sweeps.runners import Runner, default_runner
 from workbench.sweeps.store import FolderStore, MemoryStore
 from workbench.sweeps.table import SweepTable
 from workbench.sweeps.work import Row
 
-_MOST_NAMED = 3  # of what the user's code does that a digest cannot follow
+_MOST_NAMED = 3  # steps in the user's code that a digest cannot follow
 
 
 @keywords.checked
 class Sweep:
     """A scenario with parameters varied: ``Sweep(scenario, over={"protocol.ttl": [5, 9], "seed": range(30)})``.
 
-    ``over`` maps paths, as `Scenario.replace` takes them, to lists of values: numbers, texts, booleans or whole
-    objects (topologies, protocols, radios, workloads). A dictionary in place of a list gives the values names:
-    ``{"topology": {"sparse": a, "dense": b}}``. The points are all combinations, the last axis turning fastest.
+    ``over`` maps paths, as for `Scenario.replace`, to lists of values: numbers, texts, booleans or whole objects
+    (topologies, protocols, radios, workloads). A dictionary in place of a list gives the values names:
+    ``{"topology": {"sparse": a, "dense": b}}``. The points are all combinations; the last axis varies fastest.
 
-    ``measure`` is a function of a run that answers with metrics of its own, as {name: number}; they stand in the table
-    beside the others. Its runs keep their traces as long as it looks at them, which takes time and memory.
+    ``measure`` is a function from a run to further metrics {name: number}, which become columns of the table. Its runs
+    record traces, which takes time and memory.
 
-    ``keep`` is "metrics", or "trace": then ``run(out=folder)`` keeps the traces of all runs beside the results, for
-    `workbench.pipelines.traces`.
+    ``keep`` is "metrics" or "trace". With "trace", ``run(out=folder)`` stores the traces of all runs beside the
+    results, for `workbench.pipelines.traces`.
 
-    Raises ScenarioError at once if a point cannot be run, naming the path whose value is wrong.
+    Raises ScenarioError if a point is invalid; the message names the path with the wrong value.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class Sweep:
         self._memory = MemoryStore()
 
     def remember(self, other: Sweep) -> None:
-        """Keep results in the same memory as another sweep, and find there what that one has found."""
+        """Share the results in memory with another sweep."""
         self._memory = other._memory
 
     @property
     def points(self) -> Points:
-        """All points in order, each built when it is asked for. Keys follow the user's code as it is now."""
+        """All points in order, each built on access. Their keys depend on the user's present code."""
         return Points(self.plan.fresh())
 
     def __len__(self) -> int:
@@ -75,22 +75,24 @@ class Sweep:
         progress: bool | None = None,
         retry: bool = False,
     ) -> SweepTable:
-        """Run what has not been run yet and return the table of all points.
+        """Run the points that have no result yet and return the table of all points.
 
-        out       a folder for the results: points found there are not run again, so a sweep that was stopped goes on;
-                  without it results stay in this object
-        runner    ProcessRunner(), SparkRunner(), LocalRunner() or the like; `runners.fitting` if not given
-        progress  None: shown in notebooks and terminals; True, False: always, never
-        retry     run points again that failed
+        out       a folder for the results. Points with results there are not run again, so a stopped sweep continues.
+                  Without a folder results stay in this object
+        runner    a ProcessRunner(), SparkRunner(), LocalRunner() or similar; by default `runners.default_runner`
+        progress  None: shown in notebooks and terminals; True: always; False: never
+        retry     run failed points again
 
-        A point that fails is told in the column ``error`` and in a warning, and is kept with the others' results; if
-        all of them fail, that is a WorkbenchError. Stopped by Ctrl-C, it keeps what is finished and says so. A folder
-        that another sweep is running into, or in which a file is damaged, is a DataError.
+        A failed point has its reason in the column ``error``, and causes a warning. Finished points are stored even
+        after Ctrl-C. Raises WorkbenchError if all points fail, and DataError if another sweep uses the folder or a file
+        in it is damaged.
         """
         if runner is not None and not callable(getattr(runner, "run", None)):
-            raise ScenarioError(f"runner is {runner!r}; it must be a ProcessRunner(), a SparkRunner() or the like")
+            raise ScenarioError(f"runner is {runner!r}; it must be a ProcessRunner() or another object with run()")
         if out is None and self.plan.keeps_traces:
-            raise ScenarioError('a sweep with keep="trace" needs a folder for the traces: run(out="results/name")')
+            raise ScenarioError(
+                'out is None; with keep="trace" it must be a folder for the traces: run(out="results/name")'
+            )
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
         rows = store.open(plan, retry)
@@ -98,38 +100,38 @@ class Sweep:
         try:
             if len(rows) < len(plan):
                 rows = store.begin(rows)
-            todo = [number for number in range(len(plan)) if number not in rows] if rows else range(len(plan))
-            runner = runner or fitting(plan, len(todo))
+            numbers = [number for number in range(len(plan)) if number not in rows] if rows else range(len(plan))
+            runner = runner or default_runner(plan, len(numbers))
             shown = Progress(display_for(progress), len(plan), len(rows), getattr(runner, "doing", None))
-            for some in _handed_out(plan, runner, todo, shown):
-                store.add(some)
-                # Documents and traces are long, and stand in the store.
-                rows.update((row.number, row._replace(document="", trace=b"")) for row in some)
+            for new_rows in _checked_rows(plan, runner, numbers, shown):
+                store.add(new_rows)
+                # Documents and traces are long, and the store has them.
+                rows.update((row.number, row._replace(document="", trace=b"")) for row in new_rows)
         except BaseException as error:
-            trouble = _closed(store)
-            raise (_told(error, shown, store.place, trouble) if shown else error) from error.__cause__
+            close_error = _close_store(store)
+            raise (_with_note(error, shown, store.place, close_error) if shown else error) from error.__cause__
         store.close()
-        shown.close(_summary(shown, len(todo), store.place, plan.codes.untracked))
-        self._tell_failures([rows[number] for number in sorted(rows) if rows[number].error], not todo)
+        shown.close(_summary(shown, len(numbers), store.place, plan.codes.untracked))
+        self._report_failures([rows[number] for number in sorted(rows) if rows[number].error], not numbers)
         return SweepTable(plan, [rows[number] for number in range(len(plan))])
 
-    def _tell_failures(self, failed: list[Row], is_kept: bool) -> None:
+    def _report_failures(self, failed: list[Row], is_stored: bool) -> None:
         if not failed:
             return
         first = f"{self.plan.text_of(failed[0].number)}: {failed[0].error}"
         if len(failed) == len(self):
-            again = "; run(retry=True) runs them again" if is_kept else ""
+            again = "; run(retry=True) runs them again" if is_stored else ""
             raise WorkbenchError(f"every point of the sweep failed, the first with {first}{again}")
         more = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
         warnings.warn(f"{len(failed)} of {len(self)} points failed: {first}{more}", stacklevel=4)
 
 
-def _handed_out(plan: Plan, runner: Runner, todo: Sequence[int], shown: Progress) -> Iterator[list[Row]]:
-    """The rows that a runner gives; WorkbenchError if it does not give one for each point, or runs other code."""
+def _checked_rows(plan: Plan, runner: Runner, numbers: Sequence[int], shown: Progress) -> Iterator[list[Row]]:
+    """Yield the rows of a runner. Raises WorkbenchError if it skips points or its workers run different code."""
     is_missing = bytearray(len(plan))
-    for number in todo:
+    for number in numbers:
         is_missing[number] = 1
-    for rows in runner.run(plan, todo, shown.moving) if todo else ():
+    for rows in runner.run(plan, numbers, shown.update) if numbers else ():
         for row in rows:
             is_missing[row.number] = 0
             _check_code(plan, row, runner)
@@ -138,20 +140,20 @@ def _handed_out(plan: Plan, runner: Runner, todo: Sequence[int], shown: Progress
     missing = is_missing.count(1)
     if missing:
         first = plan.text_of(is_missing.index(1))
-        raise WorkbenchError(f"{runner!r} gave no result for {missing} points; the first is {first}")
+        raise WorkbenchError(f"{runner!r} returned no row for {missing} points, the first of which is {first}")
 
 
 def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
-    """Results of other code than this process has are refused: nobody could tell them from those of this one."""
+    """Raise WorkbenchError for a result of other code than this process has."""
     if row.code and row.code != plan.code_of(row.number):
         raise WorkbenchError(
-            f"a worker of {runner!r} has other code than this process ({plan.text_of(row.number)}: {row.code}, and not "
-            f"{plan.code_of(row.number)}); give both the same version of the package, or restart this process"
+            f"a worker of {runner!r} has other code than this process ({plan.text_of(row.number)}: {row.code}, here "
+            f"{plan.code_of(row.number)}); install the same version of the package on both, or restart this process"
         )
 
 
-def _closed(store: FolderStore | MemoryStore) -> WorkbenchError | None:
-    """Close the store of a sweep that has ended early; what was in the way of that."""
+def _close_store(store: FolderStore | MemoryStore) -> WorkbenchError | None:
+    """Close the store of a sweep that has ended early; return the error if that fails."""
     try:
         store.close()
     except WorkbenchError as error:
@@ -159,14 +161,14 @@ def _closed(store: FolderStore | MemoryStore) -> WorkbenchError | None:
     return None
 
 
-def _told(error: BaseException, shown: Progress, place: str, trouble: WorkbenchError | None) -> BaseException:
-    """The error that ended a sweep early, with what is kept; the display says it too."""
-    sentence = f"sweep stopped: {shown.done} of {shown.total} points are kept in {place}; run it again to go on"
-    if trouble is not None:
-        why = "" if str(trouble) == str(error) else f" ({trouble})"
+def _with_note(error: BaseException, shown: Progress, place: str, close_error: WorkbenchError | None) -> BaseException:
+    """Return the error that ended a sweep, with a note on the stored points, which the display shows too."""
+    sentence = f"sweep stopped: {shown.done} of {shown.total} points are stored in {place}; run it again to continue"
+    if close_error is not None:
+        reason = "" if str(close_error) == str(error) else f" ({close_error})"
         sentence = (
-            f"sweep stopped after {shown.done} of {shown.total} points, and {place} could not be put in order{why}; "
-            "run it again, and it goes on with those that are there"
+            f"sweep stopped after {shown.done} of {shown.total} points, and {place} could not be tidied{reason}; "
+            "run it again to continue with the stored points"
         )
     shown.close(sentence)
     if isinstance(error, KeyboardInterrupt):
@@ -176,11 +178,11 @@ def _told(error: BaseException, shown: Progress, place: str, trouble: WorkbenchE
 
 
 def _summary(shown: Progress, ran: int, place: str, untracked: Sequence[str]) -> str:
-    text = f"sweep: {shown.total} points, {ran} run in {duration(shown.elapsed_s)}"
+    text = f"sweep: {shown.total} points, {ran} run in {format_duration(shown.elapsed_s)}"
     if ran < shown.total:
         text += f", {shown.total - ran} already in {place}"
     text += f", {shown.failed} failed" if shown.failed else ""
     if untracked:
         more = f" and {len(untracked) - _MOST_NAMED} more" if len(untracked) > _MOST_NAMED else ""
-        text += f"; a change of these is not noticed: {', '.join(untracked[:_MOST_NAMED])}{more}"
+        text += f"; changes of these are not detected: {', '.join(untracked[:_MOST_NAMED])}{more}"
     return text

@@ -1,4 +1,4 @@
-"""The results of a sweep: one row per point, in the order of the plan, whoever ran it."""
+"""The results of a sweep: one row per point, in the order of the plan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SweepTable:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The paths that were varied."""
+        """The paths of the varied parameters."""
         return self.plan.paths
 
     @cached_property
@@ -50,7 +50,7 @@ class SweepTable:
         columns: dict[str, Any] = {"point": [self.plan.point_key(row.number) for row in self.rows]}
         labels = [self.plan.labels(row.number) for row in self.rows]
         for path in self.axes:
-            columns[path] = [one[path] for one in labels]
+            columns[path] = [point_labels[path] for point_labels in labels]
         columns["seed"] = [row.seed for row in self.rows]
         columns["scenario"] = [row.scenario for row in self.rows]
         columns["engine"] = [row.engine for row in self.rows]
@@ -67,10 +67,10 @@ class SweepTable:
         return [path for path in self.axes if self._frame[path].nunique(dropna=False) > 1]
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per point: point, each axis, seed, scenario (hash), engine, version, wall_s, error, each metric.
+        """Return a frame with one row per point.
 
-        ``version`` is that of the workbench that ran the point. ``error`` is None where the run went well; otherwise it
-        is a sentence, and the metrics are NaN.
+        Columns: point, each axis, seed, scenario (hash), engine, version, wall_s, error, each metric. ``version`` is
+        that of the workbench that ran the point. ``error`` is None, or the reason for a failure; then metrics are NaN.
         """
         return self._frame.copy()
 
@@ -81,15 +81,15 @@ class SweepTable:
         return frame.loc[frame["error"].notna(), ["point", *dict.fromkeys((*self.axes, "seed")), "error"]]
 
     def summary(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> pd.DataFrame:
-        """Mean of ``y`` at each ``x`` (and ``by``) over all else that varies, with its 95 % confidence interval.
+        """Return the mean of ``y`` at each ``x`` (and ``by``) over all other parameters, with its 95 % interval.
 
-        Columns: by (if given), x, mean, low, high, runs. One run alone has no interval: NaN.
+        Columns: by (if given), x, mean, low, high, runs. The interval of a single run is NaN.
         """
         self._check(x, y, by)
         return means.summary(self._frame, x, y, by)
 
     def name_of(self, column: str) -> str:
-        """What `plot` and `drawing` call an axis or a metric, with its unit: "protocol.ttl" -> "ttl (hops)"."""
+        """Return the name of an axis or metric in charts, with its unit: "protocol.ttl" -> "ttl (hops)"."""
         return name_of(column, self.plan)
 
     @cached_property
@@ -102,13 +102,15 @@ class SweepTable:
         for name in (x,) if by is None else (x, by):
             if name not in varied:
                 raise ParameterError(
-                    f"{name!r} was not varied in this sweep{meant(name, varied)}; varied were {', '.join(varied)}"
+                    f"{name!r} was not varied in this sweep{meant(name, varied)}; its axes are {', '.join(varied)}"
                 )
         if x == by:
             raise ParameterError(f"x and by are both {x!r}; they must be different")
         numbers = ("wall_s", *self.metrics)
         if y not in numbers:
-            raise ParameterError(f"{y!r} is no metric of this sweep{meant(y, numbers)}; it has {', '.join(numbers)}")
+            raise ParameterError(
+                f"{y!r} is not a metric of this sweep{meant(y, numbers)}; its metrics are {', '.join(numbers)}"
+            )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -152,7 +154,7 @@ _NAMES = {
 
 
 class Texts(NamedTuple):
-    """What stands at the axes, over the legend ("" without one) and under the title."""
+    """The texts of a chart: names of the axes, title of the legend ("" without one), and note under the title."""
 
     x: str
     y: str
@@ -161,7 +163,7 @@ class Texts(NamedTuple):
 
 
 def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> Texts:
-    """The words of a chart of ``summary``; ``varied``: the paths that have more than one value."""
+    """Return the texts of a chart of ``summary``; ``varied`` are the paths with more than one value."""
     others = [path for path in varied if path not in (x, by)]
     over = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in others)
     note = (f"mean and 95 % confidence interval over {over}" if others else "one run each") + radio_note(plan)
@@ -172,15 +174,15 @@ def radio_note(plan: Plan) -> str:
     """Return the text to add to a chart's note if all runs have an ideal radio, or ""."""
     paths = [path for path in plan.paths if path.partition(".")[0] in ("radio", "topology")]
     numbers = plan.design.probes() if paths else [0]
-    # Each choice of a radio and a network once: a point's scenario takes time to build.
+    # One point for each radio and network, because building a scenario takes time.
     chosen = {tuple(str(plan.labels(number)[path]) for path in paths): number for number in numbers}
     scenarios = [plan.scenario_of(number) for number in chosen.values()]
-    ideal = all(is_ideal(one.radio, other.topology) for one in scenarios for other in scenarios)
+    ideal = all(is_ideal(first.radio, second.topology) for first in scenarios for second in scenarios)
     return "; ideal radio (no loss, no collision)" if ideal else ""
 
 
 def name_of(column: str, plan: Plan) -> str:
-    """A column's name for an axis, with its unit where it is known: "protocol.ttl" -> "ttl (hops)"."""
+    """Return a column's name for a chart's axis, with its unit if known: "protocol.ttl" -> "ttl (hops)"."""
     if column in _NAMES:
         return _NAMES[column]
     name = column.rpartition(".")[2]
@@ -205,11 +207,11 @@ def _parameter_unit(column: str, plan: Plan) -> str:
 
 
 def chart_lines(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]]:
-    """Lines (name, x, y, low, high) of a summary, for `views.line_chart`; ParameterError if ``x`` is no number."""
+    """Return lines of a summary for `views.line_chart`. Raises ParameterError if ``x`` is not numeric."""
     import pandas as pd
 
     if not pd.api.types.is_numeric_dtype(summary[x]) or pd.api.types.is_bool_dtype(summary[x]):
-        raise ParameterError(f"a line needs numbers along x and {x} has others, such as {summary[x][0]!r}; plot() can")
+        raise ParameterError(f"{x} has the value {summary[x][0]!r}; lines need numbers along x, so use plot() instead")
     columns = {"x": x, "y": "mean", "low": "low", "high": "high"}
     return [
         {"name": str(name), **{key: rows[column].tolist() for key, column in columns.items()}}

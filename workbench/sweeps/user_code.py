@@ -1,7 +1,7 @@
-"""The user's own code in a sweep: what a protocol's settings call by name, its class, its metrics, a measure.
+"""The user's own code in a sweep: functions named in a protocol's settings, its class, its metrics, a measure.
 
-A scenario only names them. So a sweep tells results apart by a digest of the code (an edited filter must not be
-answered with yesterday's rows), and ships the code by value to workers that cannot import it.
+A scenario contains only their names. So a sweep distinguishes results by a digest of the code (after an edit,
+a filter's earlier rows no longer apply), and ships the code by value to workers that cannot import it.
 """
 
 from __future__ import annotations
@@ -25,32 +25,35 @@ from workbench.protocols.protocol import Protocol
 from workbench.sweeps import sources
 from workbench.sweeps.references import PACKAGE, Walk, package_of
 
-_added_path: list[str] = []  # folders of the driver's search path that the last plan has brought here
+_added_path: list[str] = []  # folders that the last plan has added to the search path
 _PROTOCOL = re.compile(r"workbench\.protocols\.(\w+)")
 
 
 def of(protocol: Protocol) -> dict[str, Any]:
-    """name -> the user's code that takes part: what the settings call, and what comes with a class that is theirs."""
-    found = {}
-    for part in protocol.parts():
-        found.update({f"{part.kind} {name}": code for name, code in part.user_code().items()})
+    """Return {name: user code} of a protocol: functions in its settings, its class, its metrics and its fast twin.
+
+    A fast twin is the fast engine's version of a protocol node.
+    """
+    code_objects = {}
+    for component in protocol.parts():
+        code_objects.update({f"{component.kind} {name}": code for name, code in component.user_code().items()})
     cls = type(protocol)
     if package_of(cls) != PACKAGE:
-        found[f"protocol {cls.__module__}:{cls.__qualname__}"] = cls
+        code_objects[f"protocol {cls.__module__}:{cls.__qualname__}"] = cls
     if protocol.metrics and protocol.metrics.partition(".")[0] != PACKAGE:
         module = importlib.import_module(protocol.metrics)
-        found[f"metrics {protocol.metrics} of {' '.join(module.LOOKS_AT)}"] = module.measure
+        code_objects[f"metrics {protocol.metrics} of {' '.join(module.LOOKS_AT)}"] = module.measure
     for name, module in plugins.load_all("metrics").items():
-        found[f"plug-in metrics {name} of {' '.join(module.LOOKS_AT)}"] = module.measure
+        code_objects[f"plug-in metrics {name} of {' '.join(module.LOOKS_AT)}"] = module.measure
     twin = protocol.fast if "fast" in vars(cls) else ""
     if twin and twin.partition(".")[0] != PACKAGE:
-        found[f"fast twin {twin}"] = _sources(twin)
-    return found
+        code_objects[f"fast twin {twin}"] = _sources(twin)
+    return code_objects
 
 
 @cache
 def _sources(module: str) -> str:
-    """The text of a module or, if it is a package, of all its files: a twin is not loaded just to be told apart."""
+    """Return the text of a module, or of all files of a package, without loading it."""
     with suppress(ImportError):
         spec = importlib.util.find_spec(module)
         if spec is not None and spec.origin is not None:
@@ -60,28 +63,28 @@ def _sources(module: str) -> str:
     return ""
 
 
-# Telling code apart
+# Digests
 
 
 class Piece(NamedTuple):
-    """A piece of the user's code: its digest, the package's protocols that it refers to, what could not be tracked."""
+    """A piece of user code: its digest, the workbench protocols it refers to, and steps that it cannot follow."""
 
     digest: str
     protocols: tuple[str, ...]
     untracked: tuple[str, ...] = ()
 
 
-def piece(name: str, thing: Any) -> Piece:
-    """What tells a piece of code apart, by a name: a function, a class, or the text of its source."""
-    walk = Walk([package_of(thing)])
-    is_ours = package_of(thing) == PACKAGE  # A measure of this package: no walk goes there.
-    texts = [*walk.texts(thing), *([_sources(thing.__module__)] if is_ours else [])]
-    found = {protocol for text in texts for protocol in _PROTOCOL.findall(text)}
-    return Piece(_digest([name, *texts]), tuple(sorted(found)), tuple(walk.untracked))
+def piece(name: str, code_object: Any) -> Piece:
+    """Return the piece of a function, a class, or the text of a source."""
+    walk = Walk([package_of(code_object)])
+    is_of_package = package_of(code_object) == PACKAGE  # A measure of this package, which a walk does not enter.
+    texts = [*walk.texts(code_object), *([_sources(code_object.__module__)] if is_of_package else [])]
+    protocols = {protocol for text in texts for protocol in _PROTOCOL.findall(text)}
+    return Piece(_digest([name, *texts]), tuple(sorted(protocols)), tuple(walk.untracked))
 
 
 def name_of(measure: Callable[..., Any] | None) -> str:
-    """A measure by its module and name; "" without one."""
+    """Return "module:name" of a measure; "" for None."""
     return "" if measure is None else f"{measure.__module__}:{measure.__qualname__}"
 
 
@@ -102,58 +105,60 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] | None = None) -> bytes:
-    """``work`` and the user's code as bytes for a worker: classes and functions by value, user keys, search path.
+    """Return ``work`` and the user's code as bytes for a worker: classes and functions by value, keys, search path.
 
-    By value and not as JSON: a worker then needs neither the user's modules nor the data set of a testbed.
+    Since everything is sent by value, a worker needs neither the user's modules nor the data set of a testbed.
     """
     from pyspark import cloudpickle
 
     protocols = tuple(protocols)
-    code = {name: thing for protocol in protocols for name, thing in of(protocol).items()}
+    code = {name: code_object for protocol in protocols for name, code_object in of(protocol).items()}
     registered = [
-        (part.register, name, thing)
+        (component.register, name, code_object)
         for protocol in protocols
-        for part in protocol.parts()
-        for name, thing in part.user_code().items()
+        for component in protocol.parts()
+        for name, code_object in component.user_code().items()
     ]
     metrics = {protocol.metrics for protocol in protocols if protocol.metrics}
-    modules = [(name, *_of_metrics(name)) for name in sorted(metrics) if name.partition(".")[0] != PACKAGE]
-    plugged_in = [(name, one.measure, one.LOOKS_AT) for name, one in plugins.load_all("metrics").items()]
-    things = [*code.values(), *([] if measure is None else [measure])]
-    walk = _walked(things)
+    modules = [(name, *_metrics_of_module(name)) for name in sorted(metrics) if name.partition(".")[0] != PACKAGE]
+    plugged_in = [(name, module.measure, module.LOOKS_AT) for name, module in plugins.load_all("metrics").items()]
+    code_objects = [*code.values(), *([] if measure is None else [measure])]
+    walk = _walk(code_objects)
     content = (work, registered, modules, plugged_in, _user_keys())
     try:
-        with _by_value(cloudpickle, walk.packages):
+        with _pickling_by_value(cloudpickle, walk.packages):
             packed = cloudpickle.dumps(content)
     except Exception:
-        own = set(map(package_of, things))
+        own = set(map(package_of, code_objects))
         if walk.packages <= own:
             raise
-        with _by_value(cloudpickle, own):  # A helper module may have a lock, say. Then a worker imports its source.
+        with _pickling_by_value(
+            cloudpickle, own
+        ):  # A helper module may contain a lock, for example. Then a worker imports its source.
             packed = cloudpickle.dumps(content)
     shipped = sources.of_modules(walk.modules)
     return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], shipped, packed))
 
 
-def pickled(things: Mapping[str, Callable[..., Any]]) -> bytes:
-    """Functions of the user as bytes that `pickle.loads` reads where their modules are not."""
+def pickle_functions(code_objects: Mapping[str, Callable[..., Any]]) -> bytes:
+    """Return functions of the user as bytes that `pickle.loads` reads without their modules."""
     from pyspark import cloudpickle
 
-    with _by_value(cloudpickle, _walked(things.values()).packages):
-        return cloudpickle.dumps(dict(things))
+    with _pickling_by_value(cloudpickle, _walk(code_objects.values()).packages):
+        return cloudpickle.dumps(dict(code_objects))
 
 
-def _walked(things: Iterable[Any]) -> Walk:
-    """Return the walk through all that these functions and classes refer to."""
-    things = list(things)
-    walk = Walk(map(package_of, things))
-    for thing in things:
-        for _ in walk.texts(thing):
+def _walk(code_objects: Iterable[Any]) -> Walk:
+    """Return a walk through all code to which these functions and classes refer."""
+    code_objects = list(code_objects)
+    walk = Walk(map(package_of, code_objects))
+    for code_object in code_objects:
+        for _ in walk.texts(code_object):
             pass
     return walk
 
 
-def _of_metrics(name: str) -> tuple[Any, Any]:
+def _metrics_of_module(name: str) -> tuple[Any, Any]:
     module = importlib.import_module(name)
     return module.measure, module.LOOKS_AT
 
@@ -161,10 +166,10 @@ def _of_metrics(name: str) -> tuple[Any, Any]:
 def unpack(packed: bytes) -> Any:
     """Register the user's code and keys in this process, and return the ``work`` that was packed.
 
-    Modules that an earlier plan has brought are forgotten.
+    Modules that an earlier plan installed are unloaded.
     """
     path, shipped, content = pickle.loads(packed)
-    # Modules of the plan before may have the same names.
+    # Modules of the previous plan may have the same names.
     sys.path[:] = [folder for folder in sys.path if folder not in _added_path]
     _added_path[:] = [folder for folder in path if folder not in sys.path]
     sys.path += _added_path
@@ -176,15 +181,15 @@ def unpack(packed: bytes) -> Any:
         register(name, make)
     for name, measure, looks_at in modules:
         _provide_metrics(name, measure, looks_at)
-    # Those of the driver alone, so that all rows have the same metrics.
+    # Only those of the driver, so that all rows have the same metrics.
     plugins.provide(
-        "metrics", {name: SimpleNamespace(measure=one, LOOKS_AT=events) for name, one, events in plugged_in}
+        "metrics", {name: SimpleNamespace(measure=measure, LOOKS_AT=events) for name, measure, events in plugged_in}
     )
     return work
 
 
 def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
-    """Have the module of a protocol's metrics here, as it was where the sweep began."""
+    """Provide the module of a protocol's metrics as the driver had it."""
     try:
         module = importlib.import_module(name)
     except ImportError:
@@ -194,13 +199,13 @@ def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str
 
 def _user_keys() -> list[tuple[Any, ...]]:
     numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
-    # A key that nobody registered goes by its number.
+    # A key that is not registered has its number as name.
     return [tuple(key) for key in map(attributes.key_of, numbers) if key.name != str(key.number)]
 
 
 @contextmanager
-def _by_value(cloudpickle: ModuleType, packages: Iterable[str]) -> Iterator[None]:
-    """While this lasts, whatever comes from these packages is pickled by value."""
+def _pickling_by_value(cloudpickle: ModuleType, packages: Iterable[str]) -> Iterator[None]:
+    """Pickle objects of these packages by value inside the context."""
     packages = set(packages) - {"__main__", PACKAGE}
     already = cloudpickle.list_registry_pickle_by_value()
     modules = [sys.modules[name] for name in packages - already if name in sys.modules]

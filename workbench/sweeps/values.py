@@ -1,4 +1,4 @@
-"""Values that a sweep varies: numbers, texts, booleans and whole objects; how a table shows them, what they are."""
+"""Values of varied parameters (numbers, texts, booleans, objects): their labels, and texts that identify them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WRONG = (WorkbenchError, TypeError, ValueError, AttributeError, KeyError)
 _LONGEST_LABEL = 60
 
 
-def native(value: Any) -> Any:
-    """numpy's numbers as Python's own: a range made by ``np.arange`` is as good as one made by ``range``."""
+def to_native(value: Any) -> Any:
+    """Convert a number of numpy to Python's own, so that ``np.arange`` gives the same values as ``range``."""
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be stored: Python's may have halves of surrogate pairs, which UTF-8 has not."""
+    """Return whether a text can be encoded as UTF-8; Python allows lone surrogates, which UTF-8 does not."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -34,26 +34,26 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def frozen(graph: Any) -> Any:
-    """Return a topology as scenarios hold it, so that no point checks it again; a wrong topology as it is."""
+def normalize_topology(graph: Any) -> Any:
+    """Return a topology in its normal form, so that points need not check it; an invalid one unchanged."""
     try:
         return normal_form(graph)
     except WRONG:
-        return graph  # The point that has it reports what is wrong.
+        return graph  # The point that uses it raises the error.
 
 
-def words(value: Any) -> str:
-    """What a value is, as text: the same in every process for values that are the same, other for any other."""
+def identity_text(value: Any) -> str:
+    """Return a text that identifies a value: equal for equal values in all processes, different otherwise."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return json.dumps(value)
     try:
         return json.dumps(_plain(value), sort_keys=True)
-    except WRONG:  # No scenario can have it: its point says why.
+    except WRONG:  # No scenario accepts it; its point raises the error.
         return f"{type(value).__name__} {value!r}"
 
 
 def _plain(value: Any) -> Any:
-    """Objects with the name of their kind: a radio is never a protocol, nor a list of items a list of numbers."""
+    """Return an object as JSON values with the name of its kind, so that objects of different kinds differ."""
     if isinstance(value, nx.Graph):
         return {"network": digest_of_network(value)}
     if isinstance(value, Protocol):
@@ -63,24 +63,24 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if hasattr(value, "to_dict"):
         return {type(value).__name__: plain(value)}
     return plain(value)
 
 
-def unique(labels: Iterable[Any]) -> list[Any]:
-    """Labels with a number after each text that was there before."""
-    seen: dict[Any, int] = {}
-    found = []
+def make_unique(labels: Iterable[Any]) -> list[Any]:
+    """Return the labels, made unique by a number after each repeated text."""
+    counts: dict[Any, int] = {}
+    distinct = []
     for label in labels:
-        seen[label] = seen.get(label, 0) + 1
-        found.append(f"{label} #{seen[label]}" if seen[label] > 1 and isinstance(label, str) else label)
-    return found
+        counts[label] = counts.get(label, 0) + 1
+        distinct.append(f"{label} #{counts[label]}" if counts[label] > 1 and isinstance(label, str) else label)
+    return distinct
 
 
 def label(value: Any) -> Any:
-    """The value itself if a table can show it (a number, a text, a boolean), else a short text."""
+    """Return the label of a value: a number, text or boolean itself, for other values a short text."""
     if isinstance(value, (bool, int, float, str)):
         return value
     text = _describe(value)
@@ -99,7 +99,7 @@ def _describe(value: Any) -> str:
         ((kind, content),) = to_dict(value).items()
         return f"{kind}({', '.join(f'{name}={content[name]}' for name in ('at', 'what') if name in content)})"
     if isinstance(value, (list, tuple)):
-        return " + ".join(str(label(one)) for one in value) or "none"
+        return " + ".join(str(label(item)) for item in value) or "none"
     return "none" if value is None else repr(value)
 
 

@@ -1,6 +1,6 @@
-"""The work of a sweep: one point run, and its row. Workers import this and little else.
+"""Runs one point of a sweep and returns its row. Workers import little else.
 
-Rows move between processes as Arrow batches of `ROW_SCHEMA`, whoever runs them.
+Rows are sent between processes as Arrow batches of `ROW_SCHEMA`.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from workbench.sweeps import values
 from workbench.sweeps.plan import Measure, Plan
 from workbench.sweeps.references import PACKAGE
 
-LONGEST_ERROR = 2_000  # characters of the sentence of a point that failed
-OUT_OF_MEMORY = "out of memory"  # begins the sentence of a point that has used up what it may have
-ROWS_AT_ONCE = 1 << 18  # of a trace that is read batch by batch
+LONGEST_ERROR = 2_000  # characters of a failed point's error
+OUT_OF_MEMORY = "out of memory"  # begins the error of a point that exceeded its memory
+ROWS_AT_ONCE = 1 << 18  # rows in a batch of a trace
 LONGEST_NAME = 200  # characters of a metric's name
 _EVERY_RUN_NEEDS = ("pandas", "workbench.sim.engine", "workbench.sim.metrics")
 
 
 class Row(NamedTuple):
-    """What came of a point.
+    """The result of a point.
 
-    number     the point's place in the plan
-    scenario   the hash of its scenario; "" if that could not be built
-    document   its whole scenario as JSON; "" likewise
-    seed       of its scenario
-    code       the digest of the code that ran (`workbench.sweeps.code`); "" likewise
-    engine     the engine that ran; the one that was asked for if none did
-    wall_s     seconds that the run alone took
-    compile_s  seconds that this process spent before it on loading and compiling; 0.0 if it was warm
-    error      None, or in one sentence why there are no metrics
+    number     number of the point in the plan
+    scenario   hash of its scenario; "" if the scenario is invalid
+    document   its whole scenario as JSON; "" if the scenario is invalid
+    seed       seed of its scenario
+    code       digest of the code that ran (`workbench.sweeps.code`); "" if the scenario is invalid
+    engine     the engine that ran; the requested one if none ran
+    wall_s     duration of the run in seconds, without compiling
+    compile_s  seconds spent on loading and compiling code before the run; 0.0 if the process had it loaded
+    error      None, or the reason for a failure as a sentence
     metrics    name -> number
-    versions   of package, Python and libraries, and the platform, where the point ran
-    trace      its trace, packed (`pack`), if the sweep keeps traces; else b""
+    versions   versions of package, Python and libraries, and the platform on which the point ran
+    trace      its packed trace (`pack`) if the sweep keeps traces; else b""
     """
 
     number: int
@@ -65,12 +65,12 @@ class Row(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The version of the package alone; "" if that is not known."""
+        """The version of the package, or "" if unknown."""
         name, _, version = self.versions.partition(",")[0].partition(" ")
         return version if name == PACKAGE else ""
 
 
-# The seed as text: Python's whole numbers have no end.
+# The seed is text, because Python's integers have no limit.
 ROW_SCHEMA = pa.schema(
     [
         ("number", pa.int64()),
@@ -90,13 +90,13 @@ ROW_SCHEMA = pa.schema(
 
 
 def to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Rows as one batch of `ROW_SCHEMA`."""
+    """Return rows as one batch of `ROW_SCHEMA`."""
     content = [{**row._asdict(), "seed": str(row.seed), "metrics": list(row.metrics.items())} for row in rows]
     return pa.RecordBatch.from_pylist(content, schema=ROW_SCHEMA)
 
 
 def to_batch_of_all(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Return rows as one batch; a row that no batch can hold becomes one of a point that failed."""
+    """Return rows as one batch; a row that cannot be stored becomes the row of a failed point."""
     try:
         return to_batch(rows)
     except Exception:
@@ -111,16 +111,16 @@ def _storable(row: Row) -> Row:
     return row
 
 
-def from_table(table: pa.Table | pa.RecordBatch) -> list[Row]:
-    """The rows of a table or batch of `ROW_SCHEMA`; other columns are passed over."""
+def rows_from_table(table: pa.Table | pa.RecordBatch) -> list[Row]:
+    """Return the rows of a table or batch with the columns of `ROW_SCHEMA`; other columns are ignored."""
     content = table.select(ROW_SCHEMA.names).to_pylist()
-    return [Row(**{**one, "seed": int(one["seed"]), "metrics": dict(one["metrics"])}) for one in content]
+    return [Row(**{**cells, "seed": int(cells["seed"]), "metrics": dict(cells["metrics"])}) for cells in content]
 
 
 def run_point(plan: Plan, number: int) -> Row:
-    """Run one point. Whatever goes wrong in it (a user's filter, say) is told in its row and ends no other's run."""
+    """Run one point and return its row. An exception in it (in a user's filter, say) becomes its error."""
     compile_s = _first_imports_s()
-    scenario, row = _begun(plan, number)
+    scenario, row = _begin_row(plan, number)
     if scenario is None:
         return row
     begin, loaded_s = time.perf_counter(), code_cache.loading_s()
@@ -128,7 +128,7 @@ def run_point(plan: Plan, number: int) -> Row:
         run = runner.play(scenario, plan.engine, "trace" if plan.measure or plan.keeps_traces else "metrics")
         metrics = {str(name): float(value) for name, value in run.metrics.items()}
         if plan.measure is not None:
-            metrics.update(_measured(plan.measure, run, metrics))
+            metrics.update(_call_measure(plan.measure, run, metrics))
         for name in metrics:
             _check_name(name)
         trace = pack(run.trace) if plan.keeps_traces else b""
@@ -141,32 +141,32 @@ def run_point(plan: Plan, number: int) -> Row:
 
 
 def failed_row(plan: Plan, number: int, sentence: str) -> Row:
-    """The row of a point that killed its worker, or did not end: the sentence says so."""
-    return _begun(plan, number)[1]._replace(error=sentence)
+    """Return the row of a point that killed its worker or did not end, with a sentence as error."""
+    return _begin_row(plan, number)[1]._replace(error=sentence)
 
 
-def _begun(plan: Plan, number: int) -> tuple[Scenario | None, Row]:
-    """A point's scenario and its row without results; None and the row of a failure if it cannot be built."""
+def _begin_row(plan: Plan, number: int) -> tuple[Scenario | None, Row]:
+    """Return a point's scenario and its row without results, or None and a failed row if it cannot be built."""
     try:
         scenario = plan.scenario_of(number)
-        code = plan.codes.of(scenario.protocol)
-        told = scenario.hash, scenario.to_json(indent=None), scenario.seed, code
+        code = plan.codes.digest(scenario.protocol)
+        fields = scenario.hash, scenario.to_json(indent=None), scenario.seed, code
     except Exception as error:
-        told = "", "", plan.seed_of(number), ""
-        return None, Row(number, *told, plan.engine, 0.0, 0.0, _sentence(error), {}, _versions())
-    return scenario, Row(number, *told, plan.engine, 0.0, 0.0, None, {}, _versions())
+        fields = "", "", plan.seed_of(number), ""
+        return None, Row(number, *fields, plan.engine, 0.0, 0.0, _sentence(error), {}, _versions())
+    return scenario, Row(number, *fields, plan.engine, 0.0, 0.0, None, {}, _versions())
 
 
 @cache
 def _versions() -> str:
-    """ "workbench 0.1.0, Python 3.11.7, numpy 2.3.1, numba 0.62.1, Linux x86_64"."""
-    found = [f"{name} {metadata.version(name)}" for name in ("numpy", "numba")]
-    here = f"{platform.system()} {platform.machine()}"
-    return ", ".join([f"workbench {workbench.__version__}", f"Python {platform.python_version()}", *found, here])
+    """Return versions and platform: "workbench 0.1.0, Python 3.11.7, numpy 2.3.1, numba 0.62.1, Linux x86_64"."""
+    libraries = [f"{name} {metadata.version(name)}" for name in ("numpy", "numba")]
+    system = f"{platform.system()} {platform.machine()}"
+    return ", ".join([f"workbench {workbench.__version__}", f"Python {platform.python_version()}", *libraries, system])
 
 
 def _first_imports_s() -> float:
-    """Import what every run needs; the seconds that this took, almost none but for the first time in a process."""
+    """Import the modules of every run and return the seconds taken, which is 0.0 if they are loaded."""
     begin = time.perf_counter()
     before = len(sys.modules)
     for name in _EVERY_RUN_NEEDS:
@@ -174,44 +174,44 @@ def _first_imports_s() -> float:
     return time.perf_counter() - begin if len(sys.modules) > before else 0.0
 
 
-def _measured(measure: Measure, run: Any, metrics: dict[str, float]) -> dict[str, float]:
-    found = measure(run)
+def _call_measure(measure: Measure, run: Any, metrics: dict[str, float]) -> dict[str, float]:
+    measured = measure(run)
     try:
-        numbers = {str(name): float(value) for name, value in found.items()}
+        numbers = {str(name): float(value) for name, value in measured.items()}
     except (AttributeError, TypeError, ValueError):
-        raise ScenarioError(f"the measure answered {found!r:.80}; it must answer {{name: number}}") from None
+        raise ScenarioError(f"the measure returned {measured!r:.80}; it must return {{name: number}}") from None
     for name in numbers:
         if name in metrics:
-            raise ScenarioError(f"the measure has a metric {name}, which every run has already; give it another name")
+            raise ScenarioError(f"the measure returned the metric {name}, which every run has already; rename it")
     return numbers
 
 
 def _check_name(name: str) -> None:
     if len(name) > LONGEST_NAME:
-        raise ScenarioError(f"a metric's name has {len(name):,} characters; it must have {LONGEST_NAME} at most")
+        raise ScenarioError(f"a metric's name has {len(name):,} characters; it may have at most {LONGEST_NAME}")
     if not values.is_unicode(name):
-        raise ScenarioError(f"the metric's name {name!a} is not valid Unicode: it has half of a surrogate pair")
+        raise ScenarioError(f"the metric's name {name!a} is not valid Unicode: it contains a lone surrogate")
 
 
 def _sentence(error: Exception) -> str:
-    """Return what happened, with the place if it was in code that is not ours: the user's, or a named filter's."""
+    """Return an error as a sentence, with function, file and line unless it is a plain WorkbenchError."""
     if isinstance(error, WorkbenchError) and error.__cause__ is None:
-        return _shortened(_text(error))
-    text = _text(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_text(error)}"
+        return _shorten(_message(error))
+    text = _message(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_message(error)}"
     if isinstance(error.__cause__ or error, MemoryError):
-        text = f"{OUT_OF_MEMORY}: the point needs more than it may have (memory_MB of its runner); {text}"
+        text = f"{OUT_OF_MEMORY}: the point exceeded its limit (memory_MB of the runner); {text}"
     last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
-    return f"{_shortened(text)} (in {last.name}, {last.filename} line {last.lineno})"
+    return f"{_shorten(text)} (in {last.name}, {last.filename} line {last.lineno})"
 
 
-def _text(error: Exception) -> str:
+def _message(error: Exception) -> str:
     try:
         return str(error)
     except Exception:
-        return "its text cannot be read"
+        return "the message of the error cannot be read"
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return a text of at most about `LONGEST_ERROR` characters that can be stored."""
     left_out = len(text) - LONGEST_ERROR
     if left_out > 0:
@@ -220,13 +220,13 @@ def _shortened(text: str) -> str:
 
 
 def pack(trace: pa.Table) -> bytes:
-    """A trace as bytes, about 4 a row."""
+    """Return a trace as bytes, about 4 a row."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, trace.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
         stream.write_table(trace, max_chunksize=ROWS_AT_ONCE)
     return sink.getvalue().to_pybytes()
 
 
-def batches(packed: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a packed trace in order, at most `ROWS_AT_ONCE` at a time; ``packed``: bytes, or a file of them."""
+def unpack_batches(packed: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a packed trace (bytes, or a file of them) in order, at most `ROWS_AT_ONCE` in a batch."""
     yield from pa.ipc.open_stream(packed)

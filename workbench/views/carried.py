@@ -12,7 +12,7 @@ from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from workbench.records import record_of, record_of_runs
-from workbench.records.table import carrying
+from workbench.records.table import attach_record
 from workbench.sim.run import Run
 from workbench.views.drawing import Drawing
 from workbench.views.stepper import Stepper
@@ -51,7 +51,7 @@ def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
     if not table_list or not is_one_measure:
         return drawing
     first, *others = table_list
-    return carrying(drawing, first.rows, first.plan, *drawn, others=[(table.rows, table.plan) for table in others])
+    return attach_record(drawing, first.rows, first.plan, *drawn, others=[(table.rows, table.plan) for table in others])
 
 
 def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:

@@ -299,7 +299,7 @@ class Drawing:
         if dark:
             return self.in_dark().to_svg()
         svg = self.frame_svg("\n".join(self.elements()))
-        return carriers.into_svg(svg, to_text(self.record())) if self.record else svg
+        return carriers.add_to_svg(svg, to_text(self.record())) if self.record else svg
 
     def to_html(self) -> str:
         """Return the drawing as an SVG element for a page, which follows the page's light or dark theme."""
@@ -323,7 +323,7 @@ class Drawing:
         if not 0 < scale <= 16:
             raise ParameterError(f"to_png: scale is {scale!r}; it must be a number above 0 and at most 16")
         data = png(self.in_dark() if dark else self, scale)
-        return carriers.into_png(data, to_text(self.record())) if self.record else data
+        return carriers.add_to_png(data, to_text(self.record())) if self.record else data
 
     def save(self, path: str | Path, scale: float = 2, dark: bool = False) -> Path:
         """Write an .svg or .png file, by the suffix of the path, and return the path."""

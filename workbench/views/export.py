@@ -91,7 +91,7 @@ def _records(run: Any, figures: list[Any]) -> str:
     """Return the records of the run and of its figures, each once, as elements for the page's head."""
     records: list[Mapping[str, Any]] = [record_of(run)] if isinstance(run, Run) else []
     records += [figure.record() for figure in figures if isinstance(figure, Drawing) and figure.record]
-    return "".join(dict.fromkeys(carriers.script(to_text(record)) for record in records))
+    return "".join(dict.fromkeys(carriers.script_element(to_text(record)) for record in records))
 
 
 def _metrics(run: Any) -> str:

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from workbench.errors import ParameterError
-from workbench.pipelines.ask import is_spark
-from workbench.pipelines.trace.questions import band
+from workbench.pipelines.queries import is_spark
+from workbench.pipelines.trace.statistics import band
 from workbench.suggestion import meant
 from workbench.views import caption, palette
 from workbench.views.chart import Series, line_chart

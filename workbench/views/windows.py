@@ -97,7 +97,7 @@ def drawing_of(following: Any, key: str | None = None) -> Drawing:
     """Draw the present windows of a followed stream (`wb.pipelines.follow`)."""
     windows = following.windows()
     readings, late = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
-    length_s = following.asked.every_us / 1e6
+    length_s = following.settings.every_us / 1e6
     state = "goes on" if following.is_running else "has ended"
     note = f"windows of {length_s:g} s with {readings:,} readings, {late:,} of them late; {state}"
     if following.error is not None:

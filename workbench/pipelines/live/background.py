@@ -1,4 +1,4 @@
-"""Work in a thread of its own, that can be waited for and stopped, and whose error is raised where it is waited for."""
+"""A background thread with wait and stop; its error is raised again by wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Background:
-    """Work that goes on beside the caller. ``folder``: what it writes into. ``error``: what ended it early."""
+    """Work in a background thread. ``folder``: its output. ``error``: the exception that ended it, or None."""
 
     folder: Path
 
@@ -18,36 +18,36 @@ class Background:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def _work(self) -> None:
-        """What is done, until it is done or is to stop."""
+        """Do the work until it is finished or a stop is requested."""
         raise NotImplementedError
 
-    def _let_go(self) -> None:
-        """What is done in the end, however it ended."""
+    def _clean_up(self) -> None:
+        """Release resources when the work has ended or failed."""
 
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # Raised again where it is waited for.
+        except BaseException as error:  # `wait` raises it again.
             self.error = error
         finally:
-            self._let_go()
+            self._clean_up()
 
     @property
     def is_running(self) -> bool:
-        """Whether it still goes on."""
+        """Whether the work is still running."""
         return self._thread.is_alive()
 
     @property
     def state(self) -> str:
-        """In words whether it goes on, or how it ended."""
+        """The state in words: running, ended, or the error."""
         if self.error is not None:
             return f"ended early: {self.error}"
-        return "goes on" if self.is_running else "has ended"
+        return "running" if self.is_running else "has ended"
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it is over; returns whether it is, and raises what ended it early.
+        """Wait for the end of the work and return whether it has ended. Raises the error that ended it.
 
-        An interrupt (Ctrl-C) stops it.
+        An interrupt (Ctrl-C) stops the work.
         """
         try:
             self._thread.join(timeout_s)
@@ -61,7 +61,7 @@ class Background:
         return True
 
     def stop(self) -> None:
-        """Stop it; what is done stays."""
+        """Stop the work; files written so far remain."""
         self._is_stopping.set()
         self._thread.join()
 

@@ -8,22 +8,24 @@ from typing import Any
 from workbench.keywords import checked
 from workbench.pipelines.live.background import Background
 from workbench.pipelines.live.capture import Capture
-from workbench.pipelines.live.sources import Source, source_of
+from workbench.pipelines.live.sources import Source, make_source
 
 
 class Stream(Background):
-    """What `stream` returns: a source that is being captured. ``folder``: of the capture.
+    """A source that is being captured, as `stream` returns it. ``folder``: the folder of the capture.
 
-    A source that can wait is asked for more only when what it gave is written; one that cannot keeps so many readings,
-    and those beyond are ``lost``. ``refused``: why -> readings that cannot be captured. When it is
-    stopped, what it has delivered is the whole capture.
+    A source that can wait delivers more only when its previous readings are written. Other sources have a bounded
+    queue; readings beyond it are ``lost``. ``refused``: reason -> number of invalid readings.
+    After a stop the capture contains everything that the source has delivered.
     """
 
     def __init__(self, source: Source, capture: Capture) -> None:
         self.folder = capture.folder
         self.refused = capture.refused
         self._source, self._capture = source, capture
-        self._unwritten = 0  # readings that were taken of the source and will not come again
+        self._unwritten = (
+            0  # readings taken from the source and not written yet; the source does not deliver them again
+        )
         super().__init__("bridge")
         self._thread.start()
 
@@ -35,17 +37,17 @@ class Stream(Background):
                 self._unwritten = 0
             self._capture.end(is_whole=not self._is_stopping.is_set())
 
-    def _let_go(self) -> None:
+    def _clean_up(self) -> None:
         self._capture.close()
 
     @property
     def rows(self) -> int:
-        """How many readings the capture has."""
+        """The number of readings in the capture."""
         return self._capture.rows
 
     @property
     def lost(self) -> int:
-        """How many readings the source could not keep, as more came than could be written, or that an error cost."""
+        """The number of readings lost because the source's queue was full, or by an error."""
         return self._source.lost() + (self._unwritten if self.error is not None else 0)
 
     def __repr__(self) -> str:
@@ -62,20 +64,19 @@ def stream(
     regions: Any = None,
     most_MB: float | None = None,
 ) -> Stream:
-    """Capture the readings that a source delivers in the folder ``out``, in the background; returns a `Stream`.
+    """Capture the readings of a source in the folder ``out``, in the background; return a `Stream`.
 
-    source    a scenario, which is simulated as its readings are captured; a run, which is replayed; a run on motes,
-              as it goes on; an `Inbox`; a subscription of a node on this machine's network, or a mesh of such nodes
-    pace      seconds of a scenario or a run in a second; None: as fast as it goes
+    source    a scenario, which is simulated meanwhile; a run, which is replayed; a run on motes, while it is running;
+              an `Inbox`; a subscription of a node on this machine's network, or a mesh of such nodes
+    pace      seconds of a scenario or a run played in one second; None: as fast as possible
     regions   (columns, rows) of a grid over the network, 2 x 2 by default, or a mapping from nodes to regions
-    most_MB   how large the capture may become; what would be more ends the stream with an error
+    most_MB   largest size of the capture; the stream ends with an error when it is exceeded
 
-    If ``out`` has a capture of the same source that was not ended, it is continued: a scenario or a run where it was,
-    with no reading twice, and if it is whole there is nothing to do; an Inbox, a subscription or a mesh with what comes
-    from now on.
-    ParameterError for no source, DataError for a folder that cannot be written, or has another capture or one that was
-    stopped.
+    If ``out`` has an unfinished capture of the same source, it is continued. A scenario or a run continues after its
+    last captured reading. An Inbox, a subscription or a mesh continues with new readings. A complete capture is left
+    unchanged. Raises ParameterError for an unsuitable source, and DataError for a folder that cannot be written, has a
+    capture of another source, or one that was stopped.
     """
-    found = source_of(source, pace, regions)
-    capture = Capture(out, found.name, found.replays, None if most_MB is None else most_MB * 1e6)
-    return Stream(found, capture)
+    live_source = make_source(source, pace, regions)
+    capture = Capture(out, live_source.name, live_source.replays, None if most_MB is None else most_MB * 1e6)
+    return Stream(live_source, capture)

@@ -1,4 +1,4 @@
-"""A reading as it is captured: when, where, what."""
+"""A captured reading: its fields, its Arrow schema, and its validity."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-NOBODY = -1
+NO_SINK = -1
 LONGEST_TEXT = 1000
 
 
 class Reading(NamedTuple):
-    """One number that was measured, as a sink received it.
+    """A measured number that a sink received.
 
-    time_s     when it was measured: seconds of the run, or Unix time; 0 or more
-    node       where it was measured
-    key        what: TEMP, HUMIDITY, ...
-    value      in the key's unit
-    region     where that node is; "" if nobody said so
-    sink       the node that received it, -1 if there is none
-    sequence   its number at its node
-    arrived_s  when the sink received it, by the same clock; None: at time_s
+    time_s     time of the measurement: seconds of the run, or Unix time; 0 or more
+    node       the node that measured it
+    key        the key of the quantity: TEMP, HUMIDITY, ...
+    value      the value in the key's unit
+    region     the region of the node; "" if unknown
+    sink       the node that received it; -1 if unknown
+    sequence   number of the reading at its node
+    arrived_s  time at which the sink received it, by the same clock; None: at time_s
     """
 
     time_s: float
@@ -29,12 +29,12 @@ class Reading(NamedTuple):
     key: str
     value: float
     region: str = ""
-    sink: int = NOBODY
+    sink: int = NO_SINK
     sequence: int = 0
     arrived_s: float | None = None
 
 
-# The columns of a captured reading. newest_s: the newest time_s of the capture so far, its own included.
+# The columns of a captured reading. newest_s: the newest time_s in the capture up to this reading.
 SCHEMA = pa.schema(
     [
         ("time_s", pa.float64()),
@@ -50,14 +50,14 @@ SCHEMA = pa.schema(
 )
 
 
-def fault(reading: Reading) -> str:
-    """Why a reading cannot be captured, in a word or two; "" if it can."""
+def refusal_reason(reading: Reading) -> str:
+    """Return a short reason why a reading cannot be captured, or ""."""
     arrived_s = reading.time_s if reading.arrived_s is None else reading.arrived_s
     if not (_is_time(reading.time_s) and _is_time(arrived_s)):
         return "no time"
     if not _is_number(reading.value):
         return "no number"
-    if not all(_is_whole(one) for one in (reading.node, reading.sink, reading.sequence)):
+    if not all(_is_integer(number) for number in (reading.node, reading.sink, reading.sequence)):
         return "no whole number"
     texts = reading.region, reading.key
     if not all(_is_text(text) for text in texts) or not reading.key:
@@ -68,20 +68,20 @@ def fault(reading: Reading) -> str:
 def _is_number(value: Any) -> bool:
     try:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond all doubles
+    except OverflowError:  # an integer too large for a double
         return False
 
 
 def _is_time(value: Any) -> bool:
-    return _is_number(value) and 0 <= value < 1e11  # beyond, a double has no microseconds
+    return _is_number(value) and 0 <= value < 1e11  # beyond that, a double cannot hold microseconds
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
 
 
 def _is_text(value: Any) -> bool:
-    """Whether a text can be written as UTF-8: one out of somebody's bytes may have half a character."""
+    """Return whether a string is short enough and can be encoded as UTF-8 (it may contain a lone surrogate)."""
     try:
         return isinstance(value, str) and len(value) <= LONGEST_TEXT and value.encode() is not None
     except UnicodeEncodeError:
@@ -89,7 +89,7 @@ def _is_text(value: Any) -> bool:
 
 
 def to_table(rows: list[list[Any]]) -> pa.Table:
-    """Captured rows as a table of SCHEMA."""
+    """Return captured rows as an Arrow table of `SCHEMA`."""
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)

@@ -1,10 +1,10 @@
-"""What can be captured, and how its readings are had.
+"""Sources of readings that can be captured.
 
-    a scenario        is simulated, on the reference engine, as fast as it goes or at a pace
-    a run             what it delivered, the same way
-    a run on motes    what it delivers, as it comes
-    anything else that has ``next_reading(timeout_s)``, ``is_over`` and ``lost``: an `Inbox`; a subscription, or a
-                      mesh, of a protocol that runs on this machine's network
+    a scenario        is simulated on the reference engine, as fast as possible or at a pace
+    a run             its deliveries are replayed, as fast as possible or at a pace
+    a run on motes    delivers readings as they arrive
+    any object with ``next_reading(timeout_s)``, ``is_over`` and ``lost``: an `Inbox`; a subscription, or a mesh, of a
+                      protocol that runs on this machine's network
 
 A scenario and a run *replay*: they deliver the same readings each time, and can wait. The others cannot.
 """
@@ -32,7 +32,7 @@ from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sim.trace import EVENT_NAMES, MetricsRecorder
 
-STEP_S = 0.1  # wall time between two looks
+STEP_S = 0.1  # wall time between two polls
 CHUNK = 10_000  # rows of a trace, or readings
 MOST_COLUMNS = len(ascii_uppercase)  # of regions
 MOST_REMEMBERED = 100_000  # messages and publications
@@ -41,23 +41,23 @@ _EVENTS = ("published", "originated", "delivered")
 
 
 class LiveSource(Protocol):
-    """A source that cannot wait: it keeps so many readings, and counts in ``lost`` those that it could not keep."""
+    """A source that cannot wait: its queue is bounded, and ``lost`` counts the readings that did not fit."""
 
     lost: int
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether no more readings will arrive."""
 
     def next_reading(self, timeout_s: float) -> Reading | dict[str, Any] | None:
-        """The next reading, as a `Reading` or a dict with its fields; None if none has come within that time."""
+        """Return the next reading, as a `Reading` or a dict with its fields, or None after the timeout."""
 
 
 class Source(NamedTuple):
-    """A source as the bridge has it.
+    """A source as the bridge uses it.
 
-    ``chunks(stopped)``: lists of readings, also empty ones, as long as not ``stopped()``. ``name``: what the capture
-    says that it is of. ``lost()``: how many readings the source could not keep.
+    ``chunks(stopped)`` yields lists of readings, also empty ones, until ``stopped()`` is true. ``name`` describes the
+    source in the capture. ``lost()`` returns the number of readings that the source lost.
     """
 
     name: dict[str, Any]
@@ -66,84 +66,86 @@ class Source(NamedTuple):
     lost: Callable[[], int]
 
 
-def source_of(what: Any, pace: float | None, regions: Any) -> Source:
-    """The source in what a user gave; ParameterError if there is none in it."""
+def make_source(source: Any, pace: float | None, regions: Any) -> Source:
+    """Return a source for a scenario, a run or an object with ``next_reading``. Raises ParameterError for others."""
     if pace is not None and not (isinstance(pace, (int, float)) and pace > 0):
-        raise ParameterError(f"pace is {pace!r:.60}; it must be a number of seconds of the run in a second, above 0")
-    if isinstance(what, (Scenario, Run)):
-        return _of_run(what, pace, regions)
-    if hasattr(what, "next_reading"):
+        raise ParameterError(f"pace is {pace!r:.60}; it must be the seconds of the run played in one second, above 0")
+    if isinstance(source, (Scenario, Run)):
+        return _source_of_run(source, pace, regions)
+    if hasattr(source, "next_reading"):
         if pace is not None or regions is not None:
-            raise ParameterError("pace and regions are for scenarios and runs; these readings come as they are")
-        return Source({"of": "readings"}, False, lambda stopped: _taken(what, stopped), lambda: int(what.lost))
-    raise ParameterError(f"{what!r:.60} cannot be streamed; give a scenario, a run, an Inbox, a subscription")
+            raise ParameterError("pace and regions apply to scenarios and runs only; leave them out for this source")
+        return Source({"of": "readings"}, False, lambda stopped: _poll(source, stopped), lambda: int(source.lost))
+    raise ParameterError(
+        f"{source!r:.60} cannot be streamed; the source must be a scenario, a run, an Inbox or a subscription"
+    )
 
 
-def _of_run(what: Scenario | Run, pace: float | None, regions: Any) -> Source:
-    scenario = what.scenario if isinstance(what, Run) else what
-    where = regions_of(scenario.topology, regions)
-    named = {str(node): where[node] for node in sorted(scenario.topology.nodes) if node in where}
-    name = {"of": "run", "scenario": scenario.hash, "regions": named}
-    if isinstance(what, FollowedRun):
+def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Source:
+    scenario = run.scenario if isinstance(run, Run) else run
+    node_regions = assign_regions(scenario.topology, regions)
+    names = {str(node): node_regions[node] for node in sorted(scenario.topology.nodes) if node in node_regions}
+    name = {"of": "run", "scenario": scenario.hash, "regions": names}
+    if isinstance(run, FollowedRun):
         if pace is not None:
-            raise ParameterError("pace is for runs that have ended; this one goes on at its own")
-        name |= {"of": "run on motes", "run": what.token}
-        return Source(name, True, lambda stopped: _heard(what, Deliveries(where), stopped), lambda: 0)
-    if isinstance(what, Run):
-        what.trace  # noqa: B018  # Without one it says so here, and not in a thread.
+            raise ParameterError("pace is given for a run on motes that is still running; leave it out")
+        name |= {"of": "run on motes", "run": run.token}
+        return Source(name, True, lambda stopped: _follow_run(run, Deliveries(node_regions), stopped), lambda: 0)
+    if isinstance(run, Run):
+        run.trace  # noqa: B018  # A missing trace raises here, not in the thread.
 
     def chunks(stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
-        deliveries = Deliveries(where)
-        played = _replayed(what, pace, stopped) if isinstance(what, Run) else _simulated(what, pace, stopped)
-        for rows in played:
-            yield list(deliveries.of(rows))
+        deliveries = Deliveries(node_regions)
+        row_lists = _replay(run, pace, stopped) if isinstance(run, Run) else _simulate(run, pace, stopped)
+        for rows in row_lists:
+            yield list(deliveries.readings(rows))
 
     return Source(name, True, chunks, lambda: 0)
 
 
 @runtime_checkable
 class FollowedRun(Protocol):
-    """A run that goes on elsewhere and can be followed: a run on motes. ``token`` tells it from others."""
+    """A run in progress that can be followed: a run on motes. ``token`` identifies it."""
 
     token: str
     is_running: bool
 
     def rows_since(self, row: int) -> pa.Table:
-        """The rows of its trace from a number on."""
+        """Return the rows of its trace from this row on."""
 
 
-class _Tap(MetricsRecorder):
-    """Keeps the rows that readings are made of, until they are taken."""
+class _RowCollector(MetricsRecorder):
+    """A recorder that collects the rows from which readings are made, until they are taken."""
 
     def __init__(self) -> None:
         super().__init__(frozenset(), frozenset(_EVENTS))
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Keep the rows of these events alone; who holds what is not counted."""
-        super().protocol_events(time_us, node, [one for one in events if EVENT_NAMES[type(one)] in _EVENTS])
+        """Record the rows of `_EVENTS` alone."""
+        super().protocol_events(time_us, node, [event for event in events if EVENT_NAMES[type(event)] in _EVENTS])
 
     def take(self) -> list[tuple[Any, ...]]:
-        """The rows since the last call."""
+        """Return the rows recorded since the last call."""
         cells, width = self._cells[:], 10
         self._cells.clear()
-        return list(zip(*(cells[place::width] for place in range(width)), strict=True))
+        return list(zip(*(cells[index::width] for index in range(width)), strict=True))
 
 
-def _simulated(scenario: Scenario, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
-    """Rows of a simulation as it goes on."""
-    tap = _Tap()
-    kernel = engine.begin(scenario, tap)
+def _simulate(scenario: Scenario, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of a simulation while it is running."""
+    collector = _RowCollector()
+    kernel = engine.begin(scenario, collector)
     duration_us = engine.duration_us(scenario)
     for until_us in _steps(duration_us, pace, stopped):
         kernel.play_until(until_us)
-        yield tap.take()
+        yield collector.take()
     if not stopped():
-        kernel.play(duration_us, None)  # What is on its way arrives.
-        yield tap.take()
+        kernel.play(duration_us, None)  # Frames in flight still arrive.
+        yield collector.take()
 
 
 def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) -> Iterator[int]:
-    """Times of a run up to which it is to be played, each when it is due by the wall clock."""
+    """Yield times up to which a run is to be played; wait for each until it is due by the wall clock."""
     began_s, until_us = time.perf_counter(), 0
     step_us = 1_000_000 if pace is None else max(1, round(pace * STEP_S * 1e6))
     while until_us + step_us < duration_us and not stopped():
@@ -153,9 +155,9 @@ def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) ->
         yield until_us
 
 
-def _replayed(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
-    """Rows of the trace of a run that has ended."""
-    trace = _of_events(run.trace)
+def _replay(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of the trace of a finished run."""
+    trace = _select_events(run.trace)
     times_us, row = trace.column("time_us").to_numpy(), 0
     for until_us in _steps(engine.duration_us(run.scenario), pace, stopped):
         end = int(times_us.searchsorted(until_us, side="right"))
@@ -165,21 +167,21 @@ def _replayed(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iter
         yield from _rows(trace.slice(row))
 
 
-def _heard(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
-    """Readings of a run on motes, as they come."""
+def _follow_run(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
+    """Yield the readings of a run on motes as they arrive."""
     row = 0
     while True:
         is_last = stopped() or not run.is_running
         table = run.rows_since(row)
         row += len(table)
-        for rows in _rows(_of_events(table)):
-            yield list(deliveries.of(rows))
+        for rows in _rows(_select_events(table)):
+            yield list(deliveries.readings(rows))
         if is_last:
             return
         time.sleep(STEP_S)
 
 
-def _of_events(trace: pa.Table) -> pa.Table:
+def _select_events(trace: pa.Table) -> pa.Table:
     return trace.filter(pc.is_in(pc.cast(trace.column("event"), pa.string()), pa.array(_EVENTS)))
 
 
@@ -188,59 +190,62 @@ def _rows(trace: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
         yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _taken(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
-    """Readings of a source that cannot wait: all that there are, again and again."""
+def _poll(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
+    """Poll a source that cannot wait, and yield its readings in chunks."""
     while not stopped():
         chunk: list[Reading] = []
-        while len(chunk) < CHUNK and (one := source.next_reading(0.0 if chunk else STEP_S)) is not None:
-            chunk.append(Reading(**one) if isinstance(one, dict) else one)
+        while len(chunk) < CHUNK and (reading := source.next_reading(0.0 if chunk else STEP_S)) is not None:
+            chunk.append(Reading(**reading) if isinstance(reading, dict) else reading)
         yield chunk
         if not chunk and source.is_over:
             return
 
 
 def regions(topology: Any, columns: int = 2, rows: int = 2) -> dict[int, str]:
-    """Node -> the cell that it is in, of as many as cover the nodes: "A1" is lower left, "B1" to its right.
+    """Return {node: name of its cell} in a grid over the nodes: "A1" is lower left, "B1" to its right.
 
-    ``topology``: a graph with ``pos`` (metres) at its nodes. ParameterError for more than 26 columns, or none.
+    ``topology``: a graph with ``pos`` (metres) at its nodes. Raises ParameterError unless there are 1 to 26 columns.
     """
     for name, number, most in (("columns", columns, MOST_COLUMNS), ("rows", rows, 1000)):
         if not isinstance(number, int) or not 1 <= number <= most:
             raise ParameterError(f"regions: {name} is {number!r:.60}; it must be a whole number from 1 to {most}")
-    places = {node: data["pos"] for node, data in topology.nodes(data=True)}
-    found = dict.fromkeys(places, "")
+    positions = {node: data["pos"] for node, data in topology.nodes(data=True)}
+    cells = dict.fromkeys(positions, "")
     for axis, number in enumerate((columns, rows)):
-        low, high = min(place[axis] for place in places.values()), max(place[axis] for place in places.values())
+        low, high = (
+            min(position[axis] for position in positions.values()),
+            max(position[axis] for position in positions.values()),
+        )
         width = (high - low) / number or 1.0
-        for node, place in places.items():
-            cell = min(int((place[axis] - low) / width), number - 1)
-            found[node] += ascii_uppercase[cell] if axis == 0 else str(cell + 1)
-    return found
+        for node, position in positions.items():
+            cell = min(int((position[axis] - low) / width), number - 1)
+            cells[node] += ascii_uppercase[cell] if axis == 0 else str(cell + 1)
+    return cells
 
 
-def regions_of(topology: Any, asked: Any) -> Mapping[int, str]:
-    """What a user gave for regions: None (a grid of 2 x 2), (columns, rows), or a mapping from nodes to names."""
-    if asked is None:
+def assign_regions(topology: Any, choice: Any) -> Mapping[int, str]:
+    """Return {node: region} for a choice: None (2 x 2), (columns, rows), or a mapping from nodes to names."""
+    if choice is None:
         return regions(topology)
-    if isinstance(asked, Mapping):
-        return asked
-    if isinstance(asked, tuple) and len(asked) == 2:
-        return regions(topology, *asked)
-    raise ParameterError(f"regions is {asked!r:.60}; it must be (columns, rows) or a mapping from nodes to names")
+    if isinstance(choice, Mapping):
+        return choice
+    if isinstance(choice, tuple) and len(choice) == 2:
+        return regions(topology, *choice)
+    raise ParameterError(f"regions is {choice!r:.60}; it must be (columns, rows) or a mapping from nodes to names")
 
 
 class Deliveries:
-    """The delivered readings in the rows of a trace, taken in their order. ``regions``: node -> region.
+    """A converter of trace rows, given in order, into delivered readings. ``regions``: node -> region.
 
     Theory of operation
-        A row "published" says when a node had a reading, "originated" which message carries it, "delivered" that a sink
-        received a sample of a message. A delivered sample stands for the message's first reading with that text; if
-        no reading has it (the protocol changed it on the way), for the message's first. Each number of a sample is one
-        `Reading`; blobs and the application type are not.
+        A row "published" has the time of a reading, "originated" the message that carries it, "delivered" the arrival
+        of a sample of a message at a sink. A delivered sample is matched with the message's first reading of that
+        text, or, if the protocol changed the text, with the message's first reading. Each number of a sample becomes
+        a `Reading`; blobs and the application type do not.
 
     Limits
-        The last `MOST_REMEMBERED` messages and publications are remembered. The sample of an older one, and one that
-        the trace has before its publication (rows of motes may come so), counts as measured when it arrived.
+        The last `MOST_REMEMBERED` messages and publications are remembered. For an older sample, or one whose row
+        precedes its publication (possible on motes), the time of arrival is taken as the time of measurement.
     """
 
     def __init__(self, regions: Mapping[int, str]) -> None:
@@ -248,8 +253,8 @@ class Deliveries:
         self._published: OrderedDict[tuple[int, int], tuple[int, str]] = OrderedDict()
         self._carried: OrderedDict[tuple[int, int], list[tuple[int, int, str]]] = OrderedDict()
 
-    def of(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Reading]:
-        """The readings of rows; tuples in the order of the trace's columns. Rows of other events are passed over."""
+    def readings(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Reading]:
+        """Yield the readings in rows (tuples in the order of the trace's columns). Other events are ignored."""
         for time_us, node, event, _, _, origin, sequence, _, value, detail in rows:
             if event == "published":
                 _remember(self._published, (node, sequence), (time_us, detail))
@@ -258,33 +263,33 @@ class Deliveries:
                     carried = self._carried.get((origin, sequence)) or []
                     _remember(self._carried, (origin, sequence), [*carried, (value, *self._published[node, value])])
             elif event == "delivered":
-                yield from self._readings(time_us, node, origin, sequence, detail)
+                yield from self._match(time_us, node, origin, sequence, detail)
 
-    def _readings(self, time_us: int, sink: int, origin: int, sequence: int, detail: str) -> Iterator[Reading]:
+    def _match(self, time_us: int, sink: int, origin: int, sequence: int, detail: str) -> Iterator[Reading]:
         carried = self._carried.get((origin, sequence)) or [(sequence, time_us, detail)]
-        number, published_us, _ = next((one for one in carried if one[2] == detail), carried[0])
+        number, published_us, _ = next((publication for publication in carried if publication[2] == detail), carried[0])
         region = self._regions.get(origin, "")
         for key, value in _numbers(detail):
             yield Reading(published_us / 1e6, origin, key, value, region, sink, number, time_us / 1e6)
 
 
-def _remember(known: OrderedDict[Any, Any], name: tuple[int, int], what: Any) -> None:
-    known[name] = what
-    if len(known) > MOST_REMEMBERED:
-        known.popitem(last=False)
+def _remember(memory: OrderedDict[Any, Any], key: tuple[int, int], value: Any) -> None:
+    memory[key] = value
+    if len(memory) > MOST_REMEMBERED:
+        memory.popitem(last=False)
 
 
 @lru_cache(maxsize=4096)
 def _numbers(sample: str) -> tuple[tuple[str, float], ...]:
-    """The keys and values, in their units, of a sample's numbers."""
-    numbers = [one for one in parse(sample) if one.key != APP and not is_blob(one.key)]
-    return tuple((key_of(one.key).name, one.value / key_of(one.key).steps) for one in numbers)
+    """Return (key, value in its unit) of each number of a sample."""
+    numbers = [attribute for attribute in parse(sample) if attribute.key != APP and not is_blob(attribute.key)]
+    return tuple((key_of(attribute.key).name, attribute.value / key_of(attribute.key).steps) for attribute in numbers)
 
 
 class Inbox:
-    """Put readings in from any thread: ``inbox.put(Reading(...))`` never waits; `wb.pipelines.stream` takes them out.
+    """A queue of readings for `wb.pipelines.stream`. Any thread may call ``inbox.put(Reading(...))``; it never waits.
 
-    Beyond ``most`` readings the oldest is lost, and counted in ``lost``. ``close`` says that nothing more will come.
+    With more than ``most`` readings the oldest is dropped and counted in ``lost``. ``close`` ends the stream.
     """
 
     def __init__(self, most: int = MOST_WAITING) -> None:
@@ -295,10 +300,10 @@ class Inbox:
         self._is_closed = False
 
     def put(self, reading: Reading) -> None:
-        """Add a reading; DataError once the inbox is closed."""
+        """Add a reading. Raises DataError if the inbox is closed."""
         with self._condition:
             if self._is_closed:
-                raise DataError("the inbox is closed: nothing more was to come")
+                raise DataError("the inbox is closed and accepts no more readings")
             self._readings.append(reading)
             if len(self._readings) > self._most:
                 self._readings.popleft()
@@ -306,19 +311,19 @@ class Inbox:
             self._condition.notify()
 
     def close(self) -> None:
-        """Nothing more will come; what is in it is still taken."""
+        """Accept no more readings; those in the queue are still delivered."""
         with self._condition:
             self._is_closed = True
             self._condition.notify()
 
     @property
     def is_over(self) -> bool:
-        """Whether it is closed and empty."""
+        """Whether the inbox is closed and empty."""
         with self._condition:
             return self._is_closed and not self._readings
 
     def next_reading(self, timeout_s: float) -> Reading | None:
-        """Take the oldest; None if none has come within that time, or none will come."""
+        """Remove and return the oldest reading, or None after the timeout or if the inbox is closed and empty."""
         with self._condition:
             self._condition.wait_for(lambda: self._readings or self._is_closed, timeout_s)
             return self._readings.popleft() if self._readings else None

@@ -4,20 +4,20 @@
     spark.readStream.format("workbench.readings").load(folder)
 
 Theory of operation
-    An offset of the stream is an offset of the capture. A batch has some megabytes at most, so a long capture is worked
-    off piece by piece, and is read by tasks of `PIECE_B` each. Planning the offsets reads nothing but the ends of
-    pieces.
+    An offset of the stream is an offset of the capture. A batch is limited to `BATCH_B`, so a long capture takes
+    several, and is read by tasks of `PIECE_B` each. Planning the offsets reads only the ends of pieces.
 
-    Which readings are late is a matter of each line alone (`windows`). A late reading counts at the newest time, so
-    Spark's own watermark, which is never ahead of the newest reading, drops nothing. A window is handed over once the
-    watermark has passed its end, in the batch whose number its part has; a batch that is repeated writes it anew.
+    Each line determines by itself whether its reading is late (`windows`). A late reading counts at the newest time, so
+    Spark's own watermark, which is never ahead of the newest reading, drops no reading. A window is written once the
+    watermark has passed its end, to the part with the number of the batch; a repeated batch overwrites its part.
 
-    The watermark follows the batches and moves after them, so windows come a batch later than without Spark. Behind
-    the end of the capture comes a row of nulls that lies beyond all windows and is in none that is handed over.
+    Spark moves the watermark after each batch, so windows are written a batch later than without Spark. A row of nulls
+    after the end of the capture lies beyond all windows, and makes the watermark pass them; its own window is never
+    written.
 
 Options
-    beyond_s   behind the last reading of a capture that has ended comes one row of nulls, so many seconds later: it
-               has the watermark pass all windows. Without the option there is none.
+    beyond_s   distance in seconds from the newest reading of a finished capture to that row of nulls. Without the
+               option the row is not added.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from workbench.pipelines.live import capture
-from workbench.pipelines.live.capture import end_of
+from workbench.pipelines.live.capture import end_offset
 from workbench.pipelines.live.following import POLL_S, Following
 from workbench.pipelines.live.output import CHECKPOINT
 from workbench.pipelines.live.readings import SCHEMA, to_table
-from workbench.pipelines.live.windows import MICROSECONDS, TOLD
+from workbench.pipelines.live.windows import AGGREGATES, MICROSECONDS
 
 FORMAT = "workbench.readings"
 TRIGGER = "500 milliseconds"
@@ -48,29 +48,29 @@ class ReadingsSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What it is called in ``format``."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> str:
-        """The columns, as Spark writes them."""
+        """Return the columns in Spark's notation."""
         return ", ".join(f"`{field.name}` {_TYPES[field.type]}" for field in SCHEMA)
 
     def reader(self, schema: Any) -> _Reader:
-        """For ``spark.read``: all readings so far."""
+        """Return the reader for ``spark.read``, which reads all readings so far."""
         return _Reader(self._folder())
 
     def streamReader(self, schema: Any) -> _StreamReader:
-        """For ``spark.readStream``."""
+        """Return the reader for ``spark.readStream``."""
         beyond_s = self.options.get("beyond_s")
         return _StreamReader(self._folder(), None if beyond_s is None else float(beyond_s))
 
     def _folder(self) -> Path:
         folder = Path(self.options.get("path", "")).absolute()
-        capture.about_of(folder)
+        capture.read_description(folder)
         return folder
 
 
-# A partition has (offset, end) of some lines; or None, the row of nulls behind a capture that has ended.
+# A partition is (offset, end) of whole lines, or None for the row of nulls after the end of a capture.
 
 
 def _read(folder: Path, offset: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -87,7 +87,7 @@ class _Reader(DataSourceReader):
         self._folder = folder
 
     def partitions(self) -> Sequence[InputPartition]:
-        return list(map(InputPartition, capture.pieces(self._folder, 0, None, PIECE_B)))
+        return list(map(InputPartition, capture.split_into_pieces(self._folder, 0, None, PIECE_B)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._folder, *partition.value)
@@ -100,13 +100,13 @@ class _StreamReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, Any]:
         return {"offset": 0, "ended": False}
 
-    # Before Spark 4.2 it is called without arguments, and reads all that there is.
+    # Before Spark 4.2 it is called without arguments; then the batch is the whole capture.
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         begin = 0 if start is None else start["offset"]
-        # Asked for before reading: what was written before the end is read then.
-        end = capture.end_of(self._folder)
-        found = capture.pieces(self._folder, begin, getattr(limit, "max_bytes", None), PIECE_B)
-        offset = found[-1][1] if found else begin
+        # The end is read first, so that no line before it can be missed.
+        end = capture.end_offset(self._folder)
+        pieces = capture.split_into_pieces(self._folder, begin, getattr(limit, "max_bytes", None), PIECE_B)
+        offset = pieces[-1][1] if pieces else begin
         return {"offset": offset, "ended": end is not None and offset >= end}
 
     def getDefaultReadLimit(self) -> Any:
@@ -115,9 +115,9 @@ class _StreamReader(DataSourceStreamReader):
         return ReadMaxBytes(BATCH_B)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        found = capture.pieces(self._folder, start["offset"], end["offset"] - start["offset"], PIECE_B)
+        pieces = capture.split_into_pieces(self._folder, start["offset"], end["offset"] - start["offset"], PIECE_B)
         is_end = self._beyond_s is not None and end["ended"] and not start["ended"]
-        return list(map(InputPartition, [*found, None] if is_end else found))
+        return list(map(InputPartition, [*pieces, None] if is_end else pieces))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is not None:
@@ -129,39 +129,41 @@ class _StreamReader(DataSourceStreamReader):
 
 
 class SparkFollowing(Following):
-    """The engine of Spark: a streaming query. ``query`` is Spark's own handle."""
+    """The engine on Spark: a streaming query. ``query`` is Spark's own handle."""
 
     engine = "on Spark"
 
     def __init__(self, *settings: Any, spark: Any) -> None:
-        self._spark = spark.newSession()  # its settings are its own
+        self._spark = spark.newSession()  # a session of its own, so that its settings affect no other query
         super().__init__(*settings)
 
     def _begin(self) -> None:
         checkpoint = self.folder / CHECKPOINT
         if not checkpoint.exists():
-            self._output.forget_parts(0)
-        # A shuffle of 200 parts, which is the default, takes longer than a batch.
+            self._output.remove_parts(0)
+        # The default shuffle of 200 partitions takes longer than a batch.
         self._spark.conf.set("spark.sql.shuffle.partitions", str(self._spark.sparkContext.defaultParallelism))
         writer = self._windows().writeStream.foreachBatch(self._write).trigger(processingTime=TRIGGER)
         self.query = writer.option("checkpointLocation", str(checkpoint.absolute())).start()
 
     def _windows(self) -> Any:
-        """The streaming DataFrame of closed windows."""
+        """Return the streaming DataFrame of closed windows."""
         from pyspark.sql import functions as F
 
-        wanted = self.asked
+        settings = self.settings
         self._spark.dataSource.register(ReadingsSource)
-        beyond_s = 2 * (wanted.every_us + wanted.late_us) / 1e6 + 1
+        beyond_s = 2 * (settings.every_us + settings.late_us) / 1e6 + 1
         lines = self._spark.readStream.format(FORMAT).option("beyond_s", beyond_s).load(str(self._source.absolute()))
         timed = lines.selectExpr("*", *(f"{text} AS {name}" for name, text in MICROSECONDS.items()))
-        judged = timed.selectExpr("*", f"{wanted.is_late} AS is_late", f"timestamp_micros({wanted.counted_us}) AS at")
+        classified = timed.selectExpr(
+            "*", f"{settings.is_late} AS is_late", f"timestamp_micros({settings.counted_us}) AS at"
+        )
         # Spark's watermark has whole milliseconds.
-        marked = judged.withWatermark("at", f"{-(-wanted.late_us // 1000)} milliseconds")
-        spans = marked.groupBy(F.window("at", f"{wanted.every_us} microseconds").alias("span"), *wanted.by)
-        told = spans.agg(*(F.expr(text).alias(name) for name, text in TOLD.items()))
+        watermarked = classified.withWatermark("at", f"{-(-settings.late_us // 1000)} milliseconds")
+        groups = watermarked.groupBy(F.window("at", f"{settings.every_us} microseconds").alias("span"), *settings.by)
+        aggregates = groups.agg(*(F.expr(text).alias(name) for name, text in AGGREGATES.items()))
         ends = [f"unix_micros(span.{end}) / 1e6 AS {end}_s" for end in ("start", "end")]
-        return told.selectExpr(*ends, *wanted.by, *TOLD)
+        return aggregates.selectExpr(*ends, *settings.by, *AGGREGATES)
 
     def _write(self, frame: Any, number: int) -> None:
         table = frame.toArrow()
@@ -170,7 +172,7 @@ class SparkFollowing(Following):
 
     def _work(self) -> None:
         try:
-            while end_of(self._source) is None and self.query.isActive and not self._is_stopping.is_set():
+            while end_offset(self._source) is None and self.query.isActive and not self._is_stopping.is_set():
                 self._is_stopping.wait(POLL_S)
             if not self._is_stopping.is_set():
                 self.query.processAllAvailable()
@@ -181,7 +183,7 @@ class SparkFollowing(Following):
             self.query.stop()
 
     def stop(self) -> None:
-        """Stop the query; following the same capture into the same folder goes on from here."""
+        """Stop the query; following the same capture into the same folder continues from here."""
         self._is_stopping.set()
         self.query.stop()
         self._thread.join()

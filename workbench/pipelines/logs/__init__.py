@@ -1,1 +1,1 @@
-"""Logs: read by the million, made into links between nodes, and into readings that a workload replays."""
+"""Logs of testbeds: reading them, cleaning their readings, deriving links, and replaying readings as a workload."""

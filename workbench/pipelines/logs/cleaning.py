@@ -1,10 +1,10 @@
-"""Readings made clean by named rules, each counted: units, copies, values out of range, jumps, stuck sensors, gaps.
+"""Cleaning of readings by named rules: units, duplicates, values out of range, jumps, stuck sensors, gaps.
 
 Theory of operation
-    A rule leaves out a value, not the reading: a broken thermometer says nothing of the hygrometer beside it. Only a
-    copy of a reading goes as a whole, and a gap leaves out nothing: it is found. A value is left out by one rule, the
-    first that it breaks in the order of `RULES`. Jumps and runs are seen among the values that are in range; beside a
-    value that is missing, or at the ends, nothing is a jump.
+    A rule removes a value, not the whole reading, because another sensor of the node may be sound. Only a duplicate
+    is removed as a whole. A gap removes nothing and is only reported. A value is removed by the first rule in `RULES`
+    that it breaks. Jumps and stuck sensors are detected among the values in range. A value without a neighboring value
+    on both sides is never a jump.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 from workbench import attributes
 from workbench.errors import DataError
 from workbench.keywords import checked
-from workbench.pipelines.ask import ask
 from workbench.pipelines.logs.links import column_types
 from workbench.pipelines.logs.reading import Log
+from workbench.pipelines.queries import run_query
 from workbench.suggestion import meant
 
-# Columns of the known data sets -> the keys under which they are published.
+# Column of the known data sets -> the key under which its values are published.
 KEYS = {"temperature_C": "TEMP", "humidity_pct": "HUMIDITY"}
 RULES = ("unit", "duplicate", "range", "jump", "stuck", "gap")
-# (unit in the name of a column, that in the name of what it becomes) -> the conversion.
+# (unit at the end of a column's name, unit of the converted column) -> the conversion in SQL.
 _UNITS = {
     ("F", "C"): "({0} - 32) / 1.8",
     ("K", "C"): "{0} - 273.15",
@@ -38,11 +38,12 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Cleaned:
-    """Readings after `clean`.
+    """The result of `clean`.
 
-    rows        the readings, with missing values where a rule left one out, in the order of node and time
-    left_out    what each rule found: rule, what (the column), node, time_s, value (of a gap its length in seconds)
-    counts      how often each rule found something: rule, what, found
+    rows        the readings by node and time; values that a rule removed are missing
+    left_out    a row for each removed value, duplicate or gap: rule, what (the column), node, time_s, value (for a gap:
+                its length in seconds)
+    counts      the number of rows in ``left_out`` for each rule and column: rule, what, found
     """
 
     rows: Any
@@ -52,31 +53,33 @@ class Cleaned:
 
 @checked
 def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
-    """Readings without what the rules find wrong with them.
+    """Return the readings without the values that break the rules, the removed values, and counts.
 
     readings is a table with the columns time_s and node: a pandas frame, a Parquet file, a DataFrame of Spark, a `Log`.
-    ``rules`` {name: what it needs}, in this order:
+    ``rules`` is {name of the rule: its setting}; rules apply in this order:
 
-    unit        {"temperature_F": "temperature_C"}: a column in another unit, by the units in both names
-    duplicate   ("node", "epoch"): of readings that are equal in these columns one stays: the one with the
-                least values, column by column, where a missing value comes last
-    range       {"temperature_C": (-20, 60), "humidity_pct": "HUMIDITY"}: values outside are left out; a key's name
-                stands for the range that can be published
-    jump        {"temperature_C": 5}: values that differ by more from the one before and the one after
-    stuck       {"temperature_C": 50}: where a value comes more often than that running, all after so many
-    gap         300: more seconds between two readings of a node
+    unit        {"temperature_F": "temperature_C"}: convert a column, by the units at the ends of both names
+    duplicate   ("node", "epoch"): of readings that are equal in these columns, only one is kept: the one with the
+                smallest values, compared column by column; a missing value comes last
+    range       {"temperature_C": (-20, 60), "humidity_pct": "HUMIDITY"}: values outside are removed; the name of a
+                key means the range of values that it can publish
+    jump        {"temperature_C": 5}: remove a value that differs by more than 5 from both the previous and the next
+    stuck       {"temperature_C": 50}: of more than 50 equal values in a row, those after the first 50 are removed
+    gap         300: report more than 300 seconds between two readings of a node
 
-    By default: duplicates in node and time, and the ranges of TEMP and HUMIDITY where there are such columns.
-    DataError for a rule or a column that there is not.
+    By default: duplicates in node and time, and the ranges of TEMP and HUMIDITY if such columns exist.
+    Raises DataError for an unknown rule or column.
     """
     table = readings.rows if isinstance(readings, Log) else readings
     types = column_types(table)
     rules = _defaults(types) if rules is None else dict(rules)
-    plan = _Plan.of(rules, list(types))
-    numbered = ask(plan.numbered(), readings=table)
-    judged = ask(plan.judged(), numbered=numbered)
-    left_out = ask(plan.left_out(), numbered=numbered, judged=judged)
-    return Cleaned(ask(plan.rows(), judged=judged), left_out, ask(plan.counts(), left_out=left_out, numbered=numbered))
+    plan = _Plan.from_rules(rules, list(types))
+    numbered = run_query(plan.numbered(), readings=table)
+    judged = run_query(plan.judged(), numbered=numbered)
+    left_out = run_query(plan.left_out(), numbered=numbered, judged=judged)
+    return Cleaned(
+        run_query(plan.rows(), judged=judged), left_out, run_query(plan.counts(), left_out=left_out, numbered=numbered)
+    )
 
 
 def _defaults(columns: Mapping[str, str]) -> dict[str, Any]:
@@ -86,73 +89,76 @@ def _defaults(columns: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The rules as queries, one after the other."""
+    """The rules as a sequence of SQL queries."""
 
     columns: tuple[str, ...]  # before units are converted
     units: Mapping[str, str]
-    same: tuple[str, ...]
+    identity: tuple[str, ...]
     ranges: Mapping[str, tuple[float, float]]
     jumps: Mapping[str, float]
     stuck: Mapping[str, int]
     gap_s: float | None
 
     @classmethod
-    def of(cls, rules: Mapping[str, Any], columns: list[str]) -> _Plan:
-        """The plan of rules as they are given; DataError for what cannot be."""
+    def from_rules(cls, rules: Mapping[str, Any], columns: list[str]) -> _Plan:
+        """Return the plan for a user's rules. Raises DataError for an unknown rule or column, or a bad limit."""
         for name in rules:
             if name not in RULES:
-                raise DataError(f"there is no rule {name!r:.40}{meant(str(name), RULES)}; rules are {', '.join(RULES)}")
+                raise DataError(f"unknown rule {name!r:.40}{meant(str(name), RULES)}; rules are {', '.join(RULES)}")
         units = dict(rules.get("unit", {}))
-        then = [units.get(column, column) for column in columns]
-        same = tuple(rules.get("duplicate", ()))
+        converted = [units.get(column, column) for column in columns]
+        identity = tuple(rules.get("duplicate", ()))
         ranges = {column: _range(column, limits) for column, limits in rules.get("range", {}).items()}
         jumps = {column: _limit("jump", most) for column, most in rules.get("jump", {}).items()}
         stuck = {column: int(_limit("stuck", most)) for column, most in rules.get("stuck", {}).items()}
         gap_s = _limit("gap", rules["gap"]) if rules.get("gap") is not None else None
-        for column in ("time_s", "node", *same, *ranges, *jumps, *stuck):
-            _check_column(column, then)
+        for column in ("time_s", "node", *identity, *ranges, *jumps, *stuck):
+            _check_column(column, converted)
         for column in units:
             _check_column(column, columns)
-        return cls(tuple(columns), units, same, ranges, jumps, stuck, gap_s)
+        return cls(tuple(columns), units, identity, ranges, jumps, stuck, gap_s)
 
     @property
     def names(self) -> list[str]:
-        """The columns with units converted."""
+        """The columns' names after the conversion of units."""
         return [self.units.get(column, column) for column in self.columns]
 
     @property
-    def measured(self) -> list[str]:
-        """The columns whose values rules judge."""
+    def checked_columns(self) -> list[str]:
+        """The columns whose values are checked by a rule."""
         return [name for name in self.names if name in {*self.ranges, *self.jumps, *self.stuck}]
 
     def numbered(self) -> str:
-        """All readings in the right units, with the number of each among its copies."""
-        columns = ", ".join(_converted(column, self.units.get(column)) for column in self.columns)
+        """Return a query for all readings in converted units, with each one's number among its duplicates, from 1."""
+        columns = ", ".join(_conversion(column, self.units.get(column)) for column in self.columns)
         copies = "1"
-        if self.same:
+        if self.identity:
             order = ", ".join(f"{name} NULLS LAST" for name in self.names)
-            copies = f"row_number() OVER (PARTITION BY {', '.join(self.same)} ORDER BY {order})"
+            copies = f"row_number() OVER (PARTITION BY {', '.join(self.identity)} ORDER BY {order})"
         return f"SELECT *, {copies} AS copy__ FROM (SELECT {columns} FROM {{readings}}) AS converted"
 
     def judged(self) -> str:
-        """The readings without copies, with the rule that each value breaks, and the seconds since the one before."""
+        """Return a query for readings without duplicates, the rule that each value breaks, and the length of gaps."""
         of_node = "OVER (PARTITION BY node ORDER BY time_s)"
-        parts: list[list[str]] = [[], [f"time_s - lag(time_s) {of_node} AS gap__"], [], [], []]
-        for name in self.measured:
+        layers: list[list[str]] = [[], [f"time_s - lag(time_s) {of_node} AS gap__"], [], [], []]
+        for name in self.checked_columns:
             low, high = self.ranges.get(name, (float("-inf"), float("inf")))
             within = f" AND {name} BETWEEN {low!r} AND {high!r}" if name in self.ranges else ""
             value = f"CAST({name} AS DOUBLE)"
-            parts[0].append(f"CASE WHEN NOT isnan({value}){within} THEN {value} END AS {name}__in")
-            parts[1] += [f"lag({name}__in) {of_node} AS {name}__before", f"lead({name}__in) {of_node} AS {name}__after"]
+            layers[0].append(f"CASE WHEN NOT isnan({value}){within} THEN {value} END AS {name}__in")
+            layers[1] += [
+                f"lag({name}__in) {of_node} AS {name}__before",
+                f"lead({name}__in) {of_node} AS {name}__after",
+            ]
             begins = f"CASE WHEN {name}__in = {name}__before THEN 0 ELSE 1 END"
             rows = "OVER (PARTITION BY node ORDER BY time_s ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-            parts[2].append(f"sum({begins}) {rows} AS {name}__run")
+            layers[2].append(f"sum({begins}) {rows} AS {name}__run")
             times = f"OVER (PARTITION BY node, {name}__run ORDER BY time_s)"
-            parts[3].append(f"row_number() {times} AS {name}__times")
-            parts[4].append(f"{self._verdict(name, value)} AS {name}__rule")
+            layers[3].append(f"row_number() {times} AS {name}__times")
+            layers[4].append(f"{self._verdict(name, value)} AS {name}__rule")
         query = "SELECT * FROM {numbered} WHERE copy__ = 1"
-        for more in parts:
-            query = f"SELECT {', '.join(['*', *more])} FROM ({query}) AS r"
+        for expressions in layers:
+            query = f"SELECT {', '.join(['*', *expressions])} FROM ({query}) AS r"
         return query
 
     def _verdict(self, name: str, value: str) -> str:
@@ -166,72 +172,78 @@ class _Plan:
         return f"CASE {' '.join(cases)} END"
 
     def rows(self) -> str:
-        """What stays."""
-        of_rule = {name: f"CASE WHEN {name}__rule IS NULL THEN {name} END AS {name}" for name in self.measured}
+        """Return a query for the cleaned readings."""
+        of_rule = {name: f"CASE WHEN {name}__rule IS NULL THEN {name} END AS {name}" for name in self.checked_columns}
         columns = ", ".join(of_rule.get(name, name) for name in self.names)
         return f"SELECT {columns} FROM {{judged}} ORDER BY node, time_s"
 
     def left_out(self) -> str:
-        """What the rules found."""
-        found = [
+        """Return a query for everything that the rules removed or reported."""
+        queries = [
             "SELECT 'duplicate' AS rule, '' AS what, node, time_s, CAST(NULL AS DOUBLE) AS value "
             "FROM {numbered} WHERE copy__ > 1"
         ]
-        for name in self.measured:
-            found.append(
+        for name in self.checked_columns:
+            queries.append(
                 f"SELECT {name}__rule, '{name}', node, time_s, CAST({name} AS DOUBLE) "
                 f"FROM {{judged}} WHERE {name}__rule IS NOT NULL"
             )
         if self.gap_s is not None:
-            found.append(f"SELECT 'gap', '', node, time_s, gap__ FROM {{judged}} WHERE gap__ > {self.gap_s!r}")
-        return f"SELECT * FROM ({' UNION ALL '.join(found)}) AS found ORDER BY node, time_s, rule, what"
+            queries.append(f"SELECT 'gap', '', node, time_s, gap__ FROM {{judged}} WHERE gap__ > {self.gap_s!r}")
+        return f"SELECT * FROM ({' UNION ALL '.join(queries)}) AS found ORDER BY node, time_s, rule, what"
 
     def counts(self) -> str:
-        """How often each rule found something, also if never."""
-        asked = [("duplicate", "")] if self.same else []
+        """Return a query for the number of findings of each rule, zeros included."""
+        rule_columns = [("duplicate", "")] if self.identity else []
         for rule, columns in (("range", self.ranges), ("jump", self.jumps), ("stuck", self.stuck)):
-            asked += [(rule, column) for column in columns]
-        asked += [("gap", "")] if self.gap_s is not None else []
-        parts = [
+            rule_columns += [(rule, column) for column in columns]
+        rule_columns += [("gap", "")] if self.gap_s is not None else []
+        queries = [
             f"SELECT 'unit' AS rule, '{to}' AS what, count({to}) AS found FROM {{numbered}}"
             for to in self.units.values()
         ]
-        for rule, what in asked:
-            where = f"WHERE rule = '{rule}' AND what = '{what}'"
-            parts.append(f"SELECT '{rule}' AS rule, '{what}' AS what, count(*) AS found FROM {{left_out}} {where}")
-        order = " ".join(f"WHEN '{rule}' THEN {place}" for place, rule in enumerate(RULES))
-        if not parts:
+        for rule, column_name in rule_columns:
+            where = f"WHERE rule = '{rule}' AND what = '{column_name}'"
+            queries.append(
+                f"SELECT '{rule}' AS rule, '{column_name}' AS what, count(*) AS found FROM {{left_out}} {where}"
+            )
+        order = " ".join(f"WHEN '{rule}' THEN {index}" for index, rule in enumerate(RULES))
+        if not queries:
             return "SELECT rule, what, count(*) AS found FROM {left_out} GROUP BY rule, what"
-        return f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS c ORDER BY CASE rule {order} END, what"
+        return f"SELECT * FROM ({' UNION ALL '.join(queries)}) AS c ORDER BY CASE rule {order} END, what"
 
 
 def _check_column(column: str, columns: list[str]) -> None:
     if column not in columns:
         hint = meant(column, columns)
-        raise DataError(f"the readings have no column {column!r}{hint}; they have {', '.join(columns)}")
+        raise DataError(f"the readings have no column {column!r}{hint}; their columns are {', '.join(columns)}")
 
 
-def _converted(column: str, to: str | None) -> str:
+def _conversion(column: str, to: str | None) -> str:
     if to is None:
         return column
     units = column.rpartition("_")[2], to.rpartition("_")[2]
     if units not in _UNITS:
-        known = ", ".join(f"{one} to {other}" for one, other in _UNITS)
-        raise DataError(f"{column} cannot become {to}: the known conversions are {known}, by the ends of the names")
+        known = ", ".join(f"{first} to {second}" for first, second in _UNITS)
+        raise DataError(
+            f"{column} cannot be converted to {to}; the units at the ends of both names must be one of {known}"
+        )
     return f"{_UNITS[units].format(column)} AS {to}"
 
 
 def _range(column: str, limits: Any) -> tuple[float, float]:
-    """A range as it is given, or what can be published under the key of that name."""
+    """Return (low, high) of a user's range, or the range that the key of this name can publish."""
     if isinstance(limits, str):
         key = attributes.key_of(limits)
         return float(key.minimum), float(key.maximum)
     try:
         low, high = map(float, limits)
     except (TypeError, ValueError):
-        raise DataError(f"the range of {column} is {limits!r:.40}; it must be (smallest, largest), or a key") from None
+        raise DataError(
+            f"the range of {column} is {limits!r:.40}; it must be (smallest, largest), or the name of a key"
+        ) from None
     if not low <= high:
-        raise DataError(f"the range of {column} is {limits!r:.40}; its first number must not be the larger one")
+        raise DataError(f"the range of {column} is {limits!r:.40}; the first number must not exceed the second")
     return low, high
 
 
@@ -241,5 +253,5 @@ def _limit(rule: str, most: Any) -> float:
     except (TypeError, ValueError):
         number = -1.0
     if not 0 < number < float("inf"):
-        raise DataError(f"rule {rule} has {most!r:.40}; it must be a number above 0")
+        raise DataError(f"the limit of rule {rule} is {most!r:.40}; it must be a finite number above 0")
     return number

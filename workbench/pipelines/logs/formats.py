@@ -1,4 +1,4 @@
-"""A format of the user's own: named columns, each of a kind, between separators."""
+"""Log formats that a user defines: named columns, each of a kind, between separators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workbench.suggestion import meant
 
 
 class Kind(NamedTuple):
-    """A kind of column: how a field is read one by one and on the fast path, and what the value is then divided by."""
+    """A kind of column: functions that read one field or a chunk of them, the type, and a divisor of the value."""
 
     read: Callable[[bytes], Any]
     fast: Callable[[str], Field]
@@ -42,18 +42,18 @@ _IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class LogFormat(LineFormat):
     """A format of lines of text: ``LogFormat("mine", {"time_s": "unix_s", "node": int, "temperature_C": float})``.
 
-    name        what it is called in messages
+    name        name of the format in messages
     columns     {column: kind} in the order of the fields. Kinds: int, float, str; "node", a number from 0; "unix_s" and
                 "unix_ms", Unix time in seconds or whole milliseconds; "iso", a date and time in ISO 8601, UTC if it has
-                no offset. Times become seconds. None: a field that is there and not wanted
+                no offset. Times become seconds. None: skip the field
     separator   a character, such as "," or a tab; None: blanks
-    header      how many lines at the top of a file are no rows (True: one)
+    header      number of lines at the top of a file before the rows (True: one)
     checks      {reason: condition} of good rows: conditions are SQL over the columns, as in
-                {"voltage_V is {voltage_V}": "voltage_V BETWEEN 1 AND 4"}; a row that
-                does not meet all of them is rejected, and reasons may show its values
+                {"voltage_V is {voltage_V}": "voltage_V BETWEEN 1 AND 4"}; a row that breaks
+                one is rejected, and reasons may show its values
 
-    Decimal commas are read where a comma separates nothing. Quotes are characters like others. DataError for a kind
-    that there is not, or a condition that cannot be asked.
+    Decimal commas are accepted unless the comma is the separator. Quotes have no special meaning. Raises DataError for
+    an unknown kind, or a condition that is not valid SQL.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class LogFormat(LineFormat):
         kinds = {column: None if kind is None else _kind(column, kind) for column, kind in columns.items()}
         wanted = {column: kind for column, kind in kinds.items() if kind is not None}
         if not wanted:
-            raise DataError(f"the log format {name} has no columns; name at least one")
+            raise DataError(f"log format {name} has no columns; give at least one with a kind")
         if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"0123456789'):
             raise DataError(f"the separator is {separator!r:.20}; it must be one character, or None for blanks")
         super().__init__(
@@ -79,12 +79,12 @@ class LogFormat(LineFormat):
             header=int(header),
             checks=dict(checks or {}),
             fast=tuple(_fast(column, kind, separator) for column, kind in kinds.items()),
-            finish=functools.partial(_divided, {column: kind.divisor for column, kind in wanted.items()}),
+            finish=functools.partial(_divide_times, {column: kind.divisor for column, kind in wanted.items()}),
         )
         self._try_checks()
 
     def _try_checks(self) -> None:
-        """Ask the conditions of no rows, so that one that cannot be asked is found before the log is read."""
+        """Try the conditions on an empty table, so that an invalid one is reported before a log is read."""
         import duckdb
 
         for reason, condition in self.checks.items():
@@ -92,14 +92,14 @@ class LogFormat(LineFormat):
                 broken_rules(self.schema.empty_table(), {reason: condition})
                 reason.format(**dict.fromkeys(self.columns, 0))
             except (duckdb.Error, KeyError, IndexError, ValueError) as error:
-                said = str(error).partition("\n")[0]
-                raise DataError(f"the check {reason!r}: {condition!r} cannot be made: {said}") from None
+                message = str(error).partition("\n")[0]
+                raise DataError(f"the check {reason!r}: {condition!r} is not valid: {message}") from None
 
 
 def _kind(column: str, kind: Any) -> Kind:
     name = kind.__name__ if isinstance(kind, type) else kind
     if not _IS_NAME.fullmatch(str(column)):
-        raise DataError(f"a column is called {column!r:.40}; a name is letters, digits and _")
+        raise DataError(f"the column name is {column!r:.40}; it must consist of letters, digits and _")
     if name not in KINDS:
         raise DataError(
             f"column {column} is of kind {name!r:.40}{meant(str(name), KINDS)}; kinds are {', '.join(KINDS)}"
@@ -110,24 +110,26 @@ def _kind(column: str, kind: Any) -> Kind:
 def _fast(column: str, kind: Kind | None, separator: str | None) -> Field:
     if kind is None or kind.type == TEXT:
         return formats.word("" if kind is None else column, separator or "")
-    one = kind.fast(column)
-    return one if separator is None else one._replace(pattern=one.pattern.replace("T", "[T ]"))  # of date and time
+    field = kind.fast(column)
+    return (
+        field if separator is None else field._replace(pattern=field.pattern.replace("T", "[T ]"))
+    )  # of date and time
 
 
 def _parser(kinds: tuple[Kind | None, ...]) -> Parser:
-    """A parser of lines with fields of those kinds."""
+    """Return a function that converts the fields of a line to values of these kinds."""
 
     def parse(fields: list[bytes]) -> list[Any]:
-        given = zip(kinds, read.exactly(fields, len(kinds)), strict=True)
-        return [kind.read(one) for kind, one in given if kind is not None]
+        pairs = zip(kinds, read.exactly(fields, len(kinds)), strict=True)
+        return [kind.read(field) for kind, field in pairs if kind is not None]
 
     return parse
 
 
-def _divided(divisors: Mapping[str, float | None], table: pa.Table) -> pa.Table:
-    """The columns with times in seconds."""
-    for place, (column, divisor) in enumerate(divisors.items()):
+def _divide_times(divisors: Mapping[str, float | None], table: pa.Table) -> pa.Table:
+    """Return the table with all times in seconds."""
+    for index, (column, divisor) in enumerate(divisors.items()):
         if divisor is not None:
-            counted = pc.cast(pc.cast(table[column], INT), FLOAT)
-            table = table.set_column(place, column, pc.divide(counted, divisor))
+            numbers = pc.cast(pc.cast(table[column], INT), FLOAT)
+            table = table.set_column(index, column, pc.divide(numbers, divisor))
     return table

@@ -1,14 +1,14 @@
-"""Links between nodes, as logs have measured them: delivery ratio and RSSI per direction, channel and stretch of time.
+"""Links between nodes, measured in logs: delivery ratio and RSSI per direction, channel and interval.
 
 Theory of operation
-    In a Mercator log a node sends so many packets in each of its transactions, and every other one logs what it hears.
-    A packet that nobody hears has no row, and neither has a node that hears nothing. So for each transaction that
-    anybody heard of, each other node of that log counts: the packets it heard, by those that were sent.
+    In a Mercator log a node sends a number of packets in each transaction, and every other node logs the packets that
+    it hears. A lost packet has no row. So every transaction with at least one row counts for every other node of the
+    log: its delivery ratio is the number of packets that the node heard, divided by the number sent.
 
 Limits
-    A transaction that nobody heard a single good packet of is unknown, and counts for no pair: where that happens to a
-    weak sender its links look better than they are. A node is known if it has sent or heard one good packet. One that
-    was switched off counts as one that hears nothing.
+    A transaction of which no node heard a packet has no rows and is not counted, so the links of a weak sender look
+    better than they are. A node is known if it has sent or heard one good packet. A node that was switched off counts
+    as one that hears nothing.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 from workbench.datasets import links_from_neighbors as links_from_neighbors
 from workbench.errors import DataError
 from workbench.keywords import checked
-from workbench.pipelines.ask import answer, ask, is_spark
 from workbench.pipelines.logs.reading import Log
+from workbench.pipelines.queries import duckdb_relation, is_spark, run_query
 from workbench.suggestion import meant
 
 _NEEDED = ("time_s", "transmitter", "receiver", "transaction", "packet", "sent", "rssi_dBm")
 
-# What each receiver heard in each transaction: small, however long the log is.
+# Packets that each receiver heard in each transaction: a small table even for a long log.
 _COUNTED = """
 SELECT file, transmitter, transaction, {by}receiver, count(*) AS heard, CAST(sum(rssi_dBm) AS DOUBLE) AS rssi_dBm,
   min(time_s) AS time_s, max(sent) AS sent
@@ -66,25 +66,27 @@ ORDER BY 1, 2, {by}from_s
 
 @checked
 def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = None) -> Any:
-    """The links that the rows of a Mercator log measured (`read_log` with "mercator"), a row for each of them.
+    """Return the links measured in a Mercator log (`read_log` with "mercator"), one row a link.
 
     rows     a `Log`, or its rows: a pandas frame, a Parquet file, a DataFrame of Spark; or any with the columns time_s,
-             transmitter, receiver, transaction, packet, sent, rssi_dBm. Rows with the column file are paired with rows
-             of their own file alone
-    by       columns that are one value in a transaction, such as channel or power_dBm: a link has a row for each value
-    every_s  a row for each stretch of so many seconds, too; a transaction belongs to the one in which it begins
+             transmitter, receiver, transaction, packet, sent, rssi_dBm. If the rows have the column file, nodes of
+             different files are not paired
+    by       columns with one value in a transaction, such as channel or power_dBm: a link has a row for each value
+    every_s  length of intervals in seconds, with a row for each; a transaction belongs to the interval of its begin
 
-    Columns: transmitter, receiver (numbers of nodes), those of ``by``, from_s (Unix time at which the stretch begins),
-    pdr (0 to 1), rssi_dBm (mean of what was heard; missing if nothing was), heard, sent (packets), transmitter_name,
-    receiver_name. Names that are no numbers are numbered from 0 in their order. A packet that a receiver logged twice
-    counts once. ``wb.topology.from_links`` takes the frame as it is.
+    Columns: transmitter, receiver (numbers of nodes), those of ``by``, from_s (Unix time at which the interval begins),
+    pdr (0 to 1), rssi_dBm (mean of packets heard; missing without any), heard, sent (packets), transmitter_name,
+    receiver_name. Nodes with names are numbered from 0 in the order of names. A packet logged twice by a receiver
+    counts once. ``wb.topology.from_links`` accepts the frame.
     """
     rows = rows.rows if isinstance(rows, Log) else rows
     by = (by,) if isinstance(by, str) else tuple(by)
     types = column_types(rows)
     for name in (*_NEEDED, *by):
         if name not in types:
-            raise DataError(f"the rows have no column {name!r}{meant(name, types)}; they have {', '.join(types)}")
+            raise DataError(
+                f"the rows have no column {name!r}{meant(name, types)}; their columns are {', '.join(types)}"
+            )
     if every_s is not None and not every_s > 0:
         raise DataError(f"every_s is {every_s!r:.40}; it must be a number of seconds above 0")
     start = "start_s" if every_s is None else "start_s + floor((time_s - start_s) / {0}) * {0}".format(float(every_s))
@@ -98,17 +100,17 @@ def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = N
         "from_s": start,
         "number": "name" if are_numbers else "CAST(dense_rank() OVER (ORDER BY name) - 1 AS BIGINT)",
     }
-    counted = ask(_COUNTED.format(**parts), rows=rows)
+    counted = run_query(_COUNTED.format(**parts), rows=rows)
     if not is_spark(counted):
-        return ask(_LINKS.format(**parts), counted=counted)
-    # Spark counts; the rest is small, and would read the log again for each time that it names the counts.
-    found = answer(_LINKS.format(**parts), counted=counted.toArrow()).to_arrow_table()
-    return counted.sparkSession.createDataFrame(found)
+        return run_query(_LINKS.format(**parts), counted=counted)
+    # Spark only counts: it would read the log again for each mention of the counts in the second query.
+    links_table = duckdb_relation(_LINKS.format(**parts), counted=counted.toArrow()).to_arrow_table()
+    return counted.sparkSession.createDataFrame(links_table)
 
 
 def column_types(table: Any) -> dict[str, str]:
-    """{column: its type in SQL, in small letters} of any table that can be asked."""
+    """Return {column: SQL type in lower case} of any table that `run_query` accepts."""
     if is_spark(table):
         return dict(table.dtypes)
-    relation = answer("SELECT * FROM {table_of_types} LIMIT 0", table_of_types=table)
+    relation = duckdb_relation("SELECT * FROM {table_of_types} LIMIT 0", table_of_types=table)
     return {name: str(kind).lower() for name, kind in zip(relation.columns, relation.types, strict=True)}

@@ -1,7 +1,7 @@
-"""Traces of many runs: where they are kept, how Spark reads them, and questions to them.
+"""Traces of many runs as one table, and statistics computed from it.
 
-table       the rows of all runs of a folder, or of runs and scenarios, as a table
-source      "workbench.trace" for Spark: a folder, or runs that are simulated when they are read
-questions   load, losses, what stands at a time; mean and band over runs
-arrived     deliveries and their publications: latency, flows
+table       the rows of all runs in a folder, of given runs, or of scenarios
+source      the Spark data source "workbench.trace": a folder, or runs that are simulated when they are read
+statistics  load, losses, states over time; mean and percentiles over runs
+deliveries  deliveries and their publications: latency, flows, paths
 """

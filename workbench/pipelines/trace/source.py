@@ -1,21 +1,21 @@
-"""The data source "workbench.trace" for Spark: a folder of traces, or runs that are simulated when they are read.
+"""The Spark data source "workbench.trace": a folder of traces, or runs that are simulated when they are read.
 
 ::
 
-    workbench.pipelines.spark()                                             knows it; else register(session)
+    workbench.pipelines.spark()                                             a session with it; else register(session)
     spark.read.format("workbench.trace").load("results/loss")               all runs of a folder
     spark.read.format("workbench.trace").option("scenario", scenario.to_json()).option("seeds", "0:200").load()
 
 Options
-    path      the folder; ``only`` (hashes of scenarios, separated by commas) and ``code`` as `table.traces` has them
+    path      the folder; ``only`` (hashes of scenarios, separated by commas) and ``code`` as in `table.traces`
     scenario  a scenario as JSON, or a list of them
-    seeds     "0:200", or "1,5,7": each scenario is run with each of these seeds; without it, with its own
+    seeds     "0:200", or "1,5,7": each scenario runs with each of these seeds; by default with its own seed
     engine    "auto", "fast" or "reference"
-    tasks     how many tasks the runs are dealt out to, 32 at most if it is not said
+    tasks     number of tasks among which the runs are divided, by default at most 32
 
-A run's rows come in order, from one task. Workers import this package: it has to be installed there. Spark asks for all
-columns, and for all rows: for large folders `table.traces` uses Spark's own reader of Parquet, which skips what a
-question does not need.
+A run's rows are in order and from one task. Workers import this package, so it must be installed there. Spark reads all
+columns and rows of a data source in Python; for large folders `table.traces` uses Spark's own reader of Parquet, which
+skips columns that a query does not need.
 """
 
 from __future__ import annotations
@@ -29,57 +29,59 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from workbench.errors import DataError, ScenarioError
-from workbench.pipelines.trace.table import PLAIN, chosen_runs, of_run, plain
+from workbench.pipelines.trace.table import PLAIN_SCHEMA, batches_of_run, select_runs, without_dictionaries
 from workbench.sim.runner import checked_engine, play
 from workbench.sim.scenario import Scenario
-from workbench.sweeps.store.traces import File, Kept
+from workbench.sweeps.store.traces import File, StoredRun
 
 ROWS_A_TASK = 1 << 21
 TASKS = 32
 
 
 class TraceSource(DataSource):
-    """What ``spark.read.format("workbench.trace")`` finds."""
+    """The data source of ``spark.read.format("workbench.trace")``."""
 
     @classmethod
     def name(cls) -> str:
-        """What the format is called."""
+        """Return the name of the format."""
         return "workbench.trace"
 
     def schema(self) -> Any:
-        """The columns, as `table` has them."""
+        """Return the columns, which are those of `table`."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return from_arrow_schema(PLAIN)
+        return from_arrow_schema(PLAIN_SCHEMA)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        """Who reads the folder, or runs the scenarios; DataError or ScenarioError for options that are wrong."""
+        """Return a reader of the folder or of the scenarios. Raises DataError or ScenarioError for wrong options."""
         if "path" in self.options:
             return FolderReader(self.options)
         if "scenario" in self.options:
             return RunReader(self.options)
-        raise DataError('workbench.trace needs .load("results/name") or .option("scenario", scenario.to_json())')
+        raise DataError(
+            'workbench.trace has neither a path nor a scenario; use .load("results/name") or .option("scenario", json)'
+        )
 
 
 class FolderReader(DataSourceReader):
-    """Reads the runs of a folder."""
+    """A reader of the runs in a folder."""
 
     def __init__(self, options: Any) -> None:
-        only = [one.strip() for one in options["only"].split(",")] if "only" in options else None
-        self._runs = chosen_runs(Path(options["path"]).absolute(), only, options.get("code"))
+        only = [scenario_hash.strip() for scenario_hash in options["only"].split(",")] if "only" in options else None
+        self._runs = select_runs(Path(options["path"]).absolute(), only, options.get("code"))
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Stretches of whole runs, of some million rows each."""
-        return [stretch for path, runs in self._runs.items() for stretch in _stretches(str(path), runs)]
+        """Return ranges of whole runs with about two million rows each."""
+        return [rows_range for path, runs in self._runs.items() for rows_range in _ranges_of_runs(str(path), runs)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of a stretch, in order."""
+        """Yield the rows of a range, in order."""
         path, first, rows = partition.value
-        yield from map(plain, File(Path(path)).batches(Kept("", "", first, rows)))
+        yield from map(without_dictionaries, File(Path(path)).batches(StoredRun("", "", first, rows)))
 
 
-def _stretches(path: str, runs: list[Kept]) -> Iterator[InputPartition]:
-    """Yield (path, first row, number of rows) of stretches of whole runs."""
+def _ranges_of_runs(path: str, runs: list[StoredRun]) -> Iterator[InputPartition]:
+    """Yield (path, first row, number of rows) of ranges of whole runs."""
     begin, end = runs[0].first, runs[0].first
     for run in runs:
         if run.first > end or end + run.rows - begin > ROWS_A_TASK:
@@ -92,49 +94,49 @@ def _stretches(path: str, runs: list[Kept]) -> Iterator[InputPartition]:
 
 
 class RunReader(DataSourceReader):
-    """Runs scenarios, and reads their traces."""
+    """A reader that runs scenarios and reads their traces."""
 
     def __init__(self, options: Any) -> None:
         self._documents = _documents(options["scenario"])
         self._engine = checked_engine(options.get("engine", "auto"))
-        scenarios = [Scenario.from_json(one) for one in self._documents]
+        scenarios = [Scenario.from_json(document) for document in self._documents]
         seeds = _seeds(options["seeds"]) if "seeds" in options else None
-        self._runs = [(place, seed) for place, one in enumerate(scenarios) for seed in seeds or [one.seed]]
+        self._runs = [(index, seed) for index, scenario in enumerate(scenarios) for seed in seeds or [scenario.seed]]
         self._tasks = min(len(self._runs), _whole(options["tasks"], "tasks") if "tasks" in options else TASKS)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return some runs each: places in the list of scenarios, and seeds.
+        """Return the runs of each task, as pairs (index of the scenario, seed).
 
-        Neighbors, which cost about the same, are dealt out in turn.
+        Runs are dealt out in turn, because neighbors in the list cost about the same.
         """
         return [InputPartition(self._runs[first :: self._tasks]) for first in range(self._tasks)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of a task's runs, run by run."""
+        """Yield the rows of a task's runs, run by run."""
         known: dict[int, Scenario] = {}
-        for place, seed in partition.value:
-            if place not in known:
-                known = {place: Scenario.from_json(self._documents[place])}
-            yield from map(plain, of_run(play(known[place].replace(seed=seed), self._engine)))
+        for index, seed in partition.value:
+            if index not in known:
+                known = {index: Scenario.from_json(self._documents[index])}
+            yield from map(without_dictionaries, batches_of_run(play(known[index].replace(seed=seed), self._engine)))
 
 
 def _documents(text: str) -> list[str]:
     try:
-        told = json.loads(text)
+        values = json.loads(text)
     except ValueError as error:
         raise ScenarioError(f"the option scenario is not JSON: {error}") from None
-    return [json.dumps(one) for one in (told if isinstance(told, list) else [told])]
+    return [json.dumps(scenario) for scenario in (values if isinstance(values, list) else [values])]
 
 
 def _seeds(text: str) -> list[int]:
     first, is_range, last = text.partition(":")
     if is_range:
-        found = list(range(_whole(first or "0", "seeds"), _whole(last, "seeds")))
+        seeds = list(range(_whole(first or "0", "seeds"), _whole(last, "seeds")))
     else:
-        found = [_whole(one, "seeds") for one in text.split(",")]
-    if not found:
-        raise ScenarioError(f"the option seeds is {text!r:.60}, which is no seed at all; write 0:200 or 1,5,7")
-    return found
+        seeds = [_whole(number, "seeds") for number in text.split(",")]
+    if not seeds:
+        raise ScenarioError(f"the option seeds is {text!r:.60}, which contains no seed; write 0:200 or 1,5,7")
+    return seeds
 
 
 def _whole(text: str, option: str) -> int:
@@ -142,5 +144,5 @@ def _whole(text: str, option: str) -> int:
         return int(text)
     except ValueError:
         raise ScenarioError(
-            f"the option {option} has {text!r:.60}; write whole numbers, such as 0:200 or 1,5,7"
+            f"the option {option} contains {text!r:.60}; it must be whole numbers, such as 0:200 or 1,5,7"
         ) from None

@@ -1,4 +1,4 @@
-"""The rows of many runs as one table for the questions: of a folder, of runs, or of scenarios that are run for it.
+"""The rows of many runs as one table: of a folder, of given runs, or of scenarios, which are simulated.
 
 Columns: ``scenario`` (its hash), ``code`` (digest of the code that ran), ``row`` (number in the run, from 0), and those
 of a trace (`workbench.sim.trace`).
@@ -20,57 +20,62 @@ from workbench.sim import runner
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sweeps.code import Codes
-from workbench.sweeps.store.traces import SCHEMA, File, Kept, runs_of, with_key
+from workbench.sweeps.store.traces import SCHEMA, File, StoredRun, list_runs, with_key
 
 Source = str | Path | Run | Scenario | Iterable[Run | Scenario]
-_TOLD = 3
-_VERIFY = "parquet.page.verify-checksum.enabled"  # Spark's reader of Parquet has it off.
+_MOST_NAMED = 3
+_VERIFY = "parquet.page.verify-checksum.enabled"  # off by default in Spark
 
 
 @checked
 def traces(source: Source, spark: Any = None, only: Collection[str] | None = None, code: str | None = None) -> Any:
-    """A table of the rows of many runs, for `load_per_node` and its like.
+    """Return a table of the rows of many runs, for `load_per_node` and the other statistics.
 
     source  a folder of results (``Sweep(..., keep="trace").run(out=folder)``), runs, or scenarios, which are simulated
-    spark   a session: the table is a DataFrame of it then, and scenarios are simulated by its workers. Without one it
-            is the folder's path, which DuckDB reads piece by piece, or an Arrow table
-    only    hashes of scenarios: these alone, from a folder; they are read at once then
-    code    a digest: the runs of that code alone, where a folder has runs of the same scenario by several
+    spark   a Spark session: the table is then a DataFrame, and its workers simulate the scenarios. Without a session
+            the table is the folder's path, which DuckDB reads piece by piece, or an Arrow table
+    only    hashes of the scenarios to read from a folder; their rows are loaded at once
+    code    digest of the code whose runs to read, if several versions of the code have run the same scenarios
 
-    DataError for a folder without traces, and for one with a scenario that several codes have run, if none is named.
+    Raises DataError for a folder without traces, and for one with several runs of the same scenario by different code,
+    unless ``code`` chooses among them.
     """
     if isinstance(source, (str, Path)):
-        return _of_folder(Path(source).absolute(), spark, only, code)
-    some = [source] if isinstance(source, (Run, Scenario)) else list(source)
-    for one in some:
-        if not isinstance(one, (Run, Scenario)):
-            raise DataError(f"traces are of a folder, of runs or of scenarios, not of {one!r:.60}")
-    if spark is not None and some and all(isinstance(one, Scenario) for one in some):
-        documents = json.dumps([json.loads(one.to_json()) for one in some if isinstance(one, Scenario)])
+        return _table_of_folder(Path(source).absolute(), spark, only, code)
+    items = [source] if isinstance(source, (Run, Scenario)) else list(source)
+    for item in items:
+        if not isinstance(item, (Run, Scenario)):
+            raise DataError(f"traces: the source contains {item!r:.60}; it must be a folder, runs or scenarios")
+    if spark is not None and items and all(isinstance(item, Scenario) for item in items):
+        documents = json.dumps([json.loads(item.to_json()) for item in items if isinstance(item, Scenario)])
         return spark.read.format("workbench.trace").option("scenario", documents).load()
-    found = [batch for one in some for batch in of_run(one if isinstance(one, Run) else runner.play(one))]
-    table = pa.Table.from_batches(found, SCHEMA).unify_dictionaries()
-    return table if spark is None else spark.createDataFrame(plain(table))
+    batches = [
+        batch for item in items for batch in batches_of_run(item if isinstance(item, Run) else runner.play(item))
+    ]
+    table = pa.Table.from_batches(batches, SCHEMA).unify_dictionaries()
+    return table if spark is None else spark.createDataFrame(without_dictionaries(table))
 
 
-def of_run(run: Run) -> Iterator[pa.RecordBatch]:
-    """The rows of a run with the columns of a table of many."""
-    code, rows = Codes().of(run.scenario.protocol), 0
+def batches_of_run(run: Run) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a run with the columns of this table: scenario, code and row in front."""
+    code, rows = Codes().digest(run.scenario.protocol), 0
     for batch in run.trace.to_batches():
         yield with_key(batch, run.scenario.hash, code, rows)
         rows += len(batch)
 
 
-def plain(table: Any) -> Any:
-    """A table or batch with texts in place of dictionaries, which Spark does not take."""
-    return table.cast(PLAIN)
+def without_dictionaries(table: Any) -> Any:
+    """Return a table or batch with strings in place of dictionaries, which Spark does not support."""
+    return table.cast(PLAIN_SCHEMA)
 
 
-PLAIN = pa.schema([(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type) for field in SCHEMA])
+PLAIN_SCHEMA = pa.schema(
+    [(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type) for field in SCHEMA]
+)
 
 
-def _of_folder(folder: Path, spark: Any, only: Collection[str] | None, code: str | None) -> Any:
-    chosen = chosen_runs(folder, only, code)
+def _table_of_folder(folder: Path, spark: Any, only: Collection[str] | None, code: str | None) -> Any:
+    chosen = select_runs(folder, only, code)
     if spark is not None:
         frame = spark.read.option(_VERIFY, "true").parquet(*map(str, chosen))
         frame = frame if only is None else frame.where(frame.scenario.isin(list(only)))
@@ -79,31 +84,37 @@ def _of_folder(folder: Path, spark: Any, only: Collection[str] | None, code: str
         return next(iter(chosen)).parent
     for path in chosen:
         damage.check(path)
-    found = [batch for path, runs in chosen.items() for run in runs for batch in File(path).batches(run)]
-    return pa.Table.from_batches(found, SCHEMA).unify_dictionaries()
+    batches = [batch for path, runs in chosen.items() for run in runs for batch in File(path).batches(run)]
+    return pa.Table.from_batches(batches, SCHEMA).unify_dictionaries()
 
 
-def chosen_runs(folder: Path, only: Collection[str] | None = None, code: str | None = None) -> dict[Path, list[Kept]]:
-    """file -> the runs in it that were asked for, in order; DataError as `traces`."""
+def select_runs(
+    folder: Path, only: Collection[str] | None = None, code: str | None = None
+) -> dict[Path, list[StoredRun]]:
+    """Return {file: its runs that ``only`` and ``code`` select, in order}. Raises DataError as `traces` does."""
     if not folder.is_dir():
-        raise DataError(f"{folder} is not there")
-    found = runs_of(folder)
-    if not found:
-        raise DataError(f'{folder} has no traces; a sweep keeps them with Sweep(..., keep="trace").run(out=folder)')
-    wanted = None if only is None else set(only)
+        raise DataError(f"{folder} does not exist")
+    stored = list_runs(folder)
+    if not stored:
+        raise DataError(f'{folder} has no traces; a sweep stores them with Sweep(..., keep="trace").run(out=folder)')
+    wanted_hashes = None if only is None else set(only)
     chosen = {
-        path: [run for run in runs if (wanted is None or run.scenario in wanted) and (code is None or run.code == code)]
-        for path, runs in found.items()
+        path: [
+            run
+            for run in runs
+            if (wanted_hashes is None or run.scenario in wanted_hashes) and (code is None or run.code == code)
+        ]
+        for path, runs in stored.items()
     }
     every = [run for runs in chosen.values() for run in runs]
-    missing = sorted((wanted or set()) - {run.scenario for run in every})
+    missing = sorted((wanted_hashes or set()) - {run.scenario for run in every})
     if missing:
-        raise DataError(f"{folder} has no trace of {', '.join(missing[:_TOLD])}")
+        raise DataError(f"{folder} has no trace of {', '.join(missing[:_MOST_NAMED])}")
     if len({run.scenario for run in every}) < len(every):
         codes = ", ".join(sorted({run.code for run in every}))
         raise DataError(
-            f"{folder} has traces of the same scenarios by several codes ({codes}); say which: traces(folder, code=...)"
+            f"{folder} has traces of the same scenarios by different code ({codes}); choose: traces(folder, code=...)"
         )
     if not every:
-        raise DataError(f"{folder} has no trace of a run by the code {code}")
+        raise DataError(f"{folder} has no trace of a run by code {code}")
     return {path: runs for path, runs in chosen.items() if runs}

@@ -1,30 +1,29 @@
-"""Plans: which points a sweep has. ``wb.Sweep(scenario, over=plan)`` runs one; a mapping is short for its grid.
+"""Plans: the points of a sweep. ``wb.Sweep(scenario, over=plan)`` runs one; a mapping means its grid.
 
     grid(over)                            all combinations of the values
     points([...])                         a list of points, or the rows of a frame
     zipped(over)                          values in step: the first of each, then the second of each
     random(n, over)                       n points drawn at random
-    latin_hypercube(n, over), sobol(n, over)   the same, spread more evenly
-    between(0.0, 0.3), whole(3, 12)       what a parameter is drawn from; a list is drawn from as it is
+    latin_hypercube(n, over), sobol(n, over)   n points, spread more evenly
+    between(0.0, 0.3), whole(3, 12)       ranges from which a parameter is drawn; a list of values works, too
     seeds(30)                             the seeds 1 to 30
-    paired_seeds(30, topology=...)        the same, with a network and a workload of its own for each seed
+    paired_seeds(30, topology=...)        the seeds 1 to 30, each with its own network and workload
     a * b, a | b, a - b                   each point of a with each of b; the points of both; those of a without b's
 
-Three plans go by the results as they come. They are made with the scenario, and ``run(out=folder)`` of them goes on in
-the same folder after a stop, as a sweep's does:
+Three plans choose points by earlier results. They take the scenario, and their ``run(out=folder)`` continues in the
+same folder after a stop, as that of a sweep does:
 
     adaptive(scenario, over, ...)         more seeds, until the 95 % band of a metric is narrow enough
-    sensitivity(scenario, over, ...)      which parameters matter (Morris, Sobol), and the chart of it
-    search(scenario, over, ...)           a parameter's best value under a constraint
+    sensitivity(scenario, over, ...)      the effects of parameters (Morris, Sobol), and a chart of them
+    search(scenario, over, ...)           the best values of parameters under constraints
 
 ``paired_differences(table, ...)`` compares protocols seed by seed, on the same networks.
 
 Theory of operation
-    What users call a plan is a `Design` here: it has paths, as `Scenario.replace` takes them, and for the number of a
-    point their values. (`Plan` of workbench/sweeps/plan.py is what a worker needs to run one: a design with the base
-    scenario, the engine and the measure.) It is lazy. A crossed plan keeps its two parts and not their combinations;
-    what was drawn is kept as an array of numbers in the unit cube, so that workers have the points that the driver
-    has, whatever their libraries.
+    A plan is a `Design` in the code: it has paths, as for `Scenario.replace`, and maps the number of a point to their
+    values. (`Plan` in workbench/sweeps/plan.py is a design with the base scenario, the engine and the measure.) It is
+    lazy. A crossed plan stores its two factors, not their combinations. Drawn points are stored as an array of numbers,
+    so that workers have the same points as the driver, whatever their libraries.
 
         >>> import workbench as wb
         >>> ttl_and_loss = wb.plans.latin_hypercube(50, {"protocol.ttl": wb.plans.whole(3, 12),

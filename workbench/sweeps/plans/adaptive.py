@@ -1,14 +1,14 @@
-"""Seeds until it is enough: each combination of parameters is run again until a metric's 95 % band is narrow.
+"""Adaptive numbers of seeds: each combination of parameters runs until a metric's 95 % band is narrow.
 
 Theory of operation
-    All combinations begin with ``at_least`` seeds. Where the interval of the mean (Student's, as a table has it) is
-    wider than wanted, as many seeds are run as its standard deviation now asks for: n (width / wanted)^2, at most twice
-    as many as before and at most ``at_most``. The same seeds serve all combinations, in the same order.
+    All combinations begin with ``at_least`` seeds. Where the interval of the mean (Student's, as in a table) is wider
+    than wanted, the number of seeds is raised to n (width / wanted)^2, at most to twice the present number and at most
+    to ``at_most``. All combinations use the same seeds in the same order.
 
 Limits
-    Whoever looks again and again and stops when it looks well is a little too sure of himself: a band that was made
-    so holds the mean somewhat less often than in 95 of 100 cases. Ten seeds to begin with keep this small. A metric
-    that is the same for the first ten seeds has a band of no width, and is not run again.
+    Repeated checks with a stop at the first narrow band are slightly too optimistic: the band contains the mean in
+    somewhat less than 95 of 100 cases. At least ten seeds keep this effect small. A metric that is equal for the first
+    ten seeds has a band of width 0, and is not run again.
 
 Reference
     Y. Chow, H. Robbins: On the asymptotic theory of fixed-width sequential confidence intervals for the mean, Annals
@@ -41,7 +41,7 @@ MOST_RUNS = 1_000_000  # of one combination
 
 
 class Repeated(Composed):
-    """Each point of ``design`` with the first ``counts`` of ``repeats``, as many as stand there for it."""
+    """Each point of ``design`` with the first ``counts[number]`` points of ``repeats``."""
 
     def __init__(self, design: Design, repeats: Design, counts: Sequence[int]) -> None:
         self._crossed = Crossed(design, repeats)
@@ -53,34 +53,34 @@ class Repeated(Composed):
         return int(self._ends[-1])
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return the point and the repeat that a number stands for."""
-        place = int(np.searchsorted(self._ends, number, side="right"))
-        repeat = number - (int(self._ends[place - 1]) if place else 0)
-        return zip(self._crossed.factors, (place, repeat), strict=True)
+        """Return the point and the repeat with this number."""
+        index = int(np.searchsorted(self._ends, number, side="right"))
+        repeat = number - (int(self._ends[index - 1]) if index else 0)
+        return zip(self._crossed.factors, (index, repeat), strict=True)
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """The labels of a path."""
+        """Return the labels of a path."""
         return self._crossed.labels_of(path)
 
     def probes(self) -> Sequence[int]:
-        """The probes of the design with their first repeat, and some points from all over."""
+        """Return the probes of the design with their first repeat, and points spread over the plan."""
         first = [0, *self._ends[:-1].tolist()]
-        probes = [first[place] for place in self._crossed.factors[0].probes()]
+        probes = [first[index] for index in self._crossed.factors[0].probes()]
         return sorted({*probes, *evenly(len(self), PROBES)})
 
     def describe(self) -> dict[str, Any]:
-        """Its parts, and how often each point is run."""
+        """Return the description of both designs, with the number of runs of each point."""
         parts = [factor.describe() for factor in self._crossed.factors]
         return {"design": "Repeated", "points": len(self), "of": parts, "runs": list(self._counts)}
 
     def text(self) -> str:
-        """What is varied: "protocol.ttl (3), each with 10 to 80 of seed (1000)"."""
+        """Return a short description: "protocol.ttl (3), each with 10 to 80 of seed (1000)"."""
         design, repeats = self._crossed.factors
         return f"{design.text()}, each with {min(self._counts)} to {max(self._counts)} of {repeats.text()}"
 
 
 class Adaptive:
-    """What `adaptive` makes: ``run(out)`` runs it and gives the table; ``bands`` has what it came to."""
+    """A sweep with adaptive numbers of seeds, made by `adaptive`; ``run(out)`` returns the table and sets ``bands``."""
 
     def __init__(
         self, rounds: Rounds, design: Design, repeats: Design, metric: str, narrower_than: float, at_least: int
@@ -96,31 +96,31 @@ class Adaptive:
         )
 
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SweepTable:
-        """Run until each band is narrow enough, and return the table of all runs; arguments as those of `Sweep.run`.
+        """Run until each band is narrow enough, and return the table of all runs; arguments as for `Sweep.run`.
 
-        What is already in ``out`` is not run again. ``bands`` then has a row for each combination: its labels, runs,
-        mean, low, high and is_narrow, which is False where ``at_most`` ended it or where runs have no such metric.
+        Results in ``out`` are not computed again. ``bands`` then has a row for each combination: its labels, runs,
+        mean, low, high and is_narrow, which is False if ``at_most`` was reached or runs do not have the metric.
         """
         counts = [self._at_least] * len(self._design)
         while True:
             design = Repeated(self._design, self._repeats, counts)
             table = self._rounds.run(design, out, runner, progress)
-            found = np.split(values_of(table, self._metric), np.cumsum(counts)[:-1])
-            bands = [interval(values[np.isfinite(values)].tolist()) for values in found]
-            wanted = [self._next(count, *band) for count, band in zip(counts, bands, strict=True)]
+            groups = np.split(values_of(table, self._metric), np.cumsum(counts)[:-1])
+            bands = [interval(values[np.isfinite(values)].tolist()) for values in groups]
+            wanted = [self._next_count(count, *band) for count, band in zip(counts, bands, strict=True)]
             if wanted == counts:
-                self.bands = self._told(bands)
+                self.bands = self._bands_frame(bands)
                 return table
             counts = wanted
 
-    def _next(self, count: int, mean: float, half: float, runs: int) -> int:
-        """How many runs a combination should have, after ``count`` of which ``runs`` have the metric."""
+    def _next_count(self, count: int, mean: float, half: float, runs: int) -> int:
+        """Return the next number of runs of a combination, after ``count`` runs of which ``runs`` have the metric."""
         if 2 * half <= self._wanted or runs < 2:
             return count
         needed = math.ceil(count * (2 * half / self._wanted) ** 2)
         return min(max(needed, count + 1), 2 * count, len(self._repeats))
 
-    def _told(self, bands: list[tuple[float, float, int]]) -> pd.DataFrame:
+    def _bands_frame(self, bands: list[tuple[float, float, int]]) -> pd.DataFrame:
         import pandas as pd
 
         rows = [
@@ -149,11 +149,11 @@ def adaptive(
     engine: str = "auto",
     measure: Measure | None = None,
 ) -> Adaptive:
-    """Run each combination of ``over`` with more seeds until the 95 % band of a metric is narrower than that.
+    """Return a sweep that runs each combination of ``over`` until a metric's 95 % band is below ``narrower_than``.
 
-    The band is the interval of the mean, from end to end, in the metric's unit. ``seeds``: a plan such as
-    `paired_seeds`, whose first points are taken; without it the seeds 1 to ``at_most``. Raises ScenarioError for what
-    cannot be run.
+    The width of the band is that of the interval of the mean, in the metric's unit. ``seeds``: a plan such as
+    `paired_seeds`, from which points are taken in order; by default the seeds 1 to ``at_most``. Raises ScenarioError
+    for an invalid scenario or parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 30", every_s=1)]
@@ -170,6 +170,6 @@ def adaptive(
     repeats = repeats_of(at_most if seeds is None else seeds)
     at_least = checked_number("at_least", at_least, 2, len(repeats))
     rounds = Rounds(scenario, engine, measure)
-    made = Adaptive(rounds, design, repeats, metric, float(narrower_than), at_least)
-    rounds.sweep(Repeated(design, repeats, [at_least] * len(design)))  # What cannot be run is told at once.
-    return made
+    plan = Adaptive(rounds, design, repeats, metric, float(narrower_than), at_least)
+    rounds.sweep(Repeated(design, repeats, [at_least] * len(design)))  # Raises now for an invalid point.
+    return plan

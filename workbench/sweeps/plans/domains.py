@@ -1,7 +1,7 @@
-"""What a parameter is drawn from: a range of numbers, whole numbers, or a list of values.
+"""Domains from which parameters are drawn: a range of numbers, whole numbers, or a list of values.
 
-Each is a map from the unit interval, so that one sample of the unit cube serves all kinds. A number of a range is
-rounded to nine digits: logarithms then come out alike whatever the mathematics library.
+Each domain is a map from the unit interval, so that one sample of the unit cube serves all kinds. Numbers of a range
+are rounded to nine digits, so that logarithms give the same values with all mathematics libraries.
 """
 
 from __future__ import annotations
@@ -20,76 +20,76 @@ from workbench.topology.graphs import is_number, is_whole
 
 @dataclass(frozen=True)
 class Between:
-    """Numbers from ``low`` to ``high``; with ``log`` each order of magnitude has the same share of them."""
+    """Numbers from ``low`` to ``high``; with ``log`` each order of magnitude is equally likely."""
 
     low: float
     high: float
     log: bool = False
 
-    def of(self, shares: np.ndarray) -> np.ndarray:
-        """The values at ``shares`` (0 to 1) of the range, float64."""
+    def at(self, shares: np.ndarray) -> np.ndarray:
+        """Return the values at these shares of the range; ``shares`` are in [0, 1], values float64."""
         if not self.log:
             return self.low + shares * (self.high - self.low)
         return np.exp(math.log(self.low) + shares * (math.log(self.high) - math.log(self.low)))
 
-    def value(self, found: Any) -> float:
-        """What a scenario is given for a value of `of`: never beyond the ends."""
-        return min(max(float(f"{found:.9g}"), self.low), self.high)
+    def value(self, drawn: Any) -> float:
+        """Return the parameter for a value of `at`, within the ends of the range."""
+        return min(max(float(f"{drawn:.9g}"), self.low), self.high)
 
-    def label(self, found: Any) -> Any:
-        """What a table shows for it."""
-        return self.value(found)
+    def label(self, drawn: Any) -> Any:
+        """Return the label of the value in tables."""
+        return self.value(drawn)
 
     def describe(self) -> dict[str, Any]:
-        """The range, as JSON has it."""
+        """Return the range as JSON values."""
         return {"between": [self.low, self.high], "log": self.log}
 
 
 @dataclass(frozen=True)
 class Whole:
-    """The whole numbers from ``low`` to ``high``, both of them included."""
+    """The whole numbers from ``low`` to ``high``, both included."""
 
     low: int
     high: int
 
-    def of(self, shares: np.ndarray) -> np.ndarray:
-        """The values at ``shares`` (0 to 1), float64: each number has the same share."""
+    def at(self, shares: np.ndarray) -> np.ndarray:
+        """Return the values at these shares of the range, float64; ``shares`` are in [0, 1]."""
         return self.low + np.minimum(np.floor(shares * (self.high - self.low + 1)), self.high - self.low)
 
-    def value(self, found: Any) -> int:
-        """What a scenario is given for a value of `of`."""
-        return int(found)
+    def value(self, drawn: Any) -> int:
+        """Return the parameter for a value of `at`."""
+        return int(drawn)
 
-    def label(self, found: Any) -> Any:
-        """What a table shows for it."""
-        return int(found)
+    def label(self, drawn: Any) -> Any:
+        """Return the label of the value in tables."""
+        return int(drawn)
 
     def describe(self) -> dict[str, Any]:
-        """The range, as JSON has it."""
+        """Return the range as JSON values."""
         return {"whole": [self.low, self.high]}
 
 
 @dataclass(frozen=True)
 class Listed:
-    """The values of an axis, one as likely as the other."""
+    """The values of an axis, all equally likely."""
 
     axis: Axis
 
-    def of(self, shares: np.ndarray) -> np.ndarray:
-        """The places in the list at ``shares`` (0 to 1), float64."""
+    def at(self, shares: np.ndarray) -> np.ndarray:
+        """Return the indices in the list at these shares, float64; ``shares`` are in [0, 1]."""
         count = len(self.axis.values)
         return np.minimum(np.floor(shares * count), count - 1)
 
-    def value(self, found: Any) -> Any:
-        """What a scenario is given for a place."""
-        return self.axis.values[int(found)]
+    def value(self, drawn: Any) -> Any:
+        """Return the value with this index."""
+        return self.axis.values[int(drawn)]
 
-    def label(self, found: Any) -> Any:
-        """What a table shows for it."""
-        return self.axis.labels[int(found)]
+    def label(self, drawn: Any) -> Any:
+        """Return the label of the value in tables."""
+        return self.axis.labels[int(drawn)]
 
     def describe(self) -> dict[str, Any]:
-        """The labels of the values, as JSON has it."""
+        """Return the labels of the values as JSON values."""
         return {"values": list(self.axis.labels)}
 
 
@@ -97,9 +97,11 @@ Domain = Between | Whole | Listed
 
 
 def between(low: float, high: float, log: bool = False) -> Between:
-    """Numbers from ``low`` to ``high``, for a plan to draw from; ScenarioError unless low is below high.
+    """Return the range of numbers from ``low`` to ``high``, from which a plan draws.
 
-    With ``log`` a number between 1 and 10 is as likely as one between 10 and 100.
+    Raises ScenarioError unless low is below high.
+
+    With ``log`` a number from 1 to 10 is as likely as one from 10 to 100.
 
     >>> between(0.0, 0.3)
     Between(low=0.0, high=0.3, log=False)
@@ -108,14 +110,14 @@ def between(low: float, high: float, log: bool = False) -> Between:
         if not is_number(number) or not math.isfinite(number):
             raise ScenarioError(f"between: {name} is {number!r:.60}; it must be a finite number")
     if not low < high:
-        raise ScenarioError(f"between({low}, {high}) has nothing in it; low must be below high")
+        raise ScenarioError(f"between({low}, {high}) is empty; low must be below high")
     if log and low <= 0:
-        raise ScenarioError(f"between({low}, {high}, log=True): a logarithm needs numbers above 0")
+        raise ScenarioError(f"between({low}, {high}, log=True): with log both must be above 0")
     return Between(float(low), float(high), bool(log))
 
 
 def whole(low: int, high: int) -> Whole:
-    """The whole numbers from ``low`` to ``high``, both included, for a plan to draw from.
+    """Return the range of whole numbers from ``low`` to ``high``, both included, from which a plan draws.
 
     Raises ScenarioError unless low is below high.
 
@@ -126,27 +128,28 @@ def whole(low: int, high: int) -> Whole:
         if not is_whole(number):
             raise ScenarioError(f"whole: {name} is {number!r:.60}; it must be a whole number")
     if not low < high:
-        raise ScenarioError(f"whole({low}, {high}) has nothing to choose from; low must be below high")
+        raise ScenarioError(f"whole({low}, {high}) is empty; low must be below high")
     return Whole(int(low), int(high))
 
 
 def domains_of(over: Any) -> dict[str, Domain]:
-    """path -> domain of a mapping as `latin_hypercube` takes it; ScenarioError says what is wrong with it."""
+    """Return {path: domain} of a mapping as for `latin_hypercube`. Raises ScenarioError for an invalid mapping."""
     if not isinstance(over, Mapping) or not over:
         raise ScenarioError(
-            f'over is {over!r:.80}; it must say what to draw: over={{"radio.loss": wb.plans.between(0.0, 0.3)}}'
+            f"over is {over!r:.80}; it must map paths to ranges or lists: "
+            f'over={{"radio.loss": wb.plans.between(0.0, 0.3)}}'
         )
-    return {path: _domain(path, given) for path, given in over.items()}
+    return {path: _domain(path, choice) for path, choice in over.items()}
 
 
-def _domain(path: Any, given: Any) -> Domain:
-    if isinstance(given, (Between, Whole)):
-        axis(path, [given.low])  # A path that is none is told as for any axis.
-        return given
-    if isinstance(given, tuple) and len(given) == 2 and all(map(is_number, given)):
-        low, high = given
+def _domain(path: Any, choice: Any) -> Domain:
+    if isinstance(choice, (Between, Whole)):
+        axis(path, [choice.low])  # Raises for an invalid path.
+        return choice
+    if isinstance(choice, tuple) and len(choice) == 2 and all(map(is_number, choice)):
+        low, high = choice
         raise ScenarioError(
-            f"{path} is drawn from {given}: write between({low}, {high}) for the numbers between the two, or "
-            f"[{low}, {high}] for these two alone"
+            f"{path} is drawn from {choice}; use between({low}, {high}) for all numbers in between, or "
+            f"[{low}, {high}] for these two values"
         )
-    return Listed(axis(path, given))
+    return Listed(axis(path, choice))

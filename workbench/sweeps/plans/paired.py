@@ -1,22 +1,21 @@
-"""Paired seeds: protocols are compared on the same networks, with the same workload, as far as that can be.
+"""Paired seeds: comparison of protocols on the same networks and workloads, as far as possible.
 
 Theory of operation
-    Two protocols that run with the same seeds share what makes one run easier than the other, and their difference
-    varies less than each of them. A plan crosses what is compared with the seeds; `paired_differences` then takes the
-    difference seed by seed, and its interval is that of the mean of these differences.
+    Runs of two protocols with the same seed share their network and workload, so their difference varies less than each
+    result. A plan crosses the compared protocols with the seeds. `paired_differences` computes the difference for each
+    seed, and the interval of the mean of these differences.
 
 What is paired
-    the network     if ``topology`` draws one for each seed; without it all runs have the base scenario's
-    the workload    if ``workload`` makes one for each seed; staggered publications begin at the same times anyway
-    losses          by link and moment: frames that begin on the same link in the same microsecond are both lost or both
-                    received
-    backoffs        by number: the n-th frame of a node waits for as long, as far as radio settings are the same
+    the network     if ``topology`` draws one for each seed; without it all runs have the base scenario's network
+    the workload    if ``workload`` makes one for each seed; staggered publications always begin at the same times
+    losses          by link and time: frames that begin on the same link in the same microsecond have the same outcome
+    backoffs        by number: the n-th frame of a node waits equally long if the radio settings are equal
 
 What cannot be paired
-    Protocols send other frames at other times. After the first frame that only one of them sends the two runs go apart,
-    and what is lost then is another frame. What a protocol draws for itself (to forward or not, a random code) has the
-    same numbers and another use. Runs on other networks or with other workloads have no pair. Pairing never makes an
-    interval wrong: where it does not help, the interval is as wide as without.
+    Protocols send different frames at different times. After the first frame that only one of them sends, the two runs
+    diverge and lose different frames. A protocol's own random numbers (whether to forward, a random code) are the same,
+    but serve other purposes. Runs on other networks or with other workloads have no pair. Pairing never makes an
+    interval wrong: if it does not help, the interval is as wide as without pairs.
 """
 
 from __future__ import annotations
@@ -40,51 +39,51 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_SEEDS = 100_000_000
-_KEPT = 64  # networks and workloads that are kept while points with them may come again
+_MOST_CACHED = 64  # networks and workloads
 
 
 class PairedSeeds(Design):
-    """A seed, and what is made from it: path -> function of the seed."""
+    """Seeds, with values computed from each seed: path -> function of the seed."""
 
-    def __init__(self, count: int, first: int, made: dict[str, Callable[[int], Any]]) -> None:
-        self.paths = ("seed", *made)
-        self._count, self._first, self._made = count, first, made
-        self._cached = lru_cache(maxsize=_KEPT)(self._make)
+    def __init__(self, count: int, first: int, makers: dict[str, Callable[[int], Any]]) -> None:
+        self.paths = ("seed", *makers)
+        self._count, self._first, self._makers = count, first, makers
+        self._cached = lru_cache(maxsize=_MOST_CACHED)(self._make)
 
     def _make(self, path: str, seed: int) -> Any:
-        made = self._made[path](seed)
-        return values.frozen(made) if path == "topology" else made
+        value = self._makers[path](seed)
+        return values.normalize_topology(value) if path == "topology" else value
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"count": self._count, "first": self._first, "made": user_code.pickled(self._made)}
+        return {"count": self._count, "first": self._first, "makers": user_code.pickle_functions(self._makers)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**{**state, "made": pickle.loads(state["made"])})  # type: ignore[misc]
+        self.__init__(**{**state, "makers": pickle.loads(state["makers"])})  # type: ignore[misc]
 
     def __len__(self) -> int:
         return self._count
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """path -> value of a point."""
+        """Return {path: value} of a point."""
         seed = self._first + number
-        return {"seed": seed, **{path: self._cached(path, seed) for path in self._made}}
+        return {"seed": seed, **{path: self._cached(path, seed) for path in self._makers}}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """path -> label of a point."""
+        """Return {path: label} of a point."""
         seed = self._first + number
-        return {"seed": seed, **{path: f"{path} {seed}" for path in self._made}}
+        return {"seed": seed, **{path: f"{path} {seed}" for path in self._makers}}
 
     def probes(self) -> Sequence[int]:
-        """Some seeds: to look at one may mean to draw a network."""
+        """Return some seeds; few, because each may have to draw a network."""
         return evenly(self._count, PROBES // 10)
 
     def text(self) -> str:
-        """How many, and what is made from them: "seed, topology (30)"."""
+        """Return a short description: "seed, topology (30)"."""
         return f"{', '.join(self.paths)} ({self._count})"
 
 
-class Redrawn:
-    """The network of a recipe with another seed."""
+class RedrawnNetwork:
+    """A function from a seed to the network of a recipe with this seed."""
 
     def __init__(self, recipe: dict[str, Any]) -> None:
         self._recipe = recipe
@@ -94,7 +93,7 @@ class Redrawn:
 
 
 def seeds(count: int, first: int = 1) -> Design:
-    """So many seeds in a row, from ``first`` on.
+    """Return a plan of ``count`` consecutive seeds, from ``first``.
 
     >>> len(seeds(30))
     30
@@ -109,17 +108,17 @@ def paired_seeds(
     workload: Callable[[int], Any] | None = None,
     first: int = 1,
 ) -> Design:
-    """So many seeds, each with a network and a workload of its own, for all that they are crossed with.
+    """Return a plan of ``count`` seeds, each with its own network and workload, to be crossed with other plans.
 
-    ``topology`` is a network that was drawn (`topology.disc`, `random_geometric`, `office`), which is drawn again with
-    each seed, or a function from a seed to a network. ``workload`` is a function from a seed to a workload. Without
-    them all seeds have the base scenario's. Raises ScenarioError for a network that was not drawn.
+    ``topology`` is a random network (`topology.disc`, `random_geometric`, `office`), which is drawn again for each
+    seed, or a function from a seed to a network. ``workload`` is a function from a seed to a workload. Without them all
+    seeds use those of the base scenario. Raises ScenarioError for a network that is not random.
 
     Paired are the networks, the workloads, the times of staggered publications, and the losses of frames that begin on
-    the same link at the same moment. What comes after the first frame that only one protocol sends cannot be paired.
+    the same link at the same time. Runs diverge after the first frame that only one protocol sends.
 
-    64 networks are kept. With more seeds each point draws its own again, unless the seeds turn slower than what is
-    compared: ``paired_seeds(1000, network) * {"protocol": [...]}``.
+    64 networks are cached. With more seeds each point draws its network again, unless the seeds vary slower than the
+    compared parameter: ``paired_seeds(1000, network) * {"protocol": [...]}``.
 
     >>> import workbench as wb
     >>> network = wb.topology.disc(20, 60, 60)
@@ -128,14 +127,14 @@ def paired_seeds(
     (60, True)
     """
     _check_count(count, first)
-    made: dict[str, Callable[[int], Any]] = {}
+    makers: dict[str, Callable[[int], Any]] = {}
     if topology is not None:
-        made["topology"] = _drawn_by(topology)
+        makers["topology"] = _network_maker(topology)
     if workload is not None:
         if not callable(workload):
-            raise ScenarioError(f"workload is {workload!r:.80}; it must be a function of a seed that makes one")
-        made["workload"] = workload
-    return PairedSeeds(count, first, made)
+            raise ScenarioError(f"workload is {workload!r:.80}; it must be a function from a seed to a workload")
+        makers["workload"] = workload
+    return PairedSeeds(count, first, makers)
 
 
 def _check_count(count: Any, first: Any) -> None:
@@ -145,15 +144,15 @@ def _check_count(count: Any, first: Any) -> None:
         raise ScenarioError(f"the first seed is {first!r:.60}; it must be a whole number")
 
 
-def _drawn_by(topology: Any) -> Callable[[int], nx.DiGraph]:
+def _network_maker(topology: Any) -> Callable[[int], nx.DiGraph]:
     if isinstance(topology, nx.Graph):
         recipe = topology.graph.get("recipe") or {}
         if "seed" not in recipe:
             raise ScenarioError(
-                "the topology was not drawn, so that another seed does not change it; give one of topology.disc, "
+                "the topology is not random, so a seed does not change it; it must be from topology.disc, "
                 "random_geometric or office, or a function from a seed to a network"
             )
-        return Redrawn(dict(recipe))
+        return RedrawnNetwork(dict(recipe))
     if not callable(topology):
         raise ScenarioError(f"topology is {topology!r:.80}; it must be a network, or a function from a seed to one")
     return topology
@@ -162,12 +161,11 @@ def _drawn_by(topology: Any) -> Callable[[int], nx.DiGraph]:
 def paired_differences(
     table: Any, y: str = "delivery_ratio", by: str = "protocol", baseline: Any = None, x: str | None = None
 ) -> pd.DataFrame:
-    """What each value of ``by`` has more of ``y`` than ``baseline`` (its first value), pair by pair.
+    """Return the mean difference in ``y`` of each value of ``by`` from ``baseline`` (default: the first), by pairs.
 
-    A pair is two runs that differ in ``by`` alone: the same seed, the same network, the same of all else. Columns: by,
-    x (if given), difference (mean), low, high (its 95 % interval), pairs, and unpaired_low, unpaired_high: the interval
-    (Welch's) that one would have without pairs. Runs in which ``y`` has no value take their partner with them. Raises
-    ParameterError for a ``by`` that was not varied and a baseline that is none of its values.
+    A pair is two runs that differ only in ``by``. Columns: by, x (if given), difference (mean), low, high (its 95 %
+    interval), pairs, and unpaired_low, unpaired_high: the interval (Welch's) without pairing. A pair is left out if
+    ``y`` is NaN in one of its runs. Raises ParameterError for a ``by`` that was not varied and for an unknown baseline.
 
     >>> import workbench as wb
     >>> network = wb.topology.line(3)
@@ -192,27 +190,27 @@ def paired_differences(
     for name in names:
         pairs = pd.concat([wide.loc[name], base], axis=1, keys=["one", "base"]).dropna()
         groups: Any = [((), pairs)] if x is None else pairs.groupby(level=x, sort=False)
-        for at, group in groups if name != baseline else ():
-            place = () if x is None else (at,)
-            rows.append((name, *place, *_compared(group["one"].tolist(), group["base"].tolist())))
-    told = ["difference", "low", "high", "pairs", "unpaired_low", "unpaired_high"]
-    return pd.DataFrame(rows, columns=[by, *([] if x is None else [x]), *told])
+        for x_value, group in groups if name != baseline else ():
+            x_cells = () if x is None else (x_value,)
+            rows.append((name, *x_cells, *_compare(group["one"].tolist(), group["base"].tolist())))
+    columns = ["difference", "low", "high", "pairs", "unpaired_low", "unpaired_high"]
+    return pd.DataFrame(rows, columns=[by, *([] if x is None else [x]), *columns])
 
 
-def _compared(one: list[float], base: list[float]) -> tuple[float, ...]:
-    mean, half, pairs = interval([value - other for value, other in zip(one, base, strict=True)])
-    apart = _welch_half(one, base)
-    return mean, mean - half, mean + half, pairs, mean - apart, mean + apart
+def _compare(group: list[float], base: list[float]) -> tuple[float, ...]:
+    mean, half, pairs = interval([value - other for value, other in zip(group, base, strict=True)])
+    unpaired = _welch_half(group, base)
+    return mean, mean - half, mean + half, pairs, mean - unpaired, mean + unpaired
 
 
-def _welch_half(one: list[float], base: list[float]) -> float:
-    """Half of Welch's 95 % interval of the difference of two means of as many independent runs each."""
+def _welch_half(group: list[float], base: list[float]) -> float:
+    """Return half of Welch's 95 % interval of the difference of two means, each of the same number of runs."""
     from scipy.stats import t
 
-    count = len(one)
+    count = len(group)
     if count < 2:
         return float("nan")
-    shares = [_variance(values_) / count for values_ in (one, base)]
+    shares = [_variance(values_) / count for values_ in (group, base)]
     total = sum(shares)
     if total == 0:
         return 0.0
@@ -220,20 +218,22 @@ def _welch_half(one: list[float], base: list[float]) -> float:
     return float(t.ppf(0.975, freedom)) * total**0.5
 
 
-def _variance(found: list[float]) -> float:
-    mean = sum(found) / len(found)
-    return sum((value - mean) ** 2 for value in found) / (len(found) - 1)
+def _variance(numbers: list[float]) -> float:
+    mean = sum(numbers) / len(numbers)
+    return sum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
 
 
 def _checked_frame(table: Any, y: str, by: str, x: str | None) -> pd.DataFrame:
     frame = table.to_pandas()
     for name in (by,) if x is None else (by, x):
         if name not in table.axes:
-            told = ", ".join(table.axes)
-            raise ParameterError(f"{name!r} was not varied in this sweep{meant(name, table.axes)}; varied were {told}")
+            known = ", ".join(table.axes)
+            raise ParameterError(
+                f"{name!r} was not varied in this sweep{meant(name, table.axes)}; its axes are {known}"
+            )
     if by == x:
         raise ParameterError(f"x and by are both {x!r}; they must be different")
     if y not in ("wall_s", *table.metrics):
-        told = ", ".join(table.metrics)
-        raise ParameterError(f"{y!r} is no metric of this sweep{meant(y, table.metrics)}; it has {told}")
+        known = ", ".join(table.metrics)
+        raise ParameterError(f"{y!r} is not a metric of this sweep{meant(y, table.metrics)}; its metrics are {known}")
     return frame

@@ -1,7 +1,7 @@
-"""What plans that go by results share: sweep after sweep of one scenario, into the same folder or the same memory.
+"""Rounds: consecutive sweeps of one scenario into the same folder or memory, for plans that depend on results.
 
-Each round is a sweep of all points so far. The store has those that were run already, in this round or before a stop,
-so a driver decides the same again when it is started again, and runs only what is new.
+Each round is a sweep of all points so far. The store has the points of earlier rounds, so only new points run. A plan
+that is started again makes the same decisions and continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from workbench.topology.graphs import is_whole
 
 
 class Rounds:
-    """Sweeps of one scenario that share what they have found."""
+    """Consecutive sweeps of one scenario that share their results."""
 
     def __init__(self, scenario: Scenario, engine: str, measure: Measure | None) -> None:
         self._scenario, self._engine, self._measure = scenario, engine, measure
         self._last: Sweep | None = None
 
     def sweep(self, design: Design) -> Sweep:
-        """The sweep of a design; in memory it has the results of the last one."""
+        """Return the sweep of a design, with the results of the last sweep in memory."""
         sweep = Sweep(self._scenario, design, self._engine, self._measure)
         if self._last is not None:
             sweep.remember(self._last)
@@ -40,30 +40,34 @@ class Rounds:
         return sweep
 
     def run(self, design: Design, out: str | Path | None, runner: Any, progress: bool | None) -> SweepTable:
-        """The table of a design, of whose points only the new ones are run."""
+        """Run the new points of a design and return the table of all its points."""
         return self.sweep(design).run(out=out, runner=runner, progress=progress)
 
 
 def values_of(table: SweepTable, metric: str) -> np.ndarray:
-    """A metric of all points in order, float64, NaN where there is none; ParameterError if the runs do not have it."""
+    """Return a metric of all points in order, float64, NaN if missing. Raises ParameterError for an unknown metric."""
     known = ("wall_s", *table.metrics)
     if metric not in known:
-        raise ParameterError(f"{metric!r} is no metric of this sweep{meant(metric, known)}; it has {', '.join(known)}")
+        raise ParameterError(
+            f"{metric!r} is not a metric of this sweep{meant(metric, known)}; its metrics are {', '.join(known)}"
+        )
     return table.to_pandas()[metric].to_numpy(float)
 
 
-def repeats_of(given: int | Design | Mapping[str, Any]) -> Design:
-    """With what each point is run again: so many seeds, or a plan of seeds as it is."""
-    if is_whole(given):
-        return seeds(int(given))  # type: ignore[arg-type]
-    design = design_of(given)
+def repeats_of(choice: int | Design | Mapping[str, Any]) -> Design:
+    """Return the plan of seeds with which each point runs: the seeds 1 to a number, or the given plan."""
+    if is_whole(choice):
+        return seeds(int(choice))  # type: ignore[arg-type]
+    design = design_of(choice)
     if "seed" not in design.paths:
-        raise ScenarioError(f"seeds are {design.text()}; they must vary the seed, as wb.plans.paired_seeds(30) does")
+        raise ScenarioError(
+            f"seeds is a plan of {design.text()}; it must vary the seed, as wb.plans.paired_seeds(30) does"
+        )
     return design
 
 
 def checked_number(name: str, value: Any, low: int, high: int) -> int:
-    """A whole number from ``low`` to ``high``; ScenarioError for another."""
+    """Return a value as int. Raises ScenarioError unless it is a whole number from ``low`` to ``high``."""
     if not is_whole(value) or not low <= value <= high:
         raise ScenarioError(f"{name} is {value!r:.60}; it must be a whole number from {low} to {high}")
     return int(value)

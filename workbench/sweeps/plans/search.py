@@ -1,16 +1,16 @@
-"""A parameter's best value: optuna asks, a sweep answers, until so many trials are done.
+"""Search for the best values of parameters: optuna proposes trials, and sweeps evaluate them.
 
 Theory of operation
-    Trials come in rounds of ``at_once``. The sampler (a tree-structured Parzen estimator) asks for the values of a
-    round, all of them are run with the same seeds, and the means of the metrics are told. Points that keep the
-    constraints are better than all others; among them goes the metric. The sampler has a seed: with the same results
-    it asks for the same trials, so a search that was stopped goes on in its folder. The size of a round is fixed for
-    that, whatever the number of cores.
+    Trials are run in rounds of ``at_once``. The sampler (a tree-structured Parzen estimator) proposes the values of a
+    round, all of which are run with the same seeds, and receives the means of the metrics. A trial that satisfies the
+    constraints is better than one that does not; otherwise the metric decides. The sampler has a seed: with the same
+    results it proposes the same trials, so a stopped search continues in its folder. Therefore the size of a round does
+    not depend on the number of cores.
 
 Limits
-    The best of many noisy means looks better than it is, and a constraint that it just keeps may be broken with other
-    seeds: run the best again with seeds of its own (`SearchResult.scenario`). Another release of optuna may ask for
-    other trials; it finds what the two have in common.
+    The best of many noisy means looks better than it is, and a constraint that it barely satisfies may fail with other
+    seeds: run the best again with new seeds (`SearchResult.scenario`). Another release of optuna may propose other
+    trials; results of common trials are reused.
 
 References
     T. Akiba et al.: Optuna: A next-generation hyperparameter optimization framework, KDD 2019; S. Watanabe: Tree-
@@ -46,7 +46,7 @@ _CONSTRAINT = re.compile(r"\s*(\w+)\s*(<=|>=)\s*([-+\d.eE]+)\s*")
 
 
 class Constraint(NamedTuple):
-    """A metric that must be at least, or at most, a number."""
+    """A constraint: a metric must be at least, or at most, a limit."""
 
     text: str
     metric: str
@@ -54,64 +54,70 @@ class Constraint(NamedTuple):
     limit: float
 
     def excess(self, value: float) -> float:
-        """By how much a value breaks it: above 0 if it does."""
+        """Return the amount by which a value violates the constraint; at most 0 if it does not."""
         return self.limit - value if self.keeps is operator.ge else value - self.limit
 
 
 class SearchResult:
-    """What `Search.run` gives: ``best`` (path -> value), ``scenario`` with it, ``trials`` and ``table`` (all runs)."""
+    """The result of `Search.run`: ``best`` (path -> value), ``scenario`` with it, ``trials``, ``table`` (all runs)."""
 
     def __init__(self, best: dict[str, Any], scenario: Scenario, trials: pd.DataFrame, table: SweepTable) -> None:
         self.best, self.scenario, self.trials, self.table = best, scenario, trials, table
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{path}={value}" for path, value in self.best.items())
-        return f"SearchResult({told}; {len(self.trials)} trials)"
+        values = ", ".join(f"{path}={value}" for path, value in self.best.items())
+        return f"SearchResult({values}; {len(self.trials)} trials)"
 
 
 class Search:
-    """What `search` makes: ``run(out)`` runs it."""
+    """A search for the best parameters, made by `search`; ``run(out)`` runs it."""
 
     def __init__(
-        self, rounds: Rounds, scenario: Scenario, domains: dict[str, Domain], repeats: Design, **how: Any
+        self, rounds: Rounds, scenario: Scenario, domains: dict[str, Domain], repeats: Design, **settings: Any
     ) -> None:
         self._rounds, self._scenario, self._domains, self._repeats = rounds, scenario, domains, repeats
-        self._metric, self._is_least, self._constraints = how["metric"], how["is_least"], how["constraints"]
-        self._trials, self._at_once, self._seed = how["trials"], how["at_once"], how["seed"]
+        self._metric, self._is_least, self._constraints = (
+            settings["metric"],
+            settings["is_least"],
+            settings["constraints"],
+        )
+        self._trials, self._at_once, self._seed = settings["trials"], settings["at_once"], settings["seed"]
 
     def __repr__(self) -> str:
         goal = f"{'least' if self._is_least else 'greatest'} {self._metric}"
-        kept = f" with {', '.join(one.text for one in self._constraints)}" if self._constraints else ""
-        return f"Search({goal}{kept} over {', '.join(self._domains)}; {self._trials} trials)"
+        constraints = (
+            f" with {', '.join(constraint.text for constraint in self._constraints)}" if self._constraints else ""
+        )
+        return f"Search({goal}{constraints} over {', '.join(self._domains)}; {self._trials} trials)"
 
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SearchResult:
-        """Run the trials and return the best; arguments as those of `Sweep.run`.
+        """Run the trials and return the best; arguments as for `Sweep.run`.
 
-        WorkbenchError if no trial keeps the constraints; it says which came nearest.
+        Raises WorkbenchError if no trial satisfies the constraints; the message has the metrics of the nearest trial.
         """
-        optuna = _optuna()
-        told = np.empty((0, len(self._domains)))
-        with _quiet(optuna):
+        optuna = _import_optuna()
+        points = np.empty((0, len(self._domains)))
+        with _quiet_log(optuna):
             sampler = optuna.samplers.TPESampler(seed=self._seed)
             study = optuna.create_study(sampler=sampler, direction="minimize" if self._is_least else "maximize")
-            while len(told) < self._trials:
-                asked = [study.ask() for _ in range(min(self._at_once, self._trials - len(told)))]
-                new = [[_suggested(trial, *one) for one in self._domains.items()] for trial in asked]
-                told = np.vstack([told, new])
-                table, means = self._found(told, out, runner, progress)
-                for trial, found in zip(asked, means[-len(asked) :], strict=True):
-                    self._tell(study, optuna, trial, found)
-        return self._result(told, means, table)
+            while len(points) < self._trials:
+                proposed = [study.ask() for _ in range(min(self._at_once, self._trials - len(points)))]
+                values = [[_suggest(trial, *item) for item in self._domains.items()] for trial in proposed]
+                points = np.vstack([points, values])
+                table, means = self._evaluate(points, out, runner, progress)
+                for trial, trial_means in zip(proposed, means[-len(proposed) :], strict=True):
+                    self._report(study, optuna, trial, trial_means)
+        return self._result(points, means, table)
 
     @property
     def _metrics(self) -> list[str]:
-        return list(dict.fromkeys((self._metric, *(one.metric for one in self._constraints))))
+        return list(dict.fromkeys((self._metric, *(constraint.metric for constraint in self._constraints))))
 
-    def _found(
-        self, told: np.ndarray, out: str | Path | None, runner: Any, progress: bool | None
+    def _evaluate(
+        self, points: np.ndarray, out: str | Path | None, runner: Any, progress: bool | None
     ) -> tuple[SweepTable, list[dict[str, float]]]:
-        """The table of all trials so far, and for each of them the means of its metrics over the seeds."""
-        design, row_to_point = distinct(Sampled(self._domains, told, "search", self._seed))
+        """Run all trials so far; return their table and, for each trial, the means of its metrics over the seeds."""
+        design, row_to_point = distinct(Sampled(self._domains, points, "search", self._seed))
         table = self._rounds.run(Crossed(design, self._repeats), out, runner, progress)
         means = {}
         for metric in self._metrics:
@@ -119,42 +125,47 @@ class Search:
             means[metric] = runs.mean(axis=1)[row_to_point].tolist()
         return table, [dict(zip(means, row, strict=True)) for row in zip(*means.values(), strict=True)]
 
-    def _tell(self, study: Any, optuna: Any, trial: Any, found: dict[str, float]) -> None:
-        """A trial with a run that failed, or without one of the metrics, has failed as a whole."""
-        if not all(map(np.isfinite, found.values())):
+    def _report(self, study: Any, optuna: Any, trial: Any, trial_means: dict[str, float]) -> None:
+        """Report a trial's means to the study; a trial with a failed run or a missing metric counts as failed."""
+        if not all(map(np.isfinite, trial_means.values())):
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
-        for one in self._constraints:
-            trial.set_constraint(one.text, one.excess(found[one.metric]))
-        study.tell(trial, found[self._metric])
+        for constraint in self._constraints:
+            trial.set_constraint(constraint.text, constraint.excess(trial_means[constraint.metric]))
+        study.tell(trial, trial_means[self._metric])
 
-    def _result(self, told: np.ndarray, means: list[dict[str, float]], table: SweepTable) -> SearchResult:
+    def _result(self, points: np.ndarray, means: list[dict[str, float]], table: SweepTable) -> SearchResult:
         import pandas as pd
 
-        design = Sampled(self._domains, told, "search", self._seed)
-        is_there = [all(map(np.isfinite, found.values())) for found in means]
-        excess = [max((one.excess(found[one.metric]) for one in self._constraints), default=0.0) for found in means]
-        is_kept = [there and over <= 0 for there, over in zip(is_there, excess, strict=True)]
-        rows = [
-            {**design.labels(number), **found, "is_feasible": kept}
-            for number, (found, kept) in enumerate(zip(means, is_kept, strict=True))
+        design = Sampled(self._domains, points, "search", self._seed)
+        is_complete = [all(map(np.isfinite, trial_means.values())) for trial_means in means]
+        excess = [
+            max((limit.excess(trial_means[limit.metric]) for limit in self._constraints), default=0.0)
+            for trial_means in means
         ]
-        numbers = [number for number, kept in enumerate(is_kept) if kept]
+        is_feasible = [complete and violation <= 0 for complete, violation in zip(is_complete, excess, strict=True)]
+        rows = [
+            {**design.labels(number), **trial_means, "is_feasible": feasible}
+            for number, (trial_means, feasible) in enumerate(zip(means, is_feasible, strict=True))
+        ]
+        numbers = [number for number, feasible in enumerate(is_feasible) if feasible]
         if not numbers:
-            self._raise_none(means, is_there, excess)
+            self._raise_infeasible(means, is_complete, excess)
         best = (min if self._is_least else max)(numbers, key=lambda number: means[number][self._metric])
-        chosen = design.overrides(best)
-        in_order = dict(sorted(chosen.items(), key=lambda one: one[0].count(".")))
-        return SearchResult(chosen, self._scenario.replace(**in_order), pd.DataFrame(rows), table)
+        overrides = design.overrides(best)
+        in_order = dict(sorted(overrides.items(), key=lambda override: override[0].count(".")))
+        return SearchResult(overrides, self._scenario.replace(**in_order), pd.DataFrame(rows), table)
 
-    def _raise_none(self, means: list[dict[str, float]], is_there: list[bool], excess: list[float]) -> None:
-        near = [number for number, there in enumerate(is_there) if there]
-        if not near:
-            raise WorkbenchError("no trial has a result: each had a run that failed or that lacks one of the metrics")
-        nearest = means[min(near, key=lambda number: excess[number])]
-        told = ", ".join(f"{name} {value:.6g}" for name, value in nearest.items())
-        kept = " and ".join(one.text for one in self._constraints)
-        raise WorkbenchError(f"none of {len(means)} trials keeps {kept}; the nearest has {told}")
+    def _raise_infeasible(self, means: list[dict[str, float]], is_complete: list[bool], excess: list[float]) -> None:
+        complete_trials = [number for number, complete in enumerate(is_complete) if complete]
+        if not complete_trials:
+            raise WorkbenchError(
+                "no trial has a result: each has a failed run or one without the metrics; see the column error"
+            )
+        nearest = means[min(complete_trials, key=lambda number: excess[number])]
+        metrics = ", ".join(f"{name} {value:.6g}" for name, value in nearest.items())
+        constraints = " and ".join(constraint.text for constraint in self._constraints)
+        raise WorkbenchError(f"none of {len(means)} trials satisfies {constraints}; the nearest has {metrics}")
 
 
 def search(
@@ -171,12 +182,12 @@ def search(
     engine: str = "auto",
     measure: Measure | None = None,
 ) -> Search:
-    """The values of the parameters ``over`` for which a metric is least, or greatest, under constraints.
+    """Return a search for the parameters ``over`` that minimize or maximize a metric under constraints.
 
-    ``over`` maps paths to what is chosen from: `between`, `whole`, or a list. Metrics are means over ``seeds``: how
-    many, or a plan such as `paired_seeds`. ``subject_to``: constraints such as "delivery_ratio >= 0.95". ``at_once``
-    trials are asked for and run together; ``seed`` is the search's own. Needs optuna. Raises ScenarioError for what
-    cannot be run.
+    ``over`` maps paths to `between`, `whole`, or a list. Metrics are means over ``seeds``: a number of seeds, or a plan
+    such as `paired_seeds`. ``subject_to``: constraints such as "delivery_ratio >= 0.95". ``at_once`` trials are
+    proposed and run together; ``seed`` is that of the search. Needs optuna. Raises ScenarioError for an invalid
+    scenario or parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 30", every_s=1)]
@@ -188,12 +199,12 @@ def search(
     """
     domains = domains_of(over)
     if (minimize is None) == (maximize is None):
-        raise ScenarioError('a search has one goal: minimize="bytes_sent", or maximize="delivery_ratio"')
+        raise ScenarioError('search: give exactly one goal, minimize="bytes_sent" or maximize="delivery_ratio"')
     for metric in (minimize, maximize):
         if metric is not None and not isinstance(metric, str):
-            raise ScenarioError(f"a search is for a metric such as bytes_sent, not for {metric!r:.60}")
+            raise ScenarioError(f"the metric of the search is {metric!r:.60}; it must be a name such as bytes_sent")
     trials = checked_number("trials", trials, 1, _MOST_TRIALS)
-    how = {
+    settings = {
         "metric": minimize if maximize is None else maximize,
         "is_least": maximize is None,
         "constraints": [_constraint(text) for text in ([subject_to] if isinstance(subject_to, str) else subject_to)],
@@ -202,10 +213,10 @@ def search(
         "seed": checked_number("seed", seed, 0, 2**31),
     }
     rounds, repeats = Rounds(scenario, engine, measure), repeats_of(seeds)
-    made = Search(rounds, scenario, domains, repeats, **how)
-    ends = np.array([[float(domain.of(np.array([end]))[0]) for domain in domains.values()] for end in (0.0, 1.0)])
-    rounds.sweep(Crossed(distinct(Sampled(domains, ends, "search", seed))[0], repeats))  # Told at once if impossible.
-    return made
+    search_plan = Search(rounds, scenario, domains, repeats, **settings)
+    ends = np.array([[float(domain.at(np.array([end]))[0]) for domain in domains.values()] for end in (0.0, 1.0)])
+    rounds.sweep(Crossed(distinct(Sampled(domains, ends, "search", seed))[0], repeats))  # Raises now if invalid.
+    return search_plan
 
 
 def _constraint(text: Any) -> Constraint:
@@ -216,11 +227,13 @@ def _constraint(text: Any) -> Constraint:
             return Constraint(text.strip(), metric, operator.ge if sign == ">=" else operator.le, float(limit))
     except ValueError:
         pass
-    raise ScenarioError(f'a constraint is {text!r:.60}; it must be as "delivery_ratio >= 0.95" or "bytes_sent <= 2e4"')
+    raise ScenarioError(
+        f'a constraint is {text!r:.60}; it must be like "delivery_ratio >= 0.95" or "bytes_sent <= 2e4"'
+    )
 
 
-def _suggested(trial: Any, path: str, domain: Domain) -> float:
-    """What the sampler asks for, as `Domain.of` has it."""
+def _suggest(trial: Any, path: str, domain: Domain) -> float:
+    """Return the value that the sampler suggests, as a result of `Domain.at`."""
     if isinstance(domain, Between):
         return domain.value(trial.suggest_float(path, domain.low, domain.high, log=domain.log))
     if isinstance(domain, Whole):
@@ -229,7 +242,7 @@ def _suggested(trial: Any, path: str, domain: Domain) -> float:
     return float(trial.suggest_categorical(path, list(range(len(domain.axis.values)))))
 
 
-def _optuna() -> Any:
+def _import_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
@@ -238,8 +251,8 @@ def _optuna() -> Any:
 
 
 @contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
-    """Without the lines that optuna logs about each trial: the sweep shows how far it is."""
+def _quiet_log(optuna: Any) -> Iterator[None]:
+    """Suppress optuna's log lines on each trial, since the sweep shows its progress."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

@@ -1,20 +1,20 @@
-"""Which parameters matter: Morris's elementary effects and Sobol's indices, by SALib.
+"""Sensitivity analysis: Morris's elementary effects and Sobol's indices of parameters, by SALib.
 
 Theory of operation
     morris    Trajectories through a grid of four levels; each step moves one parameter across two thirds of its range.
               The effect of a step is the metric's change for the whole range. mu_star, the mean of the effects' sizes,
-              says how much a parameter matters; sigma, their standard deviation, how much that depends on the others
-              (or on the parameter itself). samples × (parameters + 1) points: for finding what does not matter.
-    sobol     Shares of the metric's variance: S1, what a parameter explains by itself; ST, what it has a part in. The
-              difference is its part in interactions. samples × (parameters + 2) points: for what matters, how much.
+              shows the importance of a parameter; sigma, their standard deviation, shows how much that depends on other
+              parameters or on its own value. samples × (parameters + 1) points: to find parameters without effect.
+    sobol     Shares of the metric's variance: S1 that a parameter explains by itself, ST including its interactions
+              with others. samples × (parameters + 2) points: to quantify effects.
 
-    The metric of a point is its mean over ``seeds``, which are the same for all points: what one network has of good
-    luck, all points have.
+    The metric of a point is its mean over ``seeds``, which are the same for all points, so that all points use the same
+    networks.
 
 Limits
-    What the seeds leave of chance counts as an effect: sigma is not below it, and the S1 do not add up to 1. Without
-    seeds enough a parameter that does nothing has a mu_star above 0, as the wideness of its interval tells. A parameter
-    of few values has steps in which nothing changes. Sobol's estimates can come out slightly below 0.
+    Randomness that the seeds do not average out counts as an effect: it raises sigma, and the sum of S1 differs from 1.
+    With few seeds a parameter without effect has a mu_star above 0, with a wide interval. A parameter with few values
+    has steps that change nothing. Sobol's estimates can be slightly below 0.
 
 References
     M. Morris: Factorial sampling plans for preliminary computational experiments, Technometrics 33(2), 1991;
@@ -41,22 +41,22 @@ from workbench.sweeps.plan import Measure
 from workbench.sweeps.plans.combined import Crossed
 from workbench.sweeps.plans.domains import domains_of
 from workbench.sweeps.plans.rounds import Rounds, checked_number, repeats_of, values_of
-from workbench.sweeps.plans.sampled import Sampled, distinct, found_at
+from workbench.sweeps.plans.sampled import Sampled, distinct, values_at
 from workbench.sweeps.table import SweepTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEVELS = 4
-_USUAL = {"morris": 10, "sobol": 64}
-_FEWEST = 4  # samples without which there is nothing to estimate
-_MOST = 1_000_000
+_DEFAULT_SAMPLES = {"morris": 10, "sobol": 64}
+_LEAST_SAMPLES = 4  # samples that an estimate needs
+_MOST_SAMPLES = 1_000_000
 _RESAMPLES = 100
 
 
 @extensible
 class SensitivityResult:
-    """What `Sensitivity.run` gives: ``indices``, ``table`` (all runs) and ``plot()``."""
+    """The result of `Sensitivity.run`: ``indices``, ``table`` (all runs) and ``plot()``."""
 
     def __init__(self, method: str, metric: str, indices: pd.DataFrame, table: SweepTable, samples: int) -> None:
         self.method, self.metric, self.samples = method, metric, samples
@@ -73,13 +73,13 @@ class SensitivityResult:
 
 
 class Sensitivity:
-    """What `sensitivity` makes: ``run(out)`` runs it."""
+    """A sensitivity analysis, made by `sensitivity`; ``run(out)`` runs it."""
 
-    def __init__(self, rounds: Rounds, domains: dict[str, Any], repeats: Design, metric: str, **how: Any) -> None:
+    def __init__(self, rounds: Rounds, domains: dict[str, Any], repeats: Design, metric: str, **settings: Any) -> None:
         self._rounds, self._domains, self._repeats, self._metric = rounds, domains, repeats, metric
-        self._method, self._samples, self._seed = how["method"], how["samples"], how["seed"]
+        self._method, self._samples, self._seed = settings["method"], settings["samples"], settings["seed"]
         self._shares = _sample(self._problem, self._method, self._samples, self._seed)
-        drawn = Sampled(domains, found_at(domains, self._shares), self._method, self._seed)
+        drawn = Sampled(domains, values_at(domains, self._shares), self._method, self._seed)
         design, self._row_to_point = distinct(drawn)
         self.design = Crossed(design, repeats)
 
@@ -95,42 +95,45 @@ class Sensitivity:
         return f"Sensitivity({self._method}, {self._metric}, {len(self)} points: {self.design.text()})"
 
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SensitivityResult:
-        """Run all points and estimate the indices; arguments as those of `Sweep.run`.
+        """Run all points and estimate the indices; arguments as for `Sweep.run`.
 
-        A sample of which a point has no such metric (all of its runs failed, or had nothing to measure) is left out,
-        with a warning. WorkbenchError if too few are left, or if the metric is everywhere the same.
+        A sample with a point without the metric (in all of its runs) is left out, with a warning. Raises WorkbenchError
+        if too few samples remain, or if the metric is the same at all points.
         """
         table = self._rounds.run(self.design, out, runner, progress)
         runs = values_of(table, self._metric).reshape(-1, len(self._repeats))
-        is_there = np.isfinite(runs)
-        counts = is_there.sum(axis=1)
-        means = np.where(counts > 0, np.where(is_there, runs, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)
-        shares, found = self._whole_samples(means[self._row_to_point])
-        if np.ptp(found) == 0:
-            raise WorkbenchError(f"{self._metric} is {found[0]:g} at all points: no parameter has an effect on it")
-        indices = _estimate(self._problem, self._method, shares, found, self._seed)
-        samples = len(found) // self._block
+        is_finite = np.isfinite(runs)
+        counts = is_finite.sum(axis=1)
+        means = np.where(counts > 0, np.where(is_finite, runs, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)
+        shares, point_means = self._complete_samples(means[self._row_to_point])
+        if np.ptp(point_means) == 0:
+            raise WorkbenchError(
+                f"{self._metric} is {point_means[0]:g} at all points, so no parameter affects it; choose wider ranges"
+            )
+        indices = _estimate(self._problem, self._method, shares, point_means, self._seed)
+        samples = len(point_means) // self._block
         return SensitivityResult(self._method, self._metric, indices, table, samples)
 
     @property
     def _block(self) -> int:
-        """The points of a sample."""
+        """The number of points of a sample."""
         return len(self._domains) + (1 if self._method == "morris" else 2)
 
-    def _whole_samples(self, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        blocks = found.reshape(-1, self._block)
-        is_whole = np.isfinite(blocks).all(axis=1)
-        lost = int((~is_whole).sum())
-        if len(blocks) - lost < _FEWEST:
+    def _complete_samples(self, point_means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        blocks = point_means.reshape(-1, self._block)
+        is_complete = np.isfinite(blocks).all(axis=1)
+        incomplete = int((~is_complete).sum())
+        if len(blocks) - incomplete < _LEAST_SAMPLES:
             raise WorkbenchError(
-                f"{lost} of {len(blocks)} samples have points without {self._metric}; see table.failed of a sweep over "
-                "the same, or draw from other ranges"
+                f"{incomplete} of {len(blocks)} samples have points without {self._metric}; see table.failed of a "
+                "sweep over the same points, or choose other ranges"
             )
-        if lost:
+        if incomplete:
             warnings.warn(
-                f"{lost} of {len(blocks)} samples are left out: they have points without {self._metric}", stacklevel=3
+                f"{incomplete} of {len(blocks)} samples are left out: some points do not have {self._metric}",
+                stacklevel=3,
             )
-        return self._shares[np.repeat(is_whole, self._block)], blocks[is_whole].ravel()
+        return self._shares[np.repeat(is_complete, self._block)], blocks[is_complete].ravel()
 
 
 def sensitivity(
@@ -145,11 +148,11 @@ def sensitivity(
     engine: str = "auto",
     measure: Measure | None = None,
 ) -> Sensitivity:
-    """Which of the parameters ``over`` matter for a metric, by ``method`` "morris" (the default) or "sobol".
+    """Return an analysis of the effects of the parameters ``over`` on a metric, by ``method`` "morris" or "sobol".
 
-    ``over`` maps paths to what is drawn from: `between`, `whole`, or a list. ``samples``: Morris's trajectories (10 if
-    not given), or Sobol's base points (64; a power of two). ``seeds``: with how many, or which, each point is run.
-    ``seed`` is that of the samples. Needs SALib. Raises ScenarioError for what cannot be run.
+    ``over`` maps paths to `between`, `whole`, or a list. ``samples``: the number of Morris's trajectories (default 10),
+    or of Sobol's base points (default 64; a power of two). ``seeds``: the number of runs of each point, or a plan of
+    seeds. ``seed`` is that of the samples. Needs SALib. Raises ScenarioError for an invalid scenario or parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 30", every_s=1)]
@@ -160,18 +163,22 @@ def sensitivity(
     'radio.loss'
     """
     domains = domains_of(over)
-    if method not in _USUAL:
-        raise ScenarioError(f"method is {method!r:.60}; it must be one of {', '.join(_USUAL)}")
+    if method not in _DEFAULT_SAMPLES:
+        raise ScenarioError(f"method is {method!r:.60}; it must be one of {', '.join(_DEFAULT_SAMPLES)}")
     if method == "morris" and len(domains) < 2:
-        raise ScenarioError("Morris's trajectories need two parameters or more; plot the metric against a single one")
-    samples = checked_number("samples", _USUAL[method] if samples is None else samples, _FEWEST, _MOST)
+        raise ScenarioError(
+            "over has one parameter; Morris's method needs at least two; plot the metric against a single one"
+        )
+    samples = checked_number(
+        "samples", _DEFAULT_SAMPLES[method] if samples is None else samples, _LEAST_SAMPLES, _MOST_SAMPLES
+    )
     if method == "sobol" and samples & (samples - 1):
-        raise ScenarioError(f"samples is {samples}; Sobol's points are even only in powers of two: 64, 128, ...")
-    how = {"method": method, "samples": samples, "seed": checked_number("seed", seed, 1, 2**31)}
+        raise ScenarioError(f"samples is {samples}; with method sobol it must be a power of two, such as 64 or 128")
+    settings = {"method": method, "samples": samples, "seed": checked_number("seed", seed, 1, 2**31)}
     rounds = Rounds(scenario, engine, measure)
-    made = Sensitivity(rounds, domains, repeats_of(seeds), metric, **how)
-    rounds.sweep(made.design)  # What cannot be run is told at once.
-    return made
+    analysis = Sensitivity(rounds, domains, repeats_of(seeds), metric, **settings)
+    rounds.sweep(analysis.design)  # Raises now for an invalid point.
+    return analysis
 
 
 def _salib(module: str) -> Any:
@@ -184,24 +191,26 @@ def _salib(module: str) -> Any:
 
 
 def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np.ndarray:
-    """Points in the unit cube (points × parameters), sample by sample."""
+    """Return points in the unit cube (points × parameters), sample by sample."""
     if method == "morris":
         return _salib("sample.morris").sample(problem, samples, num_levels=LEVELS, seed=seed)
     return _salib("sample.sobol").sample(problem, samples, calc_second_order=False, seed=seed)
 
 
-def _estimate(problem: dict[str, Any], method: str, shares: np.ndarray, found: np.ndarray, seed: int) -> pd.DataFrame:
-    """The indices, the most important parameter first."""
+def _estimate(
+    problem: dict[str, Any], method: str, shares: np.ndarray, point_means: np.ndarray, seed: int
+) -> pd.DataFrame:
+    """Return the indices, with the most important parameter first."""
     import pandas as pd
 
-    look: dict[str, Any] = {"num_resamples": _RESAMPLES, "seed": seed}
+    resampling: dict[str, Any] = {"num_resamples": _RESAMPLES, "seed": seed}
     if method == "morris":
-        got = _salib("analyze.morris").analyze(problem, shares, found, num_levels=LEVELS, **look)
+        estimates = _salib("analyze.morris").analyze(problem, shares, point_means, num_levels=LEVELS, **resampling)
         names = {"mu_star": "mu_star", "mu_star_half": "mu_star_conf", "sigma": "sigma", "mu": "mu"}
     else:
-        got = _salib("analyze.sobol").analyze(problem, found, calc_second_order=False, **look)
+        estimates = _salib("analyze.sobol").analyze(problem, point_means, calc_second_order=False, **resampling)
         names = {"S1": "S1", "S1_half": "S1_conf", "ST": "ST", "ST_half": "ST_conf"}
-    columns = {ours: np.asarray(got[theirs], float) for ours, theirs in names.items()}
+    columns = {ours: np.asarray(estimates[theirs], float) for ours, theirs in names.items()}
     frame = pd.DataFrame({"parameter": problem["names"], **columns})
     by = "mu_star" if method == "morris" else "ST"
     return frame.sort_values(by, ascending=False, kind="stable").reset_index(drop=True)

@@ -1,18 +1,17 @@
 """SparkRunner: the points of a sweep as tasks of Spark, on this machine or on a cluster.
 
 Theory of operation
-    A task is a share of points worth some seconds: Spark's own cost is about 50 ms a task. Each task is a job of its
-    own, and somewhat more of them are under way than there are cores. So rows are handed out when their task ends, and
-    a worker that is lost costs no more than its tasks. (Within one job rows come at its end: Spark tells nobody of
-    single tasks, least of all by Connect.)
+    A task is a share of points that takes some seconds, since Spark needs about 50 ms for a task. Each task is a job of
+    its own, and there are somewhat more tasks than cores. So rows are returned when their task ends, and a lost worker
+    costs only its tasks. (Spark returns the rows of a job only at its end.)
 
-    On the worker a point runs in a process beside the task (`worker`): a point that ends its process or takes too long
-    becomes a row, and the task goes on. When the worker itself is lost, its points run again as two shares, those of
-    each again as two, until a single point that loses its worker again and again is found, and becomes a row too.
+    On the worker a point runs in a process beside the task (`worker`). A point that ends its process or takes too long
+    becomes a row with an error, and the task continues. When the worker itself is lost, its points run again as two
+    shares. A lost share is halved again, until the point that loses its worker is found; its row has an error.
 
-    session     the session that is there, or a new one
+    session     the active session, or a new one
     shipping    the package and the plan, sent once to each worker
-    worker      what a task does there
+    worker      the work of a task on a worker
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from workbench.sweeps.plan import Plan
 from workbench.sweeps.processes import check_limit, pack
 from workbench.sweeps.shares import Shares
 from workbench.sweeps.spark import shipping
-from workbench.sweeps.spark.session import Session, opened, reason
+from workbench.sweeps.spark.session import Session, open_session, reason
 from workbench.sweeps.spark.worker import NO_ENGINE, SCHEMA
-from workbench.sweeps.work import Row, failed_row, from_table
+from workbench.sweeps.work import Row, failed_row, rows_from_table
 
 TASK_S = 2.0
 POLL_S = 0.25
-_TASKS_A_SECOND = 10  # that the driver deals out without being what all wait for
+_TASKS_A_SECOND = 10  # tasks that the driver can start without becoming the bottleneck
 _GROWTH = 32  # A short task costs as much as many points.
 _TRIES = 3
-_LOST_IN_A_ROW = 20  # tasks, or
-_ROUNDS_LOST = 3  # so many times all that are under way: a machine that is lost takes those of all its cores with it
-_MOST_TASKS = 512  # under way: each has a thread here
-# What Spark says when a worker is gone, and not when a task has raised an error.
+_LOST_IN_A_ROW = 20  # lost tasks in a row that end the sweep, or
+_ROUNDS_LOST = 3  # this multiple of all running tasks, since a lost machine loses the tasks of all its cores
+_MOST_TASKS = 512  # running at once; each has a thread in the driver
+# Messages of Spark for a lost worker, in contrast to an error in a task.
 _LOST = re.compile(
     "ExecutorLost|exited unexpectedly|Executor heartbeat|EOFException|SocketException|Connection reset|Broken pipe"
     "|MetadataFetchFailed|Remote RPC client disassociated|worker lost|ExecutorDeadException",
@@ -57,12 +56,12 @@ _sweeps = itertools.count(1)
 
 @checked
 class SparkRunner:
-    """Runs points on Spark. An active session is used as it is; else one is started, and stays for the next sweep.
+    """A runner that runs points on Spark. It uses the active session, or starts one that stays for the next sweep.
 
-    ``master`` is "local[2]" (two processes on this machine), "local[*]" (as many as it has cores), a cluster's URL
-    ("spark://host:7077") or that of Spark Connect ("sc://host:15002"); ``config`` adds settings of Spark;
-    ``timeout_s`` is how long a point may take in seconds, without what is compiled for it. WorkbenchError if Spark
-    cannot be started or reached.
+    ``master`` is "local[2]" (two processes on this machine), "local[*]" (one for each core), the URL of a cluster
+    ("spark://host:7077") or of Spark Connect ("sc://host:15002"). ``config`` adds settings of Spark. ``timeout_s`` is
+    the longest time of a point in seconds, without compilation. Raises WorkbenchError if Spark cannot be started or
+    reached.
     """
 
     def __init__(
@@ -77,18 +76,18 @@ class SparkRunner:
     def __repr__(self) -> str:
         return f"SparkRunner({self.master!r})"
 
-    def run(self, plan: Plan, numbers: Sequence[int], moving: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Rows of the points ``numbers``, a task at a time."""
+    def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
+        """Run the points ``numbers`` and yield their rows, one list a task."""
         if not len(numbers):
             return
         packed = pack(plan)
-        jobs = self._jobs = _Jobs(opened(self.master, self.config), plan, self.timeout_s)
+        jobs = self._jobs = _Jobs(open_session(self.master, self.config), plan, self.timeout_s)
         try:
             jobs.send(packed)
             shares = Shares(numbers, jobs.task_s, jobs.task_s / 4, _GROWTH)
             while jobs.feed(shares):
                 yield from jobs.gather(shares)
-                moving(0.0)
+                report_progress(0.0)
         except BaseException:
             jobs.cancel()
             raise
@@ -97,13 +96,15 @@ class SparkRunner:
             self._jobs = None
 
     def doing(self) -> list[str]:
-        """What each task under way has, in a few words; empty if there is no sweep."""
+        """Return a short text on each running task; empty without a sweep."""
         return self._jobs.doing() if self._jobs else []
 
 
 class _Jobs:
-    """The jobs of one sweep. Spark is only called from threads of ours: then Ctrl-C in the main thread never falls
-    into the middle of a call to Java."""
+    """The jobs of one sweep.
+
+    Spark is called from other threads, so that Ctrl-C in the main thread never interrupts a call to Java.
+    """
 
     def __init__(self, session: Session, plan: Plan, timeout_s: float | None) -> None:
         self._session, self._plan, self._timeout_s = session, plan, timeout_s
@@ -116,11 +117,11 @@ class _Jobs:
         self._names: tuple[str | None, str, str]
 
     def send(self, packed: bytes) -> None:
-        """Bring the plan to the workers, and the package to those that are not on this machine."""
+        """Send the plan to the workers, and the package to workers on other machines."""
         try:
             self._names = self._threads.submit(self._send, packed).result()
         except Exception as error:
-            raise WorkbenchError(f"Spark could not take the sweep's code: {reason(error)}") from None
+            raise WorkbenchError(f"the sweep's code could not be sent to Spark: {reason(error)}") from None
 
     def _send(self, packed: bytes) -> tuple[str | None, str, str]:
         plan = shipping.plan_file(packed)
@@ -132,17 +133,17 @@ class _Jobs:
 
     @property
     def task_s(self) -> float:
-        """How long a task should take: many workers get longer ones, for one driver deals out all of them."""
+        """The intended duration of a task in seconds; longer with many workers, since one driver starts all tasks."""
         return max(TASK_S, self._cores / _TASKS_A_SECOND)
 
     @property
-    def _most(self) -> int:
-        """How many tasks are good to have under way."""
+    def _most_running(self) -> int:
+        """The number of tasks to run at once."""
         return min(self._cores + max(1, self._cores // 4), _MOST_TASKS)
 
     def feed(self, shares: Shares) -> bool:
-        """Begin as many tasks as are good to have. False if there is none: the work is done."""
-        while len(self._sent) < self._most and (share := shares.take(self._cores)):
+        """Start tasks up to the limit. Return False if none is running: the work is done."""
+        while len(self._sent) < self._most_running and (share := shares.take(self._cores)):
             self._sent[self._threads.submit(self._run, share)] = share, time.monotonic()
         return bool(self._sent)
 
@@ -153,30 +154,30 @@ class _Jobs:
         return table
 
     def gather(self, shares: Shares) -> Iterator[list[Row]]:
-        """The rows of tasks that have ended; it waits `POLL_S` at most."""
+        """Yield the rows of finished tasks, after waiting at most `POLL_S`."""
         for action in wait(self._sent, POLL_S, FIRST_COMPLETED).done:
             share, _ = self._sent.pop(action)
             try:
                 table = action.result()
             except Exception as error:
-                rows = self._lost(share, error, shares)
+                rows = self._handle_lost(share, error, shares)
             else:
                 self._lost_in_a_row = 0
                 shares.took(len(table), sum(table.column("task_s").to_pylist()))
-                rows = [self._told(row) for row in from_table(table)]
+                rows = [self._with_scenario(row) for row in rows_from_table(table)]
             if rows:
                 yield rows
 
-    def _told(self, row: Row) -> Row:
+    def _with_scenario(self, row: Row) -> Row:
         return failed_row(self._plan, row.number, row.error or "") if row.engine == NO_ENGINE else row
 
-    def _lost(self, share: list[int], error: Exception, shares: Shares) -> list[Row]:
-        """The worker of a share is gone: its points run again. The row of a point that has lost too many of them."""
-        why = reason(error)
+    def _handle_lost(self, share: list[int], error: Exception, shares: Shares) -> list[Row]:
+        """Put a lost worker's points back into the shares; return the failed row of a point that lost several."""
+        cause = reason(error)
         self._lost_in_a_row += 1
-        is_hopeless = self._lost_in_a_row > max(_LOST_IN_A_ROW, _ROUNDS_LOST * self._most)
+        is_hopeless = self._lost_in_a_row > max(_LOST_IN_A_ROW, _ROUNDS_LOST * self._most_running)
         if is_hopeless or not _LOST.search(str(error)):
-            raise WorkbenchError(f"Spark could not run the sweep: {why}")
+            raise WorkbenchError(f"Spark could not run the sweep: {cause}")
         if len(share) > 1:
             shares.halve(share)
             return []
@@ -185,18 +186,18 @@ class _Jobs:
         if self._tries[number] < _TRIES:
             shares.again(share)
             return []
-        return [failed_row(self._plan, number, f"the point's worker was lost {_TRIES} times ({why})")]
+        return [failed_row(self._plan, number, f"the point's worker was lost {_TRIES} times ({cause})")]
 
     def doing(self) -> list[str]:
-        """What each task has, in a few words."""
+        """Return a short text on each running task."""
         now = time.monotonic()
         return [f"{len(share)} points for {now - begin:.0f} s" for share, begin in list(self._sent.values())]
 
     def cancel(self) -> None:
-        """End all tasks. Again and again: an interrupt may come before Spark knows of one."""
+        """Cancel all tasks, repeatedly, because Spark may not have started some of them yet."""
         while wait(self._sent, POLL_S).not_done:
             wait([self._threads.submit(self._session.cancel, self._group)])
 
     def end(self) -> None:
-        """Let go of the threads. The session stays."""
+        """End the threads; the session stays."""
         self._threads.shutdown()

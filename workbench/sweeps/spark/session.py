@@ -1,7 +1,7 @@
-"""The session of Spark that a sweep uses: one that is there, or a new one, on this machine, on a cluster or by Connect.
+"""The Spark session of a sweep: the active one or a new one, on this machine, on a cluster or by Spark Connect.
 
-`opened` gives a `Session`, which has what a sweep asks of either kind: a classic session lives in this process beside a
-Java of its own, one of Spark Connect is at the other end of a line.
+`open_session` returns a `Session`, the common interface of both kinds. A classic session runs Java beside this process;
+a session of Spark Connect is on a server.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from workbench.errors import WorkbenchError
 
 REMOTE = "sc://"
 CONNECT_REMEDY = "pip install 'sensor-pubsub-workbench[connect]', or pip install 'pyspark[connect]'"
-# Half the time to start: the Java side only deals out tasks, so it need not compile itself to the last.
+# This halves the time to start; Java only distributes tasks, so it needs no full optimization.
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_ERRORS_ALONE = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').resolve().as_uri()}"
+_LOG_ERRORS_ONLY = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').resolve().as_uri()}"
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-_JAVA_ALWAYS_SAYS = "WARNING: Using incubator modules: jdk.incubator.vector"
+_HARMLESS_WARNING = "WARNING: Using incubator modules: jdk.incubator.vector"
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _MANY = 100_000
 _OUR_ERROR = f"{WorkbenchError.__module__}.{WorkbenchError.__qualname__}: "
 
 
 class Session:
-    """A session of Spark as a sweep needs it: tasks, files for workers, and an end to what was begun.
+    """The interface of a Spark session for sweeps: running and cancelling tasks, sending files to workers.
 
-    ``is_here``: its workers are on this machine, and find its files.
+    ``is_here``: its workers are on this machine and have access to its files.
     """
 
     def __init__(self, spark: Any, is_here: bool) -> None:
@@ -46,74 +46,74 @@ class Session:
         self.is_here = is_here
 
     def run_task(self, group: str, mapper: Callable[..., Any], schema: pa.Schema) -> pa.Table:
-        """Run one task, as a job of its own in a group: what ``mapInArrow`` makes of one row."""
+        """Run ``mapper`` on one row by ``mapInArrow``, as a job of its own in a group, and return its table."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        self.put_into(group)
+        self.set_group(group)
         return self.spark.range(0, 1, 1, 1).mapInArrow(mapper, from_arrow_schema(schema)).toArrow()
 
-    def put_into(self, group: str) -> None:
-        """Put the jobs that this thread begins into a group."""
+    def set_group(self, group: str) -> None:
+        """Assign the jobs that this thread starts to a group."""
         raise NotImplementedError
 
     def cancel(self, group: str) -> None:
-        """End the jobs of a group."""
+        """Cancel the jobs of a group."""
         raise NotImplementedError
 
     def send_file(self, path: str) -> None:
-        """Have a file on each worker from the next task on, under its name."""
+        """Send a file to each worker, under its own name, for all later tasks."""
         raise NotImplementedError
 
     @property
     def cores(self) -> int:
-        """How many tasks can run at once, as far as Spark knows its workers by now."""
+        """The number of tasks that the workers known to Spark can run at once."""
         raise NotImplementedError
 
 
 class ClassicSession(Session):
-    """A session with Java beside this process."""
+    """A classic session, with Java beside this process."""
 
-    def put_into(self, group: str) -> None:
-        """Put the jobs that this thread begins into a group."""
+    def set_group(self, group: str) -> None:
+        """Assign the jobs that this thread starts to a group."""
         self.spark.sparkContext.setJobGroup(group, "sweep", interruptOnCancel=True)
 
     def cancel(self, group: str) -> None:
-        """End the jobs of a group."""
+        """Cancel the jobs of a group."""
         self.spark.sparkContext.cancelJobGroup(group)
 
     def send_file(self, path: str) -> None:
-        """Have a file on each worker from the next task on, under its name."""
+        """Send a file to each worker, under its own name, for all later tasks."""
         self.spark.sparkContext.addFile(path)
 
     @property
     def cores(self) -> int:
-        """How many tasks can run at once, as far as Spark knows its workers by now."""
+        """The number of tasks that the workers known to Spark can run at once."""
         return max(1, self.spark.sparkContext.defaultParallelism)
 
 
 class ConnectSession(Session):
-    """A session at the other end of a line."""
+    """A session of Spark Connect, on a server."""
 
-    def put_into(self, group: str) -> None:
-        """Put the jobs that this thread begins into a group."""
+    def set_group(self, group: str) -> None:
+        """Assign the jobs that this thread starts to a group."""
         self.spark.addTag(group)
 
     def cancel(self, group: str) -> None:
-        """End the jobs of a group."""
+        """Cancel the jobs of a group."""
         self.spark.interruptTag(group)
 
     def send_file(self, path: str) -> None:
-        """Have a file on each worker from the next task on, under its name."""
+        """Send a file to each worker, under its own name, for all later tasks."""
         self.spark.addArtifacts(path, file=True)
 
     @cached_property
     def cores(self) -> int:
-        """How many tasks can run at once: Spark cuts a range into as many parts."""
+        """The number of tasks that can run at once, which is the number of partitions of a range."""
         return self.spark.range(_MANY).selectExpr("spark_partition_id()").distinct().count()
 
 
-def opened(master: str, config: Mapping[str, str]) -> Session:
-    """The session that is there, or a new one; WorkbenchError if it cannot be had, with what to do about it."""
+def open_session(master: str, config: Mapping[str, str]) -> Session:
+    """Return the active session or a new one. Raises WorkbenchError with a remedy if no session can be started."""
     from pyspark import SparkContext
 
     remote: Any = sys.modules.get("pyspark.sql.connect.session")
@@ -121,12 +121,12 @@ def opened(master: str, config: Mapping[str, str]) -> Session:
     if active is not None:
         return ConnectSession(active, is_here=False)
     if master.startswith(REMOTE) and SparkContext._active_spark_context is None:
-        return ConnectSession(_connected(master, config), is_here=False)
+        return ConnectSession(_connect(master, config), is_here=False)
     spark = session(master, config)
     return ClassicSession(spark, is_here=re.match(r"local($|\[)", spark.sparkContext.master) is not None)
 
 
-def _connected(master: str, config: Mapping[str, str]) -> Any:
+def _connect(master: str, config: Mapping[str, str]) -> Any:
     try:
         from pyspark.sql.connect.session import SparkSession
     except ImportError:
@@ -136,69 +136,69 @@ def _connected(master: str, config: Mapping[str, str]) -> Any:
         builder = builder.config(name, value)
     try:
         spark = builder.create()
-        spark.range(1).count()  # `create` asks the server nothing
+        spark.range(1).count()  # `create` sends nothing to the server
     except Exception as error:
-        raise WorkbenchError(f"Spark Connect has no answer from {master!r}: {reason(error)}") from None
+        raise WorkbenchError(f"Spark Connect cannot reach {master!r}: {reason(error)}") from None
     return spark
 
 
 def reason(error: Exception) -> str:
-    """The line of a Spark error that says what happened: the first that names an exception, or just the first."""
+    """Return the informative line of a Spark error: the first that names an exception, or the first of all."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
     return (raised or lines or [type(error).__name__])[0].removeprefix(_OUR_ERROR)
 
 
 def session(master: str, config: Mapping[str, str]) -> Any:
-    """The classic session that is there, or a new one; WorkbenchError if there is no Java for it, or no start."""
+    """Return the active classic session or a new one. Raises WorkbenchError if Java is missing or the start fails."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     if SparkContext._active_spark_context is not None:
         return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     _check_java()
-    # Workers have to be of this Python, not of the first one on the PATH.
+    # Workers must use this Python, not the first one on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
-        "spark.driver.extraJavaOptions": f"{_QUICK_START} {_ERRORS_ALONE}",
-        # A sweep runs again what was lost, and finds the point that is to blame.
+        "spark.driver.extraJavaOptions": f"{_QUICK_START} {_LOG_ERRORS_ONLY}",
+        # A sweep itself repeats lost tasks and finds the point that causes the loss.
         "spark.task.maxFailures": "1",
-        # A cancelled worker is in the middle of a run and has nothing to tidy up: no 2 s of grace.
+        # A cancelled worker has nothing to clean up, so the default grace period of 2 s is not needed.
         "spark.python.task.killTimeout": "100ms",
         **_QUIET,
         **(_LOOPBACK if master.startswith("local") else {}),
         **config,
     }
-    with _interrupts_left_alone(), tempfile.TemporaryFile() as said:
+    with _keeping_interrupt_handler(), tempfile.TemporaryFile() as output:
         try:
-            _start(master, settings, said)
+            _start(master, settings, output)
             return SparkSession.builder.getOrCreate()
         except Exception as error:
-            why = _last_words(said) if "JAVA_GATEWAY_EXITED" in str(error) else reason(error)
-            raise WorkbenchError(f"Spark did not start with master {master!r}: {why}") from None
+            cause = _java_output(output) if "JAVA_GATEWAY_EXITED" in str(error) else reason(error)
+            raise WorkbenchError(f"Spark did not start with master {master!r}: {cause}") from None
 
 
-def _start(master: str, settings: Mapping[str, str], said: IO[bytes]) -> None:
-    """Start Java with its output in a file: it goes into the message if that fails, and else nobody wants it."""
+def _start(master: str, settings: Mapping[str, str], output: IO[bytes]) -> None:
+    """Start Java with its output in a file, which becomes the error message if the start fails."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     conf = SparkConf().setMaster(master).setAppName("workbench sweep").setAll(list(settings.items()))
-    # Java outlives a session that was stopped and is used again.
-    gateway = SparkContext._gateway or launch_gateway(conf, {"stdout": said, "stderr": said})
+    # Java outlives a stopped session and can be used again.
+    gateway = SparkContext._gateway or launch_gateway(conf, {"stdout": output, "stderr": output})
     SparkContext(conf=conf, gateway=gateway)
 
 
-def _last_words(said: IO[bytes]) -> str:
-    """What Java said in the end, without its stack."""
-    said.seek(0)
-    lines = said.read().decode(errors="replace").splitlines()
-    return "; ".join(line for line in lines if line.strip() and not line[0].isspace() and line != _JAVA_ALWAYS_SAYS)
+def _java_output(output: IO[bytes]) -> str:
+    """Return the lines that Java has printed, without stack traces."""
+    output.seek(0)
+    lines = output.read().decode(errors="replace").splitlines()
+    return "; ".join(line for line in lines if line.strip() and not line[0].isspace() and line != _HARMLESS_WARNING)
 
 
 @contextmanager
-def _interrupts_left_alone() -> Iterator[None]:
-    """Spark takes Ctrl-C over for the whole process, to cancel all of its jobs; a sweep cancels its own."""
+def _keeping_interrupt_handler() -> Iterator[None]:
+    """Restore the handler of Ctrl-C afterwards: Spark replaces it to cancel all jobs, but a sweep cancels its own."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -210,9 +210,9 @@ def _interrupts_left_alone() -> Iterator[None]:
 
 
 def _check_java() -> None:
-    found, is_ok = java.find_java()
+    installed, is_ok = java.find_java()
     if not is_ok:
         raise WorkbenchError(
-            f"Spark needs Java {java.OLDEST} or newer and finds {found or 'none'}: {java.REMEDY}; "
+            f"Spark needs Java {java.OLDEST} or newer; found: {installed or 'none'}; {java.REMEDY}; "
             "without it, run the sweep with runner=ProcessRunner() or runner=LocalRunner()"
         )

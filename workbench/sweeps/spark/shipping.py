@@ -1,12 +1,11 @@
-"""What a worker of a cluster needs: the package and the plan, each sent once, under names that say their content.
+"""Sends the package and the plan to the workers of a cluster, each once, in files named after their digests.
 
 Theory of operation
-    A worker has Python and the libraries. The package travels as a zip file, unless the worker is on this machine, and
-    the plan with the user's code as another file; Spark brings a file once to each executor. The function that a task
-    begins with (`task`) is pickled by value and imports nothing of the package before it has it. It unpacks the zip
-    into the user's cache, in a folder named by its digest: the next session finds it there, and the machine code that
-    was compiled for it as well. (numba keeps nothing for modules within a zip.) Folders that nobody has used for a
-    month go.
+    A worker has Python and the libraries. The package is sent as a zip file, unless the worker is on this machine, and
+    the plan with the user's code as another file. Spark sends a file once to each executor. The first function of a
+    task (`task`) is pickled by value, and does not import the package before it has unpacked it. It unpacks the zip
+    into the user's cache, in a folder named after its digest, where the next session finds it with its compiled code.
+    (numba does not cache code of modules within a zip.) Folders that were not used for a month are removed.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ import workbench
 
 HOME = Path(workbench.__file__).parent
 _LEFT_OUT = ("__pycache__", "node_modules")
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Where shipped files lie until this process ends."""
+    """Return the temporary folder of shipped files, which is removed when this process ends."""
     return tempfile.TemporaryDirectory(prefix="workbench-shipped-")
 
 
 @cache
 def package_file() -> Path:
-    """Write the package as it is on disk into a zip file whose name has its digest; return the path."""
+    """Write the package on disk into a zip file named after its digest; return the path."""
     paths = [path for path in sorted(HOME.rglob("*")) if path.is_file() and not {*path.parts} & {*_LEFT_OUT}]
     contents = {path.relative_to(HOME.parent).as_posix(): path.read_bytes() for path in paths}
     sha = hashlib.sha256()
@@ -43,12 +42,12 @@ def package_file() -> Path:
     path = Path(_folder().name, f"workbench-{sha.hexdigest()[:16]}.zip")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
-            archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content, zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name, _ZIP_DATE), content, zipfile.ZIP_DEFLATED)
     return path
 
 
 def plan_file(packed: bytes) -> Path:
-    """Write a packed plan into a file whose name has its digest; return the path."""
+    """Write a packed plan into a file named after its digest; return the path."""
     path = Path(_folder().name, f"workbench-plan-{hashlib.sha256(packed).hexdigest()[:16]}")
     if not path.exists():
         path.write_bytes(packed)
@@ -58,15 +57,15 @@ def plan_file(packed: bytes) -> Path:
 def task(
     archive: str | None, home: str, plan_name: str, numbers: list[int], timeout_s: float | None
 ) -> Callable[..., Any]:
-    """What ``mapInArrow`` calls on a worker: any batches in, batches of rows out.
+    """Return the function that ``mapInArrow`` calls on a worker; it ignores its input and yields batches of rows.
 
-    ``archive`` is the name of the package's zip, or None where the worker imports it from the folder ``home``.
+    ``archive`` is the name of the package's zip, or None if the worker imports the package from the folder ``home``.
     """
 
-    unpacked = _unpacking()
+    unpack = _make_unpack()
 
     def run_task(batches: Any) -> Iterator[Any]:
-        # Pickled by value: names of this module, and of the package, do not exist there yet.
+        # Pickled by value: names of this module and of the package do not exist on the worker yet.
         import sys
         from pathlib import Path
 
@@ -74,7 +73,7 @@ def task(
 
         for _ in batches:
             pass
-        folder = home if archive is None else unpacked(archive)
+        folder = home if archive is None else unpack(archive)
         loaded = getattr(sys.modules.get("workbench"), "__file__", None)
         if loaded is None or Path(loaded) != Path(folder, "workbench", "__init__.py"):
             for name in [name for name in sys.modules if name.partition(".")[0] == "workbench"]:
@@ -87,11 +86,11 @@ def task(
     return run_task
 
 
-def _unpacking() -> Callable[[str], str]:
-    """What unpacks the package on a worker: the name of the zip file -> the folder that the package is in."""
+def _make_unpack() -> Callable[[str], str]:
+    """Return a function that unpacks the zip file of this name on a worker and returns the package's folder."""
 
-    def unpacked(archive: str) -> str:
-        # Pickled by value, too.
+    def unpack(archive: str) -> str:
+        # This function is pickled by value, too.
         import os
         import shutil
         import zipfile
@@ -110,20 +109,20 @@ def _unpacking() -> Callable[[str], str]:
             cache = Path(SparkFiles.getRootDirectory())
         folder = cache / name
         with suppress(OSError):
-            os.utime(folder)  # Who tidies up leaves it alone from now on.
+            os.utime(folder)  # Another worker that removes old folders now keeps it.
             return str(folder)
         draft = cache / f".{name}.{os.getpid()}"
         with zipfile.ZipFile(SparkFiles.get(archive)) as content:
             content.extractall(draft)
         try:
             draft.rename(folder)
-        except OSError:  # Another worker of this machine was first.
+        except OSError:  # Another worker of this machine has unpacked it first.
             shutil.rmtree(draft, ignore_errors=True)
         now_s = folder.stat().st_mtime
         for other in cache.iterdir():
-            with suppress(OSError):  # Another worker removes it, too.
+            with suppress(OSError):  # Another worker may remove it at the same time.
                 if other.stat().st_mtime < now_s - 30 * 86400:
                     shutil.rmtree(other, ignore_errors=True)
         return str(folder)
 
-    return unpacked
+    return unpack

@@ -1,7 +1,7 @@
-"""What a task does on a worker of Spark: it has its points run by a point process beside it, and hands on the rows.
+"""The work of a task on a Spark worker: a point process beside it runs the points, and the task returns the rows.
 
-So a point that ends its process, or does not end, costs a row and not the task, and the process stays warm for the
-tasks that follow.
+So a point that ends its process or does not end fails alone and not the whole task. The process stays alive for later
+tasks.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from workbench.sweeps.processes import SHARE_S, Crew, Failure
+from workbench.sweeps.processes import SHARE_S, Failure, ProcessGroup
 from workbench.sweeps.shares import Shares
 from workbench.sweeps.work import ROW_SCHEMA, Row, to_batch
 
-NO_ENGINE = ""  # of a row that says no more than why there is no result
+NO_ENGINE = ""  # the engine of a row that contains only an error
 SCHEMA = ROW_SCHEMA.append(pa.field("task_s", pa.float64()))
 
 
 def run_share(path: str, numbers: list[int], timeout_s: float | None) -> Iterator[pa.RecordBatch]:
-    """Run points of the plan in a file; batches of `SCHEMA`, with the seconds that their points took."""
-    crew = _crew(path, timeout_s)
-    shares = _Timed(numbers, SHARE_S)
+    """Run points of the plan in a file; yield batches of `SCHEMA`, with the seconds that their points took."""
+    group = _group_for(path, timeout_s)
+    shares = _TimedShares(numbers, SHARE_S)
     try:
-        while crew.feed(shares):
-            for result in crew.gather(shares):
+        while group.feed(shares):
+            for result in group.gather(shares):
                 batch = to_batch([_failed(result)]) if isinstance(result, Failure) else result
                 seconds, shares.seconds = shares.seconds / len(batch), 0.0
                 yield batch.append_column("task_s", pa.array([seconds] * len(batch), pa.float64()))
     except BaseException:
-        crew.kill()
+        group.kill()
         raise
 
 
-class _Timed(Shares):
-    """Shares that add up what their points have taken."""
+class _TimedShares(Shares):
+    """Shares that add up the time of their points."""
 
     seconds = 0.0
 
     def took(self, points: int, seconds: float) -> None:
-        """So many points have taken so long on their worker."""
+        """Record the time that finished points took on their worker."""
         super().took(points, seconds)
         self.seconds += seconds
 
@@ -49,15 +49,15 @@ def _failed(failure: Failure) -> Row:
     return Row(failure.number, "", "", 0, "", NO_ENGINE, 0.0, 0.0, failure.sentence, {}, "")
 
 
-_crews: dict[tuple[str, float | None], Crew] = {}
+_groups: dict[tuple[str, float | None], ProcessGroup] = {}
 
 
-def _crew(path: str, timeout_s: float | None) -> Crew:
-    """The point process of this worker, which has this plan."""
+def _group_for(path: str, timeout_s: float | None) -> ProcessGroup:
+    """Return this worker's group of one point process, which has this plan."""
     key = Path(path).name, timeout_s
-    if key not in _crews:
-        for crew in _crews.values():
-            crew.dismiss()
-        _crews.clear()
-        _crews[key] = Crew(1, Path(path).read_bytes(), timeout_s)
-    return _crews[key]
+    if key not in _groups:
+        for group in _groups.values():
+            group.release()
+        _groups.clear()
+        _groups[key] = ProcessGroup(1, Path(path).read_bytes(), timeout_s)
+    return _groups[key]

@@ -1,11 +1,14 @@
-"""Where the rows of a sweep are kept: Parquet files in a folder, or memory. docs/SWEEPS.md has the layout.
+"""Stores for the rows of a sweep: Parquet files in a folder, or memory. docs/SWEEPS.md describes the layout.
 
-folder     FolderStore: finds what is there, keeps what comes, tidies what a killed driver left; MemoryStore: rows that
-           live as long as the object of the sweep
-files      Parquet files that are named by their own checksum
-columns    how a row is spread over typed columns
-journal    rows that were handed out and are in no Parquet file yet
-lease      who may write into a folder
+The *driver* is the process that runs a sweep.
+
+folder     FolderStore: reads and writes a folder, and repairs it after a killed driver; MemoryStore: rows that live as
+           long as the object of the sweep
+files      Parquet files that are named after their own checksum
+columns    conversion of a row to typed columns
+journal    rows that are not in a Parquet file yet
+lease      the right to write into a folder
+traces     the traces of a sweep's runs
 """
 
 from workbench.sweeps.store.files import read

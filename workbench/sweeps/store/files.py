@@ -1,8 +1,8 @@
-"""Parquet files of results, named by the checksum of their content: one that has changed is found before it is read.
+"""Parquet files of results, named after the checksum of their content, so that changes are detected.
 
-A file only ever appears whole: it is written as a draft, which readers of Parquet pass over, and then gets its name.
-One that takes the place of others waits until they are gone. So no reader ever finds a row twice; and if the driver is
-killed in between, the next one finds the draft.
+A file is written as a draft, which readers of Parquet ignore, and then renamed, so that it always appears whole. A file
+that replaces others is renamed after they are removed, so no reader finds a row twice. If the driver is killed in
+between, the next driver finds the draft.
 """
 
 from __future__ import annotations
@@ -30,70 +30,70 @@ _PROC = Path("/proc")
 
 
 class File:
-    """A file of results whose content is what was written."""
+    """A file of results whose checksum has been verified."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         content = _read(path)
         if path.name != _name(content):
-            raise _not_ours(path, content)
+            raise _wrong_file_error(path, content)
         self._parquet = pq.ParquetFile(pa.BufferReader(content))
         self.schema: pa.Schema = self._parquet.schema_arrow
         if self.schema.metadata.get(LAYOUT) != VERSION:
             raise DataError(
-                f"{path} has layout {self.schema.metadata.get(LAYOUT, b'?').decode()} and this workbench writes "
-                f"{VERSION.decode()}; give the sweep a folder of its own"
+                f"{path} has layout {self.schema.metadata.get(LAYOUT, b'?').decode()} and this workbench uses "
+                f"{VERSION.decode()}; use another folder for the sweep"
             )
 
     @property
     def origins(self) -> dict[str, Any]:
-        """column -> what it has, of the columns of parameters and metrics."""
+        """{column: its origin} of the columns of parameters and metrics."""
         return json.loads(self.schema.metadata[COLUMNS])
 
     @property
     def size_B(self) -> int:
-        """Of its rows, in memory."""
+        """The size of its rows in memory, in bytes."""
         metadata = self._parquet.metadata
         return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
 
     def columns(self, names: Iterable[str]) -> pa.Table:
-        """Some of its columns, those that it has."""
+        """Return the columns of these names that the file has."""
         return self._parquet.read([name for name in names if name in self.schema.names])
 
     def table(self) -> pa.Table:
-        """All of it."""
+        """Return the whole table."""
         return self._parquet.read()
 
 
 def files(folder: Path) -> Iterator[File]:
-    """The files of a folder, in a fixed order; DataError for one that is damaged, or something else."""
+    """Yield the files of a folder in a fixed order. Raises DataError for a damaged or foreign Parquet file."""
     for path in sorted(folder.glob("*.parquet")):
         yield File(path)
 
 
 def read(folder: str | Path) -> pa.Table:
-    """All rows of a folder of results as one table, after a look at each file's checksum.
+    """Return all rows of a folder of results as one table, after verifying each file's checksum.
 
-    DataError, in a sentence, for a file that is damaged or something else, and for a folder without any.
+    Raises DataError for a damaged or foreign file, and for a folder without results.
     """
-    found = list(files(Path(folder)))
-    if not found:
-        raise DataError(f"{folder} has no results of a sweep")
+    result_files = list(files(Path(folder)))
+    if not result_files:
+        raise DataError(f"{folder} contains no results of a sweep")
     columns = Columns()
-    for file in found:
+    for file in result_files:
         columns.merge(file.origins, str(file.path))
-    return pa.concat_tables([columns.widened(file.table()) for file in found])
+    return pa.concat_tables([columns.widen(file.table()) for file in result_files])
 
 
-def write(folder: Path, table: pa.Table, instead_of: Iterable[Path] = ()) -> Path | None:
-    """Have a file with these rows in a folder, in place of others; without rows those just go, and there is None."""
+def write(folder: Path, table: pa.Table, replaced: Iterable[Path] = ()) -> Path | None:
+    """Write rows as a file in place of others and return its path; without rows remove the others and return None."""
     draft, content = None, b""
     try:
         if len(table):
             content = _content(table)
             draft = folder / f"_new-{checksum(content)}.draft"
-            _write_through(draft, content)
-        for path in instead_of:
+            _write_to_disk(draft, content)
+        for path in replaced:
             if path.name != _name(content):
                 path.unlink(missing_ok=True)
         return None if draft is None else draft.replace(folder / _name(content))
@@ -102,7 +102,10 @@ def write(folder: Path, table: pa.Table, instead_of: Iterable[Path] = ()) -> Pat
 
 
 def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
-    """Drafts that a killed driver has left, each with its rows; None if it is not whole: then nothing was removed."""
+    """Yield the drafts that a killed driver has left with their rows, or None for an incomplete draft.
+
+    No file was removed yet in favor of an incomplete draft.
+    """
     for path in sorted(folder.glob(DRAFTS)):
         content = _read(path)
         is_whole = path.name == f"_new-{checksum(content)}.draft"
@@ -110,10 +113,10 @@ def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
 
 
 def write_whole(folder: Path, name: str, content: bytes) -> None:
-    """Write a small file that is there with all of its content, or not at all. DataError if it cannot be written."""
+    """Write a small file atomically. Raises DataError if it cannot be written."""
     draft = folder / f".{name}.{socket.gethostname()}.{os.getpid()}{_DRAFT}"
     try:
-        _write_through(draft, content)
+        _write_to_disk(draft, content)
         draft.replace(folder / name)
     except OSError as error:
         draft.unlink(missing_ok=True)
@@ -121,16 +124,16 @@ def write_whole(folder: Path, name: str, content: bytes) -> None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove what processes of this host that are gone have left of `write_whole`; for the one who may write here."""
+    """Remove drafts of `write_whole` left by ended processes of this host. Only the owner of the folder may call it."""
     if not (_PROC / "self").exists():
-        return  # It cannot be told who is gone.
+        return  # Without /proc it is unknown which processes have ended.
     for path in folder.glob(f".*{_DRAFT}"):
         rest, _, pid = path.name.removesuffix(_DRAFT).rpartition(".")
         if rest.endswith(f".{socket.gethostname()}") and pid.isdecimal() and not (_PROC / pid).exists():
             path.unlink(missing_ok=True)
 
 
-def _write_through(path: Path, content: bytes) -> None:
+def _write_to_disk(path: Path, content: bytes) -> None:
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -144,7 +147,7 @@ def _content(table: pa.Table) -> bytes:
 
 
 def checksum(*parts: bytes) -> str:
-    """The checksum of these bytes one behind the other."""
+    """Return the checksum of the concatenated bytes."""
     sha = hashlib.sha256()
     for part in parts:
         sha.update(part)
@@ -152,16 +155,16 @@ def checksum(*parts: bytes) -> str:
 
 
 def checksum_of(path: Path) -> str:
-    """The checksum of a file's content; DataError if it cannot be read."""
+    """Return the checksum of a file's content. Raises DataError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return digits(hashlib.file_digest(file, "sha256"))
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
 
 
 def digits(sha: Any) -> str:
-    """A SHA-256 as the store writes it: the first 16 hexadecimal digits."""
+    """Return the first 16 hexadecimal digits of a SHA-256, which the store uses as checksum."""
     return sha.hexdigest()[:_DIGITS]
 
 
@@ -173,17 +176,17 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
 
 
-def _unreadable(path: Path, error: OSError) -> DataError:
+def _unreadable_error(path: Path, error: OSError) -> DataError:
     return DataError(f"{path} cannot be read: {error.strerror}")
 
 
-def _not_ours(path: Path, content: bytes) -> DataError:
+def _wrong_file_error(path: Path, content: bytes) -> DataError:
     if path.name.startswith("rows-"):
         return DataError(
-            f"{path} is damaged: its content is not what was written; remove it, and its points are run again"
+            f"{path} is damaged: its content does not match its checksum; remove it, and its points are run again"
         )
     try:
         is_old = _OLD in (pq.read_schema(pa.BufferReader(content)).metadata or {})
@@ -191,7 +194,7 @@ def _not_ours(path: Path, content: bytes) -> DataError:
         is_old = False
     if is_old:
         return DataError(
-            f"{path} has results of an older layout, which do not say which code they are of; give the sweep a folder "
-            "of its own (pandas.read_parquet still reads the old one)"
+            f"{path} has results of an older layout, which does not identify the code; use another folder for the "
+            "sweep (pandas.read_parquet still reads the old one)"
         )
-    return DataError(f"{path} is no file of a sweep's results; keep other files elsewhere, or remove it")
+    return DataError(f"{path} is not a file of a sweep's results; move or remove it")

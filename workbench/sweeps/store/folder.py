@@ -1,9 +1,9 @@
-"""A folder of results: what is there is found, what comes is kept, and each result is there once.
+"""A folder of results, in which each result is stored once.
 
-``open`` reads. ``begin`` takes the lease, so that no other driver writes here, and tidies what one that was killed has
-left: its drafts, its journal, rows that are there twice. ``add`` has rows in the journal at once and in a Parquet file
-within `FLUSH_S`. ``close`` gives all files the same columns, as readers of Parquet take those of a folder from its
-first file, joins small files, and lets go of the lease.
+``open`` reads. ``begin`` takes the lease, so that no other driver writes here, and processes the drafts, journals and
+duplicate rows of a killed driver. ``add`` writes rows to the journal at once and to a Parquet file within `FLUSH_S`.
+``close`` extends all files to the same columns, because readers take the columns of a folder from its first file. It
+joins small files, and releases the lease.
 """
 
 from __future__ import annotations
@@ -32,76 +32,76 @@ from workbench.sweeps.work import Row
 
 FLUSH_S = 5.0
 _FLUSH_B = 64 << 20
-_SMALL_B, _LARGE_B = 16 << 20, 64 << 20  # files to be joined, and what comes of that
-WHAT = (
+_SMALL_B, _LARGE_B = 16 << 20, 64 << 20  # files below the first size are joined, up to the second
+_FOLDER_PURPOSE = (
     "Results of parameter sweeps of the workbench: *.parquet has one row per point, with its whole scenario in the "
-    "column 'document'; running the same sweep with out= this folder goes on where it stopped."
+    "column 'document'; running the same sweep with out= this folder continues it."
 )
 
 
-class _Known(NamedTuple):
-    """A file of the folder: how many columns it has of its own, and its size."""
+class _FileInfo(NamedTuple):
+    """A file of the folder: its number of columns of parameters and metrics, and its size."""
 
     columns: int
     size_B: int
 
 
 class FolderStore:
-    """Keeps rows in a folder."""
+    """A store of rows in a folder."""
 
     def __init__(self, folder: str | Path) -> None:
         self.place = str(folder)
         self._folder = Path(folder)
         self._columns = Columns()
-        self._files: dict[Path, _Known] = {}
+        self._files: dict[Path, _FileInfo] = {}
         self._keys: set[str] = set()
-        self._dropped: dict[Path, set[int]] = {}  # rows that are to go, by their places in their files
+        self._dropped: dict[Path, set[int]] = {}  # file -> indices of rows to remove
         self._waiting: list[dict[str, Any]] = []
-        self._waiting_B = self._told_columns = 0
+        self._waiting_B = self._journaled_columns = 0
         self._written = time.perf_counter()
         self._lease: Lease | None = None
         self._traces: TraceStore | None = None  # of a plan that keeps them
 
     def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
-        """number -> row of those points that are here; DataError for a folder or file that is something else.
+        """Return {number: row} of the points with a stored row. Raises DataError for a damaged or foreign file.
 
-        With ``retry`` points that failed count as not here.
+        With ``retry`` failed points count as missing.
         """
         self._plan, self._retry = plan, retry
         if plan.keeps_traces:
             self._traces = TraceStore(self._folder, self._check_lease)
             self._traces.open()
-        return self._found()
+        return self._read_rows()
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Make ready for more rows than those that `open` has found; returns what is here now.
+        """Prepare to write further rows than `open` has returned; return the rows stored now.
 
-        DataError if another driver writes here, or if the folder cannot be written.
+        Raises DataError if another driver uses the folder, or if it cannot be written.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"{self.place} cannot be a folder for results: {error.strerror}") from None
+            raise DataError(f"{self.place} cannot be used as a folder for results: {error.strerror}") from None
         self._lease = Lease(self._folder)
         try:
             self._lease.take()
             files.remove_drafts(self._folder)
             self._journal = journal.Journal(self._folder, self._lease.owner)
             had_traces = self._traces is not None and self._traces.begin(self._lease.owner)
-            is_as_it_was = not self._tidied() and set(self._folder.glob("*.parquet")) == set(self._files)
-            found = rows if is_as_it_was and not had_traces else self._found()
+            is_as_it_was = not self._tidy() and set(self._folder.glob("*.parquet")) == set(self._files)
+            stored = rows if is_as_it_was and not had_traces else self._read_rows()
             self._describe()
         except BaseException:
             self._release()
             raise
-        return found
+        return stored
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Keep rows; one whose key is here already is dropped. DataError if another driver has the folder by now."""
+        """Store rows whose keys are new. Raises DataError if another driver has taken over the folder."""
         self._check_lease()
         rows = list(rows)
         if self._traces is not None:
-            self._traces.add(rows)  # First: a point whose row is there counts as done.
+            self._traces.add(rows)  # Before the row, because a point with a row counts as done.
         lines: list[Any] = []
         for row in rows:
             point = self._plan.point_key(row.number)
@@ -111,15 +111,15 @@ class FolderStore:
                 lines.append(["row", self._columns.cells(self._plan, row, point, key)])
                 self._waiting.append(lines[-1][1])
                 self._waiting_B += len(row.document)
-        if len(self._columns) > self._told_columns:
+        if len(self._columns) > self._journaled_columns:
             lines.insert(0, ["columns", self._columns.origins()])
-            self._told_columns = len(self._columns)
+            self._journaled_columns = len(self._columns)
         self._journal.add(lines)
         if time.perf_counter() - self._written >= FLUSH_S or self._waiting_B >= _FLUSH_B:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left, tidy the files and let go of the folder."""
+        """Write the remaining rows, join small files, and release the folder."""
         if self._lease is None:
             return
         try:
@@ -130,124 +130,129 @@ class FolderStore:
         finally:
             self._release()
 
-    # What is there
+    # Reading
 
-    def _found(self) -> dict[int, Row]:
+    def _read_rows(self) -> dict[int, Row]:
         self._columns, self._files, self._keys, self._dropped = Columns(), {}, set(), defaultdict(set)
         tables = []
         for file in files.files(self._folder):
             self._columns.merge(file.origins, str(file.path))
-            self._files[file.path] = _Known(len(file.origins), file.size_B)
+            self._files[file.path] = _FileInfo(len(file.origins), file.size_B)
             table = file.columns([*FIRST, *_metrics_of(file.origins)])
-            self._note_doubles(file.path, table.column("key").to_pylist())
+            self._note_duplicates(file.path, table.column("key").to_pylist())
             tables.append((file.path, table))
         numbers = self._numbers([table for _, table in tables])
-        found: dict[int, Row] = {}
+        rows: dict[int, Row] = {}
         for path, table in tables:
-            found.update(self._rows(path, table, numbers))
-        return found
+            rows.update(self._rows_of_table(path, table, numbers))
+        return rows
 
-    def _note_doubles(self, path: Path, keys: list[str]) -> None:
-        for place, key in enumerate(keys):
+    def _note_duplicates(self, path: Path, keys: list[str]) -> None:
+        for index, key in enumerate(keys):
             if key in self._keys:
-                self._dropped[path].add(place)
+                self._dropped[path].add(index)
             self._keys.add(key)
 
     def _numbers(self, tables: list[pa.Table]) -> dict[str, list[int]]:
-        """Keys of the plan's points, and of their results where these go by other points -> numbers."""
+        """Return {key of a point, or of a result that another point has stored: numbers of points}."""
         if not tables:
             return {}
         numbers: dict[str, list[int]] = {}
         for number in range(len(self._plan)):
             numbers.setdefault(self._plan.point_key(number), []).append(number)
-        here = {point for table in tables for point in table.column("point").to_pylist()}
-        others = {told for table in tables for told in self._others(table, numbers)}
-        if others:
-            for number in [number for point, some in numbers.items() if point not in here for number in some]:
-                if (self._plan.code_of(number), stored_seed(self._plan.seed_of(number))) in others:
+        stored_points = {point for table in tables for point in table.column("point").to_pylist()}
+        candidates = {code_and_seed for table in tables for code_and_seed in self._candidates(table, numbers)}
+        if candidates:
+            for number in [
+                number
+                for point, point_numbers in numbers.items()
+                if point not in stored_points
+                for number in point_numbers
+            ]:
+                if (self._plan.code_of(number), stored_seed(self._plan.seed_of(number))) in candidates:
                     with suppress(*WRONG):
                         scenario = self._plan.scenario_of(number)
-                        key = self._plan.key(scenario.hash, self._plan.codes.of(scenario.protocol))
+                        key = self._plan.key(scenario.hash, self._plan.codes.digest(scenario.protocol))
                         numbers.setdefault(key, []).append(number)
         return numbers
 
-    def _others(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
-        """(code, seed) of rows that are of other points, and may be results of this plan's all the same.
+    def _candidates(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
+        """Return (code, seed) of rows from other points whose scenario may still equal a point of this plan.
 
-        A scenario takes a tenth of a millisecond to build, so it is built for those alone that it may be.
+        Building a scenario takes a tenth of a millisecond, so only scenarios of such points are built.
         """
         measure = user_code.name_of(self._plan.measure) or None
-        told = zip(*(table.column(name).to_pylist() for name in _OF_OTHERS), strict=True)
+        rows = zip(*(table.column(name).to_pylist() for name in _CANDIDATE_COLUMNS), strict=True)
         return {
             (code, seed)
-            for point, engine, measured, code, seed in told
-            if (engine, measured) == (self._plan.engine, measure) and point not in numbers
+            for point, engine, row_measure, code, seed in rows
+            if (engine, row_measure) == (self._plan.engine, measure) and point not in numbers
         }
 
-    def _rows(self, path: Path, table: pa.Table, numbers: dict[str, list[int]]) -> Iterator[tuple[int, Row]]:
-        """(number, row) of the plan's points in a file's table."""
+    def _rows_of_table(self, path: Path, table: pa.Table, numbers: dict[str, list[int]]) -> Iterator[tuple[int, Row]]:
+        """Yield (number, row) of the plan's points in a file's table."""
         rows = zip(*(table.column(name).to_pylist() for name in ("point", "key", "error")), strict=True)
-        wanted = []
-        for place, (point, key, error) in enumerate(rows):
-            some = numbers.get(point) or numbers.get(key) or ()
-            if some and error is not None and self._retry:
-                self._dropped[path].add(place)
+        selected = []
+        for index, (point, key, error) in enumerate(rows):
+            matches = numbers.get(point) or numbers.get(key) or ()
+            if matches and error is not None and self._retry:
+                self._dropped[path].add(index)
             else:
-                wanted += [(place, number) for number in some]
-        if not wanted:
+                selected += [(index, number) for number in matches]
+        if not selected:
             return
-        table = table.take([place for place, _ in wanted])
+        table = table.take([index for index, _ in selected])
         metrics = [
-            (what, table.column(name).to_pylist(), what.startswith(COUNTS))
-            for name, what in self._columns.metrics().items()
+            (metric, table.column(name).to_pylist(), metric.startswith(COUNTS))
+            for name, metric in self._columns.metrics().items()
             if name in table.column_names
         ]
-        rows = zip(*(_values(table.column(name)) for name in _SAME), strict=True)
-        for place, ((_, number), (seed, *same)) in enumerate(zip(wanted, rows, strict=True)):
-            # Runs leave out counts of 0, and nulls are metrics of others.
-            own = {
-                what: values[place]
-                for what, values, is_count in metrics
-                if values[place] is not None and (values[place] or not is_count)
+        rows = zip(*(_values(table.column(name)) for name in _ROW_COLUMNS), strict=True)
+        for index, ((_, number), (seed, *cells)) in enumerate(zip(selected, rows, strict=True)):
+            # Runs omit counts of 0; nulls are metrics that this run does not have.
+            row_metrics = {
+                metric: values[index]
+                for metric, values, is_count in metrics
+                if values[index] is not None and (values[index] or not is_count)
             }
-            scenario, code, engine, versions, wall_s, compile_s, error = same
+            scenario, code, engine, versions, wall_s, compile_s, error = cells
             if self._traces is not None and error is None and (scenario, code) not in self._traces.keys:
-                continue  # It was run without keeping its trace.
+                continue  # It was run without storing its trace.
             seed = self._plan.seed_of(number) if seed is None else seed
-            yield number, Row(number, scenario, "", seed, code, engine, wall_s, compile_s, error, own, versions)
+            yield number, Row(number, scenario, "", seed, code, engine, wall_s, compile_s, error, row_metrics, versions)
 
     # Tidying
 
-    def _tidied(self) -> bool:
-        """Bring what a killed driver has left into order; whether there was anything."""
+    def _tidy(self) -> bool:
+        """Process the drafts and journals of a killed driver, and duplicate rows; return whether there were any."""
         journals, drafts = sorted(self._folder.glob(journal.NAMES)), sorted(self._folder.glob(files.DRAFTS))
         is_new = set(self._folder.glob("*.parquet")) != set(self._files)
         if is_new and (journals or drafts or self._retry):
-            self._found()
+            self._read_rows()
         for path, table in files.drafts(self._folder):
             if table is not None:
                 lost = [key not in self._keys for key in table.column("key").to_pylist()]
                 files.write(self._folder, table.filter(pa.array(lost, pa.bool_())))
             path.unlink(missing_ok=True)
         if drafts:
-            self._found()
+            self._read_rows()
         for path in journals:
-            self._waiting += self._recovered(path)
+            self._waiting += self._recover(path)
         self._flush()
         for path in journals:
             path.unlink(missing_ok=True)
         if journals:
-            self._found()  # What a journal has of a point that failed is to be run again, too.
-        dropped = {path: places for path, places in self._dropped.items() if places}
-        for path, places in dropped.items():
+            self._read_rows()  # Failed points of a journal are retried, too.
+        dropped = {path: indices for path, indices in self._dropped.items() if indices}
+        for path, indices in dropped.items():
             table = files.File(path).table()
-            files.write(self._folder, table.filter(pa.array([i not in places for i in range(len(table))])), [path])
+            files.write(self._folder, table.filter(pa.array([i not in indices for i in range(len(table))])), [path])
         return bool(journals or drafts or dropped)
 
-    def _recovered(self, path: Path) -> Iterator[dict[str, Any]]:
-        """The rows of a journal that are in no file."""
-        for what, content in journal.lines(path):
-            if what == "columns":
+    def _recover(self, path: Path) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a journal that are not in a file."""
+        for kind, content in journal.lines(path):
+            if kind == "columns":
                 self._columns.merge(content, str(path))
             elif content["key"] not in self._keys and content.keys() <= set(self._columns.schema().names):
                 self._keys.add(content["key"])
@@ -255,8 +260,8 @@ class FolderStore:
 
     def _describe(self) -> None:
         plan = self._plan
-        told = {
-            "what": WHAT,
+        description = {
+            "what": _FOLDER_PURPOSE,
             "version": workbench.__version__,
             "engine": plan.engine,
             **({} if plan.measure is None else {"measure": user_code.name_of(plan.measure)}),
@@ -264,7 +269,7 @@ class FolderStore:
             **plan.design.describe(),
             "scenario": json.loads(plan.scenario.to_json()),
         }
-        content = (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode()
+        content = (json.dumps(description, indent=2, ensure_ascii=False) + "\n").encode()
         name = f"_sweep-{files.checksum(content)}.json"
         if not (self._folder / name).exists():
             files.write_whole(self._folder, name, content)
@@ -272,23 +277,23 @@ class FolderStore:
     # Writing
 
     def _flush(self) -> None:
-        """Write what was added since the last file."""
+        """Write the rows added since the last file."""
         if self._waiting:
             self._write(self._columns.table(self._waiting), [])
-            self._waiting, self._waiting_B, self._told_columns = [], 0, 0
+            self._waiting, self._waiting_B, self._journaled_columns = [], 0, 0
         self._journal.end()
         self._written = time.perf_counter()
 
-    def _write(self, table: pa.Table, instead_of: list[Path]) -> None:
+    def _write(self, table: pa.Table, replaced: list[Path]) -> None:
         self._check_lease()
-        path = files.write(self._folder, table, instead_of)
-        for old in instead_of:
+        path = files.write(self._folder, table, replaced)
+        for old in replaced:
             del self._files[old]
         if path is not None:
-            self._files[path] = _Known(len(self._columns), table.nbytes)
+            self._files[path] = _FileInfo(len(self._columns), table.nbytes)
 
     def _unify(self) -> None:
-        """Give all files all columns, and join small ones."""
+        """Extend all files to all columns, and join small ones."""
         group: list[Path] = []
         size_B = 0
         for path, known in sorted(self._files.items()):
@@ -302,7 +307,7 @@ class FolderStore:
 
     def _join(self, paths: list[Path]) -> None:
         if len(paths) > 1 or any(self._files[path].columns < len(self._columns) for path in paths):
-            tables = [self._columns.widened(files.File(path).table()) for path in paths]
+            tables = [self._columns.widen(files.File(path).table()) for path in paths]
             self._write(pa.concat_tables(tables).combine_chunks(), paths)
 
     def _check_lease(self) -> None:
@@ -315,25 +320,25 @@ class FolderStore:
             self._lease = None
 
 
-_OF_OTHERS = ("point", "engine_asked", "measure", "code", "seed")
-_SAME = ("seed", "scenario", "code", "engine", "versions", "wall_s", "compile_s", "error")
+_CANDIDATE_COLUMNS = ("point", "engine_asked", "measure", "code", "seed")
+_ROW_COLUMNS = ("seed", "scenario", "code", "engine", "versions", "wall_s", "compile_s", "error")
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """A column's values; a text that is there again and again is one object."""
+    """Return a column's values; equal texts share one object."""
     if not pa.types.is_string(column.type):
         return column.to_pylist()
     encoded = column.combine_chunks().dictionary_encode()
-    words = [*encoded.dictionary.to_pylist(), None]
-    return [words[place] for place in encoded.indices.fill_null(len(words) - 1).to_pylist()]
+    texts = [*encoded.dictionary.to_pylist(), None]
+    return [texts[index] for index in encoded.indices.fill_null(len(texts) - 1).to_pylist()]
 
 
 def _metrics_of(origins: dict[str, Any]) -> list[str]:
-    return [name for name, (of, *_) in origins.items() if of == METRIC]
+    return [name for name, (role, *_) in origins.items() if role == METRIC]
 
 
 class MemoryStore:
-    """Keeps rows by the keys of their points."""
+    """A store of rows in memory, by the keys of their points."""
 
     place = "memory"
 
@@ -341,24 +346,24 @@ class MemoryStore:
         self._rows: dict[str, Row] = {}
 
     def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
-        """number -> row of those points that are here; with ``retry`` without those that failed."""
+        """Return {number: row} of the points with a stored row; with ``retry`` without failed points."""
         self._plan = plan
         if not self._rows:
             return {}
-        found = ((number, self._rows.get(plan.point_key(number))) for number in range(len(plan)))
+        rows = ((number, self._rows.get(plan.point_key(number))) for number in range(len(plan)))
         return {
             number: row._replace(number=number)
-            for number, row in found
+            for number, row in rows
             if row is not None and not (retry and row.error is not None)
         }
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """What is here when the sweep begins: nobody else has added any."""
+        """Return the rows unchanged, since no other sweep writes here."""
         return rows
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Keep rows."""
+        """Store rows."""
         self._rows.update((self._plan.point_key(row.number), row._replace(document="")) for row in rows)
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing; a folder store writes its files here."""

@@ -1,7 +1,7 @@
-"""The journal: rows that a runner has handed out and that are in no Parquet file yet, a line each, with its checksum.
+"""The journal: rows that are not in a Parquet file yet, one line each, with a checksum.
 
-A driver that is killed leaves its journal, and the next one has the rows from there. A line that is damaged or cut off
-is passed over: its point is run again.
+The driver after a killed one reads the rows from its journal. A damaged or incomplete line is ignored, and its point is
+run again.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ NAMES = "_journal-*.jsonl"
 
 
 class Journal:
-    """The journal of one owner."""
+    """The journal of one owner of the folder's lease."""
 
     def __init__(self, folder: Path, owner: str) -> None:
         self._path = folder / f"_journal-{owner}.jsonl"
         self._file: Any = None
 
     def add(self, lines: Iterable[Any]) -> None:
-        """Write values, as JSON has them, and hand them to the operating system: they outlive this process.
+        """Write JSON values and hand them to the operating system, so that they survive this process.
 
-        DataError if they cannot be written.
+        Raises DataError if they cannot be written.
         """
         try:
             if self._file is None:
@@ -40,7 +40,7 @@ class Journal:
             raise DataError(f"{self._path} cannot be written: {error.strerror}") from None
 
     def end(self) -> None:
-        """Remove it: what it has stands elsewhere. With the next line it begins anew."""
+        """Remove the journal when its rows are in a file; `add` begins a new one."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -48,8 +48,8 @@ class Journal:
 
 
 def lines(path: Path) -> Iterator[Any]:
-    """The values of a journal that are whole."""
+    """Yield the values of the intact lines of a journal."""
     for line in path.read_bytes().split(b"\n"):
-        told, _, text = line.partition(b" ")
-        if told == checksum(text).encode():
+        stored_checksum, _, text = line.partition(b" ")
+        if stored_checksum == checksum(text).encode():
             yield json.loads(text)

@@ -1,25 +1,25 @@
 """The lease of a folder: one driver writes into it at a time.
 
 Theory of operation
-    The file `NAME` says who writes: owner, process, host. It is created by whoever comes first, and its content changes
-    with every beat of the owner's, `BEAT_S` apart. Who finds the file watches it: a change says that the owner lives.
-    If it stays the same for `EXPIRES_S`, or if it names a process that is gone, the owner is dead. No clock of another
-    host is asked.
+    The file `NAME` names the owner of the folder, its process and host. The first driver creates it, and changes its
+    content every `BEAT_S` (a heartbeat). Another driver watches the file: a change shows that the owner is alive. If
+    the content stays the same for `EXPIRES_S`, or names a process that has ended, the owner is dead. Clocks of other
+    hosts are not used.
 
-    A process is named by its number, when it began, and the namespace and the start of the system that its number is
-    of: containers and machines may share a host name, and numbers are given again. Whether one is gone is only said of
-    the same namespace of the same system. Where /proc does not tell all this, the lease is watched.
+    A process is identified by its number, its start, its namespace and the boot of its system, since host names and
+    process numbers are not unique. Only a process of the same namespace and boot can be recognized as ended. Without
+    this information in /proc, the file is watched.
 
-    Who takes the place of a dead owner first creates the file `_lease-<owner>.json`, which only one can, and then moves
-    it over the dead owner's file. Who was second finds another file there than the one that was watched, and begins
-    anew. A `_lease-<owner>.json` is a lease in itself: one whose owner has died is taken over in the same way.
+    The successor of a dead owner first creates the file `_lease-<owner>.json`, which only one driver can, and then
+    moves it over the dead owner's file. A slower driver finds a file other than the one that it watched, and starts
+    again. A `_lease-<owner>.json` is itself a lease, which is taken over in the same way if its owner dies.
 
-    The owner beats through its file, which it has open: it can never write into that of a successor. Before it writes
-    results it looks whether the file in the folder is still its own.
+    The owner writes heartbeats through its open file, so it cannot overwrite a successor's file. Before it writes
+    results, it checks that the file in the folder is still its own.
 
 Limits
-    An owner that stands still for `EXPIRES_S` between that look and its writing may write beside its successor. The
-    next driver finds what is there twice and drops one of them.
+    An owner that pauses for `EXPIRES_S` between that check and its writing may write beside its successor. The next
+    driver removes the duplicate rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BEAT_S = 1.0
 EXPIRES_S = 15.0
 _POLL_S = 0.2
 _PROC = Path("/proc")
-_SYSTEM = ("host", "boot", "namespace")  # what a process's number is of
+_SYSTEM = ("host", "boot", "namespace")  # identify the system in which a process number is valid
 
 
 class Lease:
@@ -55,35 +55,35 @@ class Lease:
         self._file = -1
         self._beats = 0
         self._is_over = threading.Event()
-        self._beating: threading.Thread | None = None
+        self._beat_thread: threading.Thread | None = None
 
     def take(self) -> None:
-        """Wait for the end of a dead owner's; DataError if somebody lives who has it."""
+        """Take the lease, after waiting until a dead owner's has expired. Raises DataError if its owner is alive."""
         self._process = _this_process()
         try:
-            while not (self._put(self._path) and self._opened()):
+            while not (self._place_file(self._path) and self._open_file()):
                 pass
-            self._beating = threading.Thread(target=self._keep, name="lease", daemon=True)
-            self._beating.start()
-            self._tidy()
+            self._beat_thread = threading.Thread(target=self._beat, name="lease", daemon=True)
+            self._beat_thread.start()
+            self._remove_claims()
         except BaseException:
             self.release()
             raise
 
     def check(self) -> None:
-        """DataError if somebody else has taken over the folder: this process had stopped for long."""
+        """Raise DataError if another driver has taken over the folder because this process had paused."""
         if not self._is_mine():
             raise DataError(
-                f"{self._folder} was taken over by another sweep while this one stood still; run this one again, and "
-                "it goes on with what is there then"
+                f"{self._folder} was taken over by another sweep while this one was paused; run this one again "
+                "to continue with the stored points"
             )
 
     def release(self) -> None:
-        """End it. A successor's is left alone."""
+        """End the lease. A successor's lease is not touched."""
         self._is_over.set()
-        if self._beating is not None:
-            self._beating.join()  # The number of a closed file may be another file's.
-            self._beating = None
+        if self._beat_thread is not None:
+            self._beat_thread.join()  # A file descriptor may be reused after it is closed.
+            self._beat_thread = None
         is_mine = self._is_mine()
         if self._file >= 0:
             os.close(self._file)
@@ -92,52 +92,52 @@ class Lease:
             self._path.unlink(missing_ok=True)
 
     def _is_mine(self) -> bool:
-        return _told(_content(self._path)).get("owner") == self.owner
+        return _parse(_content(self._path)).get("owner") == self.owner
 
-    # Beating
+    # Heartbeat
 
-    def _opened(self) -> bool:
-        """Open our file; False if it is another one by now."""
+    def _open_file(self) -> bool:
+        """Open the file of this lease. Return False if another driver has replaced it."""
         try:
             self._file = os.open(self._path, os.O_RDWR)
         except OSError:
             return False
-        if _told(os.read(self._file, 1 << 16)).get("owner") == self.owner:
+        if _parse(os.read(self._file, 1 << 16)).get("owner") == self.owner:
             return True
         os.close(self._file)
         self._file = -1
         return False
 
-    def _keep(self) -> None:
+    def _beat(self) -> None:
         while not self._is_over.wait(BEAT_S):
             with suppress(OSError):  # A full disk may have room again before the lease expires.
                 self._write(self._file)
 
     def _write(self, file: int) -> None:
         self._beats += 1
-        told = {
-            "what": "A sweep writes into this folder. The file goes with its end.",
+        lease = {
+            "what": "A sweep writes into this folder. This file is removed when it ends.",
             "owner": self.owner,
             **self._process,
-            "beat": f"{self._beats:012}",  # of one length: a beat is written over the one before
+            "beat": f"{self._beats:012}",  # of constant length, because it is overwritten in place
         }
         os.lseek(file, 0, os.SEEK_SET)
-        os.write(file, (json.dumps(told) + "\n").encode())
+        os.write(file, (json.dumps(lease) + "\n").encode())
         os.fsync(file)
 
     # Taking
 
-    def _put(self, path: Path) -> bool:
-        """Have a file of ours at a path, where there is none or a dead owner's. False: look again, it has changed."""
+    def _place_file(self, path: Path) -> bool:
+        """Create the file of this lease at a path without a file or with a dead owner's. Return False to try again."""
         if self._create(path):
             return True
-        seen = self._outlived(path)
-        if seen is None:
+        expired = self._wait_for_expiry(path)
+        if expired is None:
             return False
-        claim = self._folder / f"_lease-{_name(seen)}.json"
-        if not self._put(claim):
+        claim = self._folder / f"_lease-{_claim_name(expired)}.json"
+        if not self._place_file(claim):
             return False
-        if _content(path) == seen and self._moved(claim, path):
+        if _content(path) == expired and self._move_claim(claim, path):
             return True
         claim.unlink(missing_ok=True)
         return False
@@ -148,47 +148,47 @@ class Lease:
         except FileExistsError:
             return False
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self._unwritable_error(error) from None
         try:
             self._write(file)
         except OSError as error:
             path.unlink(missing_ok=True)
-            raise self._unwritable(error) from None
+            raise self._unwritable_error(error) from None
         finally:
             os.close(file)
         return True
 
-    def _unwritable(self, error: OSError) -> DataError:
+    def _unwritable_error(self, error: OSError) -> DataError:
         return DataError(f"{self._folder} cannot be written: {error.strerror}")
 
-    def _outlived(self, path: Path) -> bytes | None:
-        """What a dead owner has left at a path, None if nothing is there; DataError if the owner lives."""
-        seen = _content(path)
-        if seen is None or _is_gone(seen):
-            return seen
+    def _wait_for_expiry(self, path: Path) -> bytes | None:
+        """Return the content of a dead owner's file, or None without a file. Raises DataError if the owner is alive."""
+        content = _content(path)
+        if content is None or _is_gone(content):
+            return content
         end = time.perf_counter() + EXPIRES_S
         while time.perf_counter() < end:
             time.sleep(_POLL_S)
-            now = _content(path)
-            if now is None:
+            newer = _content(path)
+            if newer is None:
                 return None
-            if now != seen:
-                raise _in_use(self._folder, now)
-        return seen
+            if newer != content:
+                raise _in_use_error(self._folder, newer)
+        return content
 
-    def _moved(self, claim: Path, path: Path) -> bool:
-        """Move our claim to its place; False if we stood still for so long that it was taken over."""
+    def _move_claim(self, claim: Path, path: Path) -> bool:
+        """Move a claim to its path. Return False if the claim was taken over during a pause."""
         try:
             claim.replace(path)
         except FileNotFoundError:
             return False
-        except OSError:  # Windows moves no file over one that somebody has open.
+        except OSError:  # Windows cannot replace an open file.
             claim.unlink(missing_ok=True)
-            raise _in_use(self._folder, _content(path)) from None
+            raise _in_use_error(self._folder, _content(path)) from None
         return True
 
-    def _tidy(self) -> None:
-        """Remove what was to take the place of an earlier owner: whoever has such a file looks at ours first."""
+    def _remove_claims(self) -> None:
+        """Remove claims on earlier owners; their drivers read the file of this lease next."""
         for path in self._folder.glob("_lease-*"):
             if path.name != f"_lease-{self.owner}.json":
                 path.unlink(missing_ok=True)
@@ -201,58 +201,58 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _told(content: bytes | None) -> dict[str, Any]:
+def _parse(content: bytes | None) -> dict[str, Any]:
     try:
-        told = json.loads(content or b"")
+        values = json.loads(content or b"")
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return values if isinstance(values, dict) else {}
 
 
-def _name(content: bytes) -> str:
-    """What the file of an owner's successor is named by; damaged leases have a name of their own, too."""
-    owner = str(_told(content).get("owner"))
+def _claim_name(content: bytes) -> str:
+    """Return the name of the claim on an owner: the owner's id, or for a damaged lease a digest of its content."""
+    owner = str(_parse(content).get("owner"))
     return owner if re.fullmatch("[0-9a-f]{32}", owner) else hashlib.sha256(content).hexdigest()[:32]
 
 
 def _this_process() -> dict[str, Any]:
-    """What tells this process from all others; host and number alone where /proc does not say more."""
-    told = {"host": socket.gethostname(), "pid": os.getpid()}
+    """Return the identity of this process; only host and number if /proc has no more."""
+    lease = {"host": socket.gethostname(), "pid": os.getpid()}
     try:
         if os.readlink(_PROC / "self") != str(os.getpid()):
-            return told  # It is the /proc of another namespace.
+            return lease  # This /proc belongs to another namespace.
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         namespace = os.readlink(_PROC / "self/ns/pid")
-        return {**told, "boot": boot, "namespace": namespace, "began": _began(os.getpid())}
+        return {**lease, "boot": boot, "namespace": namespace, "began": _process_start(os.getpid())}
     except (OSError, IndexError):
-        return told
+        return lease
 
 
-def _began(pid: int) -> str:
-    """When a process began, in ticks since the system did; OSError or IndexError where that cannot be read."""
+def _process_start(pid: int) -> str:
+    """Return the start of a process in ticks since boot. Raises OSError or IndexError if it cannot be read."""
     return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
 
 
 def _is_gone(content: bytes) -> bool:
-    """Whether a lease names a process that there is no more; False where it cannot be told."""
-    told, here = _told(content), _this_process()
-    pid = told.get("pid")
-    is_of_this_system = "began" in here and all(told.get(name) == here[name] for name in _SYSTEM)
+    """Return whether a lease names a process that has ended; False if that is unknown."""
+    lease, here = _parse(content), _this_process()
+    pid = lease.get("pid")
+    is_of_this_system = "began" in here and all(lease.get(name) == here[name] for name in _SYSTEM)
     if not is_of_this_system or not isinstance(pid, int) or pid <= 0:
         return False
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return True
-    except OSError:  # It is another user's.
+    except OSError:  # It belongs to another user.
         pass
     try:
-        return _began(pid) != told.get("began")
+        return _process_start(pid) != lease.get("began")
     except (OSError, IndexError):
         return False
 
 
-def _in_use(folder: Path, content: bytes | None) -> DataError:
-    told = _told(content)
-    who = f"process {told['pid']} on {told.get('host')}" if "pid" in told else "another process"
-    return DataError(f"{folder} is in use: {who} runs a sweep into it; wait for its end, or take another folder")
+def _in_use_error(folder: Path, content: bytes | None) -> DataError:
+    lease = _parse(content)
+    owner = f"process {lease['pid']} on {lease.get('host')}" if "pid" in lease else "another process"
+    return DataError(f"{folder} is in use: {owner} runs a sweep into it; wait for its end, or use another folder")

@@ -1,20 +1,20 @@
-"""The traces of a sweep's runs, in a folder beside its results: `FOLDER` has a few large Parquet files, not one a run.
+"""The traces of a sweep's runs, in the folder `FOLDER` beside its results: a few large Parquet files.
 
 Theory of operation
-    A trace is appended to a *spool* file as the worker sent it, with its checksum. The operating system has it from
-    then on, so it is not lost if this process is killed. When the spool has `CHUNK_B`, and at the end, its traces are
-    written into one Parquet file, sorted by scenario, and the spool is removed. So this process has a few batches of
-    one trace in memory and never a whole spool, and a driver that is killed leaves the spool to the next one.
+    A trace is appended to a *spool* file as the worker sent it, with its checksum, and handed to the operating system,
+    so it survives this process. When the spool has `CHUNK_B`, and at the end, its traces are written into one Parquet
+    file, sorted by scenario, and the spool is removed. So this process needs memory for a few batches only, and the
+    driver after a killed one reads the spool.
 
-    A file is a draft until it is whole and flushed to the disk, then it gets its name: the beginning of its content's
-    SHA-256. It says in its metadata (`RUNS`) which runs it has, and where. Small files are joined when a sweep ends:
-    the new one gets its name after the old ones are removed, so no reader finds a run twice.
+    A file is a draft until it is complete and flushed to disk. Then it is named after the beginning of its SHA-256. Its
+    metadata (`RUNS`) list its runs and their rows. Small files are joined when a sweep ends: the new file is named
+    after the old ones are removed, so no reader finds a run twice.
 
 Layout
-    The rows of a run stand together and in order, with the columns of a trace behind those of `BEFORE`: the scenario's
-    hash, the digest of the code that ran, and the row's number in its run. A run of up to `ROWS_IN_GROUP` rows lies in
-    one row group. Row groups have the smallest and the largest scenario in their statistics, and files are sorted by
-    it: whoever asks for one run reads one row group.
+    The rows of a run are contiguous and in order. The columns `KEY_COLUMNS` (the scenario's hash, the digest of the
+    code, the row's number in its run) precede those of a trace. A run of up to `ROWS_IN_GROUP` rows is in one row
+    group. Files are sorted by scenario, and row groups have its range in their statistics, so reading a run reads one
+    row group.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ import pyarrow.parquet as pq
 from workbench.errors import DataError
 from workbench.sim import trace
 from workbench.sweeps.store.files import checksum, checksum_of, digits
-from workbench.sweeps.work import Row, batches
+from workbench.sweeps.work import Row, unpack_batches
 
-FOLDER = "_traces"  # readers of Parquet who are given the folder of the results pass over it
-CHUNK_B = 256 << 20  # of a spool; the file that comes of it is somewhat smaller
+FOLDER = "_traces"  # ignored by readers of Parquet that are given the folder of results
+CHUNK_B = 256 << 20  # of a spool; its Parquet file is somewhat smaller
 ROWS_IN_GROUP = 1 << 18
 RUNS = b"workbench.runs"
 LAYOUT, VERSION = b"workbench.traces", b"1"
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-BEFORE = {"scenario": _TEXT, "code": _TEXT, "row": pa.int64()}
-SCHEMA = pa.schema([*BEFORE.items(), *trace.SCHEMA])
+KEY_COLUMNS = {"scenario": _TEXT, "code": _TEXT, "row": pa.int64()}
+SCHEMA = pa.schema([*KEY_COLUMNS.items(), *trace.SCHEMA])
 
-JOIN_S = 10.0  # how long a reader waits for files to be joined
+JOIN_S = 10.0  # longest wait of a reader for files that are being joined
 
 _SMALL_B = 64 << 20
 _POLL_S = 0.05
 _SPOOLS, _DRAFTS, _WHOLE_DRAFTS, _FILES = "_spool-*", "_new-*", "_new-traces-*", "traces-*.parquet"
-# Numbers that go up by little, or by one: their differences take a tenth of a dictionary.
+# Slowly rising numbers: their differences take a tenth of the space of a dictionary.
 _ASCENDING = ("row", "time_us", "sequence")
 
 Key = tuple[str, str]  # a scenario's hash, and the digest of the code that ran it
 
 
-class Kept(NamedTuple):
+class StoredRun(NamedTuple):
     """A run in a file: its key, and its rows from ``first`` on."""
 
     scenario: str
@@ -67,36 +67,34 @@ class Kept(NamedTuple):
     rows: int
 
 
-class _Piece(NamedTuple):
-    """A trace that is to be written: its key, and where its rows come from."""
+class _TraceSource(NamedTuple):
+    """A trace to be written: its key, and a function that returns its batches."""
 
     key: Key
     batches: Callable[[], Iterator[pa.RecordBatch]]
 
 
 class File:
-    """A Parquet file of traces, by what its metadata says; its content is not checked (`checked`)."""
+    """A Parquet file of traces. The constructor reads its metadata alone; `checked` verifies the content."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             self._parquet = pq.ParquetFile(path, page_checksum_verification=True)
-            told = self._parquet.metadata.metadata or {}
-            self.runs = [Kept(*one) for one in json.loads(told[RUNS])]
+            metadata = self._parquet.metadata.metadata or {}
+            self.runs = [StoredRun(*run) for run in json.loads(metadata[RUNS])]
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
-            raise DataError(
-                f"{path} has no traces of a sweep, or is damaged; remove it, and run the sweep again"
-            ) from None
-        if told.get(LAYOUT) != VERSION:
-            raise DataError(f"{path} has traces of another layout; give the sweep a folder of its own")
+            raise DataError(f"{path} is damaged, or not a file of traces; remove it and run the sweep again") from None
+        if metadata.get(LAYOUT) != VERSION:
+            raise DataError(f"{path} has traces of another layout; use another folder for the sweep")
 
     @property
     def keys(self) -> set[Key]:
-        """The runs that it has."""
+        """The keys of the runs in the file."""
         return {(run.scenario, run.code) for run in self.runs}
 
-    def batches(self, run: Kept, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of one of its runs, in order; DataError where the file is damaged."""
+    def batches(self, run: StoredRun, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one of its runs, in order. Raises DataError if the file is damaged."""
         metadata, begin, groups = self._parquet.metadata, 0, []
         skipped = 0
         for group in range(metadata.num_row_groups):
@@ -108,72 +106,74 @@ class File:
         left = run.rows
         try:
             for batch in self._parquet.iter_batches(ROWS_IN_GROUP, groups, columns) if left else ():
-                some = batch.slice(min(skipped, len(batch)), left)
-                skipped, left = max(0, skipped - len(batch)), left - len(some)
-                if len(some):
-                    yield some
+                selected = batch.slice(min(skipped, len(batch)), left)
+                skipped, left = max(0, skipped - len(batch)), left - len(selected)
+                if len(selected):
+                    yield selected
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{self.path} is damaged: {error}; remove it, and run the sweep again") from None
+            raise DataError(f"{self.path} is damaged: {error}; remove it and run the sweep again") from None
 
     def checked(self) -> File:
-        """The same file; DataError if its content is not what was written."""
+        """Verify the checksum and return this file. Raises DataError if it is damaged."""
         if self.path.name != f"traces-{checksum_of(self.path)}.parquet":
             raise DataError(
-                f"{self.path} is damaged: its content is not what was written; remove it, and its points are run again"
+                f"{self.path} is damaged: its content does not match its checksum; "
+                "remove it, and its points are run again"
             )
         return self
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._parquet.close()
 
 
 def files(folder: str | Path) -> list[Path]:
-    """The Parquet files of traces in a folder of results, or in a folder of traces, in a fixed order."""
-    return sorted(_inner(folder).glob(_FILES))
+    """Return the Parquet files of traces in a folder of results or of traces, in a fixed order."""
+    return sorted(_trace_folder(folder).glob(_FILES))
 
 
-def _inner(folder: str | Path) -> Path:
+def _trace_folder(folder: str | Path) -> Path:
     inner = Path(folder) / FOLDER
     return inner if inner.is_dir() else Path(folder)
 
 
-def runs_of(folder: str | Path) -> dict[Path, list[Kept]]:
-    """file -> its runs, for all `files` of a folder at one moment.
+def list_runs(folder: str | Path) -> dict[Path, list[StoredRun]]:
+    """Return {file: its runs} for all `files` of a folder at one moment.
 
-    A join removes the old files before it names the new one. For a moment some runs are in no file: then this function
-    waits until the join is over.
-    DataError for a file that is damaged, and if files are still not joined after `JOIN_S`.
+    A join removes the old files before it names the new one, so for a moment some runs are missing. Then this function
+    waits until the join is complete. Raises DataError for a damaged file, and if a join takes longer than `JOIN_S`.
     """
     end = time.perf_counter() + JOIN_S
-    while (found := _runs_now(folder)) is None:
+    while (runs := _list_runs_once(folder)) is None:
         if time.perf_counter() >= end:
             raise DataError(
                 f"{folder} has traces that are being joined into one file; wait for the end of the sweep, or run it "
                 "again if it was killed"
             )
         time.sleep(_POLL_S)
-    return found
+    return runs
 
 
-def _runs_now(folder: str | Path) -> dict[Path, list[Kept]] | None:
-    """As `runs_of`, None if files are being joined."""
-    found = {}
+def _list_runs_once(folder: str | Path) -> dict[Path, list[StoredRun]] | None:
+    """Return {file: its runs}, or None while files are being joined."""
+    runs_by_file = {}
     for path in files(folder):
         try:
-            found[path] = File(path).runs
+            runs_by_file[path] = File(path).runs
         except DataError:
             if path.exists():
                 raise
             return None
-    keys = {(run.scenario, run.code) for runs in found.values() for run in runs}
-    if any(_has_more(draft, keys) for draft in _inner(folder).glob(_WHOLE_DRAFTS)) or files(folder) != list(found):
+    keys = {(run.scenario, run.code) for runs in runs_by_file.values() for run in runs}
+    if any(_has_more(draft, keys) for draft in _trace_folder(folder).glob(_WHOLE_DRAFTS)) or files(folder) != list(
+        runs_by_file
+    ):
         return None
-    return found
+    return runs_by_file
 
 
 def _has_more(draft: Path, keys: set[Key]) -> bool:
-    """Whether a draft has runs besides these. One that is damaged takes the place of no file, so it has none."""
+    """Return whether a draft has runs besides these. A damaged draft never replaces a file, so it counts as empty."""
     try:
         return not File(draft).keys <= keys
     except DataError:
@@ -181,8 +181,10 @@ def _has_more(draft: Path, keys: set[Key]) -> bool:
 
 
 class TraceStore:
-    """Keeps traces beside the results of a sweep. ``check`` is called before a file is written: it raises if another
-    driver has the folder."""
+    """A store of traces beside the results of a sweep.
+
+    ``check`` is called before a file is written; it raises DataError if another driver has taken over the folder.
+    """
 
     def __init__(self, folder: Path, check: Callable[[], None]) -> None:
         self._folder, self._check = folder / FOLDER, check
@@ -190,7 +192,7 @@ class TraceStore:
         self._spool: _Spool
 
     def open(self) -> None:
-        """Look what is there; DataError for a file that is damaged."""
+        """Read the keys of the stored traces. Raises DataError for a damaged file."""
         self.keys = set()
         for path in files(self._folder):
             file = File(path).checked()
@@ -198,8 +200,8 @@ class TraceStore:
             file.close()
 
     def begin(self, owner: str) -> bool:
-        """Make ready for traces and bring what a killed driver has left into order; whether there was anything."""
-        with _told(self._folder):
+        """Prepare to write traces; process drafts and spools of a killed driver and return whether there were any."""
+        with _name_folder_in_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
         drafts, spools = sorted(self._folder.glob(_DRAFTS)), sorted(self._folder.glob(_SPOOLS))
         for path in drafts:
@@ -207,17 +209,17 @@ class TraceStore:
         if drafts or spools:
             self.open()
         for path in spools:
-            pieces = [piece for piece in _pieces(path) if piece.key not in self.keys]
-            self._write_file(pieces, [])
-            self.keys.update(piece.key for piece in pieces)
+            sources = [source for source in _sources_of_spool(path) if source.key not in self.keys]
+            self._write_file(sources, [])
+            self.keys.update(source.key for source in sources)
             path.unlink(missing_ok=True)
         self._spool = _Spool(self._folder / f"_spool-{owner}")
         return bool(drafts or spools)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Keep the traces of rows that have one; one that is here already is dropped."""
+        """Store the traces of rows, except those already stored."""
         spool = self._spool
-        with _told(self._folder):
+        with _name_folder_in_errors(self._folder):
             for row in rows:
                 key = row.scenario, row.code
                 if row.trace and key not in self.keys:
@@ -228,30 +230,30 @@ class TraceStore:
             self._write_spool([])
 
     def close(self) -> None:
-        """Write what is left, and join small files."""
+        """Write the remaining traces, and join small files."""
         small = [path for path in files(self._folder) if path.stat().st_size < _SMALL_B]
         if self._spool.size_B or len(small) > 1:
             self._write_spool(small)
 
-    def _write_spool(self, instead_of: list[Path]) -> None:
-        self._write_file(list(_pieces(self._spool.path)) if self._spool.size_B else [], instead_of)
+    def _write_spool(self, replaced: list[Path]) -> None:
+        self._write_file(list(_sources_of_spool(self._spool.path)) if self._spool.size_B else [], replaced)
         self._spool.end()
 
-    def _write_file(self, pieces: list[_Piece], instead_of: list[Path]) -> None:
-        """One file of these traces, and of those of other files, which go."""
-        opened = [File(path) for path in instead_of]
-        pieces = [*pieces, *(piece for file in opened for piece in _pieces_of(file))]
-        if not pieces:
+    def _write_file(self, sources: list[_TraceSource], replaced: list[Path]) -> None:
+        """Write one file of these traces and of those of the replaced files."""
+        opened = [File(path) for path in replaced]
+        sources = [*sources, *(source for file in opened for source in _sources_of_file(file))]
+        if not sources:
             return
         self._check()
-        with _told(self._folder):
-            draft = _written(self._folder / f"_new-{os.getpid()}", pieces)
+        with _name_folder_in_errors(self._folder):
+            draft = _write_draft(self._folder / f"_new-{os.getpid()}", sources)
             for file in opened:
                 file.close()
             self._finish(draft)
 
     def _finish(self, draft: Path) -> None:
-        """Give a draft that is whole its name, in place of the files that have no other runs; else remove it."""
+        """Name a complete draft after removing files whose runs it contains; remove an incomplete draft."""
         name = draft.name.removeprefix("_new-") + ".parquet"
         if name != f"traces-{checksum_of(draft)}.parquet":
             draft.unlink()
@@ -264,7 +266,7 @@ class TraceStore:
 
 
 class _Spool:
-    """Traces as they came, one behind the other, each behind a line with its checksum, its key and its length."""
+    """A file of traces in the order of arrival, each after a line with its checksum, key and length."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -281,12 +283,12 @@ class _Spool:
         self.size_B += len(packed)
 
     def flush(self) -> None:
-        """Hand what was added to the operating system, so that it is not lost if this process is killed."""
+        """Hand added traces to the operating system, so that they survive this process."""
         if self._file is not None:
             self._file.flush()
 
     def end(self) -> None:
-        """Remove it: what it has stands elsewhere."""
+        """Remove the spool when its traces are in a Parquet file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -294,50 +296,50 @@ class _Spool:
         self.size_B = 0
 
 
-def _pieces(spool: Path) -> Iterator[_Piece]:
-    """The traces of a spool that are whole, up to the first that is not."""
+def _sources_of_spool(spool: Path) -> Iterator[_TraceSource]:
+    """Yield the traces of a spool up to the first incomplete or damaged one."""
     with spool.open("rb") as file:
         while line := file.readline():
             try:
-                told, _, head = line.rstrip(b"\n").partition(b" ")
+                stored_checksum, _, head = line.rstrip(b"\n").partition(b" ")
                 scenario, code, length = json.loads(head)
                 begin = file.tell()
-                if told != checksum(head, file.read(length)).encode():
+                if stored_checksum != checksum(head, file.read(length)).encode():
                     return
             except (ValueError, TypeError, RecursionError):
                 return
-            yield _Piece((scenario, code), partial(_from_spool, spool, begin))
+            yield _TraceSource((scenario, code), partial(_read_spool, spool, begin))
 
 
-def _from_spool(spool: Path, begin: int) -> Iterator[pa.RecordBatch]:
+def _read_spool(spool: Path, begin: int) -> Iterator[pa.RecordBatch]:
     with spool.open("rb") as file:
         file.seek(begin)
-        yield from batches(file)
+        yield from unpack_batches(file)
 
 
-def _pieces_of(file: File) -> Iterator[_Piece]:
+def _sources_of_file(file: File) -> Iterator[_TraceSource]:
     for run in file.runs:
         key = run.scenario, run.code
-        yield _Piece(key, partial(file.batches, run, trace.SCHEMA.names))
+        yield _TraceSource(key, partial(file.batches, run, trace.SCHEMA.names))
 
 
 # Writing
 
 
-def _written(draft: Path, pieces: list[_Piece]) -> Path:
-    """A draft with these traces, named by its checksum and flushed to the disk."""
+def _write_draft(draft: Path, sources: list[_TraceSource]) -> Path:
+    """Write these traces into a draft named after its checksum, flush it to disk, and return its path."""
     with draft.open("wb") as plain:
-        sink = _Hashing(plain)
-        write(sink, ((*piece.key, piece.batches()) for piece in sorted(pieces, key=lambda piece: piece.key)))
+        sink = _HashingFile(plain)
+        write(sink, ((*source.key, source.batches()) for source in sorted(sources, key=lambda source: source.key)))
         plain.flush()
         os.fsync(plain.fileno())
     return draft.replace(draft.with_name(f"_new-traces-{sink.digest}"))
 
 
 def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) -> None:
-    """Write runs into a Parquet file (a path, or a file that is open): (scenario, code, batches of a trace) each.
+    """Write runs, each (scenario, code, batches of its trace), into a Parquet file (a path or an open file).
 
-    They should come sorted by scenario, with the rows of each in order. No more than two row groups are in memory.
+    Runs should be sorted by scenario, with the rows of each in order. At most two row groups are in memory.
     """
     has_dictionary = [name for name in SCHEMA.names if name not in _ASCENDING]
     options: dict[str, Any] = {
@@ -346,40 +348,40 @@ def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) 
         "use_dictionary": has_dictionary,
         "column_encoding": dict.fromkeys(_ASCENDING, "DELTA_BINARY_PACKED"),
     }
-    kept: list[Kept] = []
+    stored: list[StoredRun] = []
     waiting: list[pa.RecordBatch] = []
-    place = 0
+    first_row = 0
     with pq.ParquetWriter(sink, SCHEMA, **options) as writer:
-        for scenario, code, some in runs:
+        for scenario, code, trace_batches in runs:
             rows = 0
-            for batch in some:
+            for batch in trace_batches:
                 if sum(map(len, waiting)) + len(batch) > ROWS_IN_GROUP:
                     _write_group(writer, waiting)
                 waiting.append(with_key(batch, scenario, code, rows))
                 rows += len(batch)
-            kept.append(Kept(scenario, code, place, rows))
-            place += rows
+            stored.append(StoredRun(scenario, code, first_row, rows))
+            first_row += rows
         _write_group(writer, waiting)
-        writer.add_key_value_metadata({RUNS: json.dumps(kept).encode(), LAYOUT: VERSION})
+        writer.add_key_value_metadata({RUNS: json.dumps(stored).encode(), LAYOUT: VERSION})
 
 
 def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch]) -> None:
     if waiting:
-        # One dictionary a group: where they differ within one, Parquet would write the texts out.
+        # One dictionary for the group; with several, Parquet would write the texts themselves.
         writer.write_table(pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks(), ROWS_IN_GROUP)
         waiting.clear()
 
 
 def with_key(batch: pa.RecordBatch, scenario: str, code: str, first: int) -> pa.RecordBatch:
-    """A batch of a trace with the columns of `BEFORE`."""
-    same = np.zeros(len(batch), np.int32)
-    keys = [pa.DictionaryArray.from_arrays(same, pa.array([one])) for one in (scenario, code)]
+    """Return a batch of a trace with the columns `KEY_COLUMNS` in front."""
+    zeros = np.zeros(len(batch), np.int32)
+    keys = [pa.DictionaryArray.from_arrays(zeros, pa.array([text])) for text in (scenario, code)]
     numbers = pa.array(np.arange(first, first + len(batch)))
     return pa.RecordBatch.from_arrays([*keys, numbers, *batch.columns], schema=SCHEMA)
 
 
-class _Hashing:
-    """A file to write to, which knows the checksum of what was written."""
+class _HashingFile:
+    """A file for writing that computes the checksum of its content."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._sha = file, hashlib.sha256()
@@ -400,7 +402,7 @@ class _Hashing:
         self._file.flush()
 
     def close(self) -> None:
-        """The file stays open: it is to be flushed to the disk."""
+        """Keep the file open, because it is flushed to disk afterwards."""
 
     def tell(self) -> int:
         return self._file.tell()
@@ -416,8 +418,8 @@ class _Hashing:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
-    """An error of the system as a sentence."""
+def _name_folder_in_errors(folder: Path) -> Iterator[None]:
+    """Convert an OSError into a DataError that names the folder."""
     try:
         yield
     except OSError as error:

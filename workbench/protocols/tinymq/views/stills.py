@@ -25,6 +25,7 @@ from workbench.views import caption, palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
+from workbench.views.player.playback import make_clock
 from workbench.views.layers import NO_PATHS, Layer, Look, MessagePath, MessagePaths, RunView, select
 from workbench.views.layout import lay_out
 from workbench.views.legend import MARGIN, SMALL, Entry, legend_drawing
@@ -187,7 +188,7 @@ def _route_scene(run: Any, faint_trees: Sequence[Layer], drawn: Route, start_us:
 
 def _seen(run: Any, layers: Sequence[Layer], routes: MessagePaths = NO_PATHS) -> RunView:
     duration_us = round(run.scenario.duration_s * 1e6)
-    clock = shoot(np.zeros(0), np.zeros(0), duration_us)
+    clock = make_clock(np.zeros(0), np.zeros(0), duration_us)
     return RunView(run, lay_out(run.scenario.topology), clock, duration_us, tuple(filter(len, layers)), (), routes)
 
 

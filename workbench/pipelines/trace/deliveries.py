@@ -1,41 +1,40 @@
-"""Deliveries and the publications that they are of: latency, and flows from publisher to sink.
+"""Deliveries matched with their publications: latency, flows from publisher to sink, and paths.
 
 Theory of operation
-    A message says in its rows "originated" which publications it carries. A delivery stands for the first of them with
-    the delivered text that its subscription has not had; if the message carries no such text, a filter has changed it,
-    and the delivery stands for the publication in its place. It counts if the subscription lasted when it came, and
-    when the publication was made, and if the sink was up then. So the deliveries that count, and their latencies, are
-    those of a run's metrics (`workbench.sim.metrics`).
+    The rows "originated" of a message list the publications that it carries. A delivery is matched with the first of
+    them that has the delivered text and that its subscription has not received. If the message carries no such text, a
+    filter has changed it, and the delivery is matched by its position in the message. It counts if the subscription was
+    active at the delivery and at the publication, and the sink was up at the publication. So deliveries and latencies
+    are those of a run's metrics (`workbench.sim.metrics`).
 
 Limits
-    Texts are not matched here: a sample that its subscription does not ask for is a wrong delivery in a run's metrics,
-    and counts here.
+    Deliveries are not compared with the constraints of their subscription: a wrong delivery of a run's metrics counts.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from workbench.pipelines.ask import ask
-from workbench.pipelines.trace.questions import answered, band, means, runs_of, settled
+from workbench.pipelines.queries import run_query
+from workbench.pipelines.trace.statistics import band, checkpoint, mean_columns, run_sorted, select_scenarios
 
-MOST_HOPS = 90  # Spark stops at a hundred.
+MOST_HOPS = 90  # Spark allows a hundred levels of recursion.
 _MESSAGE = "scenario, origin, sequence"
 _HELD = (
     "held.scenario = {0}.scenario AND held.origin = {0}.origin AND held.sequence = {0}.sequence AND held.node = {0}.{1}"
 )
-_CREDITED = {
+_MATCHES = {
     "text": "item.detail = got.detail AND item.place = got.place",
     "place": "item.place_in_message = got.place_in_message",
 }
 
 
-def _is(how: str, column: str) -> str:
-    """A column of the item that a delivery stands for, by its text or by its place in the message; null without one."""
-    return f"min(CASE WHEN {_CREDITED[how]} THEN {column} END)"
+def _matched_column(match: str, column: str) -> str:
+    """Return SQL for a column of the item matched by "text" or by "place" in the message; null without a match."""
+    return f"min(CASE WHEN {_MATCHES[match]} THEN {column} END)"
 
 
-_ARRIVED = f"""
+_DELIVERIES = f"""
     subscriptions AS (
         SELECT opened.scenario, opened.node, opened.sequence AS number, opened.time_us AS first_us,
             least(CASE WHEN opened.value < 0 THEN 9223372036854775807 ELSE opened.value END,
@@ -77,11 +76,11 @@ _ARRIVED = f"""
         ON asked.scenario = given.scenario AND asked.node = given.node AND asked.number = given.value
         WHERE asked.first_us <= given.time_us AND given.time_us < asked.last_us
     ),
-    found AS (
-        SELECT got.scenario, got.row, {_is("text", "item.publisher")} AS publisher_of_text,
-            {_is("text", "item.published_us")} AS published_us_of_text,
-            {_is("place", "item.publisher")} AS publisher_in_place,
-            {_is("place", "item.published_us")} AS published_us_in_place,
+    matched AS (
+        SELECT got.scenario, got.row, {_matched_column("text", "item.publisher")} AS publisher_of_text,
+            {_matched_column("text", "item.published_us")} AS published_us_of_text,
+            {_matched_column("place", "item.publisher")} AS publisher_in_place,
+            {_matched_column("place", "item.published_us")} AS published_us_in_place,
             max(CASE WHEN item.detail = got.detail THEN 1 ELSE 0 END) AS has_text
         FROM delivered AS got JOIN items AS item
         ON item.scenario = got.scenario AND item.origin = got.origin AND item.sequence = got.sequence
@@ -90,7 +89,7 @@ _ARRIVED = f"""
     credited AS (
         SELECT delivered.*, CASE WHEN has_text = 1 THEN publisher_of_text ELSE publisher_in_place END AS publisher,
             CASE WHEN has_text = 1 THEN published_us_of_text ELSE published_us_in_place END AS published_us
-        FROM delivered JOIN found ON found.scenario = delivered.scenario AND found.row = delivered.row
+        FROM delivered JOIN matched ON matched.scenario = delivered.scenario AND matched.row = delivered.row
     ),
     arrived AS (
         SELECT credited.*, time_us - published_us AS latency_us FROM credited
@@ -108,46 +107,46 @@ _ARRIVED = f"""
 
 
 def latency(traces: Any, over_runs: bool = False) -> Any:
-    """Latency from publish to delivery: delivered, latency_ms_p50, latency_ms_p95, as in a run's metrics.
+    """Return each run's latency from publication to delivery: delivered, latency_ms_p50, latency_ms_p95, as in metrics.
 
-    A run without a delivery that counts is not there, and is left out of means.
+    A run without a delivery has no row, and does not count in means.
     """
     query = f"""
-        WITH {_ARRIVED}
-        SELECT scenario, count(*) AS delivered, {_at(50)} AS latency_ms_p50, {_at(95)} AS latency_ms_p95
+        WITH {_DELIVERIES}
+        SELECT scenario, count(*) AS delivered, {_percentile(50)} AS latency_ms_p50, {_percentile(95)} AS latency_ms_p95
         FROM ranked GROUP BY scenario
     """
-    answer = answered(query, ("scenario",), traces=traces)
+    answer = run_sorted(query, ("scenario",), traces=traces)
     if not over_runs:
         return answer
-    told = means(("delivered", "latency_ms_p50", "latency_ms_p95"))
-    return ask(f"SELECT count(*) AS runs, {told} FROM {{answer}}", answer=answer)
+    columns = mean_columns(("delivered", "latency_ms_p50", "latency_ms_p95"))
+    return run_query(f"SELECT count(*) AS runs, {columns} FROM {{answer}}", answer=answer)
 
 
 def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
-    """Latency at each percent of a run's deliveries: percent (1 to 100), latency_ms.
+    """Return the latency at each percent of a run's deliveries: percent (1 to 100), latency_ms.
 
-    It is the smallest that so many percent of the deliveries do not exceed: at 50 and 95 that of a run's metrics.
+    It is the smallest latency that this percentage of deliveries does not exceed, as in a run's metrics.
     """
     percents = ", ".join(f"({percent})" for percent in range(1, 101))
     query = f"""
-        WITH {_ARRIVED}
+        WITH {_DELIVERIES}
         SELECT scenario, percent, latency_us / 1000e0 AS latency_ms
         FROM ranked CROSS JOIN (VALUES {percents}) AS percents(percent)
         WHERE place * 100 >= percent * deliveries AND (place - 1) * 100 < percent * deliveries
     """
-    answer = answered(query, ("scenario", "percent"), traces=traces)
+    answer = run_sorted(query, ("scenario", "percent"), traces=traces)
     return band(answer, answer, ("percent",), ("latency_ms",), "NULL") if over_runs else answer
 
 
 def flows(traces: Any, over_runs: bool = False) -> Any:
-    """Who delivered whose readings to whom: publisher, sink, last_hop, delivered, latency_ms, hops.
+    """Return the deliveries between nodes: publisher, sink, last_hop, delivered, latency_ms, hops.
 
-    last_hop: the neighbor from which the sink had them, -1 for its own; latency_ms: mean; hops: that the messages had
-    travelled, mean, null where the protocol's nodes do not tell them (rows "held").
+    last_hop: the neighbor from which the sink received them, -1 if the sink is the publisher; latency_ms: mean; hops:
+    mean number of hops of the messages, null if the protocol does not record them (rows "held").
     """
     query = f"""
-        WITH {_ARRIVED},
+        WITH {_DELIVERIES},
         travelled AS (
             SELECT {_MESSAGE}, node, min(value) AS hops FROM {{traces}} WHERE event = 'held' GROUP BY {_MESSAGE}, node
         )
@@ -158,28 +157,28 @@ def flows(traces: Any, over_runs: bool = False) -> Any:
             AND travelled.sequence = arrived.sequence AND travelled.node = arrived.sink
         GROUP BY arrived.scenario, publisher, sink, arrived.peer
     """
-    answer = answered(query, ("scenario", "publisher", "sink", "last_hop"), traces=traces)
+    answer = run_sorted(query, ("scenario", "publisher", "sink", "last_hop"), traces=traces)
     if not over_runs:
         return answer
     keys = ("publisher", "sink", "last_hop")
-    return band(answer, runs_of(traces), keys, ("delivered",))
+    return band(answer, select_scenarios(traces), keys, ("delivered",))
 
 
 def paths(traces: Any, over_runs: bool = False) -> Any:
-    """Over which links delivered readings went: publisher, sink, sender, receiver, delivered.
+    """Return the number of delivered readings on each link: publisher, sink, sender, receiver, delivered.
 
-    From each sink back along the neighbors from which nodes had the message first (rows "held"). A protocol whose
-    nodes do not tell that along the way has the last hop alone, or nothing. `MOST_HOPS` are followed.
+    A path is followed from the sink back to the neighbors from which nodes first received the message (rows "held"), up
+    to `MOST_HOPS`. For a protocol that does not record them on the path, only the last hop is known, or nothing.
     """
-    query = f"WITH {_ARRIVED} SELECT {_MESSAGE}, publisher, sink FROM arrived"
-    arrived = settled(ask(query, traces=traces))
+    query = f"WITH {_DELIVERIES} SELECT {_MESSAGE}, publisher, sink FROM arrived"
+    arrived = checkpoint(run_query(query, traces=traces))
     query = f"""
         SELECT {_MESSAGE}, node, peer FROM (
             SELECT {_MESSAGE}, node, peer, row_number() OVER (PARTITION BY {_MESSAGE}, node ORDER BY row) AS age
             FROM {{traces}} WHERE event = 'held') AS every
         WHERE age = 1 AND peer >= 0
     """
-    held = settled(ask(query, traces=traces))
+    held = checkpoint(run_query(query, traces=traces))
     query = f"""
         WITH RECURSIVE hops AS (
             SELECT arrived.scenario, arrived.origin, arrived.sequence, publisher, sink, held.peer AS sender,
@@ -195,10 +194,10 @@ def paths(traces: Any, over_runs: bool = False) -> Any:
         FROM hops GROUP BY scenario, publisher, sink, sender, receiver
     """
     keys = ("publisher", "sink", "sender", "receiver")
-    answer = answered(query, ("scenario", *keys), arrived=arrived, held=held)
-    return band(answer, runs_of(traces), keys, ("delivered",)) if over_runs else answer
+    answer = run_sorted(query, ("scenario", *keys), arrived=arrived, held=held)
+    return band(answer, select_scenarios(traces), keys, ("delivered",)) if over_runs else answer
 
 
-def _at(percent: int) -> str:
-    """The smallest latency, in ms, that so many percent of a run's do not exceed."""
+def _percentile(percent: int) -> str:
+    """Return SQL for the smallest latency, in ms, that this percentage of a run's deliveries does not exceed."""
     return f"min(CASE WHEN place * 100 >= {percent} * deliveries THEN latency_us END) / 1000e0"

@@ -1,0 +1,117 @@
+"""SQL queries that run unchanged on DuckDB and on Spark.
+
+DuckDB runs them in this process, without Java, over pandas frames, Arrow tables and folders of Parquet files. Spark
+runs them over its own DataFrames. Queries use only the SQL that both support; `_MACROS` defines some of Spark's
+functions for DuckDB.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from workbench.errors import DataError
+from workbench.pipelines import damage
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MACROS = ("CREATE MACRO percentile(x, share) AS quantile_cont(x, share)",)
+_PARQUET = "*.parquet"
+# Settings of DuckDB for all queries, such as {"memory_limit": "1GB", "threads": "2", "temp_directory": "/tmp"}.
+LIMITS: dict[str, str] = {}
+
+
+def is_spark(table: Any) -> bool:
+    """Return whether a table is a DataFrame of Spark (classic or Connect), without loading Spark."""
+    return type(table).__module__.startswith("pyspark.") and "pyspark" in sys.modules
+
+
+def run_query(query: str, **tables: Any) -> Any:
+    """Run a query over tables, whose names are in braces: ``run_query("SELECT node FROM {trace}", trace=t)``.
+
+    If the tables are pandas frames, Arrow tables or paths (a Parquet file or a folder of them), returns a pandas frame.
+    If they are DataFrames of Spark, returns one, too. Without ORDER BY the order of rows is undefined. Raises DataError
+    for a table of another type, for a mixture of both, and for a damaged file.
+    """
+    of_spark = [name for name, table in tables.items() if is_spark(table)]
+    if len(of_spark) == len(tables):
+        return next(iter(tables.values())).sparkSession.sql(query, **tables)
+    if of_spark:
+        other = next(name for name in tables if name not in of_spark)
+        raise DataError(f"{of_spark[0]} is a DataFrame of Spark and {other} is not; both must be of Spark, or neither")
+    with _name_unreadable_file(tables.values()):
+        return duckdb_relation(query, **tables).df()
+
+
+@contextmanager
+def _name_unreadable_file(tables: Iterable[Any]) -> Iterator[None]:
+    """If DuckDB cannot read a file, raise a DataError that names it. Errors in a query pass unchanged."""
+    import duckdb
+
+    read_errors = (
+        duckdb.IOException,
+        duckdb.InvalidInputException,
+        duckdb.SerializationException,
+        duckdb.InternalException,
+    )
+    try:
+        yield
+    except read_errors:
+        for table in tables:
+            if isinstance(table, (str, Path)):
+                for path in _files(Path(table)):
+                    damage.check_with_duckdb(path)
+        raise
+
+
+def duckdb_relation(query: str, **tables: Any) -> duckdb.DuckDBPyRelation:
+    """Return DuckDB's relation for a query. Its rows are fetched later, so the result may be larger than memory."""
+    import duckdb
+
+    database = duckdb.connect(":memory:", config=dict(LIMITS))
+    for macro in _MACROS:
+        database.execute(macro)
+    for name, table in tables.items():
+        _register_table(database, name, table)
+    return database.sql(query.format(**{name: name for name in tables}))
+
+
+def _register_table(database: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
+    """Make a table known to the database under its name. Raises DataError for a missing or damaged file."""
+    import pandas as pd
+
+    if isinstance(table, (pd.DataFrame, pa.Table)):
+        database.register(name, table)
+        return
+    if not isinstance(table, (str, Path)):
+        raise DataError(f"{name} is a {type(table).__name__}; it must be a DataFrame, an Arrow table or a path")
+    path = Path(table)
+    if not path.exists():
+        raise DataError(f"{path} does not exist")
+    files = _files(path)
+    if not files:
+        raise DataError(f"{path} contains no Parquet file")
+    runs = [damage.trace_in(file) for file in files]
+    if all(run is not None for run in runs):
+        database.register(name, pa.concat_tables(runs, promote_options="default").unify_dictionaries())
+        return
+    for file in files:
+        damage.check(file)  # DuckDB does not verify checksums.
+    database.read_parquet([str(file) for file in files]).create_view(name)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the Parquet files below a folder, or the path itself if it is a file.
+
+    Names that begin with "_" or "." are left out, as all readers of Parquet do.
+    """
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.rglob(_PARQUET))
+    return [file for file in files if not any(part[0] in "_." for part in file.relative_to(path).parts)]

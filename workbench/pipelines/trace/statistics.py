@@ -1,0 +1,203 @@
+"""Statistics of the traces of many runs, computed from a table of their rows (`table.traces`).
+
+Each function returns rows for each run, with the column ``scenario``. With ``over_runs=True`` it returns means over
+runs, with the 5th and 95th percentile in ``_low`` and ``_high`` (`band`). The result is a frame of pandas, or of Spark
+if the given rows are. A column that ends in ``_B`` is in bytes without the radio's overhead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.errors import ParameterError
+from workbench.pipelines.queries import is_spark, run_query
+from workbench.sim.radio import Radio
+
+_FRAMES = ("sent", "received", "lost")
+_MOST_STEPS = 10_000
+
+
+def load_per_node(traces: Any, over_runs: bool = False) -> Any:
+    """Return the frames and bytes of each node: node, sent, sent_B, received, received_B, lost, lost_B.
+
+    A frame is lost at the node that should have heard it. Nodes without any row in a trace are missing.
+    """
+    columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in _FRAMES)
+    query = f"SELECT scenario, node, {columns} FROM {{traces}} GROUP BY scenario, node"
+    answer = run_sorted(query, ("scenario", "node"), traces=traces)
+    measures = [name for event in _FRAMES for name in (event, f"{event}_B")]
+    return band(answer, answer, ("node",), measures) if over_runs else answer
+
+
+def load_per_link(traces: Any, over_runs: bool = False) -> Any:
+    """Return the frames and bytes of each link: sender, receiver, sent, sent_B, received, received_B, lost, lost_B.
+
+    ``sent`` counts the frames, broadcasts included, that the receiver could have heard: received plus lost.
+    """
+    columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in ("received", "lost"))
+    query = f"""
+        SELECT scenario, peer AS sender, node AS receiver, count(*) AS sent,
+            CAST(sum(size_B) AS BIGINT) AS sent_B, {columns}
+        FROM {{traces}} WHERE event IN ('received', 'lost') GROUP BY scenario, peer, node
+    """
+    answer = run_sorted(query, ("scenario", "sender", "receiver"), traces=traces)
+    measures = [name for event in _FRAMES for name in (event, f"{event}_B")]
+    return band(answer, select_scenarios(traces), ("sender", "receiver"), measures) if over_runs else answer
+
+
+def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
+    """Return the cost of each reason for losing, dropping or giving up: event, reason, frames, bytes_B, energy_mJ.
+
+    frames     rows with that reason, as in a run's metrics ``lost_``, ``dropped_`` and ``given_up_``
+    bytes_B    bytes of the frames lost or given up; for a dropped message those of the frame that carried it, or 0 if
+               it was dropped from a queue. A frame with two dropped messages counts for both
+    energy_mJ  energy that the receiver spent on hearing it: 0 for a frame that did not reach it (lost on the link,
+               while it was sending, or down) or was never sent. ``radio`` is that of the runs
+    """
+    mJ_per_B = radio.rx_uJ_per_B / 1000
+    query = f"""
+        WITH ended AS (
+            SELECT scenario, event, detail AS reason, size_B AS frame_B,
+                CASE WHEN event = 'lost' AND detail = 'collision' THEN 1 ELSE 0 END AS heard
+            FROM {{traces}} WHERE event IN ('lost', 'given_up')
+            UNION ALL
+            SELECT dropped.scenario, dropped.event, dropped.detail AS reason, coalesce(frame.size_B, 0) AS frame_B,
+                CASE WHEN frame.size_B IS NULL THEN 0 ELSE 1 END AS heard
+            FROM (SELECT * FROM {{traces}} WHERE event = 'dropped') AS dropped
+            LEFT JOIN (SELECT scenario, node, peer, time_us, size_B FROM {{traces}} WHERE event = 'received') AS frame
+            ON frame.scenario = dropped.scenario AND frame.node = dropped.node AND frame.peer = dropped.peer
+                AND frame.time_us = dropped.time_us
+        )
+        SELECT scenario, event, reason, count(*) AS frames, CAST(sum(frame_B) AS BIGINT) AS bytes_B,
+            CAST(sum(heard * (frame_B + {radio.overhead_B})) AS BIGINT) * {double_literal(mJ_per_B)} AS energy_mJ
+        FROM ended GROUP BY scenario, event, reason
+    """
+    answer = run_sorted(query, ("scenario", "event", "reason"), traces=traces)
+    measures = ("frames", "bytes_B", "energy_mJ")
+    return band(answer, select_scenarios(traces), ("event", "reason"), measures) if over_runs else answer
+
+
+def over_time(
+    traces: Any,
+    event: str,
+    ended: str | None = None,
+    of: Sequence[str] = ("node", "origin", "sequence"),
+    every_s: float = 1.0,
+    until_s: float = 60.0,
+    over_runs: bool = False,
+) -> Any:
+    """Return number and sum of the states that events have set, over time: time_s, standing, total.
+
+    ``event`` sets the state identified by the columns ``of`` to the event's value; ``ended`` is the event that removes
+    it. standing: number of states that are set; total: the sum of their values. Times are 0, every_s, ... until_s.
+
+    Ranks of nodes that decode, per event: ``over_time(traces, "innovative")``; the mean rank is total / standing.
+    Gradients: ``over_time(traces, "gradient_set", "gradient_removed", of=("node", "peer", "origin"))``.
+    """
+    for name in (event, *([ended] if ended else ()), *of):
+        if not name.isidentifier():
+            raise ParameterError(f"over_time: {name!r:.60} is not a name of an event or a column")
+    if not (every_s > 0 and until_s >= 0 and until_s / every_s <= _MOST_STEPS):
+        raise ParameterError(
+            f"over_time: every_s is {every_s!r} and until_s is {until_s!r}; they must give at most {_MOST_STEPS} steps"
+        )
+    steps = ", ".join(
+        f"({step}, {double_literal(step * every_s)})" for step in range(math.floor(until_s / every_s + 1e-9) + 1)
+    )
+    things = ", ".join(("scenario", *of))
+    step = f"CAST(ceil(time_us / {double_literal(every_s * 1e6)}) AS INT)"
+    is_set = f"event = '{event}'"
+    query = f"""
+        WITH states AS (
+            SELECT {things}, row, time_us,
+                CASE WHEN {is_set} THEN 1 ELSE 0 END AS is_open, CASE WHEN {is_set} THEN value ELSE 0 END AS level
+            FROM {{traces}} WHERE event IN ('{event}', '{ended or event}')
+        ),
+        changes AS (
+            SELECT scenario, time_us,
+                is_open - lag(is_open, 1, 0) OVER (PARTITION BY {things} ORDER BY row) AS opened,
+                level - lag(level, 1, CAST(0 AS BIGINT)) OVER (PARTITION BY {things} ORDER BY row) AS risen
+            FROM states
+        ),
+        steps AS (SELECT scenario, step, time_s FROM (SELECT DISTINCT scenario FROM {{traces}}) AS ran
+            CROSS JOIN (VALUES {steps}) AS times(step, time_s)),
+        summed AS (
+            SELECT scenario, {step} AS step, sum(opened) AS opened,
+                sum(risen) AS risen
+            FROM changes GROUP BY scenario, {step}
+        )
+        SELECT steps.scenario, steps.time_s, CAST(coalesce(sum(opened), 0) AS BIGINT) AS standing,
+            CAST(coalesce(sum(risen), 0) AS BIGINT) AS total
+        FROM steps LEFT JOIN summed ON summed.scenario = steps.scenario AND summed.step <= steps.step
+        GROUP BY steps.scenario, steps.time_s
+    """
+    answer = run_sorted(query, ("scenario", "time_s"), traces=traces)
+    return band(answer, answer, ("time_s",), ("standing", "total")) if over_runs else answer
+
+
+def select_scenarios(traces: Any) -> Any:
+    """Return the scenario of each run in a table of rows."""
+    return run_sorted("SELECT DISTINCT scenario FROM {traces}", ("scenario",), traces=traces)
+
+
+def _frames(event: str) -> str:
+    return f"count(CASE WHEN event = '{event}' THEN 1 END) AS {event}"
+
+
+def _bytes(event: str) -> str:
+    return f"CAST(sum(CASE WHEN event = '{event}' THEN size_B ELSE 0 END) AS BIGINT) AS {event}_B"
+
+
+LOW, HIGH = 0.05, 0.95
+
+
+def run_sorted(query: str, keys: Sequence[str], **tables: Any) -> Any:
+    """Run a query; a result in pandas is sorted by its keys."""
+    answer = run_query(query, **tables)
+    return answer if is_spark(answer) else answer.sort_values(list(keys), ignore_index=True)
+
+
+def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], absent: str = "0") -> Any:
+    """Return mean and percentiles over runs of a table with a row for each scenario and ``keys``.
+
+    ``runs`` has the column scenario of all runs, including those without a row in ``answer``. For such a run a measure
+    is ``absent``: 0, or NULL, which does not count. Columns: the keys, runs, and for each measure its mean (under its
+    own name), 5th and 95th percentile (``_low``, ``_high``).
+    """
+    is_complete = runs is answer
+    answer = checkpoint(answer)
+    runs = answer if is_complete else runs
+    key_columns = ", ".join(keys)
+    same = " AND ".join(["every.scenario = per_run.scenario", *(f"every.{key} = per_run.{key}" for key in keys)])
+    filled = ", ".join(f"coalesce(per_run.{name}, {absent}) AS {name}" for name in measures)
+    query = f"""
+        WITH things AS (SELECT DISTINCT {key_columns} FROM {{answer}}),
+        every AS (SELECT scenario, {key_columns} FROM (SELECT DISTINCT scenario FROM {{runs}}) AS ran
+            CROSS JOIN things),
+        filled AS (
+            SELECT every.scenario, {", ".join(f"every.{key}" for key in keys)}, {filled}
+            FROM every LEFT JOIN {{answer}} AS per_run ON {same}
+        )
+        SELECT {key_columns}, count({measures[0]}) AS runs, {mean_columns(measures)} FROM filled GROUP BY {key_columns}
+    """
+    return run_sorted(query, keys, answer=answer, runs=runs)
+
+
+def checkpoint(answer: Any) -> Any:
+    """Have Spark compute a small intermediate result once, because it is used more than once."""
+    return answer.localCheckpoint() if is_spark(answer) else answer
+
+
+def mean_columns(measures: Sequence[str]) -> str:
+    """Return SQL for the mean, 5th and 95th percentile of columns."""
+    return ", ".join(
+        f"avg({name}) AS {name}, percentile({name}, {LOW}) AS {name}_low, percentile({name}, {HIGH}) AS {name}_high"
+        for name in measures
+    )
+
+
+def double_literal(number: float) -> str:
+    """Format a number so that DuckDB and Spark read it as a double, not as a decimal."""
+    return f"{float(number):.17e}"

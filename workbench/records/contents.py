@@ -1,0 +1,200 @@
+"""Reads from a file or folder everything that its reproduction needs: records, a run's trace, or rows of a sweep."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workbench.errors import DataError
+from workbench.records import carriers
+from workbench.records.record import from_text
+from workbench.sim.file_format import FORMAT as SCENARIO
+from workbench.sim.trace import SCHEMA
+from workbench.sweeps.store import files
+from workbench.sweeps.store.columns import COLUMNS, METRIC
+
+ROWS_AT_ONCE = 500
+LARGEST_B = 1 << 30  # of a picture, a page or a record: these are read into memory
+_NO_RECORD = "it contains no record of the workbench"
+
+
+class SweepRow(NamedTuple):
+    """A row of a sweep's results.
+
+    where      number of the row and name of its file, for messages
+    columns    values by column; "document" is the scenario as JSON, "scenario" its hash
+    metrics    metrics by name; None if the file does not mark its columns of metrics
+    """
+
+    where: str
+    columns: Mapping[str, Any]
+    metrics: Mapping[str, Any] | None
+
+    def text(self, column: str) -> str:
+        """Return a column's value as text; "" if the column is missing or empty."""
+        return str(self.columns.get(column) or "")
+
+
+class Contents(NamedTuple):
+    """The contents of a file or folder: kind in words, records, trace or None, Parquet files of a sweep."""
+
+    kind: str
+    records: tuple[dict[str, Any], ...] = ()
+    trace: pa.Table | None = None
+    results: tuple[Path, ...] = ()
+
+
+def read_contents(path: Path) -> Contents:
+    """Read a file or folder and return its contents.
+
+    Raises DataError if it is damaged or has no record; the message does not name the file.
+    """
+    try:
+        return _read_folder(path) if path.is_dir() else _read_file(path)
+    except OSError as error:
+        raise DataError(error.strerror or str(error)) from None
+
+
+def _read_folder(path: Path) -> Contents:
+    if (path / "record.json").is_file():
+        trace = path / "trace.parquet"
+        record = _read_file(path / "record.json")
+        return Contents("folder of a run", record.records, _read_file(trace).trace if trace.is_file() else None)
+    results = tuple(result for result in sorted(path.rglob("*.parquet")) if not _is_hidden(result.relative_to(path)))
+    if not results:
+        raise DataError("the folder contains neither a record.json nor a Parquet file of a sweep")
+    for result in results:
+        if not _is_of_sweep(_schema(result)):
+            raise DataError(f"{result.name} has no rows of a sweep with scenarios; give one file instead of the folder")
+        _check_file(result)
+    return Contents("folder of a sweep", results=results)
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.parts)
+
+
+def _read_file(path: Path) -> Contents:
+    size_B = _size_B(path)
+    with path.open("rb") as file:
+        begin = file.read(1024)
+    if begin.startswith(b"PAR1"):
+        return _read_parquet(path)
+    if size_B > LARGEST_B:
+        raise DataError(f"the file has {size_B:,} bytes; a picture or page with a record has at most {LARGEST_B:,}")
+    if begin.startswith(carriers.PNG_BEGIN):
+        return Contents("PNG", _parse_records(carriers.texts_of_png(path.read_bytes())))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"the file is not a PNG, SVG, page or Parquet file; {_NO_RECORD}") from None
+    if text.lstrip().startswith("{"):
+        return Contents("record", (_parse_record(text),))
+    kind = "SVG" if "<svg" in text[:1024] else "page"
+    if "<" not in text[:1024]:
+        raise DataError(f"the file is not a PNG, SVG, page or Parquet file; {_NO_RECORD}")
+    return Contents(kind, _parse_records(carriers.texts_of_markup(text)))
+
+
+def _size_B(path: Path) -> int:
+    """Return the size of a regular file. Raises DataError for a pipe or a device, whose end may never come."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise DataError("it is a pipe, a socket or a device; save its content as a regular file first")
+    return status.st_size
+
+
+def _parse_records(texts: list[str]) -> tuple[dict[str, Any], ...]:
+    if not texts:
+        raise DataError(f"{_NO_RECORD}: it was saved without one, or another program removed the record")
+    return tuple(from_text(text) for text in texts)
+
+
+def _parse_record(text: str) -> dict[str, Any]:
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        raise DataError("the file is not valid JSON: it is damaged or cut short") from None
+    if isinstance(values, dict) and values.get("format") == SCENARIO:
+        raise DataError("the file is a scenario without a run's results; play it with `workbench run`")
+    return from_text(text)
+
+
+# Parquet
+
+
+def _read_parquet(path: Path) -> Contents:
+    schema = _schema(path)
+    if _is_of_sweep(schema):
+        _check_file(path)
+        return Contents("Parquet file of a sweep", results=(path,))
+    records = _parse_records(carriers.texts_of_schema(schema))
+    if not set(SCHEMA.names) <= set(schema.names):
+        raise DataError("the file has a record, but its columns are not those of a trace")
+    trace = _read_trace(path).select(SCHEMA.names)
+    try:
+        return Contents("Parquet file of a run", records, trace.cast(SCHEMA))
+    except pa.ArrowException:
+        raise DataError("the columns of its trace have types that the workbench never writes") from None
+
+
+def _check_file(path: Path) -> None:
+    """Raise DataError if a file that a sweep named after its checksum is damaged."""
+    if path.name.startswith("rows-"):
+        files.File(path)
+
+
+def _is_of_sweep(schema: pa.Schema) -> bool:
+    return {"document", "scenario"} <= set(schema.names)
+
+
+def _schema(path: Path) -> pa.Schema:
+    _size_B(path)
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        raise DataError("it cannot be read as Parquet: it is damaged, cut short, or another kind of file") from None
+
+
+def _read_trace(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path, partitioning=None, page_checksum_verification=True)
+    except (pa.ArrowException, OSError):
+        raise DataError("it cannot be read as Parquet: it is damaged or cut short") from None
+
+
+def number_of_rows(contents: Contents) -> int:
+    """Return the number of rows in a sweep's Parquet files."""
+    return sum(pq.read_metadata(path).num_rows for path in contents.results)
+
+
+def rows_of(contents: Contents) -> Iterator[SweepRow]:
+    """Yield the rows of a sweep's Parquet files. Raises DataError, which names the file, if a file is damaged."""
+    for path in contents.results:
+        try:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                names, first = _metrics(file.schema_arrow), 0
+                for batch in file.iter_batches(ROWS_AT_ONCE):
+                    for number, row in enumerate(batch.to_pylist(), first):
+                        metrics = None if names is None else {name: row[column] for column, name in names.items()}
+                        yield SweepRow(f"row {number:,} of {path.name}", row, metrics)
+                    first += len(batch)
+        except (pa.ArrowException, OSError):
+            raise DataError(f"{path.name} cannot be read as Parquet: it is damaged or cut short") from None
+
+
+def _metrics(schema: pa.Schema) -> dict[str, str] | None:
+    """Return {column: metric} from the metadata of a sweep's file, or None if it is missing or invalid."""
+    try:
+        columns = json.loads((schema.metadata or {})[COLUMNS])
+        return {
+            column: str(role[1]) for column, role in columns.items() if role[0] == METRIC and column in schema.names
+        }
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError):
+        return None
