@@ -13,10 +13,10 @@ from tests.until import PATIENCE_S, wait_until
 from workbench import motes
 from workbench.errors import LinkError
 from workbench.motes import framing, messages, port, rack
-from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.mote import Mote
 from workbench.motes.program import program_files
 from workbench.motes.rack import Rack
+from workbench.motes.session import protocol_on_a_mote
 from workbench.protocols.contract import NUMBERS_PER_BOOT
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
@@ -125,7 +125,7 @@ def test_a_mote_that_stays_dead_ends_nothing_but_itself(virtual):
 @needs_node
 def test_a_mote_that_is_reset_is_its_node_again(three):
     with running(motes.boards(three.urls)) as run:
-        run._crew.motes[SOURCE].post(messages.RESET)
+        run._session.motes[SOURCE].post(messages.RESET)
         wait_until(lambda: told(run, "recovered", node=SOURCE))
         wait_for_deliveries_after(run, check_that_it_was_lost_and_found(run, SOURCE))
     check_numbers_of_the_source(run)

@@ -68,7 +68,7 @@ def test_a_network_of_one_node_is_a_network():
     ("make", "said"),
     [
         (lambda: topology.grid(0, 3), "rows is 0; it must be a whole number from 1"),
-        (lambda: topology.grid(2000, 2000), "too large"),
+        (lambda: topology.grid(2000, 2000), "at most 1,000,000"),
         (lambda: topology.grid(5), r"grid lacks columns; it is called as grid\(rows, columns, spacing_m=10.0\)"),
         (lambda: topology.grid(5, 5, 10, 1), "too many positional arguments.*it is called as grid"),
         (lambda: topology.disc(5, 10, 10, seed=-1), "seed is -1; it must be a whole number from 0"),
@@ -128,9 +128,7 @@ def test_disc_depends_on_its_seed():
 
 
 def test_a_disc_too_sparse_names_its_degree_and_a_radius_that_does():
-    with pytest.raises(
-        ParameterError, match=r"mean degree of about 1\.2 .*; a radius_m of ([0-9.]+) would do\."
-    ) as error:
+    with pytest.raises(ParameterError, match=r"mean degree of about 1\.2 .*; use radius_m=([0-9.]+)\.") as error:
         topology.disc(100, 500, 200, radius_m=20)
     radius_m = float(str(error.value).split("a radius_m of ")[1].split()[0])
     assert nx.is_strongly_connected(topology.disc(100, 500, 200, radius_m=radius_m))
@@ -302,7 +300,7 @@ def test_a_node_without_position_stands_among_those_it_hears_best():
         (HEADER, "links.csv has no rows"),
         (
             HEADER + "1,2,0.5\n1,3,1.2\n",
-            "links.csv, line 3, column pdr: '1.2'; a delivery ratio must be a number from 0 to 1",
+            "links.csv, line 3, column pdr: '1.2'; a delivery ratio must be",
         ),
         (HEADER + "1,2,good\n", "line 2, column pdr: 'good'"),
         (HEADER + "1,2,nan\n", "line 2, column pdr: 'nan'"),

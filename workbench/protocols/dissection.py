@@ -196,7 +196,7 @@ class Cutter:
 
     def numbers(self, layout: str, *fields: tuple[str, Meaning]) -> list[int]:
         """Cut off the numbers of a struct such as "<BH"; ``fields`` has each number's name and meaning."""
-        order, *codes = layout
+        order, codes = layout[0], layout[1:]
         return [self.number(name, order + code, meaning) for code, (name, meaning) in zip(codes, fields, strict=True)]
 
     def octets(self, name: str, size_B: int, meaning: Callable[[bytes], str] | None = None) -> bytes:
