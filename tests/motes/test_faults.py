@@ -197,10 +197,10 @@ def test_a_host_of_another_version_is_told_which_the_mote_speaks(three, monkeypa
     monkeypatch.setattr(messages, "VERSION", VERSION + 1)
     with pytest.raises(
         LinkError,
-        match=f"speaks version {VERSION} of the host link, this workbench {VERSION + 1}; put the program of the",
+        match=f"uses version {VERSION} of the host link, this workbench {VERSION + 1}; install the program of the",
     ):
         Mote(three.urls[0]).open()
-    with pytest.raises(LinkError, match=f"speaks version {VERSION} of the host link, this workbench {VERSION + 1}"):
+    with pytest.raises(LinkError, match=f"uses version {VERSION} of the host link, this workbench {VERSION + 1}"):
         scenario().run(on=motes.boards(three.urls))
     monkeypatch.undo()
     with Mote(three.urls[0]) as mote:
@@ -219,7 +219,7 @@ def test_a_mote_of_another_version_is_told_too():
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(LinkError, match=f"speaks version 9 of the host link, this workbench {VERSION}"):
+        with pytest.raises(LinkError, match=f"uses version 9 of the host link, this workbench {VERSION}"):
             Mote(f"socket://127.0.0.1:{listener.getsockname()[1]}").open()
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
@@ -228,7 +228,7 @@ def test_a_mote_of_another_version_is_told_too():
 @needs_node
 def test_a_second_host_is_turned_away_and_the_first_goes_on(three):
     with running(motes.boards(three.urls)) as run:
-        with pytest.raises(LinkError, match="belongs to another host, which was heard of within the last seconds"):
+        with pytest.raises(LinkError, match="belongs to another host, which was active within the last seconds"):
             Mote(three.urls[RELAY]).open()
         wait_until(lambda: told(run, "contested"))
         with pytest.raises(LinkError, match="belongs to another host"):

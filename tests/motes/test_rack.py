@@ -345,5 +345,5 @@ def test_a_rack_that_cannot_be_is_refused(count, files, speed, sentence):
 
 
 def test_a_mote_that_is_not_there_is_one_sentence(pair):
-    with pytest.raises(LinkError, match="there is no virtual mote 2: they are numbered from 0 to 1"):
+    with pytest.raises(LinkError, match="mote is 2; the virtual motes are numbered from 0 to 1"):
         pair.kill(2)

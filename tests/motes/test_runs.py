@@ -94,7 +94,7 @@ def test_an_error_of_the_run_leaves_what_there_is_and_says_so(three, capsys):
 def test_motes_that_are_in_a_run_are_not_given_to_another(three):
     run = scenario(duration_s=60).run(on=three)
     before = three.rack
-    with pytest.raises(LinkError, match="these motes are in a run that goes on; wait"):
+    with pytest.raises(LinkError, match="another run still uses these motes; call its wait"):
         scenario(topology=wb.topology.line(4)).run(on=three)
     assert three.rack is before and run.is_running
     wait_until(lambda: told(run, "delivered"))
@@ -132,7 +132,7 @@ def test_motes_end_with_the_run_that_has_them_alone():
     places = Places()
     assert places.take("scenario", "first") == {0: "url"}
     places.give_back("second")
-    with pytest.raises(LinkError, match="in a run that goes on"):
+    with pytest.raises(LinkError, match="another run still uses"):
         places.take("scenario", "second")
     assert places.said == ["start"]
     places.give_back("first")
