@@ -333,9 +333,9 @@ def test_what_node_itself_says_may_look_like_json(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("count", "files", "speed", "sentence"),
     [
-        (0, program(), 1, "wants at least 1"),
-        (1, program(), 0, "the speed is a number above 0"),
-        (1, program(), float("nan"), "the speed is a number above 0"),
+        (0, program(), 1, "needs at least one mote"),
+        (1, program(), 0, "must be a finite number above 0"),
+        (1, program(), float("nan"), "must be a finite number above 0"),
         (1, [("board.py", b"")], 1, "has no main.py"),
     ],
 )
