@@ -184,7 +184,7 @@ def test_what_answers_wrong_names_can_be_copied_and_pickled():
         (lambda: wb.views.inspect_node(3), r"inspect_node lacks node; it is called as inspect_node\(run, node, "),
         (lambda: wb.views.line_chart(), r"line_chart lacks series; it is called as line_chart\(series, "),
         (lambda: wb.views.sweep_chart(), r"sweep_chart lacks table and y; .* \*\*look\)"),
-        (lambda: wb.tinymq.views.route(1, 2, 3, 4, 5, 6), r"route cannot be called so \(too many"),
+        (lambda: wb.tinymq.views.route(1, 2, 3, 4, 5, 6), r"route was called with wrong arguments \(too many"),
         (lambda: wb.views.PlayerView(), r"PlayerView lacks run; it is called as PlayerView\(run, event=None"),
     ],
 )

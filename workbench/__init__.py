@@ -1,11 +1,10 @@
 """A research workbench for publish/subscribe in sensor networks.
 
-The public names (`public_names.py`) are handed out lazily: ``import workbench`` loads nothing, and a name loads its
-module the first time it is used. In a notebook, ``import workbench`` loads what shows errors there. A mote has no use
-for this file, and does not get it.
+Public names (`public_names.py`) load lazily: ``import workbench`` loads no module, and a name loads its module at its
+first use. In a notebook, ``import workbench`` also installs the display of errors. No mote loads this file.
 """
 
-TYPE_CHECKING = False  # what `typing` calls so, without loading it
+TYPE_CHECKING = False  # type checkers treat it as `typing.TYPE_CHECKING`; importing `typing` takes time
 if TYPE_CHECKING:
     from typing import Any
 
@@ -38,11 +37,11 @@ def __getattr__(name: str) -> "Any":
         try:
             return former("workbench", name, stacklevel=2)
         except AttributeError:
-            # wb.grid(5, 5) is meant as a topology.
-            known = [*HOME, *(f"topology.{made}" for made in topology.__all__)]
+            # wb.grid(5, 5) was probably meant as wb.topology.grid(5, 5).
+            known = [*HOME, *(f"topology.{function}" for function in topology.__all__)]
             raise UnknownName("module 'workbench'", name, known) from None
     module = import_module(f"workbench.{HOME[name]}")
-    # A public name is that of a module, or of something in one.
+    # A public name is a module, or a name in one.
     value = module if HOME[name].rpartition(".")[2] == name else getattr(module, name)
     globals()[name] = value
     return value
@@ -55,7 +54,7 @@ def __dir__() -> list[str]:
 
 
 def _fold_errors() -> None:
-    """In a notebook, have errors show themselves as a sentence with a folded traceback."""
+    """In a notebook, display the workbench's errors as a sentence with a folded traceback."""
     import sys
 
     ipython = sys.modules.get("IPython")

@@ -1,4 +1,4 @@
-"""``python -m workbench``: the `workbench` command where no script of that name is installed."""
+"""``python -m workbench``: the `workbench` command, for environments in which its script is not installed."""
 
 import sys
 

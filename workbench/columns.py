@@ -3,23 +3,23 @@
 A column is an array (n,), one number for each row; a table is a tuple of columns of one length. `row_keys` makes one
 integer of each row of a table, and the other functions take such keys.
 
-    row_keys(*columns)           one key for each row; shared_keys(*tables): comparable among tables
+    row_keys(*columns)           one key for each row; shared_keys(*tables): keys that are comparable among tables
     argsort(keys)                the stable order of rows by key; lexsort(keys): by several keys, the last one first
-    unique_inverse(keys)         the distinct keys, and which of them each row has
+    unique_inverse(keys)         the distinct keys, and each row's index among them
     unique_index(keys)           the distinct keys, and the first row of each; first_rows(keys): these rows, ascending
-    unique_all(keys)             the distinct keys, the first row of each, and which of them each row has
+    unique_all(keys)             the distinct keys, the first row of each, and each row's index among the keys
     count_distinct(*columns)     the number of distinct rows
     cumcount(keys)               the number of earlier rows with the same key
     split_rows(codes, count)     the rows of each code
-    take_rows(table, rows)       some rows of a table
+    take_rows(table, rows)       the selected rows of a table
     find_last(rows, table)       the index of each row in another table
     find_sorted(values, known)   the index of each value in an ascending column
     mark_first(*columns)         the first row of each run of equal rows
     last_marked(is_marked)       the last marked row up to each row
-    ranges(first, count)         several ranges of integers, one after the other
+    ranges(first, count)         several ranges of integers, concatenated
 
 Cost
-    Proportional to the rows where keys lie close together, n log n elsewhere.
+    Proportional to the rows if keys are dense in their range, n log n otherwise.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ import numpy as np
 Table = tuple[np.ndarray, ...]
 _SomeTable = TypeVar("_SomeTable", bound=Table)
 _MOST_KEYS = 1 << 62
-_DIGIT = 16  # bits of a number by which numpy sorts without comparing
+_DIGIT = 16  # bits; numpy sorts integers of this size without comparisons
 _MOST_DIGITS = 3
-_FEW = 512  # rows that numpy sorts faster than their digits are taken apart
+_FEW = 512  # for fewer rows, numpy's own sort is faster than sorting digit by digit
 
 
 def row_keys(*columns: np.ndarray) -> np.ndarray:
-    """Return a key for each row, int64 (n,): equal rows have equal keys, and keys have the order of the rows."""
+    """Return a key for each row, int64 (n,): equal rows have equal keys, and keys sort as the rows do."""
     keys, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         codes, width = _from_zero(column)
@@ -55,7 +55,7 @@ def shared_keys(*tables: Table) -> list[np.ndarray]:
 
 
 def _from_zero(column: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return numbers in the same order from 0 on, and how many numbers there are up to the largest."""
+    """Return a column's numbers shifted or ranked to begin at 0, in the same order, and an exclusive upper limit."""
     if column.dtype.kind not in "iu" or column.dtype == np.uint64:
         return _ranked(column)
     low, span = _span(column)
@@ -68,18 +68,18 @@ def _ranked(column: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _span(column: np.ndarray) -> tuple[int, int]:
-    """Return the lowest number, and how many numbers there are from it to the highest."""
+    """Return the lowest number, and the number of integers from it to the highest."""
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, -1)
     return low, high - low + 1
 
 
 def _is_dense(span: int, rows: int) -> bool:
-    """Return whether an array with an entry for each number of a range is quicker than a sort of the rows."""
+    """Return whether an array with one entry for each number of a range is faster than sorting the rows."""
     return span <= 2 * rows + 1024
 
 
 def argsort(keys: np.ndarray) -> np.ndarray:
-    """Return ``np.argsort(keys, kind="stable")`` (n,), of many integers by 16 bits at a time, which is faster."""
+    """Return ``np.argsort(keys, kind="stable")`` (n,); many integers are sorted faster, 16 bits at a time."""
     if len(keys) < _FEW or keys.dtype.kind not in "iu" or keys.dtype == np.uint64:
         return np.argsort(keys, kind="stable")
     low, span = _span(keys)
@@ -153,7 +153,7 @@ def count_distinct(*columns: np.ndarray) -> int:
 
 
 def cumcount(keys: np.ndarray) -> np.ndarray:
-    """Return for each row the number of earlier rows with the same key (n,), as pandas' method of this name."""
+    """Return for each row the number of earlier rows with the same key (n,), as pandas' ``cumcount`` does."""
     order = argsort(keys)
     count = np.empty(len(keys), np.int64)
     count[order] = np.arange(len(keys)) - last_marked(mark_first(keys[order]))
@@ -166,12 +166,12 @@ def split_rows(codes: np.ndarray, count: int) -> list[np.ndarray]:
 
 
 def take_rows(table: _SomeTable, rows: np.ndarray) -> _SomeTable:
-    """Return some rows of a named tuple of columns; ``rows``: their indices, or a mask (n,)."""
+    """Return the selected rows of a named tuple of columns; ``rows`` are their indices, or a mask (n,)."""
     return type(table)(*(column[rows] for column in table))
 
 
 def find_last(rows: Table, table: Table) -> np.ndarray:
-    """Return for each row (n,) the index of the last equal row in another table, -1 if it has none."""
+    """Return for each row (n,) the index of the last equal row in ``table``, or -1."""
     wanted, known = shared_keys(rows, table)
     low, span = _span(known)
     if _is_dense(span, len(wanted) + len(known)):
@@ -185,7 +185,7 @@ def find_last(rows: Table, table: Table) -> np.ndarray:
 
 
 def find_sorted(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return for each value (n,) its first index in an ascending column, -1 if it has none."""
+    """Return for each value (n,) its first index in the ascending column ``known``, or -1."""
     if not len(known):
         return np.full(len(values), -1)
     index = np.minimum(np.searchsorted(known, values), len(known) - 1)
@@ -193,7 +193,7 @@ def find_sorted(values: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def mark_first(*columns: np.ndarray) -> np.ndarray:
-    """Mark the first row of each run of equal rows; bool (n,). In a sorted table these are the first of each key."""
+    """Mark the first row of each run of equal rows; bool (n,). In a sorted table it is the first row of each key."""
     is_first = np.zeros(len(columns[0]), bool)
     is_first[:1] = True
     for column in columns:
@@ -202,11 +202,11 @@ def mark_first(*columns: np.ndarray) -> np.ndarray:
 
 
 def last_marked(is_marked: np.ndarray) -> np.ndarray:
-    """Return for each row the last marked row up to it, the row included; -1 before the first (n,)."""
+    """Return for each row (n,) the last marked row up to and including it, -1 before the first marked row."""
     return np.maximum.accumulate(np.where(is_marked, np.arange(len(is_marked)), -1))
 
 
 def ranges(first: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return ``count[i]`` integers from ``first[i]`` on, for one row (n,) after the other."""
+    """Return ``count[i]`` consecutive integers from ``first[i]`` on, for all i in order, concatenated."""
     ends = np.cumsum(count)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + count, count)

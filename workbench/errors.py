@@ -1,7 +1,7 @@
-"""The workbench's exceptions: one small tree.
+"""The workbench's exceptions.
 
-Every message is one sentence that says what was wrong, where, and what would be right. All of them are
-``ValueError``s, so code that knows nothing of the workbench can still catch bad input.
+Every message names what was given, what is allowed and what to do. All exceptions are ``ValueError``s, so that code
+without knowledge of the workbench can still catch bad input.
 """
 
 
@@ -10,32 +10,32 @@ class WorkbenchError(ValueError):
 
 
 class DecodeError(WorkbenchError):
-    """Bytes from outside that are no message of the protocol they were read as."""
+    """Bytes that are not a valid message of the protocol as which they were decoded."""
 
 
 class EncodeError(WorkbenchError):
-    """A message that its wire format cannot carry: a value out of range, too many bytes for a frame."""
+    """A message that does not fit its wire format: a value out of range, or too many bytes for a frame."""
 
 
 class AttributeFormatError(WorkbenchError):
-    """An attribute, key or attribute text that cannot be understood."""
+    """An attribute, key or attribute text that is not valid."""
 
 
 class ParameterError(WorkbenchError):
-    """A parameter of a protocol, radio, filter or topology outside what it allows."""
+    """A parameter of a protocol, radio, filter or topology that is outside its allowed values."""
 
 
 class ScenarioError(WorkbenchError):
-    """A scenario, or a scenario file, that cannot be run as it stands."""
+    """A scenario, or a scenario file, that cannot run."""
 
 
 class DataError(WorkbenchError):
-    """A data file that is missing or whose contents are not what its format says."""
+    """A data file that is missing or does not follow its format."""
 
 
 class LinkError(WorkbenchError):
-    """A mote, or the line to it, that does not answer as it should."""
+    """A mote, or the serial line to it, that does not answer as its protocol requires."""
 
 
 class FuzzError(WorkbenchError):
-    """A node did what no node may do: it raised, or asked again and again to be woken at once."""
+    """A node that breaks the protocol contract under fuzzing: it raised, or requested endless immediate wake-ups."""

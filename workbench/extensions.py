@@ -1,7 +1,7 @@
-"""Attributes of a class that modules above it implement: displays, runs, questions (`public_names.EXTENSIONS`).
+"""Attributes of a class that higher modules implement, such as displays and runs (`public_names.EXTENSIONS`).
 
-The class imports none of these modules. The first use of an attribute loads its module and puts the function into the
-class, so signatures, documentation and speed are those of a method that is written in the class.
+The class imports none of these modules. The first use of an attribute loads its module and stores the function in the
+class, so its signature, documentation and speed are those of an ordinary method.
 """
 
 from importlib import import_module
@@ -14,7 +14,7 @@ Extended = TypeVar("Extended", bound=type)
 
 
 class Extension:
-    """A method of the class ``owner`` by the name ``name``, until its first use; ``function``: "module.function"."""
+    """A placeholder for method ``name`` of class ``owner`` until its first use; ``function`` is "module.function"."""
 
     def __init__(self, owner: type, name: str, function: str) -> None:
         self.owner, self.name, self.function = owner, name, function
@@ -28,7 +28,7 @@ class Extension:
 
 
 def extensible(owner: Extended) -> Extended:
-    """Give a class the attributes that `EXTENSIONS` lists for it."""
+    """Add the attributes that `EXTENSIONS` lists for a class, and return the class (a decorator)."""
     for name, function in EXTENSIONS[f"{owner.__module__}.{owner.__qualname__}".removeprefix("workbench.")].items():
         setattr(owner, name, Extension(owner, name, function))
     return owner

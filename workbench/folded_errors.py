@@ -1,11 +1,11 @@
-"""The workbench's errors in a notebook: the sentence first, its traceback folded away below it.
+"""The display of the workbench's errors in a notebook: the sentence first, below it the traceback, folded.
 
-    fold(shell)                  from now on, in cells of an IPython kernel
-    shortened(sentence, most)    a sentence that may quote a long text, without its middle
+    fold(shell)                  display errors so from now on, in the cells of an IPython kernel
+    shortened(sentence, most)    a sentence without its middle if it is longer than `most` letters
 
-``import workbench`` in a notebook folds. All else is as ever: other errors, ``%tb`` and ``%debug`` afterwards, what a
-client that executes notebooks is told, terminals and plain Python, and a handler that somebody has set before or sets
-later (``set_custom_exc``).
+``import workbench`` in a notebook calls `fold`. Other errors, ``%tb``, ``%debug``, terminals and plain Python are
+unaffected, and so is the reply to a client that executes a notebook. An error handler that the user installs
+(``set_custom_exc``), before or later, takes precedence.
 """
 
 import re
@@ -21,13 +21,13 @@ _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 
 
 def fold(shell: Any) -> None:
-    """Fold tracebacks of the workbench's errors, unless the shell has a handler of errors already."""
+    """Display the workbench's errors with a folded traceback, unless the shell already has an error handler."""
     if not shell.custom_exceptions:
         shell.set_custom_exc((WorkbenchError,), _show)
 
 
 def shortened(sentence: str, most: int) -> str:
-    """A sentence of at most some ``most`` letters: beginning and end of a longer one, where the reason stands."""
+    """Return a sentence cut to about ``most`` letters: the middle is left out, as the reason is at the end."""
     return sentence if len(sentence) <= most else f"{sentence[: most // 3]}…{sentence[-most * 2 // 3 :]}"
 
 
@@ -40,6 +40,6 @@ def _show(
     lines = shell.InteractiveTB.structured_traceback(kind, error, frames, tb_offset=tb_offset)
     text = _ANSI.sub("", "\n".join(lines))
     shell._showtraceback(kind, error, [f"{_RED}{kind.__name__}{_PLAIN}: {error}"])
-    shell._last_traceback = lines  # The reply to who executes the cell is not shown in the notebook.
+    shell._last_traceback = lines  # The reply to the client that executes the cell; the notebook does not show it.
     folded = f"<details><summary>Traceback</summary><pre>{escape(text)}</pre></details>"
     display({"text/plain": text, "text/html": folded}, raw=True)

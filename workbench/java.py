@@ -1,4 +1,4 @@
-"""The Java of this machine, which Spark runs on. Looked for without Spark, so that a broken environment is told too."""
+"""Detection of this machine's Java, which Spark needs. It works without Spark, so it can report a broken setup."""
 
 import os
 import re
@@ -12,20 +12,20 @@ REMEDY = "apt-get install openjdk-17-jre-headless, or brew install openjdk@17 (s
 
 
 class Java(NamedTuple):
-    """Which version there is (or a remark, or "") and whether Spark can use it."""
+    """The result of the search for Java: its version (or a remark, or ""), and whether Spark can use it."""
 
-    found: str
+    version: str
     is_ok: bool
 
 
 def find_java() -> Java:
-    """The Java that Spark would start: JAVA_HOME's, else the one on the PATH."""
+    """Return the Java that Spark would start: that of JAVA_HOME, or else the first on the PATH."""
     home = os.environ.get("JAVA_HOME")
     program = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     try:
         output = subprocess.run([program, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
     except (OSError, subprocess.SubprocessError):
-        return Java("JAVA_HOME has none" if home else "", False)
+        return Java("JAVA_HOME has no Java" if home else "", False)
     version = re.search(r'version "((\d+)[\d._]*)', output)
     if version is None:
         return Java(output.strip().partition("\n")[0], False)

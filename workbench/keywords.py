@@ -1,13 +1,13 @@
-"""What a call of something public looks like: its signature, its documentation, and the answer to a wrong name.
+"""Signatures, documentation and errors of the public interface: functions, classes and modules that users call.
 
-    checked(made)                      a function or class that answers an unknown name with the one that was meant
+    checked(target)                    a function or class whose errors for unknown names suggest a known one
     answer_for(module)                 the same for the names of a module
-    hand_out(module, homes)            have a package load its public names when they are used; former(owner, name)
-                                       finds those that have moved
-    defaults_of(function)              its arguments: defaults by name, and the names of required ones
-    signature_of(parameters)           of a table of parameters, as ``inspect.signature`` shows it
+    hand_out(module, homes)            lazy loading of a package's public names; former(owner, name) returns the
+                                       value of a name that has moved
+    defaults_of(function)              the defaults of its arguments by name, and the names of required arguments
+    signature_of(parameters)           the signature of a call whose keywords are a table's parameters
     documentation(text, parameters)    a docstring with the table as its section "Parameters"
-    signature_with, sections           the same of a call that takes one of several tables besides its own keywords
+    signature_with, sections           the same for a call that accepts one of several tables beside its own keywords
 
 Notebooks and editors complete keywords from signatures. A table is a sequence of `protocols.parameter.Parameter`.
 """
@@ -26,48 +26,48 @@ from workbench.errors import ParameterError, WorkbenchError
 from workbench.public_names import FORMER, RENAMED
 from workbench.suggestion import meant
 
-Made = TypeVar("Made", bound=Callable[..., Any])
+Target = TypeVar("Target", bound=Callable[..., Any])
 
 
 class UnknownName(WorkbenchError, AttributeError):
-    """A name that something does not have; the AttributeError that look-ups raise."""
+    """An unknown attribute name, with a suggestion; it is also the AttributeError that look-ups raise."""
 
     def __init__(self, owner: str, name: str, known: Iterable[str]) -> None:
-        public = [one for one in known if not one.startswith("_")]
+        public = [name for name in known if not name.startswith("_")]
         super().__init__(f"{owner} has no attribute {name!r}{meant(name, public)}")
-        self.name = name  # and no obj: else Python adds a suggestion of its own, which not all notebooks show
-        self._made_of = (owner, name, public)
+        self.name = name  # `obj` is not set: Python would add a suggestion of its own, which not all notebooks show
+        self._arguments = (owner, name, public)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A worker's errors are pickled, and made again from what an exception was given: its message, by default.
-        return UnknownName, self._made_of
+        # Unpickling calls the class with the exception's message by default, but it needs these arguments.
+        return UnknownName, self._arguments
 
 
 class WrongCall(ParameterError, TypeError):
-    """A call with missing arguments, or with too many; the TypeError that calls raise."""
+    """A call with missing or too many arguments; it is also the TypeError that calls raise."""
 
 
-def checked(made: Made) -> Made:
-    """The same function that raises ParameterError for a keyword that it does not have, and for missing arguments.
+def checked(target: Target) -> Target:
+    """Return a function that raises ParameterError for an unknown keyword and for missing arguments.
 
-    Of a class: the constructor and all public methods do; and what its objects do not have is an `UnknownName`.
+    For a class, its constructor and its public methods are checked, and its objects raise `UnknownName`.
     """
-    if not isinstance(made, type):
-        return _checked(made, made.__name__)
-    constructor = made.__init__  # type: ignore[misc]
-    if constructor is not object.__init__:  # A named tuple is made by __new__, and object's refuses its arguments.
-        made.__init__ = _checked(constructor, made.__name__)  # type: ignore[misc]
-    for name, function in list(vars(made).items()):
+    if not isinstance(target, type):
+        return _checked(target, target.__name__)
+    constructor = target.__init__  # type: ignore[misc]
+    if constructor is not object.__init__:  # A named tuple is built by __new__, and object.__init__ takes no arguments.
+        target.__init__ = _checked(constructor, target.__name__)  # type: ignore[misc]
+    for name, function in list(vars(target).items()):
         if isinstance(function, FunctionType) and not name.startswith("_"):
-            setattr(made, name, _checked(function, f"{made.__name__}.{name}"))
-    if not hasattr(made, "__getattr__"):
-        made.__getattr__ = refuse_unknown  # type: ignore[attr-defined]
-    return made
+            setattr(target, name, _checked(function, f"{target.__name__}.{name}"))
+    if not hasattr(target, "__getattr__"):
+        target.__getattr__ = refuse_unknown  # type: ignore[attr-defined]
+    return target
 
 
 def refuse_unknown(self: Any, name: str) -> Any:
-    """Raise `UnknownName`: the ``__getattr__`` of a class."""
-    # Only called when ordinary look-up fails, which a property of this name may have caused: then it fails once more.
+    """Raise `UnknownName`; to be used as the ``__getattr__`` of a class."""
+    # Python calls this when ordinary look-up fails. If a property of this name raised, its error is raised again.
     if name.startswith("_") or hasattr(type(self), name):
         return object.__getattribute__(self, name)
     owner = type(self).__name__
@@ -77,9 +77,9 @@ def refuse_unknown(self: Any, name: str) -> Any:
 
 
 def answer_for(module: str) -> None:
-    """Have a module answer an unknown name with the one that was meant. Its own ``__getattr__`` comes first.
+    """Make a module raise `UnknownName` with a suggestion for an unknown name. Its own ``__getattr__`` comes first.
 
-    ``dir`` of a module with ``__all__`` lists that, unless the module has a ``__dir__`` of its own.
+    ``dir`` of a module with ``__all__`` lists these names, unless the module has a ``__dir__`` of its own.
     """
     owner = sys.modules[module]
     load = vars(owner).get("__getattr__")
@@ -91,7 +91,7 @@ def answer_for(module: str) -> None:
             try:
                 return load(name)
             except AttributeError:
-                if name in dir(owner):  # what it has, and could not load
+                if name in dir(owner):  # The name exists, and could not be loaded.
                     raise
         if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -99,7 +99,7 @@ def answer_for(module: str) -> None:
             return getattr(owner, new_name(module, name, stacklevel=2))
         raise UnknownName(f"module {module!r}", name, dir(owner))
 
-    # Not a class of modules of our own: cloudpickle, which sends functions to workers, knows Python's alone.
+    # The module keeps Python's module class, the only one that cloudpickle, which sends functions to workers, supports.
     vars(owner)["__getattr__"] = answer
 
 
@@ -114,18 +114,18 @@ def imported_names(package: str) -> list[str]:
 
 
 def checked_method(method: Any, name: str) -> Any:
-    """The same for a function that is a method by this name of a class in another module.
+    """Return a checked function to be used as the method ``name`` (for error messages) of a class in another module.
 
-    Its first parameter is the object, and is hidden as ``self`` is.
+    Its first parameter is the object, and error messages omit it like ``self``.
     """
     return _checked(method, name, next(iter(inspect.signature(method).parameters)))
 
 
 def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Have a package load its public names when they are used; ``dir`` lists them and those of ``__all__`` alone.
+    """Make a package load its public names when they are first used; ``dir`` lists only them and those of ``__all__``.
 
-    ``homes``: public name -> the module of the package that has it; a module's name -> itself. Other modules of the
-    package are loaded by their names too, but not listed. Functions are `checked`. Returns the ``__getattr__``.
+    ``homes`` maps a public name to the module of the package that has it, and a module's name to itself. Other modules
+    of the package load by name too, but are not listed. Functions become `checked`. Returns the ``__getattr__``.
     """
     owner = sys.modules[package]
     further = vars(owner).get("__getattr__")
@@ -159,9 +159,9 @@ def new_name(owner: str, name: str, stacklevel: int) -> str:
 
 
 def former(owner: str, name: str, stacklevel: int) -> Any:
-    """Return what a former name of a module means, with a warning; raise AttributeError for a name that it never had.
+    """Return the value of a module's former name, with a warning. Raises AttributeError for any other name.
 
-    ``stacklevel``: how many calls above this one the name is written, as for `warnings.warn`.
+    ``stacklevel`` is the number of calls between the caller's source line and this function, as for `warnings.warn`.
     """
     home = next((home for home, names in FORMER[owner].items() if name in names.split()), None)
     if home is None:
@@ -179,23 +179,23 @@ def former(owner: str, name: str, stacklevel: int) -> Any:
 def _checked(function: Any, name: str, hidden: str = "self") -> Any:
     signature = inspect.signature(function)
     parameters = signature.parameters
-    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
-    known = tuple(one for one in parameters if one != hidden)
-    among = frozenset(known).issuperset
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+    known = tuple(parameter for parameter in parameters if parameter != hidden)
+    are_known = frozenset(known).issuperset
     renamed = RENAMED.get(name, {})
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         if renamed and not renamed.keys().isdisjoint(keywords):
             keywords = {new_name(name, key, 2) if key in renamed else key: keywords[key] for key in keywords}
-        if not takes_any and not among(keywords):
-            wrong = next(one for one in keywords if one not in known)
+        if not takes_any and not are_known(keywords):
+            wrong = next(keyword for keyword in keywords if keyword not in known)
             listed = ", ".join(known) or "none"
             raise ParameterError(f"{name} has no parameter {wrong!r}{meant(wrong, known)}; it has: {listed}")
         try:
             return function(*arguments, **keywords)
         except TypeError:
-            # Only where the call itself is wrong: binding costs as much as many of these functions do.
+            # Arguments are bound only after a TypeError: binding costs as much as many of these functions do.
             _check_call(signature, name, arguments, keywords, hidden)
             raise
 
@@ -205,43 +205,45 @@ def _checked(function: Any, name: str, hidden: str = "self") -> Any:
 def _check_call(
     signature: inspect.Signature, name: str, arguments: tuple[Any, ...], keywords: Mapping[str, Any], hidden: str
 ) -> None:
-    """Raise WrongCall, with what the call looks like, if arguments are missing, or if there are too many."""
+    """Raise WrongCall with the correct call's form if arguments are missing or too many."""
     try:
         signature.bind(*arguments, **keywords)
     except TypeError as error:
         given = signature.bind_partial(**keywords).arguments
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        places = [one.name for one in signature.parameters.values() if one.kind in kinds]
-        given |= dict(zip(places, arguments, strict=False))
-        required = [one.name for one in signature.parameters.values() if one.default is one.empty]
-        missing = [one for one in required if one not in given and signature.parameters[one].kind in kinds]
-        fault = f"lacks {' and '.join(missing)}" if missing else f"cannot be called so ({error})"
-        shown = ", ".join(_shown(one) for one in signature.parameters.values() if one.name != hidden)
+        positional = [parameter.name for parameter in signature.parameters.values() if parameter.kind in kinds]
+        given |= dict(zip(positional, arguments, strict=False))
+        required = [
+            parameter.name for parameter in signature.parameters.values() if parameter.default is parameter.empty
+        ]
+        missing = [name for name in required if name not in given and signature.parameters[name].kind in kinds]
+        fault = f"lacks {' and '.join(missing)}" if missing else f"was called with wrong arguments ({error})"
+        shown = ", ".join(_without_type(one) for one in signature.parameters.values() if one.name != hidden)
         raise WrongCall(f"{name} {fault}; it is called as {name}({shown})") from None
 
 
-def _shown(parameter: inspect.Parameter) -> str:
-    """A parameter as in a call, without its type."""
+def _without_type(parameter: inspect.Parameter) -> str:
+    """Return a parameter as in a call, without its type."""
     return str(parameter.replace(annotation=inspect.Parameter.empty))
 
 
 def signature_of(parameters: Iterable[Any]) -> inspect.Signature:
-    """The signature of a call that has a table's parameters as keywords."""
+    """Return the signature of a call whose keywords are a table's parameters."""
     return inspect.Signature([_keyword(parameter) for parameter in parameters])
 
 
 def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]) -> inspect.Signature:
-    """The signature of a method whose further keywords are those of one of several tables; without ``self``.
+    """Return the signature of a method that accepts the parameters of one of several tables as further keywords.
 
-    A default in which the tables differ is shown as ``...``.
+    ``self`` is omitted. A default in which the tables differ is shown as ``...``.
     """
     _, *own = inspect.signature(function).parameters.values()
     further: dict[str, inspect.Parameter] = {}
-    for one in (_keyword(parameter) for table in tables for parameter in table):
-        if one.default != further.setdefault(one.name, one).default:
-            further[one.name] = one.replace(default=...)
-    rest = [one for one in own if one.kind is inspect.Parameter.VAR_KEYWORD]
-    return inspect.Signature([*(one for one in own if one not in rest), *further.values(), *rest])
+    for parameter in (_keyword(entry) for table in tables for entry in table):
+        if parameter.default != further.setdefault(parameter.name, parameter).default:
+            further[parameter.name] = parameter.replace(default=...)
+    rest = [parameter for parameter in own if parameter.kind is inspect.Parameter.VAR_KEYWORD]
+    return inspect.Signature([*(parameter for parameter in own if parameter not in rest), *further.values(), *rest])
 
 
 def _keyword(parameter: Any) -> inspect.Parameter:
@@ -255,32 +257,40 @@ def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]
     """Return the plain defaults of a function's arguments by name, and the names of arguments that it requires."""
     try:
         arguments = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # written in C, say
+    except (TypeError, ValueError):  # for example a function written in C
         return {}, []
-    named = [one for one in arguments if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    defaults = {one.name: one.default for one in named if isinstance(one.default, (bool, int, float, str))}
-    return defaults, [one.name for one in named if one.default is one.empty]
+    named = [
+        argument for argument in arguments if argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY)
+    ]
+    defaults = {
+        argument.name: argument.default for argument in named if isinstance(argument.default, (bool, int, float, str))
+    }
+    return defaults, [argument.name for argument in named if argument.default is argument.empty]
 
 
 def documentation(
     text: str, parameters: Iterable[Any], title: str = "Parameters", types: Mapping[str, str] | None = None
 ) -> str:
-    """A docstring and, below it, a section on a table: type, default, range, unit and reason of each parameter.
+    """Return a docstring with a section that lists each parameter's type, default, range, unit and meaning.
 
-    ``types``: what a parameter may be, where the type of its default does not show that.
+    ``types``: the types of parameters whose default does not show them.
     """
     types = types or {}
-    lines = [line for one in parameters for line in _told(one, types.get(one.name, type(one.default).__name__))]
+    lines = [
+        line
+        for parameter in parameters
+        for line in _describe(parameter, types.get(parameter.name, type(parameter.default).__name__))
+    ]
     section = [title, "-" * len(title), *lines] if lines else []
     return "\n".join([*([inspect.cleandoc(text), ""] if text else []), *section]).rstrip()
 
 
 def sections(text: str, tables: Mapping[str, Iterable[Any]]) -> str:
-    """A docstring and, below it, a section for each of several tables: what a call by that name takes besides."""
+    """Return a docstring with one section for each table {name: parameters} that the call accepts."""
     return "\n\n".join([inspect.cleandoc(text), *(documentation("", table, name) for name, table in tables.items())])
 
 
-def _told(parameter: Any, kind: str) -> tuple[str, str]:
+def _describe(parameter: Any, kind: str) -> tuple[str, str]:
     name, default, minimum, maximum, unit, reason = parameter
     if isinstance(minimum, tuple):
         limits = f"one of {', '.join(map(repr, minimum))}"
@@ -288,5 +298,5 @@ def _told(parameter: Any, kind: str) -> tuple[str, str]:
         limits = "" if maximum is None else f"up to {maximum}"
     else:
         limits = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
-    told = "; ".join(part for part in (f"{limits} {unit}".strip(), reason) if part)
-    return f"{name} : {kind}, default {default!r}", f"    {told}"
+    description = "; ".join(part for part in (f"{limits} {unit}".strip(), reason) if part)
+    return f"{name} : {kind}, default {default!r}", f"    {description}"

@@ -1,4 +1,4 @@
-"""A line that explains why something takes long. A notebook shows it only meanwhile, so it is in no saved output.
+"""A line that explains a wait. A notebook shows it only during the wait, so it is not in a saved notebook.
 
 with Notice() as notice:
     notice.show("compiling ...")
@@ -20,7 +20,7 @@ def notebook_kernel() -> Any:
 
 
 class Notice:
-    """A line on standard error; in a notebook an output of the cell, which is empty once the block has ended."""
+    """A line on standard error. In a notebook it is an output of the cell, which is emptied when the block ends."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -32,17 +32,17 @@ class Notice:
         self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
     ) -> None:
         if self._handle is not None:
-            # With no data at all, nbconvert warns that it cannot represent the output.
+            # nbconvert warns about an output without any data.
             self._handle.update({"text/html": ""}, raw=True)
 
     def show(self, text: str) -> None:
-        """Show a line, in a notebook in place of the one before."""
+        """Show a line; in a notebook it replaces the previous one."""
         kernel = notebook_kernel()
         if kernel is None:
             print(text, file=sys.stderr, flush=True)
             return
         if kernel.session.pid != os.getpid():
-            return  # The fork of a kernel cannot display, and its standard error would stay in the notebook.
+            return  # The fork of a kernel cannot display, and the notebook would keep its standard error.
         from IPython.display import DisplayHandle
 
         if self._handle is None:

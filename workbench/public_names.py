@@ -1,9 +1,9 @@
-"""The public names of the package, and where each is found: what `workbench/__init__.py` and `extensions.py` hand out.
+"""The table of the package's public names, and the module of each. `workbench/__init__.py` and `extensions.py` use it.
 
-It is the one table in which protocols are named.
+It is the only table that lists the protocols.
 """
 
-# The protocols that a scenario file names without a module -> the module, within the package, that has each.
+# The protocols that a scenario file names without a module -> the module of each, within the package.
 PROTOCOLS = {
     "CodedDiffusion": "protocols.coded_diffusion",
     "DPS": "protocols.dps",
@@ -15,21 +15,21 @@ PROTOCOLS = {
     "TinyMQ": "protocols.tinymq",
 }
 
-# The one that a lab begins with.
+# The protocol that a new lab shows.
 FIRST_PROTOCOL = "Diffusion"
 
-# The commands of ``workbench`` that a protocol brings -> the module whose ``add_parser(commands)`` adds it.
+# The commands of ``workbench`` that a protocol adds -> the module whose ``add_parser(commands)`` adds the command.
 COMMANDS = {
     "dps": "protocols.dps.cli",
 }
 
-# The metrics of a single protocol that every run has, NaN where they mean nothing: files and tables rely on them.
-# A metric that is new is in the runs of its protocol alone, and needs no line here.
+# The metrics of a single protocol that every run has, NaN for other protocols: files and tables rely on them.
+# A new metric appears only in the runs of its protocol, and is not listed here.
 METRICS = {
     "interest_coverage": "protocols.diffusion.metrics",
 }
 
-# Public name -> the module that has it, within the package; a module's name -> itself.
+# Public name -> its module, within the package; a module's name -> itself.
 HOME = PROTOCOLS | {
     "Attribute": "attributes",
     "is_within": "attributes",
@@ -87,7 +87,7 @@ HOME = PROTOCOLS | {
     "views": "views",
 }
 
-# Class -> its attributes that modules above it implement -> the function that each is, whose first parameter is `self`.
+# Class -> attributes that higher modules implement -> the function of each; its first parameter is `self`.
 EXTENSIONS = {
     "pipelines.live.following.Following": {"chart": "views.windows.chart"},
     "protocols.dissection.Dissection": {"_repr_html_": "views.dissection.page"},
@@ -108,8 +108,8 @@ EXTENSIONS = {
     "topology.graphs.Network": {"_repr_mimebundle_": "views.picture.of_network"},
 }
 
-# Names of version 0.2 that have changed: module, class or call ("Sweep.run") -> its former attribute or parameter ->
-# the present name. They work for one more version, with a warning.
+# Names that changed after version 0.2: module, class or call ("Sweep.run") -> former attribute or parameter -> present
+# name. Former names work for one more version, with a warning.
 RENAMED: dict[str, dict[str, str]] = {
     "workbench": {"take_apart": "dissect"},
     "Compare": {"drop": "cancel", "glimpse": "preview"},
@@ -132,8 +132,8 @@ RENAMED: dict[str, dict[str, str]] = {
     "Difference": {"what": "subject", "was": "recorded", "here": "current"},
 }
 
-# Names of version 0.1 that have another place now: their owner -> the module that has them -> the names. They work for
-# one more version. Figures that only one lesson or paper needs are beside that notebook, so they need a checkout.
+# Names of version 0.1 that have moved: their owner -> their present module -> the names. They work for one more
+# version. Figures of a single lesson or paper are beside that notebook, so they need a checkout.
 FORMER = {
     "workbench": {
         "protocols.dps": "bloom topics",

@@ -1,7 +1,7 @@
-"""What a draw is for, beside a node's own draws (`draws.PROTOCOL`): links, radios, topologies, workloads.
+"""The purposes of random draws other than a node's own (`draws.PROTOCOL`): links, radios, topologies, workloads.
 
-The numbers enter the hash, so they are part of every recorded result: never renumber; a new one goes to the end. They
-stand apart from draws.py because on a mote every name takes memory, and a mote draws for its node alone.
+The numbers enter the hash of a draw, so every recorded result depends on them: never renumber; append new ones. They
+are not in draws.py because every name takes memory on a mote, and a mote draws only for its own node.
 """
 
 LINK_LOSS = 1

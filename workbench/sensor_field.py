@@ -1,13 +1,13 @@
-"""What sensors measure: a field over space and time that is warm by day, smooth, noisy, and has a moving hot spot.
+"""The quantity that sensors measure: a field over space and time with days, smooth variation, noise and a hot spot.
 
 Theory of operation
     value = base + diurnal wave + spatial variation + hot spot + noise, rounded to the resolution
 
     diurnal wave        a cosine of the time of day, greatest at ``diurnal_peak_s``
     spatial variation   a Gaussian random field with the covariance sigma^2 exp(-d^2 / (2 length^2)), as a sum of 32
-                        waves of drawn direction and phase (random Fourier features); it does not change in time
+                        waves with random direction and phase (random Fourier features); it is constant in time
     hot spot            amplitude exp(-d^2 / (2 radius^2)) around a point that goes back and forth on a path
-    noise               normal, drawn anew for each (node, time)
+    noise               normal, drawn independently for each (node, time)
 
     Every draw is a hash of (seed, node, time), so ``value`` is a pure function: two engines, or two machines, read
     the same numbers.
@@ -30,31 +30,31 @@ from workbench.keywords import checked
 from workbench.protocols.parameter import Parameter
 from workbench.suggestion import meant
 
-_WAVES = 32
-_SPATIAL, _NOISE = 1, 2  # what the field's draws are for
+_COMPONENTS = 32
+_SPATIAL, _NOISE = 1, 2  # purposes of the field's draws
 _LARGEST = 1e9
 
-# Parameter -> (minimum, maximum, unit, meaning); strings, the seed and the path are checked by hand.
+# Parameter -> (minimum, maximum, unit, meaning); key, seed and hot_spot_path have checks of their own.
 _RANGES = {
     "base": (-_LARGEST, _LARGEST, "", "mean of the field"),
     "diurnal_amplitude": (0.0, _LARGEST, "", "half the difference between day and night"),
     "diurnal_period_s": (1.0, _LARGEST, "s", "length of a day"),
-    "diurnal_peak_s": (-_LARGEST, _LARGEST, "s", "time of the greatest warmth"),
-    "spatial_sigma": (0.0, _LARGEST, "", "standard deviation between places"),
-    "correlation_length_m": (0.01, _LARGEST, "m", "distance at which places are still alike"),
+    "diurnal_peak_s": (-_LARGEST, _LARGEST, "s", "time of the daily maximum"),
+    "spatial_sigma": (0.0, _LARGEST, "", "standard deviation over space"),
+    "correlation_length_m": (0.01, _LARGEST, "m", "distance at which the correlation is 0.61"),
     "noise_sigma": (0.0, _LARGEST, "", "standard deviation of a sensor's noise"),
-    "hot_spot_amplitude": (-_LARGEST, _LARGEST, "", "how much warmer its middle is; 0: there is none"),
-    "hot_spot_radius_m": (0.01, _LARGEST, "m", "distance from its middle at which 61 % of that is left"),
-    "hot_spot_speed_m_s": (0.0, _LARGEST, "m/s", "how fast it moves along its path"),
-    "hot_spot_start_s": (-_LARGEST, _LARGEST, "s", "when it appears"),
-    "resolution": (1e-6, _LARGEST, "", "of the sensor: values are rounded to it"),
+    "hot_spot_amplitude": (-_LARGEST, _LARGEST, "", "excess value at the center of the hot spot; 0: no hot spot"),
+    "hot_spot_radius_m": (0.01, _LARGEST, "m", "distance from the center at which 61 % of the excess remains"),
+    "hot_spot_speed_m_s": (0.0, _LARGEST, "m/s", "speed of the hot spot along its path"),
+    "hot_spot_start_s": (-_LARGEST, _LARGEST, "s", "time when the hot spot appears"),
+    "resolution": (1e-6, _LARGEST, "", "resolution of the sensor: values are rounded to it"),
 }
 
 
 @checked
 @dataclass(frozen=True)
 class SensorField:
-    """A field of sensor readings. ParameterError for a value outside its range.
+    """A field of sensor readings. Raises ParameterError for a value outside its range.
 
     ===================== ================ ====== ==============================================================
     parameter             default          unit   meaning
@@ -63,21 +63,21 @@ class SensorField:
     base                  21               °C *   mean of the field
     diurnal_amplitude     2                °C     half the difference between day and night
     diurnal_period_s      86400            s      length of a day
-    diurnal_peak_s        54000            s      time of the greatest warmth (15:00); a run begins at midnight
-    spatial_sigma         0.8              °C     standard deviation between places
-    correlation_length_m  15               m      distance at which places are still alike (correlation 0.61)
+    diurnal_peak_s        54000            s      time of the daily maximum (15:00); a run begins at midnight
+    spatial_sigma         0.8              °C     standard deviation over space
+    correlation_length_m  15               m      distance at which the correlation is 0.61
     noise_sigma           0.1              °C     standard deviation of a sensor's noise
-    hot_spot_amplitude    14               °C     how much warmer its middle is; 0: there is none
-    hot_spot_radius_m     6                m      distance from its middle at which 61 % of that is left
-    hot_spot_speed_m_s    0.25             m/s    how fast it moves along its path, back and forth
-    hot_spot_path         (.15, .5),       width, corners of its path, in parts of the extent (0, 0 is lower left,
-                          (.85, .5)        height 1, 1 upper right); a single one: it stays there
-    hot_spot_start_s      0                s      when it appears, at the first corner
-    resolution            0.01             °C     of the sensor: values are rounded to it
-    seed                  1                       of the spatial variation and the noise
+    hot_spot_amplitude    14               °C     excess value at its center; 0: no hot spot
+    hot_spot_radius_m     6                m      distance from its center at which 61 % of the excess remains
+    hot_spot_speed_m_s    0.25             m/s    speed along its path, back and forth
+    hot_spot_path         (.15, .5),       width, corners of its path as fractions of the extent: (0, 0) is lower left,
+                          (.85, .5)        height (1, 1) upper right; with a single corner it does not move
+    hot_spot_start_s      0                s      time when it appears, at the first corner
+    resolution            0.01             °C     resolution of the sensor: values are rounded to it
+    seed                  1                       seed of the spatial variation and the noise
     ===================== ================ ====== ==============================================================
 
-    * or whatever unit the key has. With the defaults the field stays below 30 except near the hot spot, so that
+    * or the unit of the chosen key. With the defaults the field stays below 30 except near the hot spot, so that
     only nodes within about a radius of it have an answer to "TEMP GE 30".
 
     >>> SensorField().attributes(node=3, x_m=10.0, y_m=5.0, time_s=60.0, extent=(48.0, 14.4))
@@ -116,7 +116,7 @@ class SensorField:
     def value(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
     ) -> float:
-        """The reading of ``node`` at (x_m, y_m), ``time_s`` after midnight; ``extent`` is (width_m, height_m)."""
+        """Return the reading of ``node`` at (x_m, y_m), ``time_s`` after midnight, in an area of ``extent`` (m, m)."""
         value = self.base + self._diurnal(time_s) + self._spatial(x_m, y_m)
         value += self._hot_spot(x_m, y_m, time_s, extent) + self._noise(node, time_s)
         return round(round(value / self.resolution) * self.resolution, 6)
@@ -124,17 +124,17 @@ class SensorField:
     def attributes(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
     ) -> str:
-        """The reading as a publication's text: "TEMP IS 26.53"."""
+        """Return the reading as a publication's text: "TEMP IS 26.53"."""
         return f"{self.key} IS {self.value(node, x_m, y_m, time_s, extent):.{self._decimals}f}"
 
     @property
     def _decimals(self) -> int:
-        """As many as the resolution has, two at least."""
+        """The number of decimals of the resolution, at least two."""
         text = f"{self.resolution:.6f}".rstrip("0")
         return max(2, len(text.partition(".")[2]))
 
     def hot_spot_at(self, time_s: float, extent: tuple[float, float] = (100.0, 100.0)) -> tuple[float, float] | None:
-        """(x_m, y_m) of the middle of the hot spot, None before it appears."""
+        """Return the hot spot's center (x_m, y_m), or None before it appears."""
         if time_s < self.hot_spot_start_s:
             return None
         corners = [(x * extent[0], y * extent[1]) for x, y in self.hot_spot_path]
@@ -142,16 +142,16 @@ class SensorField:
         length_m = sum(legs)
         if length_m == 0:
             return corners[0]
-        gone_m = math.fmod((time_s - self.hot_spot_start_s) * self.hot_spot_speed_m_s, 2 * length_m)
-        return _along(corners, legs, min(gone_m, 2 * length_m - gone_m))
+        travelled_m = math.fmod((time_s - self.hot_spot_start_s) * self.hot_spot_speed_m_s, 2 * length_m)
+        return _along(corners, legs, min(travelled_m, 2 * length_m - travelled_m))
 
     def to_dict(self) -> dict[str, Any]:
-        """The parameters, ready for JSON."""
+        """Return the parameters as plain values, ready for JSON."""
         return {**asdict(self), "hot_spot_path": [list(corner) for corner in self.hot_spot_path]}
 
     @classmethod
     def from_dict(cls, form: object) -> "SensorField":
-        """The field that ``to_dict`` wrote; parameters left out are the defaults; ScenarioError for others."""
+        """Return the field that ``to_dict`` wrote, with defaults for missing parameters. Raises ScenarioError."""
         known = [field.name for field in fields(cls)]
         if not isinstance(form, Mapping):
             raise ScenarioError(
@@ -172,15 +172,15 @@ class SensorField:
         return self.diurnal_amplitude * math.cos(2 * math.pi * (time_s - self.diurnal_peak_s) / self.diurnal_period_s)
 
     def _spatial(self, x_m: float, y_m: float) -> float:
-        waves = _waves(self.seed, self.correlation_length_m)
-        total = math.fsum(math.cos(wave_x * x_m + wave_y * y_m + phase) for wave_x, wave_y, phase in waves)
-        return self.spatial_sigma * math.sqrt(2 / _WAVES) * total
+        components = _spectrum(self.seed, self.correlation_length_m)
+        total = math.fsum(math.cos(k_x * x_m + k_y * y_m + phase) for k_x, k_y, phase in components)
+        return self.spatial_sigma * math.sqrt(2 / _COMPONENTS) * total
 
     def _hot_spot(self, x_m: float, y_m: float, time_s: float, extent: tuple[float, float]) -> float:
-        middle = self.hot_spot_at(time_s, extent)
-        if middle is None:
+        center = self.hot_spot_at(time_s, extent)
+        if center is None:
             return 0.0
-        distance = math.dist(middle, (x_m, y_m)) / self.hot_spot_radius_m
+        distance = math.dist(center, (x_m, y_m)) / self.hot_spot_radius_m
         return self.hot_spot_amplitude * math.exp(-0.5 * distance * distance)
 
     def _noise(self, node: int, time_s: float) -> float:
@@ -189,7 +189,7 @@ class SensorField:
 
 
 def parameters() -> tuple[Parameter, ...]:
-    """The parameters of a field as a table that forms are made of, all but the list of points ``hot_spot_path``."""
+    """Return the table of a field's parameters, for forms. The list of points ``hot_spot_path`` is not in it."""
     numbers = (Parameter(name, getattr(SensorField, name), *rest) for name, rest in _RANGES.items())
     key = Parameter("key", SensorField.key, None, None, "", "the attribute that readings are published under")
     seed = Parameter("seed", SensorField.seed, None, None, "", "of the spatial variation and the noise")
@@ -197,17 +197,17 @@ def parameters() -> tuple[Parameter, ...]:
 
 
 @lru_cache(maxsize=64)
-def _waves(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
-    """[(wave number along x, along y, phase), ...]: the spectrum of a Gaussian covariance is Gaussian."""
+def _spectrum(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
+    """Return [(wave number along x, along y, phase), ...]: a Gaussian covariance has a Gaussian spectrum."""
     stream = draws.Stream(draws.make_key(seed, purposes.SENSOR_FIELD, _SPATIAL))
     return [
         (stream.normal() / correlation_length_m, stream.normal() / correlation_length_m, 2 * math.pi * stream.uniform())
-        for _ in range(_WAVES)
+        for _ in range(_COMPONENTS)
     ]
 
 
 def _path(corners: Any) -> tuple[tuple[float, float], ...]:
-    """Corners as a tuple of (x, y) floats from 0 to 1."""
+    """Check the path's corners, and return them as a tuple of (x, y) floats from 0 to 1."""
     try:
         path = tuple((x, y) for x, y in corners)
     except (TypeError, ValueError):
@@ -220,13 +220,13 @@ def _path(corners: Any) -> tuple[tuple[float, float], ...]:
     return tuple((float(x), float(y)) for x, y in path)
 
 
-def _along(corners: list[tuple[float, float]], legs: list[float], gone_m: float) -> tuple[float, float]:
-    """The point ``gone_m`` along a path."""
+def _along(corners: list[tuple[float, float]], legs: list[float], travelled_m: float) -> tuple[float, float]:
+    """Return the point at ``travelled_m`` along a path."""
     for (start, end), leg in zip(pairwise(corners), legs, strict=True):
-        if gone_m <= leg and leg > 0:
-            part = gone_m / leg
-            return (start[0] + part * (end[0] - start[0]), start[1] + part * (end[1] - start[1]))
-        gone_m -= leg
+        if travelled_m <= leg and leg > 0:
+            share = travelled_m / leg
+            return (start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1]))
+        travelled_m -= leg
     return corners[-1]
 
 

@@ -18,14 +18,14 @@ def test_keys_and_values_become_what_the_text_form_would_be():
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"TMP": 25}, "there is no key TMP (did you mean TEMP?)"),
+        ({"TMP": 25}, "key is TMP (did you mean TEMP?)"),
         ({"TEMP": "25"}, "TEMP is '25'; it must be a number"),
         ({"APP": "Temperatur"}, "(did you mean Temperature?); it must be a number or an application type"),
         ({"TEMP": True}, "TEMP is True; it must be a number"),
         ({"TEMP": [20, 21]}, "TEMP is [20, 21]; it must be a number"),
         ({"TEMP": 500}, "TEMP is 500; it must be from -327.68 to 327.67"),
         ({None: 1}, "key is None; it must be a name"),
-        ("TEMP IS 25", "is not a mapping; write attributes(TEMP=25)"),
+        ("TEMP IS 25", "it must be a mapping: use attributes(TEMP=25)"),
     ],
 )
 def test_a_wrong_key_or_value_is_refused_in_a_sentence(values, sentence):

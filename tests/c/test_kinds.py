@@ -278,9 +278,9 @@ def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind
 def test_kind_that_there_is_none_of_and_nodes_that_are_not_there_are_refused():
     with pytest.raises(ParameterError, match="no kind of mote 'cortex'.*cortex-m3.*there are: micropython, c, "):
         wb.motes.virtual(kind={0: "cortex"})
-    with pytest.raises(LinkError, match="kind names node 7, which this network does not have"):
+    with pytest.raises(LinkError, match="kind names node 7; this network does not have it"):
         line(3).run(on=wb.motes.virtual(kind={7: C}))
-    with pytest.raises(LinkError, match="there are 2 kinds for 3 nodes"):
+    with pytest.raises(LinkError, match="kind has 2 entries for 3 nodes"):
         line(3).run(on=wb.motes.virtual(kind=[C, C]))
 
 

@@ -21,9 +21,9 @@ from tests.golden import renew
 from tests.until import PATIENCE_S, wait_until
 from workbench.errors import LinkError
 from workbench.motes import framing, lockstep, messages, rack
-from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.mote import Mote, configuration
 from workbench.motes.program import program_files
+from workbench.motes.session import protocol_on_a_mote
 from workbench.protocols.contract import Delivered
 from workbench.protocols.diffusion.filters import BUILT_IN
 from workbench.protocols.diffusion.filters.built_in import registered

@@ -10,8 +10,8 @@ from tests.c.processes import mote_includes, mote_sources
 from tests.c_nodes import WARNINGS, compile_c, declarations, needs_compiler, scratch, sources
 from workbench.attributes.text import parse
 from workbench.motes import framing, messages
-from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.mote import configuration
+from workbench.motes.session import protocol_on_a_mote
 
 pytestmark = needs_compiler
 

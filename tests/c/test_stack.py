@@ -8,9 +8,9 @@ import workbench as wb
 from tests.until import wait_until
 from workbench.errors import LinkError
 from workbench.motes import CORTEX_M3, in_c, messages
-from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.mote import Mote
 from workbench.motes.processes import CortexM3
+from workbench.motes.session import protocol_on_a_mote
 
 missing = in_c.missing(CORTEX_M3)
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))

@@ -55,7 +55,7 @@ def test_links_of_neighbor_reports(tmp_path):
 @pytest.mark.parametrize(("more", "sentence"), [
     (["--channel", "26"], "--channel 26: the logs have no frames"),
     (["--every-s", "0"], "every_s is 0"),
-    (["--format", "ulb-neighbors"], "not in the format expected"),
+    (["--format", "ulb-neighbors"], "not in the expected format"),
     (["--format", "ulb-neighbors", "--channel", "11"], "lack channels and times"),
 ])  # fmt: skip
 def test_what_cannot_be_done_ends_in_one_sentence(raw, tmp_path, capsys, more, sentence):

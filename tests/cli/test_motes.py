@@ -12,7 +12,7 @@ import workbench as wb
 from tests.until import PATIENCE_S, wait_until
 from workbench import cli, motes
 from workbench.motes import rack
-from workbench.motes.live.conductor import Conductor
+from workbench.motes.live.driver import LiveDriver
 from workbench.motes.mote import Mote
 from workbench.motes.program import boards, program_files
 from workbench.views import notebook
@@ -140,7 +140,7 @@ def test_a_run_that_ends_early_says_why_and_writes_what_there_is(scenario_file, 
     def stumble(run, *_):
         raise RuntimeError("stumbled")
 
-    monkeypatch.setattr(Conductor, "_sync", stumble)
+    monkeypatch.setattr(LiveDriver, "_sync", stumble)
     out = tmp_path / "out"
     assert cli.main(["motes", "run", str(scenario_file), "--out", str(out)]) == 1
     assert "the run ended early: stumbled" in capsys.readouterr().err

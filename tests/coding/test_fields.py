@@ -100,7 +100,7 @@ def test_a_field_is_one_object_and_its_name_is_the_usual_one():
 
 @pytest.mark.parametrize("order", [0, 1, -7, 4, 255, 65535, 65537, 2.5, "256", None])
 def test_other_orders_are_refused(order):
-    with pytest.raises(ParameterError, match="no field of order"):
+    with pytest.raises(ParameterError, match="field is"):
         field(order)
 
 
@@ -110,16 +110,16 @@ def test_what_is_no_symbol_is_refused(order, beyond):
     gf, row = field(order), bytearray(2)
     wrong = order if beyond == 0 else -1
     for operation in (gf.add, gf.subtract, gf.multiply, gf.divide):
-        with pytest.raises(DecodeError, match="is no symbol of GF"):
+        with pytest.raises(DecodeError, match="symbol is .* GF"):
             operation(wrong, 1)
     for call in (
         lambda: gf.inverse(wrong),
         lambda: gf.pack([0, wrong], DecodeError),
         lambda: gf.axpy(row, wrong, row),
     ):
-        with pytest.raises(DecodeError, match="is no symbol of GF"):
+        with pytest.raises(DecodeError, match="symbol is .* GF"):
             call()
-    with pytest.raises(EncodeError, match="is no symbol of GF"):
+    with pytest.raises(EncodeError, match="symbol is .* GF"):
         gf.pack([0, wrong])
 
 
@@ -187,29 +187,29 @@ def test_axpy_and_scale_are_the_arithmetic_of_each_symbol(order, seed, count):
 
 def test_rows_of_two_lengths_cannot_be_added():
     for order in ORDERS:
-        with pytest.raises(ParameterError, match="rows of 2 and 4 bytes"):
+        with pytest.raises(ParameterError, match="rows have 2 and 4 bytes"):
             field(order).axpy(bytearray(2), 1, bytes(4))
 
 
 def test_half_a_symbol_is_refused():
-    with pytest.raises(EncodeError, match="chunk of 3 bytes is no row of GF.2.16."):
+    with pytest.raises(EncodeError, match="chunk has 3 bytes, not whole symbols of GF.2.16."):
         field(65536).from_data(b"abc")
     for order in (65536, 257):
-        with pytest.raises(DecodeError, match="3 bytes are no row"):
+        with pytest.raises(DecodeError, match="has 3 bytes"):
             field(order).check_row(b"abc")
 
 
 def test_a_row_with_what_is_no_symbol_of_a_prime_field_is_refused():
-    with pytest.raises(DecodeError, match="257 is no symbol"):
+    with pytest.raises(DecodeError, match="symbol is 257"):
         field(257).check_row(b"\x00\x01\x01\x01")
-    with pytest.raises(DecodeError, match="251 is no symbol"):
+    with pytest.raises(DecodeError, match="symbol is 251"):
         field(251).check_row(b"\xfb")
 
 
 def test_a_row_that_is_of_no_bytes_says_so():
-    with pytest.raises(DecodeError, match="of no bytes"):
+    with pytest.raises(DecodeError, match="holds no whole bytes"):
         field(257).to_data(field(257).pack([256]))
-    with pytest.raises(DecodeError, match="of no bytes"):
+    with pytest.raises(DecodeError, match="holds no whole bytes"):
         field(17).to_data(field(17).pack([1, 2, 3]))
 
 

@@ -82,13 +82,13 @@ def test_data_split_are_joined_again(data, generation_size, order):
 
 
 def test_join_refuses_what_cannot_be_its_data():
-    with pytest.raises(DecodeError, match="4 bytes of chunks hold no data of 5"):
+    with pytest.raises(DecodeError, match="length_B is 5; the chunks have 4 bytes"):
         join([b"ab", b"cd"], 5)
-    with pytest.raises(DecodeError, match="hold no data of -1"):
+    with pytest.raises(DecodeError, match="length_B is -1"):
         join([b"ab"], -1)
-    with pytest.raises(DecodeError, match="more than zeros behind their 3 bytes"):
+    with pytest.raises(DecodeError, match="nonzero padding behind their 3 bytes"):
         join([b"ab", b"cd"], 3)
-    with pytest.raises(DecodeError, match="more than zeros behind their 1 bytes"):
+    with pytest.raises(DecodeError, match="nonzero padding behind their 1 bytes"):
         join([b"a\0", b"\0d"], 1)
 
 
@@ -232,7 +232,7 @@ def test_recoding_stays_in_the_span_of_what_came():
 
 def test_nothing_to_recode_or_to_decode_says_so():
     decoder = Decoder(2)
-    with pytest.raises(EncodeError, match="rank 0 has nothing to combine"):
+    with pytest.raises(EncodeError, match="rank 0; it can combine nothing"):
         Recoder(decoder).recode()
     with pytest.raises(DecodeError, match="0 of 2 innovative packets"):
         decoder.decode()
@@ -241,9 +241,9 @@ def test_nothing_to_recode_or_to_decode_says_so():
         decoder.decode()
     with pytest.raises(DecodeError, match="chunk 0 is not decoded yet"):
         decoder.chunk(0)
-    with pytest.raises(DecodeError, match="no row has its pivot at 1"):
+    with pytest.raises(DecodeError, match="pivot is 1"):
         decoder.row(1)
-    with pytest.raises(EncodeError, match="2 coefficients for 1 rows"):
+    with pytest.raises(EncodeError, match="combine has 2 coefficients; it needs one for each of 1"):
         decoder.combine([1, 1])
 
 
@@ -251,53 +251,53 @@ def test_wrong_sizes_and_symbols_leave_the_decoder_as_it_was():
     decoder = Decoder(2, 257)
     decoder.add([1, 0], b"\x01\x00")
     for vector, information, sentence in (
-        ([0, 1, 0], b"\x01\x00", "3 coefficients is of no generation of 2"),
-        ([0], b"\x01\x00", "1 coefficients is of no generation of 2"),
-        ([0, 257], b"\x01\x00", "257 is no symbol"),
-        ([0, -1], b"\x01\x00", "-1 is no symbol"),
-        ([0, 1], b"\x01\x01", "257 is no symbol"),
-        ([0, 1], b"\x01", "1 bytes are no row"),
-        ([0, 1], b"\x01\x00\x01\x00", "of 4 bytes is none of this generation, which has 2"),
-        ([0, 1], [1, 2], "of 4 bytes is none of this generation, which has 2"),
-        ([0, 1], [300], "300 is no symbol"),
+        ([0, 1, 0], b"\x01\x00", "has 3 coefficients; the generation has 2"),
+        ([0], b"\x01\x00", "has 1 coefficients; the generation has 2"),
+        ([0, 257], b"\x01\x00", "symbol is 257"),
+        ([0, -1], b"\x01\x00", "symbol is -1"),
+        ([0, 1], b"\x01\x01", "symbol is 257"),
+        ([0, 1], b"\x01", "has 1 bytes"),
+        ([0, 1], b"\x01\x00\x01\x00", "has 4 bytes; those of this generation have 2"),
+        ([0, 1], [1, 2], "has 4 bytes; those of this generation have 2"),
+        ([0, 1], [300], "symbol is 300"),
     ):
         with pytest.raises(DecodeError, match=sentence):
             decoder.add(vector, information)
         assert decoder.rows == [((1, 0), b"\x01\x00")]
-    with pytest.raises(DecodeError, match="3 coefficients is of no generation"):
+    with pytest.raises(DecodeError, match="has 3 coefficients; the generation"):
         decoder.is_innovative([1, 0, 0])
 
 
 @pytest.mark.parametrize("order", [16, 256, 257])
 def test_encoding_with_what_is_no_symbol_is_an_encode_error(order):
-    with pytest.raises(EncodeError, match="300 is no symbol"):
+    with pytest.raises(EncodeError, match="symbol is 300"):
         Encoder([[300]], order)
-    with pytest.raises(EncodeError, match="300 is no symbol"):
+    with pytest.raises(EncodeError, match="symbol is 300"):
         Encoder([[1], [2]], order).combine([300, 1])
 
 
 @pytest.mark.parametrize("order", [16, 256])
 def test_a_vector_with_what_is_no_symbol_is_refused(order):
     for wrong in (-1, order):
-        with pytest.raises(DecodeError, match="is no symbol"):
+        with pytest.raises(DecodeError, match="symbol is "):
             Decoder(2, order).add([0, wrong], b"a")
 
 
 def test_what_is_no_generation_is_refused():
-    with pytest.raises(ParameterError, match="generation size 0"):
+    with pytest.raises(ParameterError, match="generation size is 0"):
         Encoder([])
     for size in (0, -1, 1.5, None):
         with pytest.raises(ParameterError, match="generation size"):
             Decoder(size)
         with pytest.raises(ParameterError, match="generation size"):
             split(b"abc", size)
-    with pytest.raises(EncodeError, match="chunks of 1 and of 2 bytes"):
+    with pytest.raises(EncodeError, match="chunks have 1 and 2 bytes"):
         Encoder([b"ab", b"c"])
-    with pytest.raises(EncodeError, match="1 coefficients for a generation of 2 chunks"):
+    with pytest.raises(EncodeError, match="combine has 1 coefficients; .* 2 chunks"):
         Encoder([b"a", b"c"]).combine([1])
-    with pytest.raises(EncodeError, match="chunk of 3 bytes is no row"):
+    with pytest.raises(EncodeError, match="chunk has 3 bytes"):
         Encoder([b"abc"], 65536)
-    with pytest.raises(ParameterError, match="no field of order 255"):
+    with pytest.raises(ParameterError, match="field is 255"):
         Encoder([b"abc"], 255)
 
 

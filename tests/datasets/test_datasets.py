@@ -58,7 +58,7 @@ def test_the_platforms_folder_is_looked_at_too(monkeypatch, tmp_path):
 
 def test_a_file_other_than_the_known_one_is_used_with_a_warning(data_folder):
     path = write(data_folder, READINGS, "ulb-library/R1.txt")
-    with pytest.warns(UserWarning, match="differs from the file that data set ulb-library is known by"):
+    with pytest.warns(UserWarning, match="differs from the known file of data set ulb-library"):
         assert datasets.find("ulb-library", "readings")["readings"] == path
 
 
@@ -73,12 +73,12 @@ def test_a_missing_role_says_which_file_and_where_it_is_published(data_folder):
 
 @pytest.mark.parametrize("name", ["", "intel", "../iotlab", 7, None])
 def test_an_unknown_data_set_names_the_known_ones(name):
-    with pytest.raises(DataError, match="the known ones are iotlab/strasbourg, iotlab/lille, ulb-library, intel-lab"):
+    with pytest.raises(DataError, match="known data sets are iotlab/strasbourg, iotlab/lille, ulb-library, intel-lab"):
         datasets.find(name)
 
 
 def test_an_unknown_role_names_the_known_ones():
-    with pytest.raises(DataError, match="has no file for 'images'; it has readings, neighbors"):
+    with pytest.raises(DataError, match="has no file for role 'images'; its roles are readings, neighbors"):
         datasets.find("ulb-library", "images")
 
 
@@ -175,7 +175,7 @@ def test_intel_positions_are_positions(tmp_path):
 def test_a_file_of_another_format_says_what_was_expected(tmp_path, load, content):
     others = [other for _, other in FORMATS if other != content and {content, other} != {CONNECTIVITY, POSITIONS}]
     for wrong in (b"", b"\n\n", b"<html>\n<body>no data</body>\n", bytes(range(256)), *others):
-        with pytest.raises(DataError, match=r"is not in the format expected .*; its lines should have"):
+        with pytest.raises(DataError, match=r"is not in the expected format .*; its lines should have"):
             load(write(tmp_path, wrong))
     for absent in (tmp_path / "absent.txt", tmp_path, "a\0b"):
         with pytest.raises(DataError, match="cannot be read"):
@@ -207,7 +207,7 @@ def test_cut_and_flipped_bytes_raise_nothing_but_a_data_error(tmp_path_factory, 
     try:
         load(write(tmp_path_factory.mktemp("log"), bytes(damaged)))
     except DataError as error:
-        assert "format expected" in str(error)
+        assert "expected format" in str(error)
 
 
 # --- links out of neighbor observations ---

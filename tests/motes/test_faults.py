@@ -13,10 +13,10 @@ from tests.until import PATIENCE_S, wait_until
 from workbench import motes
 from workbench.errors import LinkError
 from workbench.motes import framing, messages, port, rack
-from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.mote import Mote
 from workbench.motes.program import program_files
 from workbench.motes.rack import Rack
+from workbench.motes.session import protocol_on_a_mote
 from workbench.protocols.contract import NUMBERS_PER_BOOT
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
@@ -125,7 +125,7 @@ def test_a_mote_that_stays_dead_ends_nothing_but_itself(virtual):
 @needs_node
 def test_a_mote_that_is_reset_is_its_node_again(three):
     with running(motes.boards(three.urls)) as run:
-        run._crew.motes[SOURCE].post(messages.RESET)
+        run._session.motes[SOURCE].post(messages.RESET)
         wait_until(lambda: told(run, "recovered", node=SOURCE))
         wait_for_deliveries_after(run, check_that_it_was_lost_and_found(run, SOURCE))
     check_numbers_of_the_source(run)
@@ -197,10 +197,10 @@ def test_a_host_of_another_version_is_told_which_the_mote_speaks(three, monkeypa
     monkeypatch.setattr(messages, "VERSION", VERSION + 1)
     with pytest.raises(
         LinkError,
-        match=f"speaks version {VERSION} of the host link, this workbench {VERSION + 1}; put the program of the",
+        match=f"uses version {VERSION} of the host link, this workbench {VERSION + 1}; install the program of the",
     ):
         Mote(three.urls[0]).open()
-    with pytest.raises(LinkError, match=f"speaks version {VERSION} of the host link, this workbench {VERSION + 1}"):
+    with pytest.raises(LinkError, match=f"uses version {VERSION} of the host link, this workbench {VERSION + 1}"):
         scenario().run(on=motes.boards(three.urls))
     monkeypatch.undo()
     with Mote(three.urls[0]) as mote:
@@ -219,7 +219,7 @@ def test_a_mote_of_another_version_is_told_too():
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(LinkError, match=f"speaks version 9 of the host link, this workbench {VERSION}"):
+        with pytest.raises(LinkError, match=f"uses version 9 of the host link, this workbench {VERSION}"):
             Mote(f"socket://127.0.0.1:{listener.getsockname()[1]}").open()
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
@@ -228,7 +228,7 @@ def test_a_mote_of_another_version_is_told_too():
 @needs_node
 def test_a_second_host_is_turned_away_and_the_first_goes_on(three):
     with running(motes.boards(three.urls)) as run:
-        with pytest.raises(LinkError, match="belongs to another host, which was heard of within the last seconds"):
+        with pytest.raises(LinkError, match="belongs to another host, which was active within the last seconds"):
             Mote(three.urls[RELAY]).open()
         wait_until(lambda: told(run, "contested"))
         with pytest.raises(LinkError, match="belongs to another host"):

@@ -45,7 +45,7 @@ def test_a_mote_that_falls_silent_is_lost_and_greeted_until_it_answers(fake, imp
         mote.post(messages.PING, then=answers.append)
         ask_until(mote, lambda: mote.is_lost)
         [(kind, reason)] = told
-        assert kind == "lost" and "is silent: " in reason and "questions were not answered" in reason
+        assert kind == "lost" and "is silent: " in reason and "commands were not answered" in reason
         # Nobody waits any longer for an answer, and nobody begins to.
         assert [str(answer) for answer in answers] == [reason]
         assert mote._answers == {}
@@ -89,7 +89,7 @@ def test_a_host_that_hears_another_one_greeted_knows_that_the_mote_is_lost(fake)
     with Mote(fake.url, lambda *what: told.append(what)) as mote:
         fake.ready(mote._session ^ 2)
         wait_until(lambda: told)
-        assert told[0] == ("lost", f"{fake.url} belongs to another host, which has greeted it")
+        assert told[0] == ("lost", f"{fake.url} belongs to another host, which has greeted the mote")
 
 
 def test_what_a_mote_says_to_another_host_is_not_taken(fake, impatient):

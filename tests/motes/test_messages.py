@@ -136,9 +136,9 @@ def test_an_event_that_is_cut_off_is_a_decode_error(digits):
 @pytest.mark.parametrize(
     ("digits", "sentence"),
     [
-        ("", "type nothing is not known"),
-        ("00", "type 0 is not known"),
-        ("ff 0000", "type 255 is not known"),
+        ("", "type is missing; this link"),
+        ("00", "type is 0; this link"),
+        ("ff 0000", "type is 255; this link"),
         ("01 5742", "a message of type 1 has 3 bytes; it needs 8"),
     ],
 )
@@ -153,8 +153,8 @@ def test_what_is_no_message_is_one_sentence(digits, sentence):
         ("", "ends within its names"),
         ("00", "ends within its names"),
         ("05 6461 00", "ends within its names"),
-        ("01 ff 00", "a text is no UTF-8"),
-        ("00 00 ff", "a text is no UTF-8"),
+        ("01 ff 00", "a text is not UTF-8"),
+        ("00 00 ff", "a text is not UTF-8"),
         ("00 01", "a list of attributes has no bytes"),
         ("00 01 02 33015a0a", "attribute 2 of 2 is cut off"),
     ],
@@ -165,7 +165,7 @@ def test_what_is_no_event_is_one_sentence(rest, sentence):
 
 
 def test_an_event_of_an_unknown_kind_is_one_sentence():
-    with pytest.raises(DecodeError, match="an event of kind 200 is not known"):
+    with pytest.raises(DecodeError, match="event kind is 200"):
         decode_row((0, 200, 0, 0, 0, 0, 0), b"\x00\x00")
 
 

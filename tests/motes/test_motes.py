@@ -290,7 +290,7 @@ def test_motes_are_up_within_a_with_and_tell_what_memory_they_take(three):
     assert set(told.allocated_B) == {0, 1, 2}
     assert all(10_000 < size_B < 100_000 for size_B in told.allocated_B.values())
     assert told.rss_B > 10**7
-    with pytest.raises(LinkError, match="there is no mote for node 7"):
+    with pytest.raises(LinkError, match="node 7 has no virtual mote"):
         three.kill(7)
 
 
@@ -431,7 +431,7 @@ def test_a_speed_that_cannot_be_is_one_sentence(speed):
 @pytest.mark.parametrize(
     ("on", "sentence"),
     [
-        (motes.boards(["socket://127.0.0.1:9"]), "there are 1 motes for 3 nodes; give one for each"),
+        (motes.boards(["socket://127.0.0.1:9"]), "urls has 1 motes for 3 nodes; give one for each"),
         (motes.boards({0: "a", 2: "b"}), "node 1 has no mote; give a URL for each of 3 nodes"),
     ],
 )

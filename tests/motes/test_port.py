@@ -12,10 +12,10 @@ import workbench as wb
 from tests.until import PATIENCE_S
 from workbench.errors import LinkError
 from workbench.motes import framing, messages, port, rack
-from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.mote import Mote
 from workbench.motes.program import program_files
 from workbench.motes.rack import Rack
+from workbench.motes.session import protocol_on_a_mote
 from workbench.protocols.contract import Delivered
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))

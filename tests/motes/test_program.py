@@ -14,9 +14,9 @@ from workbench.attributes.model import with_payload
 from workbench.attributes.text import parse
 from workbench.motes import framing
 from workbench.motes import messages as link
-from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.events import decode_row, event_names
 from workbench.motes.program import HARDWARE, boards
+from workbench.motes.session import protocol_on_a_mote
 from workbench.protocols import contract
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.diffusion import events as diffusion

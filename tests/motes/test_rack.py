@@ -333,9 +333,9 @@ def test_what_node_itself_says_may_look_like_json(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("count", "files", "speed", "sentence"),
     [
-        (0, program(), 1, "wants at least 1"),
-        (1, program(), 0, "the speed is a number above 0"),
-        (1, program(), float("nan"), "the speed is a number above 0"),
+        (0, program(), 1, "needs at least one mote"),
+        (1, program(), 0, "must be a finite number above 0"),
+        (1, program(), float("nan"), "must be a finite number above 0"),
         (1, [("board.py", b"")], 1, "has no main.py"),
     ],
 )
@@ -345,5 +345,5 @@ def test_a_rack_that_cannot_be_is_refused(count, files, speed, sentence):
 
 
 def test_a_mote_that_is_not_there_is_one_sentence(pair):
-    with pytest.raises(LinkError, match="there is no virtual mote 2: they are numbered from 0 to 1"):
+    with pytest.raises(LinkError, match="mote is 2; the virtual motes are numbered from 0 to 1"):
         pair.kill(2)

@@ -12,7 +12,7 @@ from workbench import motes
 from workbench.errors import LinkError, ScenarioError
 from workbench.motes import line as mote_line
 from workbench.motes import messages, rack
-from workbench.motes.live import conductor
+from workbench.motes.live import driver
 from workbench.motes.live.application import Subscriptions
 from workbench.sim import workload
 
@@ -94,7 +94,7 @@ def test_an_error_of_the_run_leaves_what_there_is_and_says_so(three, capsys):
 def test_motes_that_are_in_a_run_are_not_given_to_another(three):
     run = scenario(duration_s=60).run(on=three)
     before = three.rack
-    with pytest.raises(LinkError, match="these motes are in a run that goes on; wait"):
+    with pytest.raises(LinkError, match="another run still uses these motes; call its wait"):
         scenario(topology=wb.topology.line(4)).run(on=three)
     assert three.rack is before and run.is_running
     wait_until(lambda: told(run, "delivered"))
@@ -132,7 +132,7 @@ def test_motes_end_with_the_run_that_has_them_alone():
     places = Places()
     assert places.take("scenario", "first") == {0: "url"}
     places.give_back("second")
-    with pytest.raises(LinkError, match="in a run that goes on"):
+    with pytest.raises(LinkError, match="another run still uses"):
         places.take("scenario", "second")
     assert places.said == ["start"]
     places.give_back("first")
@@ -192,7 +192,7 @@ def test_a_mote_that_answers_again_within_an_outage_is_its_node_when_that_ends(t
 @needs_node
 def test_after_a_restart_a_node_is_told_of_the_links_that_lead_to_it(three, monkeypatch):
     links = []
-    monkeypatch.setattr(conductor.LiveNode, "link_quality", lambda self, *link: links.append((self.address, *link)))
+    monkeypatch.setattr(driver.LiveNode, "link_quality", lambda self, *link: links.append((self.address, *link)))
     one_way = LINE.copy()
     one_way.remove_edge(1, 2)
     one_way.edges[2, 1]["pdr"] = 0.7
@@ -276,7 +276,7 @@ def test_a_node_numbers_from_its_motes_own_starts_on(three):
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be suspended here")
 def test_motes_that_are_suspended_are_lost_and_found(monkeypatch):
     monkeypatch.setattr(mote_line, "SILENT_S", 1.0)
-    monkeypatch.setattr(conductor, "SYNC_S", 0.1)
+    monkeypatch.setattr(driver, "SYNC_S", 0.1)
     with motes.virtual() as on:
         run = scenario(duration_s=120).run(on=on)
         wait_until(lambda: told(run, "delivered"))
@@ -284,7 +284,7 @@ def test_motes_that_are_suspended_are_lost_and_found(monkeypatch):
         try:
             wait_until(lambda: len(told(run, "link_lost")) == 3)
             assert all("is silent" in note for note in run.notes)
-            assert all(not mote._answers for mote in run._crew.motes.values())
+            assert all(not mote._answers for mote in run._session.motes.values())
         finally:
             os.kill(on.rack._process.pid, signal.SIGCONT)
         wait_until(lambda: len(told(run, "recovered")) == 3)

@@ -16,11 +16,11 @@ from workbench import motes
 from workbench.attributes.model import with_payload
 from workbench.errors import LinkError
 from workbench.motes import framing, messages
-from workbench.motes.crew import protocol_on_a_mote
 from workbench.motes.events import event_names
 from workbench.motes.mote import Mote
 from workbench.motes.port import open_port
 from workbench.motes.program import write_program
+from workbench.motes.session import protocol_on_a_mote
 from workbench.protocols.diffusion.node import DiffusionNode
 
 
@@ -210,17 +210,17 @@ def test_a_frame_to_one_neighbor_is_not_taken_by_another(start, port):
     told = {node: [] for node in range(3)}
     everyone = {"neighbors": [0, 1, 2], "port": port, "jitter_ms": 0}
     with ExitStack() as open_motes:
-        crew = []
+        motes = []
         for node in range(3):
             mote = Mote(start(), lambda kind, value, node=node: told[node].append((kind, value)))
-            crew.append(open_motes.enter_context(mote))
+            motes.append(open_motes.enter_context(mote))
             mote.set_time(0)
             protocol = protocol_on_a_mote(wb.Diffusion(tick_s=0.05))
             mote.configure(node, protocol, node + 1, radio=everyone)
-        crew[0].subscribe(wb.parse("TEMP GE 25"))
+        motes[0].subscribe(wb.parse("TEMP GE 25"))
         wait_until(lambda: all(events(told[node], "interest_cached") for node in (1, 2)))
         for _ in range(4):  # exploratory at first, then to the sink alone
-            crew[2].publish(wb.parse("TEMP IS 26"))
+            motes[2].publish(wb.parse("TEMP IS 26"))
         wait_until(lambda: len(events(told[0], "delivered")) == 4)
     to_one = [row for row in events(told[2], "sent") if row[2] == 0]
     assert to_one

@@ -88,7 +88,7 @@ def test_what_goes_to_parquet_is_what_goes_to_memory(mercator, tmp_path):
 
 
 def test_a_log_that_is_refused_leaves_no_file(mercator, tmp_path):
-    with pytest.raises(DataError, match="not in the format expected"):
+    with pytest.raises(DataError, match="not in the expected format"):
         pipelines.read_log(mercator, "intel-readings", out=tmp_path / "kept")
     assert list((tmp_path / "kept").iterdir()) == []
 
@@ -117,7 +117,7 @@ def test_progress_goes_to_the_end(mercator):
     ("absent", "mercator", "cannot be read"),
     ([], "mercator", "the list of logs is empty"),
     ("raw.csv", "mercato", "did you mean mercator.*intel-connectivity"),
-    ("raw.csv", "intel-readings", "not in the format expected"),
+    ("raw.csv", "intel-readings", "not in the expected format"),
 ])  # fmt: skip
 def test_what_is_no_log_is_refused_in_a_sentence(mercator, path, form, sentence):
     paths = mercator.parent / path if path else path
@@ -156,7 +156,7 @@ def test_a_format_of_the_users_own(tmp_path):
     assert log.rejected[["line", "reason"]].to_numpy().tolist() == [
         [4, "voltage_V is 7.0"],
         [5, "voltage_V is 0.0; node 0"],
-        [6, "b'5.5' is no whole number"],
+        [6, "b'5.5' is not a whole number"],
     ]
 
 

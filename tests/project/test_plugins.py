@@ -209,7 +209,7 @@ def test_broken_plugin_is_one_warning_and_a_line_of_the_doctor(plugged_in):
         for _ in range(2):
             assert plugins.load("radios", "broken") is None
     (warning,) = caught
-    assert str(warning.message).startswith("coin-flooding 0.1: its plug-in broken (workbench.radios) is left out: ")
+    assert str(warning.message).startswith("coin-flooding 0.1: its plug-in broken (workbench.radios) is ignored: ")
     assert "NOWHERE" in str(warning.message)
     found = {finding.what: finding for finding in doctor.examine()}
     assert found["protocols: CoinFlooding"].is_ok and found["protocols: CoinFlooding"].found == "coin-flooding 0.1"
@@ -221,6 +221,6 @@ def test_metric_that_fails_is_left_out(plugged_in, monkeypatch):
         raise KeyError("none")
 
     monkeypatch.setattr(plugins.load("metrics", "per_node"), "measure", fail)
-    with pytest.warns(UserWarning, match=r"per_node \(workbench.metrics\) is left out: KeyError"):
+    with pytest.warns(UserWarning, match=r"per_node \(workbench.metrics\) is ignored: KeyError"):
         metrics = scenario().run().metrics
     assert metrics["delivered"] > 0 and "delivered_per_node" not in metrics

@@ -1,4 +1,4 @@
-"""Frames taken apart: of every protocol's runs, of any bytes, and of protocols outside of the package."""
+"""Dissected frames: of every protocol's runs, of any bytes, and of protocols outside of the package."""
 
 from functools import cache
 from importlib import import_module
@@ -171,12 +171,16 @@ def test_where_a_frame_is_cut_off_the_rest_says_what_is_missing():
     frame = flooding_wire.encode(flooding_wire.Flood(7, 300, 9, wb.parse("TEMP IS 26.5")))[:-1]
     *_, attributes, rest = dissect(wb.Flooding(), frame).fields
     assert attributes.children[0].text == "cut off"
-    assert rest == Field(NOT_READ, 14, 15, "value takes 2 B, and 1 B are left")
+    assert rest == Field(NOT_READ, 14, 15, "value needs 2 B, but only 1 B are left")
 
 
 def test_attribute_that_is_none_says_why():
     frame = flooding_wire.encode(flooding_wire.Flood(7, 0, 9, wb.parse("TEMP IS 26.5")))
-    for at, byte, why in ((12, 3, "key 3 is not one of 50-250"), (13, 9, "operators are 1-8"), (13, 4, "only IS")):
+    for at, byte, why in (
+        (12, 3, "key is 3; it must be from 50 to 250"),
+        (13, 9, "must be from 1 to 8"),
+        (13, 4, "only IS"),
+    ):
         wrong = frame[:at] + bytes([byte]) + frame[at + 1 :]
         (said,) = complaints(dissect(wb.Flooding(), wrong))
         assert why in said.text
@@ -185,7 +189,7 @@ def test_attribute_that_is_none_says_why():
 def test_byte_is_of_one_leaf():
     dissection = dissect(wb.Flooding(), flooding_wire.encode(flooding_wire.Flood(7, 0, 9, wb.parse("TEMP IS 1"))))
     assert [dissection.field_at(at).name for at in (0, 4, 5, 15)] == ["type", "origin", "sequence", "value"]
-    with pytest.raises(IndexError, match="no byte 16"):
+    with pytest.raises(IndexError, match="offset is 16; the frame has 16 bytes"):
         dissection.field_at(16)
 
 
@@ -228,7 +232,7 @@ def test_protocol_outside_of_the_package_takes_its_frames_apart(monkeypatch):
 
 
 def test_former_name_of_the_dissector_warns():
-    with pytest.warns(DeprecationWarning, match="Older.frame is now called dissector"):
+    with pytest.warns(DeprecationWarning, match="Older.frame is now Older.dissector"):
         older = type("Older", (Talker,), {"frame": "somewhere"})
     assert older().dissector == "somewhere"
 

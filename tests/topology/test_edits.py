@@ -60,14 +60,14 @@ def test_delivery_ratios_are_of_one_direction_and_zero_removes_it():
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda graph: edits.moved(graph, {9: (0, 0)}), "no node 9"),
+        (lambda graph: edits.moved(graph, {9: (0, 0)}), "Node 9 is not in this network"),
         (lambda graph: edits.moved(graph, {0: (0, float("nan"))}), "two finite numbers"),
         (lambda graph: edits.with_node(graph, "ab"), "two finite numbers"),
-        (lambda graph: edits.without(graph, nodes=[0, 1, 2]), "at least one node"),
-        (lambda graph: edits.without(graph, nodes=[7]), "no node 7"),
-        (lambda graph: edits.with_links(graph, {(0, 0): 1}), "link to itself"),
+        (lambda graph: edits.without(graph, nodes=[0, 1, 2]), "at least one must remain"),
+        (lambda graph: edits.without(graph, nodes=[7]), "Node 7 is not in this network"),
+        (lambda graph: edits.with_links(graph, {(0, 0): 1}), "must join two different nodes"),
         (lambda graph: edits.with_links(graph, {(0, 1): 1.5}), "from 0 to 1"),
-        (lambda graph: edits.with_links(graph, {(0, 8): 1}), "no node 8"),
+        (lambda graph: edits.with_links(graph, {(0, 8): 1}), "Node 8 is not in this network"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(edit, said):
@@ -120,14 +120,14 @@ def test_tables_have_the_names_and_defaults_of_the_generators(kind):
 @pytest.mark.parametrize("kind", [kind for kind in parameters.TABLES if kind != "testbed"])
 def test_a_form_opens_with_a_network_and_reads_its_recipe_back(kind):
     values = parameters.values_of(kind)
-    graph = parameters.made(kind, values)
+    graph = parameters.generate(kind, values)
     assert len(graph) > 1
     assert parameters.values_of(kind, graph.graph["recipe"]) == values
 
 
 def test_propagation_is_part_of_the_form():
     values = parameters.values_of("random_geometric") | {"transmit_power_dBm": -10.0, "seed": 3}
-    graph = parameters.made("random_geometric", values)
+    graph = parameters.generate("random_geometric", values)
     expected = topology.random_geometric(50, 200, 200, propagation=Propagation(transmit_power_dBm=-10), seed=3)
     assert graph.graph["digest"] == expected.graph["digest"]
     assert parameters.values_of("random_geometric", graph.graph["recipe"])["transmit_power_dBm"] == -10
@@ -136,5 +136,5 @@ def test_propagation_is_part_of_the_form():
 def test_no_longest_link_is_written_as_zero(real_data):
     values = parameters.values_of("testbed", {"name": "iotlab/strasbourg", "max_range_m": None})
     assert values["max_range_m"] == 0
-    assert parameters.made("testbed", values, "iotlab/strasbourg").number_of_edges() == 4032
-    assert parameters.made("testbed", values | {"max_range_m": 4.0}, "iotlab/strasbourg").number_of_edges() < 1000
+    assert parameters.generate("testbed", values, "iotlab/strasbourg").number_of_edges() == 4032
+    assert parameters.generate("testbed", values | {"max_range_m": 4.0}, "iotlab/strasbourg").number_of_edges() < 1000

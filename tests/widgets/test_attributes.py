@@ -48,7 +48,7 @@ def test_a_wrong_value_stays_in_its_row_with_a_sentence_and_the_value_is_the_las
 def test_text_that_cannot_be_read_stays_with_a_sentence():
     part = Attributes("TEMP GE 20")
     part._text.value = "TEMP ABOVE 20"
-    assert "operators are" in part.error
+    assert "must be one of" in part.error
     assert part.value == "TEMP GE 20"
     part.value = "TEMP GE 22"
     assert not part.error
@@ -102,7 +102,7 @@ def test_what_does_not_match_is_told_by_the_attribute_that_fails():
     assert found["a"] == (True, "")
     assert found["b"] == (False, "TEMP LE 30 fails; published: TEMP IS 35")
     assert found["c"] == (False, "no publication has the key of TEMP GE 20")
-    assert "no attribute" in found["d"][1]
+    assert "not an attribute" in found["d"][1]
     assert "Matches 1 of 4 publications" in part._matches.value
     part.rows[1].number.value = "36"
     assert "Matches 2 of 4 publications" in part._matches.value

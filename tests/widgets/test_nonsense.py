@@ -74,5 +74,5 @@ def test_in_the_forms_of_filters():
 
 @pytest.mark.parametrize("kind", [kind for kind in parameters.TABLES if kind != "testbed"])
 def test_in_the_forms_of_generators(kind):
-    part = Network(parameters.made(kind, {**parameters.values_of(kind), "nodes": 30}))
+    part = Network(parameters.generate(kind, {**parameters.values_of(kind), "nodes": 30}))
     resist(part)

@@ -1,15 +1,15 @@
-"""Attributes: key, operator and value, in parts. This page hands out the names of all parts to hosts.
+"""Attributes (key, operator, value) and everything about them; this package exports the names of its modules.
 
-model.py        operators, values, and how they match: all that a node needs
-keys.py         what the number of a key is called and what its value means
+model.py        operators, values and the matching rules: all that a node needs
+keys.py         names of keys, and units and ranges of their values
 text.py         the text form, "TEMP GE 25" <-> attributes
 wire.py         the bytes of attributes in a frame
-interests.py    how two interests compare: the same constraints, one within the other
-dimensions.py   keys and ranges of values that span a space, "TEMP -20 50"
-event_bytes.py  the bytes of an event that travels in pieces or coded
+interests.py    comparison of two interests: the same constraints, one within the other
+dimensions.py   keys with ranges of values that span a space, "TEMP -20 50"
+event_bytes.py  the bytes of an event that is sent fragmented or coded
 mapping.py      attributes from keys and values; this module can be called: attributes(TEMP=25)
 
-A mote never loads this file: what runs there imports from the part that it needs.
+A mote never loads this file: programs there import the modules that they need.
 """
 
 # ruff: noqa: F401

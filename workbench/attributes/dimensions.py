@@ -1,6 +1,6 @@
-"""Dimensions: keys that span a space of readings, each with a range of values.
+"""Dimensions: attribute keys that span a space of readings, each with a range of values.
 
-"TEMP" is the key with the range that it has; "TEMP -20 50" is that key with a narrower one.
+"TEMP" is the key with its full range; "TEMP -20 50" is the key with a narrower range.
 
 This file keeps to MicroPython's subset of Python, so that tests of nodes run there.
 """
@@ -11,36 +11,36 @@ from workbench.errors import ParameterError
 
 
 def read_dimensions(owner, texts):
-    """[(key number, lowest, highest value)] of the dimensions, in the integers of the wire.
+    """Return [(key number, lowest value, highest value)] of the dimensions, with values as integers on the wire.
 
-    ParameterError, in a sentence about ``owner``, if there are none, or if a key comes twice or has no numbers.
+    Raises ParameterError, which names ``owner``, if a dimension is wrong or repeated, or if there are none.
     """
     if not isinstance(texts, (tuple, list)):
         raise ParameterError("%s: dimensions is %r; write a tuple or a list, as in dimensions=[...]" % (owner, texts))
-    found = [_read(owner, text) for text in texts]
-    if not found or len({one[0] for one in found}) < len(found):
-        raise ParameterError("%s: dimensions is %r; it must name one key or several, each once" % (owner, texts))
-    return found
+    dimensions = [_read(owner, text) for text in texts]
+    if not dimensions or len({number for number, _, _ in dimensions}) < len(dimensions):
+        raise ParameterError("%s: dimensions is %r; it must name at least one key, each once" % (owner, texts))
+    return dimensions
 
 
 def _read(owner, text):
     words = text.split() if isinstance(text, str) else []
     if len(words) not in (1, 3):
-        raise ParameterError('%s: a dimension is %r; write a key, as in "TEMP", or "TEMP -20 50"' % (owner, text))
+        raise ParameterError('%s: dimension is %r; it must be a key, as in "TEMP", or "TEMP -20 50"' % (owner, text))
     try:
-        named = int(words[0]) if words[0].isdigit() else words[0]
-    except ValueError:  # Digits that Python reads as no number: a raised two, or thousands of them.
-        named = words[0]
-    key = key_of(named)
+        name_or_number = int(words[0]) if words[0].isdigit() else words[0]
+    except ValueError:  # isdigit() accepts raised digits, and int() refuses very long numbers.
+        name_or_number = words[0]
+    key = key_of(name_or_number)
     if is_blob(key.number):
-        raise ParameterError("%s: dimension %s is a blob; only numbers can be mapped" % (owner, key.name))
+        raise ParameterError("%s: dimension is %s, a blob; it must be a key with numbers" % (owner, key.name))
     bounds = (key.minimum, key.maximum)
     if len(words) == 3:
         try:
             bounds = (float(words[1]), float(words[2]))
         except ValueError:
-            raise ParameterError("%s: the range of dimension %r must be two numbers" % (owner, text)) from None
+            raise ParameterError("%s: dimension is %r; its range must be two numbers" % (owner, text)) from None
     low, high = [make(key.number, "EQ", bound).value for bound in bounds]
     if not LOWEST <= low < high <= HIGHEST:
-        raise ParameterError("%s: the range of dimension %r must go from a lower to a higher value" % (owner, text))
+        raise ParameterError("%s: dimension is %r; its range must go from a lower to a higher value" % (owner, text))
     return key.number, low, high

@@ -1,8 +1,8 @@
-"""What coded diffusion's frames and pieces of events have in common: an event's bytes, its id, the checksum.
+"""The bytes, the id and the checksum of events, shared by coded diffusion and fragmented events.
 
 Layout (little-endian, packed)
-    an event's bytes   AttNum u8, then the attributes as `attributes/wire.py` lays them out; 1 to 65,535 bytes
-    a sealed frame     anything, then the CRC-32 of it as u32
+    an event's bytes   AttNum u8 (number of attributes), then the attributes as in `wire.py`; 1 to 65,535 bytes
+    a sealed frame     any bytes, then their CRC-32 as u32
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -20,35 +20,35 @@ LONGEST_EVENT_B = U16
 
 
 def event_bytes(attributes):
-    """The bytes of an event's attributes: what is coded. EncodeError if they are too many or not valid."""
+    """Return the bytes of an event's attributes. Raises EncodeError if they are too many or not valid."""
     if len(attributes) > 255:
-        raise EncodeError("an event has %d attributes; it counts to 255" % len(attributes))
+        raise EncodeError("an event has %d attributes; at most 255 are allowed" % len(attributes))
     data = bytes((len(attributes),)) + encode_readings(attributes)
     if len(data) > LONGEST_EVENT_B:
-        raise EncodeError("an event of %d bytes is too long; it has %d at most" % (len(data), LONGEST_EVENT_B))
+        raise EncodeError("an event has %d bytes; at most %d are allowed" % (len(data), LONGEST_EVENT_B))
     return data
 
 
 def event_attributes(data):
-    """The attributes in an event's bytes; DecodeError if they are none."""
+    """Return the attributes in an event's bytes. Raises DecodeError if the bytes are not an event."""
     if not data:
-        raise DecodeError("an event has no bytes")
+        raise DecodeError("an event has 0 bytes; it needs at least 1")
     return decode_readings(data, 1, data[0])
 
 
 def check_id(origin, sequence):
     """Raise EncodeError unless origin and sequence fit a frame."""
     if not (0 <= origin <= U32 and 0 <= sequence <= U32):
-        raise EncodeError("origin %r and sequence %r must be from 0 to %d" % (origin, sequence, U32))
+        raise EncodeError("origin is %r and sequence is %r; both must be from 0 to %d" % (origin, sequence, U32))
 
 
 def sealed(data):
-    """Data with its checksum behind it."""
+    """Return the data followed by its checksum."""
     return data + struct.pack("<I", crc32(data))
 
 
 def unsealed_B(frame, header_B):
-    """Bytes of a frame before its checksum; DecodeError if it is wrong or they are fewer than the header's."""
+    """Return the number of bytes before a frame's checksum. Raises DecodeError if it is wrong or cut off."""
     end = len(frame) - CHECKSUM_B
     if end < header_B:
         raise DecodeError("a frame of %d bytes ends within its header" % len(frame))

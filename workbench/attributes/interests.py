@@ -1,8 +1,8 @@
-"""How two interests compare: whether their constraints are the same, and whether one lies within the other.
+"""Comparison of two interests: whether their constraints are the same, and whether one lies within the other.
 
-Differs from the original in (as in model.py, A16, A20, ... number its gaps)
-    A16  interests overlap whatever their INTERVAL, unless it is a constraint on data ("INTERVAL LE 5") and no IS.
-    A20  `is_within` is the relaxed match of a reinforcement: never less constrained than the interest.
+Differs from the original in (A16, A20, ... are the numbered gaps of model.py)
+    A16  interests count as the same whatever their INTERVAL, unless INTERVAL constrains data ("INTERVAL LE 5").
+    A20  `is_within` is the relaxed match of a reinforcement: at least as constrained as the interest.
 
 This file runs on a mote too (MicroPython's subset of Python). A mote loads it for diffusion alone.
 """
@@ -26,10 +26,10 @@ from workbench.attributes.model import (
 
 
 def constraints(attributes):
-    """The attributes in a canonical order without INTERVAL: equal for interests that overlap (A16).
+    """Return the attributes without INTERVAL in a canonical order: equal for interests with the same constraints (A16).
 
-    An INTERVAL that constrains data stays, or the sink that asks without it would be given what the other one wants.
-    The value beside EQ_ANY means nothing.
+    An INTERVAL that constrains data is kept. Otherwise a sink without this constraint would share the interest of a
+    sink with it. The value beside EQ_ANY has no meaning and is replaced.
     """
     canonical = []
     for attribute in attributes:
@@ -37,16 +37,16 @@ def constraints(attributes):
         if operator == EQ_ANY:
             attribute = Attribute(key, EQ_ANY, b"" if is_blob(key) else 0)
         if key != INTERVAL or operator != IS:
-            # The attribute itself and no copy: a mote keeps these for as long as the interest.
+            # The attribute itself is stored, not a copy: a mote keeps it as long as the interest.
             canonical.append(attribute)
     return tuple(sorted(canonical))
 
 
 def is_within(reinforcement, interest):
-    """The relaxed match of a reinforcement against a cached interest: further constrained, never less.
+    """Return whether a reinforcement is at least as constrained as a cached interest (the relaxed match).
 
-    For each key that the interest constrains, the values that the reinforcement admits must all be admitted by the
-    interest. Keys of its own may be added; IS attributes (INTERVAL among them) and expirations play no part.
+    For each key that the interest constrains, the interest must admit all values that the reinforcement admits.
+    The reinforcement may constrain further keys. IS attributes (INTERVAL among them) and expirations play no part.
 
     >>> is_within(parse("TEMP GE 30, INSTANCE EQ 4, INTERVAL IS 1"), parse("TEMP GE 25, INTERVAL IS 10"))
     True
@@ -73,7 +73,7 @@ def _integers_within(inner, outer):
 
 
 def _value_set(constraints_of_key):
-    """(lowest, highest, holes between them) of the integers that meet all constraints; lowest > highest if none."""
+    """Return (lowest, highest, holes between them) of the integers that meet all constraints, or lowest > highest."""
     low, high, holes = LOWEST, HIGHEST, set()
     for _, operator, bound in constraints_of_key:
         if operator in (EQ, GE):

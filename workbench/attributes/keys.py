@@ -1,17 +1,17 @@
-"""Keys: what the number in an attribute is called, and what its value means: its unit, its steps, its range.
+"""Keys: their names, and the units, resolutions and ranges of their values.
 
 Theory of operation
-    On the wire a value is an integer. A registry says for each key how many integer steps make one unit, and which
-    range is allowed. The system's keys are those of the definition file; those from 100 to 199 are the user's to
-    register. Which keys hold blobs is kept in `attributes.blob_keys`: it is all that a node has to know of a key.
+    On the wire a value is an integer. A registry defines for each key how many integer steps make one unit, and the
+    allowed range. The system's keys are those of the definition file; users may register the keys from 100 to 199.
+    `attributes.blob_keys` lists the keys with blobs: a node needs to know nothing else about a key.
 
 Limits
-    Registrations are per process. A mote that knows no names needs only the blobs among them (`blob_keys`).
+    Registrations are per process. A mote does not know names of keys; it needs only `blob_keys`.
 
 Reference
-    TinyDiffusion design note (2003), Definition File; the numbers it lacks stand in model.py.
+    TinyDiffusion design note (2003), Definition File; model.py has the numbers that it lacks.
 
-This file runs on a mote too (MicroPython's subset of Python), but nothing a node does needs it.
+This file runs on a mote too (MicroPython's subset of Python), but nodes do not need it.
 """
 
 from collections import namedtuple
@@ -40,10 +40,10 @@ BLOB = "blob"
 
 FIRST_USER_KEY = 100
 LAST_USER_KEY = 199
-LONGEST_PAYLOAD = 250 * LONGEST_BLOB  # a message counts to 255 attributes
+LONGEST_PAYLOAD = 250 * LONGEST_BLOB  # a message has at most 255 attributes
 
-# A key: its number and name, INT16 or BLOB, the unit of its values, how many integer steps make one unit (100: a
-# resolution of 0.01), and the smallest and largest value allowed, in units.
+# A key: its number and name, INT16 or BLOB, the unit of its values, the number of integer steps in one unit (100 for a
+# resolution of 0.01), and the smallest and largest allowed value, in units.
 Key = namedtuple("Key", ("number", "name", "type", "unit", "steps", "minimum", "maximum"))
 
 
@@ -82,40 +82,38 @@ _keys_by_name = {key.name: key for key in _SYSTEM_KEYS}
 
 
 def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maximum=None):
-    """Give one of the user's keys (100-199) a name and a meaning; returns the Key.
+    """Register one of the user's keys (100-199) with a name and a meaning, and return its Key.
 
-    ``steps`` is how many integer steps make one unit (100 for a resolution of 0.01). Registering the same key twice
-    is fine; registering a different one under a number or name already taken raises AttributeFormatError.
+    ``steps`` is the number of integer steps in one unit (100 for a resolution of 0.01). The same key may be registered
+    twice. Raises AttributeFormatError if the number or name belongs to a different key.
     """
     if isinstance(number, str):
-        raise AttributeFormatError(
-            'the number comes first: register_key(120, "CO2"), not register_key(%r, ...)' % number
-        )
+        raise AttributeFormatError('number is %r; the number comes first, as in register_key(120, "CO2")' % number)
     if not (isinstance(number, int) and FIRST_USER_KEY <= number <= LAST_USER_KEY):
         raise AttributeFormatError(
-            "key %s has number %r; keys of your own have numbers from %d to %d"
+            "key %s has number %r; your own keys must have numbers from %d to %d"
             % (name, number, FIRST_USER_KEY, LAST_USER_KEY)
         )
     if not _is_name(name) or name != name.upper():
         raise AttributeFormatError(
-            "key %d cannot be called %r; a name is capital letters, digits and _" % (number, name)
+            "key %d has name %r; a name must consist of capital letters, digits and _" % (number, name)
         )
     if name.endswith("_KEY"):
         raise AttributeFormatError(
-            "key %d cannot be called %s: every key may be written with _KEY behind it; call it %s"
+            "key %d has name %s; a name must not end in _KEY, which may follow every key: use %s"
             % (number, name, name[:-4])
         )
     if type not in (INT16, BLOB):
         raise AttributeFormatError("key %s has type %r; it must be 'int16' or 'blob'" % (name, type))
     if not (isinstance(steps, int) and steps >= 1):
-        raise AttributeFormatError("key %s has %r steps per unit; it must be 1 or more" % (name, steps))
+        raise AttributeFormatError("key %s has %r steps per unit; it must be a whole number from 1" % (name, steps))
     if type == BLOB:
         key = Key(number, name, BLOB, unit, 1, 0, LONGEST_BLOB)
     else:
         key = _int16_key(number, name, unit, steps, minimum, maximum)
         if not LOWEST / steps <= key.minimum <= key.maximum <= HIGHEST / steps:
             raise AttributeFormatError(
-                "key %s has a range from %s to %s; with %d steps per unit it must lie within %s to %s"
+                "key %s has a range from %s to %s; with %d steps per unit it must be within %s to %s"
                 % (name, key.minimum, key.maximum, steps, LOWEST / steps, HIGHEST / steps)
             )
     for known in (_keys_by_number.get(number), _keys_by_name.get(name)):
@@ -132,7 +130,7 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
 
 
 def key_of(name_or_number):
-    """The registered Key of a name ("TEMP", "TEMP_KEY") or number; an unknown number is a plain int16 key."""
+    """Return the Key of a name ("TEMP", "TEMP_KEY") or number; an unregistered number is a plain int16 key."""
     if isinstance(name_or_number, int):
         known = _keys_by_number.get(name_or_number)
         if known is None:
@@ -147,18 +145,18 @@ def key_of(name_or_number):
 
     known = sorted(_keys_by_name)
     raise AttributeFormatError(
-        "there is no key %s%s; known keys are %s (numbers 100-199 are yours to register)"
+        "key is %s%s; known keys are %s (you may register the numbers 100-199)"
         % (name_or_number, meant(name, known), ", ".join(known))
     )
 
 
 def known_keys():
-    """All registered keys, the user's among them, in ascending order of their numbers."""
+    """Return all registered keys, including the user's, in ascending order of their numbers."""
     return [_keys_by_number[number] for number in sorted(_keys_by_number)]
 
 
 def make(key, operator, value=0):
-    """An Attribute from a key (name or number), an operator (name or number) and a value in the key's unit."""
+    """Return an Attribute from a key (name or number), an operator (name or number) and a value in the key's unit."""
     key = key_of(key)
     number = OPERATORS.get(operator, operator)
     if number == EQ_ANY:
@@ -171,7 +169,7 @@ def make(key, operator, value=0):
 def _to_steps(key, value):
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise AttributeFormatError("%s is %r; it must be a number" % (key.name, value))
-    # What rounds to the end of the range is in it: text has a limited number of decimals.
+    # A value that rounds to the end of the range is accepted: text has a limited number of decimals.
     slack = 0.499999 / key.steps
     if not key.minimum - slack <= value <= key.maximum + slack:
         raise AttributeFormatError(
@@ -179,14 +177,14 @@ def _to_steps(key, value):
         )
     if isinstance(value, int):
         return value * key.steps
-    # Half a step rounds up. The small extra keeps 30.455 * 100 = 3045.4999... from falling below its half.
+    # Half a step rounds up. The small addition keeps 30.455 * 100 = 3045.4999... from rounding down.
     shifted = value * key.steps + 0.500001
     whole = int(shifted)
     return whole - 1 if whole > shifted else whole
 
 
 def in_units(attribute):
-    """The attribute's value in its key's unit: 26.5 for 2650 hundredths; blobs as they are."""
+    """Return the attribute's value in its key's unit, such as 26.5 for 2650 hundredths; blobs are unchanged."""
     key = key_of(attribute.key)
     if key.type == BLOB or key.steps == 1:
         return attribute.value

@@ -1,6 +1,6 @@
 """Attributes from a mapping of keys to values: {"TEMP": 25} -> TEMP IS 25.
 
-``workbench.attributes`` itself can be called, which is the same: ``wb.attributes(TEMP=25, HUMIDITY=40)``.
+``workbench.attributes`` itself can be called with the same effect: ``wb.attributes(TEMP=25, HUMIDITY=40)``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from workbench.suggestion import meant
 
 
 def describe(values: Mapping[str | int, Any] | None = None, /, **more: Any) -> tuple[Attribute, ...]:
-    """Return the IS attributes that describe data, from keys (names or numbers) and values in the key's unit.
+    """Return IS attributes, which describe data, from keys (names or numbers) and values in the key's unit.
 
-    A blob takes bytes or text, APP an application type. AttributeFormatError for an unknown key or a wrong value.
+    A blob takes bytes or text, APP an application type. Raises AttributeFormatError for an unknown key or wrong value.
 
     >>> describe(TEMP=26.5)
     (Attribute(key=51, operator=1, value=2650),)
     """
     if values is not None and not isinstance(values, Mapping):
         raise AttributeFormatError(
-            f'{values!r:.60} is not a mapping; write attributes(TEMP=25), or parse("TEMP IS 25") for text'
+            f'values is {values!r:.60}; it must be a mapping: use attributes(TEMP=25), or parse("TEMP IS 25") for text'
         )
     pairs = [*(values or {}).items(), *more.items()]
     return tuple(_describe(name, value) for name, value in pairs)
@@ -44,7 +44,7 @@ def _describe(name: Any, value: Any) -> Attribute:
 
 
 def _plain(key: Key, value: Any) -> Any:
-    """The value as `make` takes it: text of a blob as bytes, an application type by its number, numpy's numbers."""
+    """Convert a value for `make`: a blob's text to bytes, application types and numpy's numbers to Python's."""
     if isinstance(value, str):
         return _from_text(key, value)
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -65,7 +65,7 @@ def _from_text(key: Key, value: str) -> Any:
 
 
 class _CallableModule(ModuleType):
-    """A module that can be called. It is pickled by its name, as other modules are by cloudpickle."""
+    """A module that can be called. It is pickled by name, as cloudpickle does with other modules."""
 
     __call__ = staticmethod(describe)
 
@@ -74,5 +74,5 @@ class _CallableModule(ModuleType):
 
 
 def make_callable(module: str) -> None:
-    """Have the calls of a module be calls of `describe`."""
+    """Make a module callable; a call of it is a call of `describe`."""
     sys.modules[module].__class__ = _CallableModule

@@ -1,26 +1,25 @@
-"""Attributes: the key-operator-value triplets that data and requests for data are made of, and how they match.
+"""Attributes, the key-operator-value triplets of publications and subscriptions, and how they match.
 
 Theory of operation
-    A publication describes data with attributes whose operator is IS ("TEMP IS 26.5"). A subscription names what it
-    wants with the other operators ("TEMP GE 25"); its constraints are ANDed. `one_way_match` is the rule that decides
-    whether they meet. Values travel as signed 16-bit integers (or as blobs of bytes), and `Attribute.value` is always
-    the integer on the wire (2650). What a key is called and what its integers mean (unit, steps, range) is told by
-    keys.py, and the text form ("TEMP IS 26.5") by text.py. Both serve people: a node does without them, so a mote
-    need not hold them.
+    A publication describes data with attributes whose operator is IS ("TEMP IS 26.5"). A subscription has constraints
+    with the other operators ("TEMP GE 25"), all of which must hold. `one_way_match` decides whether they match. Values
+    travel as signed 16-bit integers (or as blobs of bytes), and `Attribute.value` is always the integer on the wire
+    (2650). keys.py defines names of keys and the meaning of their integers (unit, steps, range), and text.py the text
+    form ("TEMP IS 26.5"). Nodes need neither, so a mote does not load them.
 
 Differs from the original in
-    A2   LAST (255) ends an array only at the C-like edge (`until_last`); here attributes are plain sequences.
+    A2   LAST (255) ends an array only at the interface to C (`until_last`); here attributes are plain sequences.
     A3   Y and Z are both 55 in the definition file: Z is 65, an incoming 55 means Y.
     A4   UV is 6 as an application type and 63 as a key: the two are separate name spaces.
     A5   keys 50-99 belong to the system, 100-199 to the user, 200-250 to filters; operators are 1-8 only.
-    A6   LATITUDE, LONGITUDE and TARGET are used without a number: 66, 67, 68. PAYLOAD (a blob) is 69, ours;
-         so is TOPIC (a blob, 70), a topic of DPS, which other protocols compare byte by byte.
-    A7   values are 2 bytes, the examples say 30.455: each key has a scale; a value that does not fit is an error.
-    A8   whether a value is an integer or a blob belongs to the key; blobs know IS, EQ, NE and EQ_ANY only.
-    A10  the matching rule looks for Sa "in S": read "in P".
-    A11  keys may repeat: any IS value may satisfy each constraint; ``strict=True`` asks one value to meet them all.
-    A12  "TEMP EQ 32 or TEMP LE 40" are alternatives, hence separate subscriptions; constraints are never ORed.
-    A13  a subscription of IS attributes alone matches everything, so `check_subscription` refuses it.
+    A6   LATITUDE, LONGITUDE and TARGET are used without a number: 66, 67, 68. PAYLOAD (a blob) is our 69 and TOPIC
+         (a blob) our 70: a topic of DPS, which other protocols compare byte by byte.
+    A7   values are 2 bytes, but the examples have 30.455: each key has a scale; a value out of range is an error.
+    A8   the key determines whether a value is an integer or a blob; blobs have only IS, EQ, NE and EQ_ANY.
+    A10  the matching rule searches Sa "in S"; we read "in P".
+    A11  keys may repeat: any IS value may satisfy each constraint; ``strict=True`` requires one value for all.
+    A12  "TEMP EQ 32 or TEMP LE 40" are alternatives, so they are separate subscriptions; constraints are never ORed.
+    A13  a subscription with only IS attributes matches everything, so `check_subscription` refuses it.
 
 Reference
     TinyDiffusion design note (2003), sections Attribute, Matching Rules and Definition File; F. Silva et al.:
@@ -61,12 +60,12 @@ FIRST_FILTER_KEY = 200
 LAST_FILTER_KEY = 250
 LAST = 255
 
-# The keys whose values are blobs: PAYLOAD and TOPIC, and those that `register_key` adds.
+# The keys whose values are blobs: PAYLOAD, TOPIC, and those added by `register_key`.
 blob_keys = {PAYLOAD, TOPIC}
 
 
 def is_blob(key_number):
-    """Whether values of this key are blobs; a key nobody registered is an integer."""
+    """Return whether values of this key are blobs; values of an unregistered key are integers."""
     return key_number in blob_keys
 
 
@@ -77,7 +76,7 @@ def _name_of(key_number):
 
 
 def text_of(attributes):
-    """`text.to_text`, for a sentence: loaded no sooner than something is wrong."""
+    """Return `text.to_text(attributes)` for an error message; the import happens only then."""
     from workbench.attributes.text import to_text
 
     return to_text(attributes)
@@ -89,25 +88,23 @@ def check(attribute):
         number, operator, value = attribute
     except (TypeError, ValueError):
         raise AttributeFormatError(
-            "%r is no attribute, which is a key, an operator and a value; if it is out of a text, parse() that first"
-            % (attribute,)
+            "attribute is %r; it must be a (key, operator, value) triplet: use parse() for text" % (attribute,)
         ) from None
     if not (isinstance(number, int) and APP <= number <= LAST_FILTER_KEY):
-        raise AttributeFormatError("key %r is not one of 50-250" % (number,))
+        raise AttributeFormatError("key is %r; it must be from 50 to 250" % (number,))
     if operator not in _OPERATORS:
-        raise AttributeFormatError("key %s has operator %r; operators are 1-8" % (_name_of(number), operator))
+        raise AttributeFormatError("key %s has operator %r; it must be from 1 to 8" % (_name_of(number), operator))
     if is_blob(number):
         if operator not in BLOB_OPERATORS:
             raise AttributeFormatError(
-                "%s is a blob, so %s does not apply; IS, EQ, NE and EQ_ANY do"
+                "%s has operator %s; it is a blob and allows only IS, EQ, NE and EQ_ANY"
                 % (_name_of(number), OPERATOR_NAMES[operator])
             )
         if not isinstance(value, bytes) or len(value) > LONGEST_BLOB:
-            raise AttributeFormatError("%s takes up to %d bytes, not %r" % (_name_of(number), LONGEST_BLOB, value))
+            raise AttributeFormatError("%s is %r; it must be up to %d bytes" % (_name_of(number), value, LONGEST_BLOB))
     elif not isinstance(value, int) or not LOWEST <= value <= HIGHEST:
         raise AttributeFormatError(
-            "%s has the value %r on the wire; it must be a whole number from %d to %d"
-            % (_name_of(number), value, LOWEST, HIGHEST)
+            "%s is %r on the wire; it must be a whole number from %d to %d" % (_name_of(number), value, LOWEST, HIGHEST)
         )
     return attribute
 
@@ -116,7 +113,7 @@ def check(attribute):
 
 
 def satisfies(value, operator, bound):
-    """Whether ``value`` (of an IS attribute) meets the constraint ``operator bound``."""
+    """Return whether an IS attribute's ``value`` meets the constraint ``operator bound``."""
     if operator == EQ_ANY:
         return True
     if operator == EQ:
@@ -135,11 +132,11 @@ def satisfies(value, operator, bound):
 
 
 def one_way_match(subscription, publication, strict=False):
-    """Whether each constraint of ``subscription`` is met by some IS attribute of ``publication`` with the same key.
+    """Return whether each constraint of ``subscription`` is met by an IS attribute of ``publication`` with its key.
 
-    With repeated keys in the publication (aggregated readings) different values may meet different constraints;
-    ``strict=True`` asks that for each key one value meets all of that key's constraints. IS attributes of the
-    subscription describe and do not constrain. Cost: len(subscription) * len(publication) comparisons.
+    If keys repeat in the publication (aggregated readings), different values may meet different constraints;
+    ``strict=True`` requires for each key a single value that meets all its constraints. IS attributes of the
+    subscription are ignored. Cost: len(subscription) * len(publication) comparisons.
 
     >>> one_way_match(parse("TEMP GE 25, TEMP LE 30"), parse("TEMP IS 26.5"))
     True
@@ -157,7 +154,7 @@ def one_way_match(subscription, publication, strict=False):
                 return False
         return True
     except (AttributeError, TypeError, ValueError):
-        _refuse_text(subscription, publication)  # Here, where it costs a match nothing.
+        _refuse_text(subscription, publication)  # Checked only after an error, so that a match costs nothing more.
         raise
 
 
@@ -165,7 +162,7 @@ def _refuse_text(*sides):
     for side in sides:
         if isinstance(side, str):
             raise AttributeFormatError(
-                'matching takes attributes, not the text %r; write parse("...") around it' % side
+                'matching was called with the text %r; it needs attributes: write parse("...") around it' % side
             )
 
 
@@ -179,7 +176,7 @@ def _strict_match(subscription, publication):
 
 
 def split_samples(attributes):
-    """The samples of an aggregate of several readings: a new one begins wherever the first key comes again (A26)."""
+    """Split an aggregate of several readings into samples: a new one begins where the first key repeats (A26)."""
     samples = []
     for attribute in attributes:
         if not samples or attribute.key == attributes[0].key:
@@ -189,7 +186,7 @@ def split_samples(attributes):
 
 
 def matching_samples(subscription, publication):
-    """What a subscription is handed of a publication: all of it, or nothing. One reading is one sample.
+    """Return the publication in a list if it matches, or an empty list. One reading is one sample.
 
     >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
     ['TEMP IS 20, TEMP IS 30']
@@ -200,30 +197,30 @@ def matching_samples(subscription, publication):
 
 
 def two_way_match(attributes, others):
-    """Whether each side's constraints are met by the other's IS attributes."""
+    """Return whether the IS attributes of each side meet the constraints of the other."""
     return one_way_match(attributes, others) and one_way_match(others, attributes)
 
 
 def check_subscription(attributes, match_all=False):
-    """Raise AttributeFormatError for a subscription that constrains nothing, unless that is asked for."""
+    """Raise AttributeFormatError for a subscription without constraints, unless ``match_all`` is set."""
     for attribute in attributes:
         check(attribute)
     if not match_all and all([attribute.operator == IS for attribute in attributes]):
         raise AttributeFormatError(
             "the subscription %r constrains nothing, so it would match everything; "
-            "use EQ instead of IS, or say match_all=True" % text_of(attributes)
+            "use EQ instead of IS, or set match_all=True" % text_of(attributes)
         )
     return attributes
 
 
 def with_payload(attributes, payload):
-    """A publication's attributes as a tuple, with a payload of bytes as PAYLOAD blobs behind them."""
+    """Return a publication's attributes as a tuple, followed by the payload bytes as PAYLOAD blobs."""
     blobs = [Attribute(PAYLOAD, IS, payload[i : i + LONGEST_BLOB]) for i in range(0, len(payload), LONGEST_BLOB)]
     return tuple(attributes) + tuple(blobs)
 
 
 def check_publication(attributes):
-    """Raise AttributeFormatError for a publication with anything but IS attributes."""
+    """Raise AttributeFormatError unless a publication has attributes, all of them with IS."""
     for attribute in attributes:
         check(attribute)
         if attribute.operator != IS:
@@ -232,12 +229,12 @@ def check_publication(attributes):
                 "use IS instead of %s" % (text_of(attributes), OPERATOR_NAMES[attribute.operator])
             )
     if not attributes:
-        raise AttributeFormatError("a publication needs at least one attribute")
+        raise AttributeFormatError("the publication has no attributes; it needs at least one attribute")
     return attributes
 
 
 def until_last(attributes):
-    """The attributes of a C-like array up to the one with key LAST, which is not part of them."""
+    """Return the attributes of a C-like array before its terminator, the attribute with key LAST."""
     before_last = []
     for attribute in attributes:
         if attribute.key == LAST:

@@ -1,10 +1,10 @@
 """The text form of attributes: "APP EQ Temperature, TEMP GE 25" <-> attributes.
 
 Theory of operation
-    Values are written in the unit of their key (keys.py) and operators by their name or sign. `to_text` writes a normal
+    Values are written in the unit of their key (keys.py) and operators by name or sign. `to_text` writes a normal
     form that `parse` reads back as the same attributes.
 
-This file runs on a mote too (MicroPython's subset of Python), but nothing a node does needs it.
+This file runs on a mote too (MicroPython's subset of Python), but nodes do not need it.
 """
 
 from workbench.attributes.keys import BLOB, OPERATORS, key_of, make
@@ -38,69 +38,69 @@ _DIGITS = "0123456789"
 
 
 def parse(text):
-    """Read attributes from text: "APP EQ Temperature, TEMP GE 25". Commas, semicolons and new lines separate them.
+    """Parse attributes from text: "APP EQ Temperature, TEMP GE 25". Commas, semicolons and new lines separate them.
 
     Each is KEY OPERATOR VALUE. KEY is a registered name (TEMP or TEMP_KEY) or a number, OPERATOR one of IS EQ NE GT GE
     LT LE EQ_ANY (no value) or == != > >= < <=, VALUE a number in the key's unit, an application type for APP, or for
-    blobs a "quoted text" or 0x hex digits. Raises AttributeFormatError with what would be right.
+    blobs a "quoted text" or 0x hex digits. Raises AttributeFormatError, whose message describes the right form.
 
     >>> parse("TEMP GE 25")
     (Attribute(key=51, operator=5, value=2500),)
     """
     if not isinstance(text, str):
-        raise AttributeFormatError('parse takes a text such as "TEMP GE 25", not %r' % (text,))
-    return tuple([_parse_one(part) for part in _split(text)])
+        raise AttributeFormatError('text is %r; it must be a text such as "TEMP GE 25"' % (text,))
+    return tuple([_parse_attribute(part) for part in _split(text)])
 
 
 def _split(text):
-    """Cut at separators that are not inside quotes; empty parts are left out."""
+    """Split at separators outside quotes, and drop empty parts."""
     parts = []
     quoted = False
     begin = 0
-    for place, character in enumerate(text):
+    for position, character in enumerate(text):
         if character == '"':
             quoted = not quoted
         elif not quoted and character in ",;\n":
-            parts.append(text[begin:place])
-            begin = place + 1
+            parts.append(text[begin:position])
+            begin = position + 1
     if quoted:
-        raise AttributeFormatError("%r has a quote that is not closed" % text)
+        raise AttributeFormatError("%r has a quote that is not closed; add the closing quote" % text)
     parts.append(text[begin:])
     return [part.strip() for part in parts if part.strip()]
 
 
-def _parse_one(text):
+def _parse_attribute(text):
     words = _words(text)
     if len(words) < 2:
         hint = '; for a topic write TOPIC EQ "%s"' % text if "/" in text and '"' not in text else ""
-        raise AttributeFormatError('%r is no attribute; write KEY OPERATOR VALUE, as in "TEMP GE 25"%s' % (text, hint))
-    # Five digits: a longer number is no key, and int() takes neither "²" nor thousands of digits.
+        raise AttributeFormatError('%r is not an attribute; write KEY OPERATOR VALUE, as "TEMP GE 25"%s' % (text, hint))
+    # Five digits: a longer number is not a key, and int() refuses both "²" and thousands of digits.
     key = key_of(int(words[0]) if len(words[0]) <= 5 and _has_only(words[0], _DIGITS) else words[0])
     operator = _OPERATOR_SIGNS.get(words[1], OPERATORS.get(words[1].upper()))
     if words[1] == "=":
         value = words[2] if len(words) > 2 else "25"
         raise AttributeFormatError(
-            "%r has operator =; write %s IS %s for what is published, %s EQ %s for what is asked for"
+            "%r has operator =; write %s IS %s in a publication, %s EQ %s in a subscription"
             % (text, key.name, value, key.name, value)
         )
     if operator is None:
-        from workbench.suggestion import meant  # Not before: a mote has no room for it.
+        from workbench.suggestion import meant  # Imported only here: it takes memory on a mote.
 
         raise AttributeFormatError(
-            "%r has operator %s%s; operators are IS EQ NE GT GE LT LE EQ_ANY"
+            "%r has operator %s%s; it must be one of IS EQ NE GT GE LT LE EQ_ANY"
             % (text, words[1], meant(words[1], sorted(OPERATORS)))
         )
     if operator == EQ_ANY:
         if len(words) > 2:
-            raise AttributeFormatError("%r: EQ_ANY takes no value" % text)
+            raise AttributeFormatError("%r has a value, but EQ_ANY takes none; remove it" % text)
         return make(key.number, EQ_ANY)
     if len(words) < 3:
-        raise AttributeFormatError("%r has no value" % text)
+        raise AttributeFormatError("%r has no value; write KEY OPERATOR VALUE" % text)
     return make(key.number, operator, _parse_value(key, words[2].strip()))
 
 
 def _words(text):
-    """Key, operator and value; a sign needs no spaces around it, as in "TEMP>=25"."""
+    """Split into key, operator and value; a sign needs no spaces around it, as in "TEMP>=25"."""
     begin = 0
     while begin < len(text) and text[begin] not in _SIGNS:
         begin += 1
@@ -119,14 +119,14 @@ def _parse_value(key, word):
         return _parse_blob(key, word)
     if key.number == APP and word.lower() in _APPLICATION_NUMBERS:
         return _APPLICATION_NUMBERS[word.lower()]
-    # int() and float() take more than a number as people write it: "1_0", "nan", digits of other scripts.
+    # int() and float() accept more than ordinary numbers: "1_0", "nan", digits of other scripts.
     if _has_only(word, _DIGITS + "+-.eE"):
         for read in (int, float):
             try:
                 return read(word)
             except ValueError:
                 pass
-    from workbench.suggestion import meant  # Not before: a mote has no room for it.
+    from workbench.suggestion import meant  # Imported only here: it takes memory on a mote.
 
     hint = ""
     if " or" in word.lower():
@@ -157,11 +157,11 @@ def _parse_blob(key, word):
 
 
 def to_text(attributes):
-    """The text form of attributes, which `parse` reads back: "APP EQ Temperature, TEMP GE 25"."""
-    return ", ".join([_one_to_text(attribute) for attribute in attributes])
+    """Return the text form of attributes, which `parse` reads back: "APP EQ Temperature, TEMP GE 25"."""
+    return ", ".join([_attribute_to_text(attribute) for attribute in attributes])
 
 
-def _one_to_text(attribute):
+def _attribute_to_text(attribute):
     key = key_of(attribute.key)
     operator = _operator_name(attribute.operator)
     if attribute.operator == EQ_ANY:
@@ -182,7 +182,7 @@ def _value_to_text(key, value):
         return _APPLICATION_NAMES[value]
     if key.steps == 1:
         return str(value)
-    # One more than the steps need: 1/3 as 0.33 is read back as the same third.
+    # One decimal more than the steps need: 1/3 written as 0.33 is read back as the same third.
     decimals = len(str(key.steps - 1)) + 1
     text = "%.*f" % (decimals, value / key.steps)
     return text.rstrip("0").rstrip(".")

@@ -1,10 +1,10 @@
-"""Lists of attributes as bytes: the part of a frame that TinyDiffusion and flooding share.
+"""Lists of attributes as bytes: the part of a frame that diffusion and flooding share.
 
 Layout (little-endian, packed)
     attribute  key u8, operator u8, value i16
     blob       key u8, operator u8, length u8, that many bytes (A8: the key decides which of the two)
 
-    What describes data (`encode_readings`, `decode_readings`) consists of IS attributes and nothing else.
+    Data (`encode_readings`, `decode_readings`) consists of IS attributes only.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -20,7 +20,7 @@ _ATTRIBUTE = "<BBh"
 
 
 def attributes_size(attributes):
-    """Bytes that these attributes take on the wire."""
+    """Return the size of these attributes on the wire in bytes."""
     size = 0
     for attribute in attributes:
         size += BLOB_HEADER_B + len(attribute.value) if is_blob(attribute.key) else ATTRIBUTE_B
@@ -28,7 +28,7 @@ def attributes_size(attributes):
 
 
 def encode_attributes(attributes):
-    """The bytes of attributes one after the other; EncodeError for one that is not valid."""
+    """Return the attributes' concatenated bytes. Raises EncodeError if an attribute is not valid."""
     parts = []
     for attribute in attributes:
         try:
@@ -44,7 +44,7 @@ def encode_attributes(attributes):
 
 
 def encode_readings(attributes):
-    """As `encode_attributes`, of IS attributes alone."""
+    """Return the bytes of a reading's attributes. Raises EncodeError if one is not valid or not an IS attribute."""
     for attribute in attributes:
         if attribute.operator != IS:
             raise EncodeError("data has the attribute %r; only IS attributes describe data" % (attribute,))
@@ -52,7 +52,7 @@ def encode_readings(attributes):
 
 
 def decode_readings(frame, offset, count):
-    """As `decode_attributes`, of IS attributes alone."""
+    """Decode a reading's attributes, as `decode_attributes` does. Raises DecodeError if one is not an IS attribute."""
     attributes = decode_attributes(frame, offset, count)
     for attribute in attributes:
         if attribute.operator != IS:
@@ -61,7 +61,7 @@ def decode_readings(frame, offset, count):
 
 
 def decode_attributes(frame, offset, count):
-    """The ``count`` attributes from ``offset`` to the end of the frame; DecodeError for anything else."""
+    """Return the ``count`` attributes that fill the frame from ``offset`` to its end. Raises DecodeError otherwise."""
     attributes = []
     size = len(frame)
     for _ in range(count):
@@ -86,13 +86,13 @@ def decode_attributes(frame, offset, count):
 
 
 def _check_decoded(key, operator):
-    """What 2 bytes hold is a value; key and operator can be wrong.
+    """Raise DecodeError if key or operator is wrong; the value cannot be wrong, as any 2 bytes are valid.
 
-    Not `attributes.check`: its sentences know the names of keys, and noise should not have a mote load them.
+    `model.check` is not used: its messages name keys, and a mote should not load these names because of noise.
     """
     if not APP <= key <= LAST_FILTER_KEY:
-        raise DecodeError("key %d is not one of 50-250" % key)
+        raise DecodeError("key is %d; it must be from 50 to 250" % key)
     if not IS <= operator <= EQ_ANY:
-        raise DecodeError("key %d has operator %d; operators are 1-8" % (key, operator))
+        raise DecodeError("key %d has operator %d; it must be from 1 to 8" % (key, operator))
     if operator not in BLOB_OPERATORS and is_blob(key):
-        raise DecodeError("key %d is a blob, so operator %d does not apply; IS, EQ, NE and EQ_ANY do" % (key, operator))
+        raise DecodeError("key %d has operator %d; a blob key allows only IS, EQ, NE and EQ_ANY" % (key, operator))

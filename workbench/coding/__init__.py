@@ -1,1 +1,1 @@
-"""Finite fields (`fields.py`), random linear network coding (`rlnc.py`), and both for whole payloads (`bulk/`)."""
+"""Finite fields (`fields.py`), random linear network coding (`rlnc.py`), and both in compiled loops (`bulk/`)."""

@@ -1,16 +1,16 @@
-"""Finite fields, and rows of their symbols packed into bytes: what network coding computes with.
+"""Finite fields, and rows of their symbols packed into bytes: the arithmetic of network coding.
 
 Theory of operation
     ``field(order)`` gives GF(2), GF(2^4), GF(2^8), GF(2^16) or a prime field below 2^16. A symbol is an integer from 0
     to order - 1. In GF(2^k) it is a polynomial over GF(2): addition is exclusive or, and multiplication is modulo an
-    irreducible polynomial for which x generates all symbols but zero. Up to GF(2^8) products come from tables of
-    logarithms and powers of x, made when they are first asked for (766 bytes for GF(2^8)). Those of GF(2^16) would take
-    384 KiB, too much for a mote, so it multiplies bit by bit, and a row by four tables of 16 products.
+    irreducible polynomial for which x generates all symbols but zero. Up to GF(2^8), products come from tables of
+    logarithms and powers of x, built at first use (766 bytes for GF(2^8)). The tables of GF(2^16) would take 384 KiB,
+    too much for a mote, so it multiplies bit by bit, and a row by four tables of 16 products.
 
-    A *row* is symbols packed into bytes, from the least significant bit on:
+    A *row* is a sequence of symbols packed into bytes, least significant bit first:
 
     ==============  ======================  =========================================
-    field           symbols in a row        bytes of a chunk in a symbol
+    field           symbols in a row        bytes of a chunk in one symbol
     ==============  ======================  =========================================
     GF(2)           eight a byte            1/8
     GF(2^4)         two a byte              1/2
@@ -20,14 +20,14 @@ Theory of operation
     GF(p), p > 256  two bytes each          1
     ==============  ======================  =========================================
 
-    In GF(2^k) a chunk of bytes is its own row. The order of a prime field is no power of two, so a symbol holds as many
-    bits of a chunk as divide a byte and fit below p, and a row is longer than its chunk: twice as long in GF(257).
+    In GF(2^k) a chunk of bytes is its own row. The order of a prime field is not a power of two. So a symbol holds as
+    many bits of a chunk as divide a byte and fit below p, and a row is longer than its chunk: twice as long in GF(257).
 
 Cost
-    A byte of a row takes one or two table look-ups. For whole payloads the host has `workbench.coding.bulk`.
+    A byte of a row takes one or two table look-ups. Hosts compute whole payloads with `workbench.coding.bulk`.
 
 Limits
-    Chunks over GF(2^16) have an even number of bytes (`workbench.coding.rlnc.split` sees to that).
+    Chunks over GF(2^16) must have an even number of bytes (`workbench.coding.rlnc.split` ensures it).
 
 Reference
     R. Lidl, H. Niederreiter: Finite Fields, Cambridge 1997. The polynomials are those of the library galois.
@@ -39,7 +39,7 @@ from array import array
 
 from workbench.errors import DecodeError, EncodeError, ParameterError
 
-# Degree -> irreducible polynomial, with its bits as the coefficients: 0x11D is x^8 + x^4 + x^3 + x^2 + 1.
+# Degree -> irreducible polynomial; its bits are the coefficients: 0x11D is x^8 + x^4 + x^3 + x^2 + 1.
 POLYNOMIALS = {1: 0x3, 4: 0x13, 8: 0x11D, 16: 0x1002D}
 _DEGREES = {2: 1, 16: 4, 256: 8, 65536: 16}
 _LARGEST_PRIME = 65521
@@ -49,9 +49,9 @@ _fields = {}
 
 
 def field(order):
-    """The field of that order (2, 16, 256, 65536, or a prime up to 65521), the same object every time.
+    """Return the field of an order: 2, 16, 256, 65536, or a prime up to 65521. Each field is created once.
 
-    A Field is given back as it is. Any other order is a ParameterError.
+    A Field is returned unchanged. Raises ParameterError for any other order.
     """
     if isinstance(order, Field):
         return order
@@ -62,8 +62,7 @@ def field(order):
             _fields[order] = PrimeField(order)
         else:
             raise ParameterError(
-                "there is no field of order %r here: 2, 16, 256, 65536 and primes up to %d are"
-                % (order, _LARGEST_PRIME)
+                "field is %r; its order must be 2, 16, 256, 65536 or a prime up to %d" % (order, _LARGEST_PRIME)
             )
     return _fields[order]
 
@@ -78,10 +77,10 @@ def _is_prime(number):
 
 
 class Field:
-    """What all fields have.
+    """The base class of fields.
 
-    ``symbol_bits`` is the room of a symbol in a row, ``data_bits`` what it holds of a chunk; ``polynomial`` is 0 in
-    prime fields.
+    ``symbol_bits`` is the number of bits of a symbol in a row, ``data_bits`` the number of bits of a chunk that it
+    holds. ``polynomial`` is 0 in prime fields.
     """
 
     def __init__(self, order, characteristic, degree, polynomial, symbol_bits, data_bits):
@@ -98,21 +97,21 @@ class Field:
     @property
     def galois(self):
         """The class of the library galois for this field, with arrays and matrices (not on a mote)."""
-        # Not by a statement: what a mote's file imports would go there with it.
+        # Not an import statement: a mote's file would take its imports along.
         return __import__("workbench.coding.bulk", None, None, ["__name__"]).galois_class(self)
 
     def divide(self, a, b):
-        """a / b; ZeroDivisionError if b is zero."""
+        """Return a / b. Raises ZeroDivisionError if b is zero."""
         return self.multiply(a, self.inverse(b))
 
     def inverse(self, a):
-        """1 / a; ZeroDivisionError if a is zero."""
+        """Return 1 / a. Raises ZeroDivisionError if a is zero."""
         if self.check(a) == 0:
             raise ZeroDivisionError("zero has no inverse in %r" % self)
         return self.power(a, self.order - 2)
 
     def power(self, a, exponent):
-        """a to an integer power; a negative one is a power of the inverse, and 0 to the power of 0 is 1."""
+        """Return ``a`` to an integer power. A negative power is one of the inverse; 0 to the power of 0 is 1."""
         if exponent < 0:
             a, exponent = self.inverse(a), -exponent
         result = 1
@@ -124,23 +123,23 @@ class Field:
         return result
 
     def check(self, symbol, error=DecodeError):
-        """The symbol, if it is one of this field; an ``error`` if not."""
+        """Return the symbol, or raise ``error`` if it is not a symbol of this field."""
         if not 0 <= symbol < self.order:
-            raise error("%r is no symbol of %r: they go from 0 to %d" % (symbol, self, self.order - 1))
+            raise error("symbol is %r; it must be from 0 to %d in %r" % (symbol, self.order - 1, self))
         return symbol
 
     # Rows
 
     def size_B(self, symbols):
-        """Bytes of a row of so many symbols."""
+        """Return the size in bytes of a row of ``symbols`` symbols."""
         return (symbols * self.symbol_bits + 7) // 8
 
     def row_B(self, chunk_B):
-        """Bytes of the row of a chunk of so many bytes (`from_data`)."""
+        """Return the size in bytes of the row of a chunk of ``chunk_B`` bytes (`from_data`)."""
         return self.size_B(chunk_B * 8 // self.data_bits)
 
     def get(self, row, index):
-        """The symbol at an index of a row."""
+        """Return the symbol at an index of a row."""
         if self.symbol_bits == 8:
             return row[index]
         if self.symbol_bits == 16:
@@ -157,13 +156,13 @@ class Field:
             row[2 * index + 1] = symbol >> 8
         else:
             position = index * self.symbol_bits
-            kept = row[position >> 3] & ~((self.order - 1) << (position & 7))
-            row[position >> 3] = kept | symbol << (position & 7)
+            others = row[position >> 3] & ~((self.order - 1) << (position & 7))
+            row[position >> 3] = others | symbol << (position & 7)
 
     def pack(self, symbols, error=EncodeError):
-        """The row (bytearray) of a sequence of symbols; what is left of its last byte is zero.
+        """Return the row (bytearray) of a sequence of symbols; unused bits of its last byte are zero.
 
-        An ``error`` is raised if one is no symbol of this field: who decodes wants a DecodeError.
+        Raises ``error`` if a number is not a symbol of this field: decoders pass DecodeError.
         """
         if self.order == 256 and isinstance(symbols, (bytes, bytearray, list, tuple)) and _are_bytes(symbols):
             return bytearray(symbols)
@@ -173,25 +172,25 @@ class Field:
         return row
 
     def unpack(self, row, count=None):
-        """The first ``count`` symbols of a row as a list; all that there is room for without a count."""
+        """Return the first ``count`` symbols of a row as a list, or all symbols that fit in the row without a count."""
         if count is None:
             count = len(row) * 8 // self.symbol_bits
         return list(row[:count]) if self.symbol_bits == 8 else [self.get(row, index) for index in range(count)]
 
     def check_row(self, row):
-        """Raise DecodeError unless these bytes are a row of whole symbols of this field."""
+        """Raise DecodeError unless these bytes are a row of symbols of this field."""
         if len(row) * 8 % self.symbol_bits:
-            raise DecodeError("%d bytes are no row of %r: its symbols take %d each" % (len(row), self, self.size_B(1)))
+            raise DecodeError("row of %r has %d bytes; each symbol takes %d" % (self, len(row), self.size_B(1)))
 
     def scale(self, row, factor):
-        """Multiply a row (bytearray) by a symbol, in place."""
+        """Multiply a row (bytearray) by a symbol in place."""
         product = bytearray(len(row))
         self.axpy(product, factor, row)
         row[:] = product
 
 
 class BinaryField(Field):
-    """GF(2^k). Sums are exclusive ors, so a symbol is its own negative."""
+    """GF(2^k). Addition is exclusive or, so a symbol is its own negative."""
 
     def __init__(self, degree):
         Field.__init__(self, 1 << degree, 2, degree, POLYNOMIALS[degree], degree, degree)
@@ -199,17 +198,17 @@ class BinaryField(Field):
         self._logarithms = None
 
     def add(self, a, b):
-        """a + b."""
+        """Return a + b."""
         return self.check(a) ^ self.check(b)
 
     subtract = add
 
     def negative(self, a):
-        """-a, which is a."""
+        """Return -a, which is a."""
         return a
 
     def multiply(self, a, b):
-        """a times b."""
+        """Return a times b."""
         self.check(a)
         self.check(b)
         if a == 0 or b == 0:
@@ -232,7 +231,7 @@ class BinaryField(Field):
         return product
 
     def _make_tables(self):
-        # The powers stand there twice, so that a sum of two logarithms needs no modulo.
+        # The powers are stored twice, so that a sum of two logarithms needs no modulo.
         powers = array("B", bytes(2 * (self.order - 1)))
         logarithms = array("B", bytes(self.order))
         symbol = 1
@@ -243,7 +242,7 @@ class BinaryField(Field):
         self._powers, self._logarithms = powers, logarithms
 
     def axpy(self, row, factor, other):
-        """row += factor * other, in place; both are rows of the same length, the first a bytearray."""
+        """Add ``factor`` times ``other`` to ``row`` in place; both are rows of one length, the first a bytearray."""
         _check_lengths(row, other)
         if self.check(factor) == 0:
             return
@@ -266,7 +265,7 @@ class BinaryField(Field):
                 row[index] ^= powers[logarithms[byte] + logarithm]
 
     def _axpy_by_halves(self, row, factor, other):
-        # A product is linear in the bits of a symbol: the products of its groups of four bits add up to it.
+        # A product is linear in the bits of a symbol, so the products of its groups of four bits add up to it.
         tables = [
             array("H", [self.multiply(nibble << shift, factor) for nibble in range(16)])
             for shift in range(0, self.degree, 4)
@@ -284,13 +283,13 @@ class BinaryField(Field):
             row[index + 1] ^= product >> 8
 
     def from_data(self, data):
-        """The row of a chunk of bytes, which is the same bytes; EncodeError if they are no whole symbols."""
+        """Return the row of a chunk of bytes: the same bytes. Raises EncodeError if they are not whole symbols."""
         if len(data) * 8 % self.symbol_bits:
-            raise EncodeError("a chunk of %d bytes is no row of %r: split it for this field" % (len(data), self))
+            raise EncodeError("chunk has %d bytes, not whole symbols of %r; use rlnc.split" % (len(data), self))
         return bytearray(data)
 
     def to_data(self, row):
-        """The chunk of bytes that a row is of."""
+        """Return the chunk of bytes that became this row."""
         return bytes(row)
 
 
@@ -302,23 +301,23 @@ class PrimeField(Field):
         Field.__init__(self, order, order, 1, 0, 8 if order < 256 else 16, data_bits)
 
     def add(self, a, b):
-        """a + b."""
+        """Return a + b."""
         return (self.check(a) + self.check(b)) % self.order
 
     def subtract(self, a, b):
-        """a - b."""
+        """Return a - b."""
         return (self.check(a) - self.check(b)) % self.order
 
     def negative(self, a):
-        """-a."""
+        """Return -a."""
         return -self.check(a) % self.order
 
     def multiply(self, a, b):
-        """a times b."""
+        """Return a times b."""
         return self.check(a) * self.check(b) % self.order
 
     def axpy(self, row, factor, other):
-        """row += factor * other, in place; both are rows of the same length, the first a bytearray."""
+        """Add ``factor`` times ``other`` to ``row`` in place; both are rows of one length, the first a bytearray."""
         _check_lengths(row, other)
         self.check(factor)
         for index in range(len(row) * 8 // self.symbol_bits):
@@ -331,22 +330,22 @@ class PrimeField(Field):
             self.check(self.get(row, index))
 
     def from_data(self, data):
-        """The row of a chunk of bytes: ``data_bits`` of it in each symbol, from the least significant on."""
+        """Return the row of a chunk of bytes: ``data_bits`` bits in each symbol, least significant first."""
         mask = (1 << self.data_bits) - 1
         return self.pack([byte >> shift & mask for byte in data for shift in range(0, 8, self.data_bits)])
 
     def to_data(self, row):
-        """The chunk of bytes that a row is of; DecodeError if it is the row of none."""
+        """Return the chunk of bytes that became this row. Raises DecodeError if none could have."""
         symbols = self.unpack(row)
-        in_byte = 8 // self.data_bits
-        if len(symbols) % in_byte or any([symbol >> self.data_bits for symbol in symbols]):
+        symbols_per_byte = 8 // self.data_bits
+        if len(symbols) % symbols_per_byte or any([symbol >> self.data_bits for symbol in symbols]):
             raise DecodeError(
-                "a row of %d symbols of %r is of no bytes: %d make a byte, with %d bits each"
-                % (len(symbols), self, in_byte, self.data_bits)
+                "row of %d symbols of %r holds no whole bytes; a byte takes %d symbols with %d bits each"
+                % (len(symbols), self, symbols_per_byte, self.data_bits)
             )
-        data = bytearray(len(symbols) // in_byte)
+        data = bytearray(len(symbols) // symbols_per_byte)
         for index in range(len(symbols)):
-            data[index // in_byte] |= symbols[index] << index % in_byte * self.data_bits
+            data[index // symbols_per_byte] |= symbols[index] << index % symbols_per_byte * self.data_bits
         return bytes(data)
 
 
@@ -357,5 +356,5 @@ def _are_bytes(symbols):
 def _check_lengths(row, other):
     if len(row) != len(other):
         raise ParameterError(
-            "rows of %d and %d bytes cannot be added: both must have one length" % (len(row), len(other))
+            "rows have %d and %d bytes; they must have the same length to be added" % (len(row), len(other))
         )

@@ -2,26 +2,26 @@
 
 Theory of operation
     A *generation* is m chunks x_1 ... x_m of the same length. A *coded packet* carries an *encoding vector* of m
-    coefficients and an *information vector*, the linear combination of the chunks with them, symbol by symbol. Who
-    holds chunks draws coefficients and encodes (`Encoder`); who holds coded packets combines those, without having
-    decoded anything (`Recoder`); who holds m packets with linearly independent encoding vectors has the chunks
-    (`Decoder`). A packet is *innovative* if its encoding vector is no linear combination of those at hand: it adds to
-    the rank.
+    coefficients and an *information vector*, the linear combination of the chunks with these coefficients, symbol by
+    symbol. A node with the chunks draws coefficients and encodes (`Encoder`). A node with coded packets combines them
+    without decoding (`Recoder`). A node with m packets whose encoding vectors are linearly independent can decode the
+    chunks (`Decoder`). A packet is *innovative* if its encoding vector is linearly independent of those received
+    before: it increases the rank.
 
-    The decoder eliminates as packets come (Gauss and Jordan). After each packet its rows are in reduced row echelon
-    form: the first coefficient of a row that is not zero, its *pivot*, is 1, and all other rows have 0 there. So a row
-    whose other coefficients are 0 is a chunk, often before all are there, and a complete matrix is the identity.
+    The decoder eliminates as packets arrive (Gauss-Jordan). After each packet its rows are in reduced row echelon
+    form: the first nonzero coefficient of a row, its *pivot*, is 1, and all other rows have 0 in that column. A row
+    whose other coefficients are 0 is a decoded chunk, often before the matrix is complete.
 
-    On a host, larger generations are computed by `workbench.coding.bulk`, which is loaded when it is first needed and
-    gives the same results.
+    On a host, larger generations are computed by `workbench.coding.bulk`, which loads at first use and gives the same
+    results.
 
 Cost
-    An added packet takes a row operation for each row at hand to reduce it, and another for each row to clear its pivot
-    there. A decoder keeps at most m rows of m + n symbols.
+    An added packet takes one row operation per row to reduce it, and another per row to clear its pivot column. A
+    decoder keeps at most m rows of m + n symbols.
 
 Limits
-    A wrong coefficient or byte spoils what is decoded and cannot be told here: frames carry a checksum. Packets of one
-    generation belong together by the caller's word.
+    A wrong coefficient or byte spoils the decoded chunks, and the decoder cannot detect it: frames carry a checksum.
+    The caller must not mix packets of different generations.
 
 Reference
     B. Adamson et al.: Taxonomy of Coding Techniques for Efficient Network Communications, RFC 8406, 2018 (terms).
@@ -36,22 +36,22 @@ from workbench import draws
 from workbench.coding.fields import field as field_of
 from workbench.errors import DecodeError, EncodeError, ParameterError
 
-# Bytes of a decoder's matrix from which the host's kernels are worth loading; a coefficient counts as one in any field.
+# From this size of a decoder's matrix on, the host loads its kernels; a coefficient counts as one byte in any field.
 BULK_FROM_BYTES = 1024
 
 CodedPacket = namedtuple("CodedPacket", ("encoding_vector", "information_vector"))
 
 
 def chunk_B(length_B, generation_size, field):
-    """Bytes of each chunk of data of so many bytes: as few as hold it and are whole symbols of a `fields.Field`."""
+    """Return the size of each chunk: the fewest bytes that hold the data and are whole symbols of a `fields.Field`."""
     symbol_B = (field.data_bits + 7) // 8
     return -(-length_B // (generation_size * symbol_B)) * symbol_B
 
 
 def split(data, generation_size, field=256):
-    """Data as ``generation_size`` chunks of the same length, whole symbols of the field, zeros at the end of the last.
+    """Split data into ``generation_size`` chunks of one length, whole symbols of the field; zeros pad the last chunk.
 
-    The length of the data is for the caller to keep: `join` takes it.
+    The caller must remember the length of the data, which `join` needs.
     """
     _check_generation_size(generation_size)
     size_B = chunk_B(len(data), generation_size, field_of(field))
@@ -60,9 +60,9 @@ def split(data, generation_size, field=256):
 
 
 def join(chunks, length_B):
-    """The data (bytearray) that `split` made chunks of; DecodeError if they are of no data of that length.
+    """Return the data (bytearray) that `split` cut into these chunks. Raises DecodeError if the length does not fit.
 
-    The chunks may be made one by one, as a generator does: all of them beside the whole take twice the memory.
+    ``chunks`` may be a generator, so that not all chunks are in memory beside the result.
     """
     joined = bytearray(max(length_B, 0))
     size_B = 0
@@ -73,48 +73,50 @@ def join(chunks, length_B):
         is_padded = is_padded and not any(chunk[taken:])
         size_B += len(chunk)
     if not 0 <= length_B <= size_B:
-        raise DecodeError("%d bytes of chunks hold no data of %r bytes" % (size_B, length_B))
+        raise DecodeError("length_B is %r; the chunks have %d bytes" % (length_B, size_B))
     if not is_padded:
-        raise DecodeError("chunks have more than zeros behind their %d bytes of data" % length_B)
+        raise DecodeError("chunks have nonzero padding behind their %d bytes of data" % length_B)
     return joined
 
 
 def draw_coefficients(field, count, random, density=None):
-    """Draw ``count`` coefficients from a `draws.Stream`, again if all are zero.
+    """Draw ``count`` coefficients from a `draws.Stream`; draw again if all are zero.
 
-    Without a density each is uniform over the field. With one, a coefficient differs from zero with that probability,
-    and is then uniform over the rest of the field.
+    Without ``density`` each is uniform over the field. With it, each coefficient is nonzero with that probability,
+    and then uniform over the nonzero symbols.
     """
     while True:
         if density is not None:
-            drawn = [1 + random.below(field.order - 1) if random.uniform() < density else 0 for _ in range(count)]
+            coefficients = [
+                1 + random.below(field.order - 1) if random.uniform() < density else 0 for _ in range(count)
+            ]
         elif field.characteristic == 2:
-            drawn = _draw_binary(field.degree, count, random)
+            coefficients = _draw_binary(field.degree, count, random)
         else:
-            drawn = [random.below(field.order) for _ in range(count)]
-        if any(drawn):
-            return tuple(drawn)
+            coefficients = [random.below(field.order) for _ in range(count)]
+        if any(coefficients):
+            return tuple(coefficients)
 
 
 def _draw_binary(degree, count, random):
-    # A draw has 64 bits, which is several symbols.
-    drawn = []
+    # One draw has 64 random bits, enough for several symbols.
+    symbols = []
     for _ in range(0, count * degree, 64):
         bits = random.bits()
         if degree == 8:
-            drawn += bits.to_bytes(8, "little")
+            symbols += bits.to_bytes(8, "little")
         else:
-            drawn += [bits >> shift & ((1 << degree) - 1) for shift in range(0, 64, degree)]
-    return drawn[:count]
+            symbols += [bits >> shift & ((1 << degree) - 1) for shift in range(0, 64, degree)]
+    return symbols[:count]
 
 
 class Encoder:
-    """Makes coded packets of the chunks of one generation.
+    """An encoder of the chunks of one generation.
 
     ``chunks`` are bytes, or sequences of symbols, of the same length; ``field`` is an order or a `fields.Field`.
-    ``random`` is the `draws.Stream` of this encoder: those who send to the same neighbors need streams of their own,
-    for encoders without one make the same packets. ``systematic``: first the chunks themselves, in order. ``density``:
-    see `draw_coefficients`. ``bulk``: compute with `workbench.coding.bulk` or not; without it, the size decides.
+    ``random`` is a `draws.Stream`; encoders without one produce the same packets, so senders to the same neighbors
+    need streams of their own. ``systematic``: first send the chunks themselves, in order. ``density``: see
+    `draw_coefficients`. ``bulk``: whether to use `workbench.coding.bulk`; None decides by the size.
     """
 
     def __init__(self, chunks, field=256, random=None, systematic=False, density=None, bulk=None):
@@ -126,15 +128,16 @@ class Encoder:
         sizes_B = sorted({len(row) for row in rows})
         if len(sizes_B) > 1:
             raise EncodeError(
-                "chunks of %d and of %d bytes: all of a generation have one length" % (sizes_B[0], sizes_B[-1])
+                "chunks have %d and %d bytes; all chunks of a generation must have one length"
+                % (sizes_B[0], sizes_B[-1])
             )
         self.random = _stream(random)
         self.density = density
-        self._rows = _kind("Rows", bulk, self.generation_size, sizes_B[0], Rows)(self.field, rows)
+        self._rows = _implementation("Rows", bulk, self.generation_size, sizes_B[0], Rows)(self.field, rows)
         self._plain_left = self.generation_size if systematic else 0
 
     def encode(self):
-        """The next CodedPacket."""
+        """Return the next CodedPacket."""
         if self._plain_left:
             index = self.generation_size - self._plain_left
             self._plain_left -= 1
@@ -142,10 +145,10 @@ class Encoder:
         return self.combine(draw_coefficients(self.field, self.generation_size, self.random, self.density))
 
     def combine(self, coefficients):
-        """The CodedPacket with these coefficients, one for each chunk."""
+        """Return the CodedPacket with these coefficients, one for each chunk."""
         if len(coefficients) != self.generation_size:
             raise EncodeError(
-                "%d coefficients for a generation of %d chunks: there is one for each"
+                "combine has %d coefficients; it needs one for each of the generation's %d chunks"
                 % (len(coefficients), self.generation_size)
             )
         coefficients = self.field.unpack(self.field.pack(coefficients), self.generation_size)
@@ -153,10 +156,10 @@ class Encoder:
 
 
 class Decoder:
-    """Takes the coded packets of one generation, in any order, until it has the chunks.
+    """A decoder that collects coded packets of one generation, in any order, until it can decode the chunks.
 
-    ``generation_size`` is m; ``field`` is an order or a `fields.Field`; ``bulk`` as for `Encoder`. ``arrivals`` are the
-    pivots of the innovative packets in the order in which they came.
+    ``generation_size`` is m; ``field`` is an order or a `fields.Field`; ``bulk`` as for `Encoder`. ``arrivals`` lists
+    the pivots of the innovative packets in the order of arrival.
     """
 
     def __init__(self, generation_size, field=256, bulk=None):
@@ -170,25 +173,27 @@ class Decoder:
 
     @property
     def rank(self):
-        """Innovative packets so far."""
+        """The number of innovative packets so far."""
         return len(self.arrivals)
 
     @property
     def is_complete(self):
-        """Whether there are as many innovative packets as chunks."""
+        """Whether the decoder has as many innovative packets as chunks."""
         return len(self.arrivals) == self.generation_size
 
     def add(self, encoding_vector, information_vector):
-        """Take a coded packet; says whether it was innovative. What is not is dropped.
+        """Add a coded packet; return whether it was innovative. A packet that is not innovative is dropped.
 
         The encoding vector is a sequence of m symbols. The information vector is a row of symbols as bytes, or a list,
-        tuple or array of symbols; all of a generation have one length. DecodeError if either is not.
+        tuple or array of symbols; all of a generation have one length. Raises DecodeError if either is wrong.
         """
         vector = self._vector(encoding_vector)
         information = self._information(information_vector)
         if self._matrix is None:
-            kind = _kind("Elimination", self._bulk, self.generation_size, len(information), Elimination)
-            self._matrix = kind(self.field, self.generation_size, len(information))
+            implementation = _implementation(
+                "Elimination", self._bulk, self.generation_size, len(information), Elimination
+            )
+            self._matrix = implementation(self.field, self.generation_size, len(information))
             self._information_B = len(information)
         if self.is_complete:
             return False
@@ -199,7 +204,7 @@ class Decoder:
         return True
 
     def is_innovative(self, encoding_vector):
-        """Whether a packet with this encoding vector would be innovative."""
+        """Return whether a packet with this encoding vector would be innovative."""
         vector = self._vector(encoding_vector)
         if self._matrix is None:
             return any(vector)
@@ -208,7 +213,7 @@ class Decoder:
     def _vector(self, encoding_vector):
         if len(encoding_vector) != self.generation_size:
             raise DecodeError(
-                "an encoding vector of %d coefficients is of no generation of %d chunks"
+                "an encoding vector has %d coefficients; the generation has %d chunks"
                 % (len(encoding_vector), self.generation_size)
             )
         return self.field.pack(encoding_vector, DecodeError)
@@ -221,12 +226,11 @@ class Decoder:
             row = self.field.pack(information_vector, DecodeError)
         if self._information_B is not None and len(row) != self._information_B:
             raise DecodeError(
-                "an information vector of %d bytes is none of this generation, which has %d"
-                % (len(row), self._information_B)
+                "an information vector has %d bytes; those of this generation have %d" % (len(row), self._information_B)
             )
         return row
 
-    # The matrix, for whoever draws it
+    # The matrix, for views
 
     @property
     def pivots(self):
@@ -239,52 +243,54 @@ class Decoder:
         return [self.row(pivot) for pivot in self.pivots]
 
     def row(self, pivot):
-        """The row with that pivot, as a CodedPacket; DecodeError if there is none."""
+        """Return the row with a pivot as a CodedPacket. Raises DecodeError if no row has that pivot."""
         return CodedPacket(self.vector(pivot), bytes(self._matrix.informations([pivot])[0]))
 
     def vector(self, pivot):
-        """The coefficients of the row with that pivot; DecodeError if there is none."""
+        """Return the coefficients of the row with a pivot. Raises DecodeError if no row has that pivot."""
         if pivot not in self.arrivals:
-            raise DecodeError("no row has its pivot at %r: they are at %r" % (pivot, self.pivots))
+            raise DecodeError("pivot is %r; the rows have the pivots %r" % (pivot, self.pivots))
         return tuple(self.field.unpack(self._matrix.vector(pivot), self.generation_size))
 
     @property
     def decoded(self):
-        """The numbers of the chunks that are decoded already."""
-        return tuple([pivot for pivot in self.pivots if sum([1 for one in self.vector(pivot) if one]) == 1])
+        """The indices of the chunks that are decoded already."""
+        return tuple([pivot for pivot in self.pivots if sum([1 for symbol in self.vector(pivot) if symbol]) == 1])
 
-    # What comes out
+    # The results
 
     def chunk(self, index):
-        """A chunk that is decoded already; DecodeError if it is not."""
+        """Return a chunk that is decoded already. Raises DecodeError if it is not."""
         if index not in self.decoded:
-            raise DecodeError("chunk %r is not decoded yet: %r are" % (index, self.decoded))
+            raise DecodeError("chunk %r is not decoded yet; decoded are %r" % (index, self.decoded))
         return self.field.to_data(self._matrix.informations([index])[0])
 
     def decode(self):
-        """All chunks, as a list of bytes; DecodeError before there are as many innovative packets as chunks."""
+        """Return all chunks as a list of bytes. Raises DecodeError before the decoder is complete."""
         if not self.is_complete:
             raise DecodeError(
-                "%d of %d innovative packets do not make a generation" % (self.rank, self.generation_size)
+                "the decoder has %d of %d innovative packets; add more" % (self.rank, self.generation_size)
             )
         return [self.field.to_data(row) for row in self._matrix.informations(self.pivots)]
 
     def combine(self, coefficients):
-        """The CodedPacket that combines the rows, in the order of `pivots`, with these coefficients."""
+        """Return the CodedPacket that combines the rows, in the order of `pivots`, with these coefficients."""
         if not self.arrivals:
-            raise EncodeError("a decoder of rank 0 has nothing to combine: it needs an innovative packet first")
+            raise EncodeError("the decoder has rank 0; it can combine nothing before an innovative packet arrives")
         if len(coefficients) != self.rank:
-            raise EncodeError("%d coefficients for %d rows: there is one for each" % (len(coefficients), self.rank))
+            raise EncodeError(
+                "combine has %d coefficients; it needs one for each of %d" % (len(coefficients), self.rank)
+            )
         coefficients = self.field.unpack(self.field.pack(coefficients), self.rank)
         vector, information = self._matrix.combine(self.pivots, coefficients)
         return CodedPacket(tuple(self.field.unpack(vector, self.generation_size)), bytes(information))
 
 
 class Recoder:
-    """Makes coded packets of those that a decoder has, complete or not.
+    """A recoder: it combines the packets of a decoder, complete or not, into new coded packets.
 
     ``random`` and ``density`` are as for `Encoder`. The coefficients are drawn for the decoder's rows, which span the
-    same space as the packets that came.
+    same space as the packets that arrived.
     """
 
     def __init__(self, decoder, random=None, density=None):
@@ -294,7 +300,7 @@ class Recoder:
         self.density = density
 
     def recode(self):
-        """The next CodedPacket; EncodeError as long as the decoder has nothing."""
+        """Return the next CodedPacket. Raises EncodeError while the decoder has rank 0."""
         rank = self.decoder.rank
         return self.decoder.combine(
             draw_coefficients(self.decoder.field, rank, self.random, self.density) if rank else ()
@@ -302,14 +308,14 @@ class Recoder:
 
 
 class Rows:
-    """Rows of one length that are combined again and again; the host's counterpart is in `workbench.coding.bulk`."""
+    """Rows of one length that are combined repeatedly; hosts have a faster version in `workbench.coding.bulk`."""
 
     def __init__(self, field, rows):
         self.field = field
         self.rows = rows
 
     def combine(self, coefficients):
-        """The sum of coefficient times row, as bytes."""
+        """Return the sum over the rows of coefficient times row, as bytes."""
         total = bytearray(len(self.rows[0]))
         for index in range(len(self.rows)):
             if coefficients[index]:
@@ -318,9 +324,9 @@ class Rows:
 
 
 class Elimination:
-    """A matrix in reduced row echelon form that grows row by row; for the host there is one in `workbench.coding.bulk`.
+    """A matrix in reduced row echelon form that grows row by row; hosts have a faster one in `workbench.coding.bulk`.
 
-    A row is an encoding vector and behind it an information vector, both packed; ``rows`` has it at its pivot.
+    A row is an encoding vector followed by an information vector, both packed. ``rows[pivot]`` is the row of a pivot.
     """
 
     def __init__(self, field, generation_size, information_B):
@@ -331,7 +337,7 @@ class Elimination:
         self.rows = [None] * generation_size
 
     def insert(self, vector, information):
-        """Take a row unless it depends on those there are; gives its pivot, or None."""
+        """Insert a row if it is linearly independent; return its pivot column, or None."""
         new = vector + information
         self._reduce(new)
         pivot = self._pivot(new)
@@ -346,7 +352,7 @@ class Elimination:
         return pivot
 
     def is_innovative(self, vector):
-        """Whether an encoding vector is no linear combination of the rows'."""
+        """Return whether an encoding vector is linearly independent of the rows."""
         reduced = bytearray(vector)
         self._reduce(reduced)
         return any(reduced)
@@ -364,15 +370,15 @@ class Elimination:
         return None
 
     def vector(self, pivot):
-        """The packed encoding vector of the row with that pivot."""
+        """Return the packed encoding vector of the row with a pivot."""
         return self.rows[pivot][: self.vector_B]
 
     def informations(self, pivots):
-        """The information vectors of the rows with those pivots."""
+        """Return the information vectors of the rows with these pivots."""
         return [self.rows[pivot][self.vector_B :] for pivot in pivots]
 
     def combine(self, pivots, coefficients):
-        """(packed encoding vector, information vector) of the sum of coefficient times row."""
+        """Return (packed encoding vector, information vector) of the sum of coefficient times row."""
         row = Rows(self.field, [self.rows[pivot] for pivot in pivots]).combine(coefficients)
         return row[: self.vector_B], row[self.vector_B :]
 
@@ -383,20 +389,20 @@ def _is_bytes(value):
 
 def _check_generation_size(generation_size):
     if not (isinstance(generation_size, int) and generation_size >= 1):
-        raise ParameterError("generation size %r: it is a whole number of chunks from 1 on" % (generation_size,))
+        raise ParameterError("generation size is %r; it must be a whole number from 1" % (generation_size,))
 
 
 def _check_density(density):
     if density is not None and not 0 < density <= 1:
-        raise ParameterError("density %r: it is a share of the coefficients above 0 and up to 1" % (density,))
+        raise ParameterError("density is %r; it must be above 0 and at most 1" % (density,))
 
 
 def _stream(random):
     return draws.Stream(draws.make_key(0, draws.PROTOCOL)) if random is None else random
 
 
-def _kind(name, bulk, generation_size, row_B, plain):
-    """The class of that name: the host's if it is asked for, or if there is much to compute and the host has it."""
+def _implementation(name, bulk, generation_size, row_B, plain):
+    """Return the class ``name`` of the bulk module if wanted, or if the matrix is large and the module loads."""
     pays = generation_size * (generation_size + row_B) >= BULK_FROM_BYTES
     if not (pays if bulk is None else bulk):
         return plain

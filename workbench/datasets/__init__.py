@@ -1,16 +1,18 @@
 """Known data sets of real sensor networks: where they are, where they come from, and loaders for their formats.
 
-Nothing is downloaded, and no data of others is part of the workbench: ``describe()`` says what is known and what is
-here, ``find(name)`` gives the files' paths or says where to get them and where to put them.
+Nothing is downloaded, and the workbench contains no data of others. ``describe()`` lists the known data sets and which
+files are on this machine. ``find(name)`` returns the files' paths, or raises an error with where to get them and where
+to put them.
 
 The loaders return tidy pandas DataFrames with units in the columns' names. A damaged line is skipped and counted:
 ``frame.attrs`` has ``lines`` (not blank), ``skipped`` and ``first_skipped`` ("line 17: ..."). A file in which fewer
-than one line in twenty can be read is something else: DataError.
+than one line in twenty can be read raises DataError.
 
-Where no data set is at hand, ``make_raw_log`` and ``make_readings`` write logs in the formats of real ones.
+Without a data set, ``make_raw_log`` and ``make_readings`` write logs in the formats of real ones.
 """
 
 # ruff: noqa: F401
+from workbench.datasets.generated import make_raw_log, make_readings
 from workbench.datasets.known import DATA_SETS, DataFile, DataSet, describe, find, folder_candidates, named
 from workbench.datasets.loaders import (
     intel_connectivity,
@@ -20,7 +22,6 @@ from workbench.datasets.loaders import (
     ulb_neighbors,
     ulb_readings,
 )
-from workbench.datasets.made import make_raw_log, make_readings
 from workbench.keywords import answer_for, imported_names
 
 __all__ = imported_names(__name__)

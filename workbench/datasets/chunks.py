@@ -1,14 +1,14 @@
-"""Lines by the million: a chunk of a log's bytes becomes a table of rows, and a table of the lines that are none.
+"""Fast parsing of logs: a chunk of a log's bytes becomes a table of rows and a table of rejected lines.
 
 Theory of operation
-    A file is cut at line ends (`chunks`). Of a chunk, the lines that match the format's pattern as a whole go to
-    `pyarrow.csv` at once; each other line goes to the format's parser. The pattern is so strict that both read the same
-    value, so what comes out does not depend on which way a line went. Rows are in the order of their lines.
+    A file is cut at line ends (`chunks`). Lines of a chunk that match the format's pattern go to `pyarrow.csv` at
+    once; all other lines go to the format's parser. The pattern is so strict that both readers give the same value, so
+    the result does not depend on the reader. Rows are in the order of their lines.
 
 Cost
-    In a second of one core's time, on the fast path: 1.5 to 2 million lines of the Intel Lab (8 fields, numbers alone),
-    0.7 million of Mercator's (15 fields, texts among them, 7 checks). By the parser: some 0.1 million lines. Memory:
-    some ten times a chunk.
+    Lines per second on one core, on the fast path: 1.5 to 2 million of the Intel Lab (8 fields, only numbers),
+    0.7 million of Mercator (15 fields, some texts, 7 checks). With the parser: about 0.1 million. Memory: about
+    ten times a chunk.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from workbench.errors import DataError
 
 CHUNK_B = 8 << 20
 LONGEST_LINE_B = 256 << 20
-SHOWN = 120  # characters of a line that is no row
-UNREADABLE = "unreadable"  # the rule that a line broke which the parser cannot read
+SHOWN = 120  # characters of a rejected line that a message quotes
+UNREADABLE = "unreadable"  # the rule that a line breaks if the parser cannot read it
 
-Part = tuple[np.ndarray, pa.Table]  # which lines, and their rows
+Part = tuple[np.ndarray, pa.Table]  # indices of lines, and their rows
 
 REJECTED = pa.schema([("line", pa.int64()), ("rule", pa.string()), ("reason", pa.string()), ("text", pa.string())])
 
 
 class Chunk(NamedTuple):
-    """What a chunk has: rows, the lines that are none, and how many lines are neither blank nor header."""
+    """The contents of a chunk: rows, rejected lines, and the number of lines that are neither blank nor header."""
 
     rows: pa.Table
     rejected: pa.Table
@@ -47,7 +47,7 @@ class Chunk(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A part of a file that ends where a line ends: where it begins, its first line's number, and its bytes."""
+    """A part of a file that ends at a line end: its offset, its first line's number, and its bytes."""
 
     start: int
     first_line: int
@@ -56,21 +56,21 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Rejected:
-    """Lines that are no rows, as they are found."""
+    """The rejected lines so far."""
 
-    found: list[tuple[int, str, str, str]] = field(default_factory=list)
+    lines: list[tuple[int, str, str, str]] = field(default_factory=list)
 
     def add(self, line: int, rule: str, reason: str, text: bytes) -> None:
         shown = text.rstrip(b"\r\n").decode("utf-8", "replace")[:SHOWN]
-        self.found.append((line, rule, reason, shown))
+        self.lines.append((line, rule, reason, shown))
 
     def table(self) -> pa.Table:
-        columns = zip(*sorted(self.found), strict=True) if self.found else ((),) * len(REJECTED)
+        columns = zip(*sorted(self.lines), strict=True) if self.lines else ((),) * len(REJECTED)
         return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, REJECTED, strict=True)], REJECTED)
 
 
 def chunks(path: str | os.PathLike[str], size_B: int = CHUNK_B) -> Iterator[Piece]:
-    """A file cut at line ends into pieces of about that size. DataError if it cannot be read."""
+    """Yield a file in pieces of about ``size_B`` bytes, cut at line ends. Raises DataError if it cannot be read."""
     start, line, rest = 0, 1, b""
     try:
         with open(path, "rb") as file:
@@ -79,7 +79,7 @@ def chunks(path: str | os.PathLike[str], size_B: int = CHUNK_B) -> Iterator[Piec
                 if cut == 0:
                     rest += data
                     if len(rest) > LONGEST_LINE_B:
-                        raise DataError(f"{Path(path).name}: line {line} has no end in {LONGEST_LINE_B >> 20} MB")
+                        raise DataError(f"{Path(path).name}: line {line} is longer than {LONGEST_LINE_B >> 20} MB")
                     continue
                 piece = rest + data[:cut]
                 yield Piece(start, line, piece)
@@ -94,26 +94,26 @@ def chunks(path: str | os.PathLike[str], size_B: int = CHUNK_B) -> Iterator[Piec
 
 
 def read_chunk(data: bytes, form: LineFormat, parse: Parser, first_line: int = 1) -> Chunk:
-    """The rows of some whole lines, the first of which has that number in its file."""
+    """Return the rows of whole lines; ``first_line`` is the number of the first one in its file."""
     text = _plain(data, form)
     lines = _lines(text)
     shown = lines if text == _ended(data) else _lines(_ended(data))
     parts, rest = _fast_parts(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
     rejected = _Rejected()
     slow = _parsed(shown, rest, form, parse, first_line, rejected)
-    at, rows = _joined([*parts, slow] if len(slow[0]) else parts, form.schema)
-    lines_read = len(rows) + len(rejected.found)
+    lines_of_rows, rows = _joined([*parts, slow] if len(slow[0]) else parts, form.schema)
+    lines_read = len(rows) + len(rejected.lines)
     if form.checks and len(rows):
-        rows = _checked(rows, at, form.checks, shown, first_line, rejected)
+        rows = _checked(rows, lines_of_rows, form.checks, shown, first_line, rejected)
     return Chunk(rows, rejected.table(), lines_read)
 
 
 def _parsed(
-    shown: pa.Array, which: np.ndarray, form: LineFormat, parse: Parser, first_line: int, rejected: _Rejected
+    shown: pa.Array, indices: np.ndarray, form: LineFormat, parse: Parser, first_line: int, rejected: _Rejected
 ) -> Part:
-    """What the format's parser makes of some lines, one by one."""
+    """Return the rows that the format's parser reads from some lines, one by one."""
     numbers, values = [], []
-    for index in which.tolist():
+    for index in indices.tolist():
         line = shown[index].as_py()
         fields = form.fields(line)
         if not fields:
@@ -133,7 +133,7 @@ def _ended(data: bytes) -> bytes:
 
 
 def _plain(data: bytes, form: LineFormat) -> bytes:
-    """The text with one way to write blanks and decimal points, where the format has several; its lines end."""
+    """Return the text with uniform blanks and decimal points, if the format has several, and a final newline."""
     data = _ended(data)
     if form.separator is None and not form.has_text and b"\xa0" in data:
         data = data.replace(b"\xc2\xa0", b" ").replace(b"\xa0", b" ")
@@ -145,30 +145,30 @@ def _plain(data: bytes, form: LineFormat) -> bytes:
 
 
 def _lines(text: bytes) -> pa.Array:
-    """The lines, with their ends, as an array over the bytes as they lie."""
+    """Return the lines, with their ends, as an array that shares the text's bytes."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 10).astype(np.int32) + 1
     offsets = np.concatenate((np.zeros(1, np.int32), ends), dtype=np.int32)
     return pa.BinaryArray.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
 def _fast_parts(lines: pa.Array, todo: np.ndarray, form: LineFormat) -> tuple[list[Part], np.ndarray]:
-    """[(which lines, their rows), ...] of what the fast path reads, and which lines it does not."""
+    """Return [(indices of lines, their rows), ...] that the fast path reads, and the indices of all other lines."""
     parts: list[Part] = []
     if not form.fast:
         return parts, todo
-    tries: list[Callable[[pa.Array], pa.Array]] = [lambda some: some]
+    tries: list[Callable[[pa.Array], pa.Array]] = [lambda text: text]
     if form.group is not None:
         index, fields = form.group
         grouped = rf"^((?:[0-9]+ ){{{index}}}[0-9]{{1,3}}) ([0-9]{{3}})((?: [^ \n]+){{{fields - index - 1}}}\n)$"
-        tries.append(lambda some: pc.replace_substring_regex(some, grouped, r"\1\2\3"))
+        tries.append(lambda text: pc.replace_substring_regex(text, grouped, r"\1\2\3"))
     for prepared in tries:
         if not len(todo):
             break
-        some = prepared(lines if len(todo) == len(lines) else lines.take(pa.array(todo)))
-        matches = pc.match_substring_regex(some, form.pattern)
+        lines_now = prepared(lines if len(todo) == len(lines) else lines.take(pa.array(todo)))
+        matches = pc.match_substring_regex(lines_now, form.pattern)
         is_read = matches.to_numpy(zero_copy_only=False)
         if is_read.any():
-            rows = _read_fast(some if is_read.all() else some.filter(matches), form)
+            rows = _read_fast(lines_now if is_read.all() else lines_now.filter(matches), form)
             if rows is not None:
                 parts.append((todo[is_read], rows))
                 todo = todo[~is_read]
@@ -176,13 +176,13 @@ def _fast_parts(lines: pa.Array, todo: np.ndarray, form: LineFormat) -> tuple[li
 
 
 def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
-    """The rows of lines that all match the format's pattern; None if the reader does not see as many rows in them."""
+    """Return the rows of lines that all match the format's pattern, or None if their number differs."""
     _, offsets, text = lines.buffers()
     first = np.frombuffer(offsets, np.int32)[lines.offset]
     last = np.frombuffer(offsets, np.int32)[lines.offset + len(lines)]
     length_B = int(last - first)
-    wanted = [one.column for one in form.fast if one.column]
-    names = [one.column or f"({place})" for place, one in enumerate(form.fast)]
+    wanted = [field_format.column for field_format in form.fast if field_format.column]
+    names = [field_format.column or f"({index})" for index, field_format in enumerate(form.fast)]
     try:
         table = csv.read_csv(
             pa.BufferReader(text.slice(int(first), length_B)),
@@ -191,7 +191,9 @@ def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
                 delimiter=(form.separator or b" ").decode(), quote_char=False, double_quote=False, escape_char=False
             ),
             convert_options=csv.ConvertOptions(
-                column_types={one.column: one.type for one in form.fast if one.column},
+                column_types={
+                    field_format.column: field_format.type for field_format in form.fast if field_format.column
+                },
                 include_columns=wanted,
                 null_values=[],
                 strings_can_be_null=False,
@@ -204,45 +206,50 @@ def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
 
 
 def _joined(parts: list[Part], schema: pa.Schema) -> Part:
-    """(which lines, their rows), in the order of the lines."""
+    """Return (indices of lines, their rows) in the order of the lines."""
     if not parts:
         return np.zeros(0, np.int64), schema.empty_table()
     if len(parts) == 1:
         return parts[0]
-    at = np.concatenate([some for some, _ in parts])
-    order = np.argsort(at, kind="stable")
-    return at[order], pa.concat_tables([rows for _, rows in parts]).take(pa.array(order)).combine_chunks()
+    indices = np.concatenate([lines for lines, _ in parts])
+    order = np.argsort(indices, kind="stable")
+    return indices[order], pa.concat_tables([rows for _, rows in parts]).take(pa.array(order)).combine_chunks()
 
 
 def _checked(
-    rows: pa.Table, at: np.ndarray, checks: Mapping[str, str], shown: pa.Array, first_line: int, rejected: _Rejected
+    rows: pa.Table,
+    lines_of_rows: np.ndarray,
+    checks: Mapping[str, str],
+    shown: pa.Array,
+    first_line: int,
+    rejected: _Rejected,
 ) -> pa.Table:
-    """The rows that meet all conditions. Of the others all reasons are kept, and the first as the rule they broke."""
+    """Return the rows that meet all conditions; reject the others under the first rule they break, with all reasons."""
     broken = broken_rules(rows, checks)
     is_wrong = broken.any(axis=0)
     if not is_wrong.any():
         return rows
     wrong = np.flatnonzero(is_wrong)
     rules = list(checks)
-    named = [rule_of(rule) for rule in rules]
+    rule_names = [rule_of(rule) for rule in rules]
     for index, row in zip(wrong.tolist(), rows.take(pa.array(wrong)).to_pylist(), strict=True):
-        its = np.flatnonzero(broken[:, index]).tolist()
-        reason = "; ".join(rules[number].format(**row) for number in its)
-        place = int(at[index])
-        rejected.add(first_line + place, named[its[0]], reason, shown[place].as_py())
+        rules_broken = np.flatnonzero(broken[:, index]).tolist()
+        reason = "; ".join(rules[number].format(**row) for number in rules_broken)
+        line = int(lines_of_rows[index])
+        rejected.add(first_line + line, rule_names[rules_broken[0]], reason, shown[line].as_py())
     return rows.filter(pa.array(~is_wrong))
 
 
 def rule_of(reason: str) -> str:
-    """What a check is called where rows are counted: its reason, with an ellipsis for each value of a row."""
+    """Return a check's name in counts of rows: its reason, with an ellipsis for each value of a row."""
     return "".join(text + ("" if name is None else "…") for text, name, *_ in Formatter().parse(reason))
 
 
 def broken_rules(rows: pa.Table, checks: Mapping[str, str]) -> np.ndarray:
-    """Whether each condition (first axis) is broken by each row (second axis); what is unknown is broken."""
+    """Return for each condition (first axis) whether each row breaks it (second axis); unknown values break it."""
     import duckdb
 
-    asked = ", ".join(f"({one}) IS NOT TRUE AS broken_{number}" for number, one in enumerate(checks.values()))
+    selected = ", ".join(f"({check}) IS NOT TRUE AS broken_{number}" for number, check in enumerate(checks.values()))
     with duckdb.connect(":memory:", config={"threads": 1}) as database:
         database.register("log_rows", rows)
-        return np.array(list(database.sql(f"SELECT {asked} FROM log_rows").fetchnumpy().values()), bool)
+        return np.array(list(database.sql(f"SELECT {selected} FROM log_rows").fetchnumpy().values()), bool)

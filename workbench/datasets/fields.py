@@ -1,6 +1,6 @@
-"""The fields of log lines, read one by one: the definition of what a field may be and which value it has.
+"""Parsers of single fields of log lines: the definition of valid fields and their values.
 
-Each function takes a field's bytes and returns its value; ValueError says what is wrong with it.
+Each function takes a field's bytes and returns its value. Raises ValueError with the fault.
 """
 
 import re
@@ -14,7 +14,7 @@ _DOTTED = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})_([0-9]{2})\.([0-9]{2})\
 
 
 def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
-    """``count`` fields out of more, when the one at ``index`` was written in groups of three digits."""
+    """Return ``count`` fields; if there are more, the one at ``index`` was written in groups of three digits."""
     groups = len(fields) - count
     if groups == 0:
         return fields
@@ -25,82 +25,82 @@ def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
 
 
 def exactly(fields: list[bytes], count: int) -> list[bytes]:
-    """The fields, if there are so many."""
+    """Return the fields if their number is ``count``. Raises ValueError otherwise."""
     if len(fields) != count:
         raise ValueError(f"it has {len(fields)} columns, not {count}")
     return fields
 
 
 def whole(field: bytes) -> int:
-    """A whole number of up to 15 digits."""
+    """Return a whole number of up to 15 digits."""
     if not _WHOLE.fullmatch(field):
-        raise ValueError(f"{field[:40]!r} is no whole number")
+        raise ValueError(f"{field[:40]!r} is not a whole number")
     return int(field)
 
 
 def signed(field: bytes) -> int:
-    """A whole number that may be negative."""
+    """Return a whole number that may be negative."""
     return -whole(field[1:]) if field[:1] == b"-" else whole(field)
 
 
 def node(field: bytes) -> int:
-    """A node's number."""
+    """Return a node's number."""
     number = whole(field)
     if number > 2**31 - 1:
-        raise ValueError(f"{number} is no node")
+        raise ValueError(f"{number} is not a node number")
     return number
 
 
 def byte(field: bytes) -> int:
-    """A number from 0 to 255."""
+    """Return a whole number from 0 to 255."""
     value = whole(field)
     if value > 255:
-        raise ValueError(f"{value} is no byte")
+        raise ValueError(f"{value} is not a number from 0 to 255")
     return value
 
 
 def decimal(field: bytes) -> float:
-    """A number with a decimal point or comma."""
+    """Return a number written with a decimal point or comma."""
     if not _DECIMAL.fullmatch(field):
-        raise ValueError(f"{field[:40]!r} is no number")
+        raise ValueError(f"{field[:40]!r} is not a number")
     return float(field.replace(b",", b"."))
 
 
 def text(field: bytes) -> str:
-    """A text in UTF-8."""
+    """Return a text in UTF-8."""
     try:
         return field.decode()
     except UnicodeDecodeError:
-        raise ValueError(f"{field[:40]!r} is no text in UTF-8") from None
+        raise ValueError(f"{field[:40]!r} is not a text in UTF-8") from None
 
 
 def eui64(field: bytes) -> str:
-    """A node's EUI-64, eight bytes in hex digits: "14-15-92-00-12-91-cb-fd"."""
+    """Return a node's EUI-64, eight bytes in hex digits: "14-15-92-00-12-91-cb-fd"."""
     if not _EUI64.fullmatch(field):
-        raise ValueError(f"{field[:40]!r} is no EUI-64")
+        raise ValueError(f"{field[:40]!r} is not an EUI-64")
     return field.decode("ascii")
 
 
 def milliseconds(field: bytes) -> float:
-    """Unix time in seconds, of one in whole milliseconds."""
+    """Return Unix time in seconds from Unix time in whole milliseconds."""
     return whole(field) / 1000
 
 
 def moment(date: bytes, time: bytes) -> float:
-    """Unix time in seconds of a date and a time in ISO 8601, taken as UTC."""
+    """Return Unix time in seconds of a date and a time in ISO 8601, taken as UTC."""
     written = f"{date.decode('ascii')}T{time.decode('ascii')}"
     return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
 
 
 def iso(field: bytes) -> float:
-    """Unix time in seconds of "2026-11-22T19:30:00.25+01:00" or the like; without an offset it is UTC."""
+    """Return Unix time in seconds of a time such as "2026-11-22T19:30:00.25+01:00"; without an offset it is UTC."""
     when = datetime.fromisoformat(field.decode("ascii"))
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def dotted_moment(field: bytes) -> float:
-    """Unix time in seconds of "2014-11-06_01.30.37", taken as UTC."""
-    found = _DOTTED.fullmatch(field)
-    if not found:
-        raise ValueError(f"{field[:40]!r} is no time such as 2014-11-06_01.30.37")
-    return datetime(*map(int, found.groups()), tzinfo=UTC).timestamp()  # type: ignore[misc, arg-type]
+    """Return Unix time in seconds of "2014-11-06_01.30.37", taken as UTC."""
+    match = _DOTTED.fullmatch(field)
+    if not match:
+        raise ValueError(f"{field[:40]!r} is not a time such as 2014-11-06_01.30.37")
+    return datetime(*map(int, match.groups()), tzinfo=UTC).timestamp()  # type: ignore[misc, arg-type]

@@ -1,13 +1,13 @@
-"""The formats of logs: how a line is read one by one, and how the plain ones among them are read by the million.
+"""The formats of logs: for each, a parser of single lines and, for plain lines, a fast path.
 
 Theory of operation
-    A format's parser takes the fields of one line and returns a row's values; its ValueError says why a line is none.
-    It is the definition. Beside it a format may have a fast path: a pattern per field, so strict that whatever matches
-    is read by `pyarrow.csv` to the value that the parser returns. What does not match need not be wrong: the parser
-    looks at it (`chunks`).
+    A format's parser takes the fields of one line and returns a row's values, or raises ValueError with the reason why
+    the line is not a row. The parser defines the format. A format may also have a fast path: a pattern per field, so
+    strict that `pyarrow.csv` reads every matching line to the values that the parser returns. A line that does not
+    match may still be valid: the parser reads it (`chunks`).
 
-    `checks` look at rows that can be read: {reason: condition that a good row meets}. Conditions are SQL over the
-    columns, reasons may show values of the row: {"length {length_B} of {sent_length_B}": "length_B = sent_length_B"}.
+    `checks` apply to rows that can be read: {reason: condition that a good row meets}. Conditions are SQL over the
+    columns; reasons may quote values of the row: {"length {length_B} of {sent_length_B}": "length_B = sent_length_B"}.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from workbench.datasets import fields as read
 Parser = Callable[[list[bytes]], Iterable[Any]]
 FLOAT, INT, TEXT = pa.float64(), pa.int64(), pa.string()
 
-# Dates that there are, from 1900 to 2099.
+# Valid dates from 1900 to 2099.
 _DATE = (
     "(?:(?:19|20)[0-9]{2}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     "|02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:(?:19|20)(?:0[48]|[2468][048]|[13579][26])|2000)-02-29)"
@@ -37,7 +37,7 @@ _DECIMAL = r"-?[0-9]{1,12}(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?"
 
 
 class Field(NamedTuple):
-    """A field on the fast path: its column, the pattern it has to match, and the type that it is read as."""
+    """A field on the fast path: its column, the pattern that it must match, and its type."""
 
     column: str
     pattern: str
@@ -85,9 +85,9 @@ def eui64(column: str) -> Field:
 
 
 def word(column: str, between: str = "") -> Field:
-    """Printable ASCII without blanks and without what is between fields; "" for a column that is not wanted."""
-    some = "".join(re.escape(chr(code)) for code in range(33, 127) if chr(code) != between)
-    return Field(column, f"[{some}]{'*' if between else '+'}", TEXT)
+    """Return a field of printable ASCII without blanks and separators; ``column`` "" drops its values."""
+    allowed = "".join(re.escape(chr(code)) for code in range(33, 127) if chr(code) != between)
+    return Field(column, f"[{allowed}]{'*' if between else '+'}", TEXT)
 
 
 def _as_read(table: pa.Table) -> pa.Table:
@@ -99,15 +99,15 @@ class LineFormat:
     """A format of lines.
 
     columns     {name: type} of the rows
-    parser      makes a function from a line's fields to the values of a row; a file gets one of its own
-    form        what a line should have, for messages
-    separator   what is between fields; None: blanks of all kinds
-    header      how many lines at the top of a file are no rows
+    parser      returns a new function from a line's fields to the values of a row, one function per file
+    form        the fields of a line, for messages
+    separator   the bytes between fields; None: blanks of all kinds
+    header      number of header lines at the top of a file
     checks      {reason: condition} of good rows
-    fast        the fields of a line on the fast path; empty: there is none
-    finish      from the fields as read to the columns
-    group       (field, fields): that field may be written in groups of three digits, in a line of so many fields
-    is_whole    its parser remembers lines that came before, so a file cannot be read in parts
+    fast        the fields of a line on the fast path; empty: no fast path
+    finish      a function from the fields as read to the columns
+    group       (field, fields): that field may be written in groups of three digits, in a line of ``fields`` fields
+    is_whole    the parser remembers earlier lines, so a file cannot be read in parts
     """
 
     name: str
@@ -129,19 +129,19 @@ class LineFormat:
 
     @property
     def has_text(self) -> bool:
-        """Whether a column is text: then a comma is one, and a no-break space may be part of a letter."""
+        """Whether a column is text. A comma is then part of the text, and a no-break space may be part of a letter."""
         return TEXT in self.columns.values()
 
     @property
     def pattern(self) -> str:
-        """What a line matches on the fast path, its end included."""
+        """The pattern of a whole line on the fast path, including its end."""
         between = re.escape((self.separator or b" ").decode())
-        return "^" + between.join(one.pattern for one in self.fast) + r"\r?\n$"
+        return "^" + between.join(field_format.pattern for field_format in self.fast) + r"\r?\n$"
 
     def fields(self, line: bytes) -> list[bytes]:
-        """The fields of a line, none of a blank one. A no-break space separates as a blank does."""
+        """Return the fields of a line; a blank line has none. A no-break space separates as a blank does."""
         if self.separator is not None:
-            return [one.strip() for one in line.split(self.separator)] if line.strip() else []
+            return [text.strip() for text in line.split(self.separator)] if line.strip() else []
         return line.split() if self.has_text else line.replace(b"\xc2\xa0", b" ").replace(b"\xa0", b" ").split()
 
 
@@ -180,7 +180,7 @@ def _intel_link() -> Parser:
         transmitter, receiver, probability = read.exactly(fields, 3)
         link, pdr = (read.node(transmitter), read.node(receiver)), read.decimal(probability)
         if link[0] == link[1] or link in seen or not 0 <= pdr <= 1:
-            raise ValueError("it is no new link with a probability from 0 to 1")
+            raise ValueError("it is not a new link with a probability from 0 to 1")
         seen.add(link)
         return (*link, pdr)
 
@@ -192,11 +192,11 @@ def _intel_position() -> Parser:
 
     def parse(fields: list[bytes]) -> tuple[float, ...]:
         mote, x, y = read.exactly(fields, 3)
-        node, place = read.node(mote), (read.decimal(x), read.decimal(y))
+        node, position = read.node(mote), (read.decimal(x), read.decimal(y))
         if node in seen:
-            raise ValueError(f"mote {node} was there before")
+            raise ValueError(f"mote {node} has a position already")
         seen.add(node)
-        return (node, *place)
+        return (node, *position)
 
     return parse
 
@@ -211,7 +211,7 @@ def _mercator_packet(fields: list[bytes]) -> tuple[Any, ...]:
 
 
 def _since_1970_s(microseconds: pa.Array) -> pa.Array:
-    """Microseconds since 1970 as `datetime.timestamp` has them in seconds: whole numbers, divided once."""
+    """Convert microseconds since 1970 to seconds, as `datetime.timestamp` does: whole numbers, divided once."""
     return pc.divide(pc.cast(microseconds, FLOAT), 1e6)
 
 
@@ -225,8 +225,8 @@ def _finish_neighbors(table: pa.Table) -> pa.Table:
     logged = table["logged"]
     lqi = pc.subtract(pc.if_else(pc.greater(logged, 128), 383, 128), logged)
     power = pc.subtract(pc.if_else(pc.greater(logged, 127), pc.subtract(logged, 256), logged), 45)
-    place = table.column_names.index("logged")
-    return table.set_column(place, "lqi", lqi).append_column("power_dBm", power)
+    index = table.column_names.index("logged")
+    return table.set_column(index, "lqi", lqi).append_column("power_dBm", power)
 
 
 def _finish_intel(table: pa.Table) -> pa.Table:
@@ -282,7 +282,7 @@ INTEL_CONNECTIVITY = LineFormat(
 INTEL_POSITIONS = LineFormat(
     "intel-positions", {"node": INT, "x_m": FLOAT, "y_m": FLOAT}, _intel_position, "mote, x in m, y in m", is_whole=True
 )
-# What Mercator's loggers wrote: a row for each packet heard. The columns of rows that are not "expected" are guesses.
+# The format of Mercator's loggers: a row for each received packet. Columns of rows that are not "expected" are guesses.
 MERCATOR = LineFormat(
     "mercator",
     {
@@ -312,6 +312,6 @@ MERCATOR = LineFormat(
     finish=_finish_mercator,
 )  # fmt: skip
 FORMATS = {
-    one.name: one
-    for one in (ULB_READINGS, ULB_NEIGHBORS, INTEL_READINGS, INTEL_CONNECTIVITY, INTEL_POSITIONS, MERCATOR)
+    log_format.name: log_format
+    for log_format in (ULB_READINGS, ULB_NEIGHBORS, INTEL_READINGS, INTEL_CONNECTIVITY, INTEL_POSITIONS, MERCATOR)
 }

@@ -1,4 +1,4 @@
-"""The known data sets of real sensor networks: what they are, and where their files are on this machine."""
+"""The known data sets of real sensor networks: descriptions, and the search for their files on this machine."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set: its role, the paths below a data folder it may have, and its SHA-256 if that is known."""
+    """A file of a data set: its role, its possible paths below a data folder, and its SHA-256 if that is known."""
 
     role: str
     paths: tuple[str, ...]
@@ -26,7 +26,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set: what it is, who made it, under which terms, its files and how to get them."""
+    """A data set: title, origin, licence, files, and how to get it."""
 
     name: str
     title: str
@@ -120,10 +120,10 @@ DATA_SETS = (
 
 
 def folder_candidates() -> list[Path]:
-    """The folders in which data sets are looked for, first the one to put them in.
+    """Return the folders that are searched for data sets; the first is the one to put them in.
 
-    ``$WORKBENCH_DATA`` if it is set; the platform's folder for user data, workbench/datasets below it; and
-    ../shared/datasets beside a checkout, if that exists.
+    They are ``$WORKBENCH_DATA`` if it is set, workbench/datasets below the platform's folder for user data, and the
+    folder shared/datasets beside a checkout if it exists.
     """
     home = Path(os.path.expanduser("~"))
     if sys.platform == "win32":
@@ -140,44 +140,44 @@ def folder_candidates() -> list[Path]:
 
 
 def named(name: str) -> DataSet:
-    """The known data set of that name; "strasbourg" is short for "iotlab/strasbourg". DataError if there is none."""
+    """Return a known data set by name; "strasbourg" is short for "iotlab/strasbourg". Raises DataError."""
     for data_set in DATA_SETS:
         if name in (data_set.name, data_set.name.rpartition("/")[2]):
             return data_set
     known = [data_set.name for data_set in DATA_SETS]
-    raise DataError(f"There is no data set {name!r:.60}{meant(name, known)}; the known ones are {', '.join(known)}.")
+    raise DataError(f"Data set is {name!r:.60}{meant(name, known)}; known data sets are {', '.join(known)}.")
 
 
 def find(name: str, *roles: str) -> dict[str, Path]:
-    """{role: path} of the files of a data set that are on this machine.
+    """Return {role: path} of the files of a data set that are on this machine.
 
-    DataError if a file of one of the ``roles`` asked for is not here, or none at all. A file that is not the one
-    the checksum was taken from is given all the same, with a warning: it may be a newer version, or one's own.
+    Raises DataError if a file of one of the requested ``roles`` is missing, or without roles if all files are. A file
+    with another checksum than the known one is returned with a warning: it may be a newer version, or your own.
     """
     data_set = named(name)
     unknown = [role for role in roles if role not in {file.role for file in data_set.files}]
     if unknown:
         known = ", ".join(file.role for file in data_set.files)
-        raise DataError(f"Data set {data_set.name} has no file for {unknown[0]!r}; it has {known}.")
-    found = {file.role: path for file in data_set.files if (path := _path_of(file)) is not None}
+        raise DataError(f"Data set {data_set.name} has no file for role {unknown[0]!r}; its roles are {known}.")
+    paths = {file.role: path for file in data_set.files if (path := _path_of(file)) is not None}
     missing = [
-        file for file in data_set.files if file.role not in found and (file.role in roles if roles else not found)
+        file for file in data_set.files if file.role not in paths and (file.role in roles if roles else not paths)
     ]
     if missing:
         files = " and ".join(file.paths[0] for file in missing)
         raise DataError(f"{files} not found; put it below {folder_candidates()[0]}. {data_set.how}.")
     for file in data_set.files:
-        if file.role in found and not _is_the_known_one(file, found[file.role]):
+        if file.role in paths and not _is_the_known_one(file, paths[file.role]):
             warnings.warn(
-                f"{found[file.role]} differs from the file that data set {data_set.name} is known by (SHA-256 "
+                f"{paths[file.role]} differs from the known file of data set {data_set.name} (SHA-256 "
                 f"{file.sha256}); results will differ from those of others.",
                 stacklevel=2,
             )
-    return found
+    return paths
 
 
 def describe() -> "pd.DataFrame":
-    """The known data sets, a row each: name, title, origin, licence, files, here (the roles found), how to get it."""
+    """Return a table of the known data sets: name, title, origin, licence, files, here (roles on this machine), how."""
     import pandas as pd
 
     rows = []

@@ -1,4 +1,4 @@
-"""Loaders: a log's file to a pandas DataFrame with units in the columns' names; links out of what motes heard."""
+"""Loaders from a log's file to a pandas DataFrame with units in column names; links from neighbor observations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def ulb_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Readings of the ULB library motes (R1.txt).
+    """Load readings of the ULB library motes (R1.txt).
 
     Columns: time_s (Unix time), node, sequence, internal_temperature_C (of the processor), voltage_V, humidity_pct,
     temperature_C, par and tsr (light, photosynthetically active and total, as logged). The format writes decimal
@@ -27,15 +27,15 @@ def ulb_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def ulb_neighbors(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Neighbor observations of the ULB library motes (N1.txt): ``node`` reports that it heard ``source``.
+    """Load neighbor observations of the ULB library motes (N1.txt): ``node`` reports that it heard ``source``.
 
     Columns: time_s (Unix time of the report), packet (number of the packet within the report, from 0), round (one a
     minute), node, source, lqi, rssi, power_dBm. A report takes up to nine packets of two neighbors.
 
-    lqi is converted as the origin says: 383 - x for a logged x above 128, else 128 - x; rssi is as logged. The
-    numbers say that the two fields are the other way round: the one called LQI wraps around 0 as the CC2420's signed
-    RSSI register does and is nearly the same in both directions of a link (correlation 0.97), the one called RSSI is
-    a CC2420 LQI of 65 to 108 with the CRC flag, 128, on top. So power_dBm reads the former by the CC2420's data sheet:
+    lqi is converted as the origin prescribes: 383 - x for a logged x above 128, else 128 - x; rssi is as logged. The
+    numbers show that the two fields are swapped. The field called LQI wraps around 0 as the CC2420's signed RSSI
+    register does, and is nearly the same in both directions of a link (correlation 0.97). The field called RSSI is a
+    CC2420 LQI of 65 to 108 plus the CRC flag, 128. So power_dBm interprets the former by the CC2420's data sheet:
     8 bits, signed, 45 above the received power in dBm.
     """
     from workbench.datasets.formats import ULB_NEIGHBORS
@@ -44,11 +44,11 @@ def ulb_neighbors(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def intel_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Readings of the Intel Lab motes (data.txt).
+    """Load readings of the Intel Lab motes (data.txt).
 
     Columns: time_s (Unix time, the log's local time taken as UTC), epoch, node, temperature_C, humidity_pct,
     light_lux, voltage_V. The log has many cut lines, and senseless values (122 °C) from motes with an empty
-    battery (below about 2.4 V): those are readings, and left in (`workbench.pipelines.clean` leaves them out).
+    battery (below about 2.4 V). These are readings, so they stay (`workbench.pipelines.clean` removes them).
     """
     from workbench.datasets.formats import INTEL_READINGS
 
@@ -56,9 +56,9 @@ def intel_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def intel_connectivity(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Links of the Intel Lab (connectivity.txt: from, to, probability): transmitter, receiver, pdr.
+    """Load links of the Intel Lab (connectivity.txt: from, to, probability): transmitter, receiver, pdr.
 
-    What ``workbench.topology.from_links`` takes; a mote's entry for itself is skipped, and so are repeated links.
+    The result fits ``workbench.topology.from_links``. A mote's entry for itself is skipped, and so are repeated links.
     """
     from workbench.datasets.formats import INTEL_CONNECTIVITY
 
@@ -66,14 +66,14 @@ def intel_connectivity(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def intel_positions(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Positions of the Intel Lab motes (mote_locs.txt): node, x_m, y_m."""
+    """Load positions of the Intel Lab motes (mote_locs.txt): node, x_m, y_m."""
     from workbench.datasets.formats import INTEL_POSITIONS
 
     return _load(path, INTEL_POSITIONS)
 
 
 def _load(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
-    """A DataFrame of the lines that are rows."""
+    """Return a DataFrame of the valid lines."""
     from workbench.datasets.parts import Tally, parts_of
 
     tally = Tally()
@@ -83,7 +83,7 @@ def _load(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
 
 
 def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
-    """Tables as one frame, whose columns can be written to; the tables are gone then."""
+    """Return tables as one frame with writable columns; the list of tables is emptied to free memory."""
     import numpy as np
     import pandas as pd
     import pyarrow as pa
@@ -98,12 +98,13 @@ def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
 
 
 def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
-    """A link table out of neighbor observations (columns round, node, source; packet, lqi, rssi, power_dBm if any).
+    """Return a link table from neighbor observations: round, node, source; optional packet, lqi, rssi, power_dBm.
 
-    Columns: transmitter, receiver, pdr, rounds (how many counted), and the means of lqi, rssi and power_dBm over what
-    was heard. Every mote sends once a round, so the delivery ratio is counted, not guessed from the LQI: of the
-    rounds in which the receiver's report is here and somebody heard the transmitter, the share in which the receiver
-    did. A report with a gap in its packet numbers was lost in part and does not count. Links never heard have pdr 0.
+    Columns: transmitter, receiver, pdr, rounds (number of rounds counted), and the means of lqi, rssi and power_dBm of
+    the received frames. Every mote sends once a round, so the delivery ratio is counted, not estimated from the LQI. It
+    is the share of rounds in which the receiver heard the transmitter, of those in which the receiver's report is
+    complete and any mote heard the transmitter. A report with a gap in its packet numbers was lost in part and does not
+    count. Links that were never heard have pdr 0.
     """
     wanted = ("round", "node", "source")
     measures = [name for name in ("lqi", "rssi", "power_dBm") if name in frame.columns]
@@ -124,7 +125,7 @@ def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _whole_reports(frame: pd.DataFrame) -> pd.DataFrame:
-    """(node, round) of the reports whose packet numbers run from 0 without a gap; all if there are none."""
+    """Return (node, round) of the reports whose packet numbers run from 0 without a gap; all without such numbers."""
     if "packet" not in frame.columns:
         return frame[["node", "round"]].drop_duplicates()
     packets = frame.groupby(["node", "round"])["packet"].agg(["max", "nunique"])

@@ -1,4 +1,4 @@
-"""A log's file part by part: its pieces become rows on several cores at once, in the file's order, and are counted."""
+"""Parallel reading of a log's file: pieces become rows on several cores, in the file's order, and lines are counted."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from workbench.datasets.chunks import CHUNK_B, Chunk, chunks, read_chunk
 from workbench.datasets.formats import LineFormat
 from workbench.errors import DataError
 
-THREADS = min(4, os.cpu_count() or 1)  # the fast path leaves Python to the other threads
+THREADS = min(4, os.cpu_count() or 1)  # the fast path releases Python's global lock
 
 
 @dataclass
 class Tally:
-    """A file's lines: how many there are, how many of them are no rows, and why the first of these is none."""
+    """Counts of a file's lines: all lines, rejected lines, and the reason for rejecting the first of these."""
 
     lines: int = 0
     skipped: int = 0
     first_skipped: str = ""
 
     def add(self, part: Chunk) -> None:
-        """Count the lines of a part; parts come in the file's order."""
+        """Count the lines of a part; call it in the file's order."""
         if not self.skipped and len(part.rejected):
             first = part.rejected.slice(0, 1).to_pylist()[0]
             self.first_skipped = f"line {first['line']}: {first['reason']}"
@@ -33,18 +33,18 @@ class Tally:
         self.skipped += len(part.rejected)
 
     def check(self, path: str | os.PathLike[str], form: LineFormat) -> None:
-        """DataError for a file in which fewer than one line in twenty is a row: it is something else."""
+        """Raise DataError if fewer than one line in twenty is a row: the file is in another format."""
         if (self.lines - self.skipped) * 20 < max(self.lines, 1):
             example = f" ({self.first_skipped:.120})" if self.first_skipped else " (it is empty)"
             raise DataError(
-                f"{Path(path).name} is not in the format expected{example}; its lines should have {form.form}."
+                f"{Path(path).name} is not in the expected format{example}; its lines should have {form.form}."
             )
 
 
 def parts_of(path: str | os.PathLike[str], form: LineFormat, tally: Tally) -> Iterator[tuple[int, Chunk]]:
-    """(bytes, what they have) of the pieces of a file, in its order; ``tally`` counts what has come.
+    """Yield (size in bytes, contents) of the pieces of a file, in order; ``tally`` counts their lines.
 
-    DataError for a file that cannot be read, and after the last part for one that is not in this format.
+    Raises DataError for a file that cannot be read, and after the last part for one that is not in this format.
     """
     for size_B, part in _read(path, form):
         tally.add(part)

@@ -1,9 +1,9 @@
-"""A mote's clock as seen from the host: which of the host's times a time of the mote's is.
+"""A mote's clock as seen from the host: conversion of the mote's times to the host's.
 
 Theory of operation
-    The host asks for the time and notes when it asked and when it was answered. The mote read its clock in between, so
-    the middle of the two is right to half the way there and back. Of several questions the one answered fastest says
-    most. Clocks drift, some ten µs in a second: an old and a new good answer that are far enough apart give the rate.
+    The host requests the mote's time and notes the times of request and answer. The mote read its clock in between, so
+    the middle of the two is right to half the round trip. The fastest answer is the most exact. Clocks drift by some
+    ten µs per second: an old and a new good answer that are far enough apart give the rate.
 
 Reference
     D. Mills: Internet time synchronization: the network time protocol, IEEE Trans. Communications 39(10), 1991.
@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-_KEPT = 32
+_MOST_READINGS = 32
 _FAR_US = 5_000_000
-_LARGEST_DRIFT = 5e-4  # what a bad crystal does; more is noise
+_LARGEST_DRIFT = 5e-4  # drift of a bad crystal; a larger estimate is noise
 
 
 class Reading(NamedTuple):
-    """The mote's clock showed ``mote_us`` at ``host_us``, give or take ``error_us``."""
+    """An observation: the mote's clock showed ``mote_us`` at ``host_us``, with an error of up to ``error_us``."""
 
     host_us: float
     mote_us: int
@@ -28,27 +28,27 @@ class Reading(NamedTuple):
 
 
 class Clock:
-    """Maps a mote's times to the host's."""
+    """The conversion from a mote's times to the host's."""
 
     def __init__(self) -> None:
-        self._readings: deque[Reading] = deque(maxlen=_KEPT)
+        self._readings: deque[Reading] = deque(maxlen=_MOST_READINGS)
 
     def add(self, asked_us: float, answered_us: float, mote_us: int) -> None:
-        """Note an answer: when it was asked for, when it came, what it said."""
+        """Add an answer: the host's times of request and answer, and the mote's time."""
         self._readings.append(Reading((asked_us + answered_us) / 2, mote_us, (answered_us - asked_us) / 2))
 
     def forget(self) -> None:
-        """The mote's clock was set, or begins again."""
+        """Discard all readings, because the mote's clock was set or restarted."""
         self._readings.clear()
 
     @property
     def error_us(self) -> float:
-        """How far off a time may be; infinite if the clock was never read."""
+        """The largest error of a converted time; infinite if the clock was never read."""
         return min((reading.error_us for reading in list(self._readings)), default=float("inf"))
 
     def to_host_us(self, mote_us: int) -> int:
-        """The host's time of a time of the mote's; the same, if its clock was never read."""
-        readings = list(self._readings)  # Another thread may forget them.
+        """Convert a mote's time to the host's; if the clock was never read, return it unchanged."""
+        readings = list(self._readings)  # a copy, as another thread may clear them
         if not readings:
             return mote_us
         half = len(readings) // 2

@@ -1,4 +1,4 @@
-"""Events on the host link, as a host reads them: which event a number stands for, and the fields of an EVENT."""
+"""Events on the host link as a host decodes them: the event of each number, and the fields of an EVENT message."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from workbench.motes import messages
 
 
 def event_types(own: tuple[Any, ...]) -> dict[int, Any]:
-    """Number on the link -> event, of the contract and of a protocol whose nodes have ``own`` as EVENTS."""
+    """Return {number on the link: event} for the contract's events and ``own``, the EVENTS of a protocol's nodes."""
     return dict(enumerate(messages.EVENTS)) | dict(enumerate(own, messages.FIRST_OF_PROTOCOL))
 
 
 def event_names(own: tuple[Any, ...]) -> dict[int, str]:
-    """Number on the link -> name in the trace, the mote's own events included."""
+    """Return {number on the link: name in the trace}, including the mote's own events."""
     from workbench.sim.trace import event_name
 
     names = {number: event_name(cls) for number, cls in event_types(own).items()}
@@ -24,12 +24,12 @@ def event_names(own: tuple[Any, ...]) -> dict[int, str]:
 def decode_row(fields: tuple[Any, ...], rest: bytes) -> tuple[Any, ...]:
     """Return (time, kind, peer, message, origin, sequence, size, value, detail) of an EVENT.
 
-    DecodeError if its bytes are no event.
+    Raises DecodeError if the bytes are not an event.
     """
     time_us, kind, peer, origin, sequence, value, size_B = fields
     last = messages.FIRST_OWN_EVENT + len(messages.OWN_EVENTS)
     if not (kind < len(messages.EVENTS) or messages.FIRST_OF_PROTOCOL <= kind < last):
-        raise DecodeError(f"an event of kind {kind} is not known on this link")
+        raise DecodeError(f"event kind is {kind}; this link does not define it")
     start = 1 + rest[0] if rest else 1
     if len(rest) <= start:
         raise DecodeError("an event ends within its names")
@@ -42,4 +42,4 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeError:
-        raise DecodeError("a text is no UTF-8") from None
+        raise DecodeError("a text is not UTF-8") from None

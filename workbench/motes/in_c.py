@@ -1,11 +1,11 @@
-"""Motes in C: their program, compiled for the sizes of a run, and what it takes of a mote.
+"""Motes in C: their program, compiled for the sizes of a run, and its memory footprint.
 
     program("c", protocol)           the executable of a process of this machine
     program("cortex-m3", protocol)   the image that `qemu-system-arm -M mps2-an385` runs
     footprint(protocol)              flash and RAM of that image
 
-The sources are those of hardware/c, of the protocol's folder ``c`` and of ``c/mote`` in it. What was compiled once
-stays in the user's cache folder, under a digest of sources, options and compiler.
+The sources are those of hardware/c, of the protocol's folder ``c`` and of ``c/mote`` in it. Compiled programs stay in
+the user's cache folder, under a digest of sources, options and compiler.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from workbench.motes.program import HARDWARE
 
 C, CORTEX_M3 = "c", "cortex-m3"
 EMULATOR = "qemu-system-arm"
-# What the calls of an image take at most, interrupts included: hardware/c_memory.py adds them up. Parts of a protocol's
-# settings (filters, say) are called too.
+# The deepest stack of an image, interrupts included, which hardware/c_memory.py computes. The objects in a protocol's
+# settings (filters, for example) add calls.
 STACK_B, STACK_WITH_PARTS_B = 1664, 1856
-STACK_GUARD_B = 32  # of these, the lowest, which no call may reach; a mote whose stack does reports it
-SUBSCRIPTIONS = 20  # of a node, unless a protocol or a run wants another number: the definition file's
-SHORT_BODY, LONG_BODY = 1024, 2048  # bytes of a host's longest message: without keys of the user's own, and with them
+STACK_GUARD_B = 32  # the lowest bytes of the stack, which no call may reach; a mote reports a violation
+SUBSCRIPTIONS = 20  # limit of a node unless a protocol or a run sets another: that of the definition file
+SHORT_BODY, LONG_BODY = 1024, 2048  # bytes of a host's longest message, without and with keys of the user
 
 _OPTIONS = ("-std=c99", "-ffp-contract=off")
 _ARM = "arm-none-eabi-gcc"
 _LIBRARY = "libnewlib-arm-none-eabi"
 _CORTEX_M3 = (
     *("-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-ffunction-sections", "-fdata-sections"),
-    # Or a loop that copies bytes becomes a call of the function that it is in.
+    # Otherwise a loop that copies bytes becomes a call of the very function that contains it.
     "-fno-tree-loop-distribute-patterns",
-    # Optimizations that make this program larger, by 350 B of flash.
+    # These optimizations would make this program larger, by 350 B of flash.
     *("-fno-move-loop-invariants", "-fno-tree-forwprop", "-fno-schedule-insns2"),
     *("--specs=nano.specs", "-DENFRAMER_B=258"),
 )
 _LINKED = ("-nostartfiles", "-Wl,--gc-sections")
-COMPILE_FOR_CORTEX_M3 = (_ARM, *_OPTIONS, *_CORTEX_M3)  # what makes an image's objects
+COMPILE_FOR_CORTEX_M3 = (_ARM, *_OPTIONS, *_CORTEX_M3)  # the command that compiles an image's objects
 _SECTIONS_OF_RAM = (".stack", ".data", ".bss", ".noinit")
 _SECTIONS_OF_FLASH = (".text", ".ARM.exidx", ".data")
 
 
 class Footprint(NamedTuple):
-    """Bytes of an image: what stays in flash, and RAM, all of it and its stack."""
+    """The memory of an image in bytes: flash, RAM, and the part of RAM that is stack."""
 
     flash_B: int
     ram_B: int
@@ -60,7 +60,7 @@ class Footprint(NamedTuple):
 
 
 def missing(kind: str) -> str | None:
-    """What motes of a kind lack on this machine, with its remedy, as a sentence; None if they can run."""
+    """Return what a kind of motes lacks on this machine and how to install it, as a sentence, or None."""
     if kind == C:
         return _no_program("motes in C need a compiler", "gcc", "gcc libc6-dev")
     why = _no_program("an emulated Cortex-M3 needs its compiler", _ARM, f"gcc-arm-none-eabi {_LIBRARY}")
@@ -72,15 +72,15 @@ def missing(kind: str) -> str | None:
 def _no_program(purpose: str, name: str, packages: str) -> str | None:
     if shutil.which(name):
         return None
-    return f"{purpose}, and there is no `{name}` on the PATH: apt-get install {packages}"
+    return f"{purpose}, but `{name}` is not on the PATH: apt-get install {packages}"
 
 
 def newlib() -> str:
-    """Where the cross-compiler finds its C library for small chips; "" if it does not."""
+    """Return the folder of the cross-compiler's C library for small chips, or ""."""
     if shutil.which(_ARM) is None:
         return ""
-    said = subprocess.run([_ARM, "-print-file-name=nano.specs"], capture_output=True, text=True, check=False).stdout
-    return str(Path(said.strip()).resolve().parent) if Path(said.strip()).is_absolute() else ""
+    output = subprocess.run([_ARM, "-print-file-name=nano.specs"], capture_output=True, text=True, check=False).stdout
+    return str(Path(output.strip()).resolve().parent) if Path(output.strip()).is_absolute() else ""
 
 
 def program(
@@ -91,12 +91,12 @@ def program(
     nodes: int = 1,
     subscriptions: int = 0,
 ) -> Path:
-    """The program of a mote for a protocol's sizes, compiled unless it is in the cache.
+    """Return the program of a mote for a protocol's sizes; compile it unless it is in the cache.
 
-    ``longest_body``: bytes of the longest message that its host sends. ``stack_B``: of an image; what it may need if
-    None. ``nodes``: of the network. ``subscriptions``: the most that the run makes at a node; a protocol without a
-    limit in Python gets room for them. ScenarioError if the protocol has no program in C, LinkError if a tool is
-    missing or the compiler refuses.
+    ``longest_body``: bytes of the longest message from its host. ``stack_B``: stack of an image; None: as needed.
+    ``nodes``: number of nodes of the network. ``subscriptions``: the most that the run makes at a node; a protocol
+    without a limit in Python gets memory for them. Raises ScenarioError if the protocol has no program in C, LinkError
+    if a tool is missing or the compiler fails.
     """
     sizes = protocol.sizes_in_c()
     if sizes is None:
@@ -113,19 +113,23 @@ def program(
 
 
 def folder_of(protocol: Any) -> Path:
-    """Where the C of a protocol's nodes is."""
-    page = sys.modules[protocol.kind_of_node().__module__].__file__
-    assert page is not None
-    return Path(page).parent / "c"
+    """Return the folder of the C sources of a protocol's nodes."""
+    path = sys.modules[protocol.kind_of_node().__module__].__file__
+    assert path is not None
+    return Path(path).parent / "c"
 
 
 def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> Path:
-    """The program with the nodes of a folder, compiled with these definitions unless it is in the cache."""
+    """Return the program with the nodes of a folder, compiled with these definitions unless it is in the cache."""
     library, mote = HARDWARE / "c", HARDWARE / "c" / "mote"
     board = library / "boards" / ("posix" if kind == C else "mps2_an385")
     folders = (library, mote, board, folder, folder / "mote")
-    named = [f"-D{name}={value}" for name, value in sorted(defines.items())]
-    options = [*_OPTIONS, *named, *(["-O1", "-D_POSIX_C_SOURCE=200809L"] if kind == C else (*_CORTEX_M3, *_LINKED))]
+    definitions = [f"-D{name}={value}" for name, value in sorted(defines.items())]
+    options = [
+        *_OPTIONS,
+        *definitions,
+        *(["-O1", "-D_POSIX_C_SOURCE=200809L"] if kind == C else (*_CORTEX_M3, *_LINKED)),
+    ]
     scripts = []
     if kind == CORTEX_M3:
         options += [f"-Wl,--defsym=STACK_B={stack_B}", f"-Wl,--defsym=STACK_GUARD_B={STACK_GUARD_B}"]
@@ -133,9 +137,9 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
     compiler = "gcc" if kind == C else _ARM
     cached = _cache() / f"{kind}-{_digest(compiler, options, folders)}"
     if not cached.exists():
-        where = [f"-I{one}" for one in folders]
-        sources = [str(path) for one in folders for path in sorted(one.glob("*.c"))]
-        _compile([compiler, *options, *where, *sources, *scripts], cached)
+        include = [f"-I{path}" for path in folders]
+        sources = [str(path) for each in folders for path in sorted(each.glob("*.c"))]
+        _compile([compiler, *options, *include, *sources, *scripts], cached)
     return cached
 
 
@@ -144,12 +148,12 @@ def _cache() -> Path:
 
 
 def _digest(compiler: str, options: list[str], folders: tuple[Path, ...]) -> str:
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for text in (platform.machine(), _version(compiler), *options):
-        made.update(text.encode() + b"\0")
+        digest.update(text.encode() + b"\0")
     for path in _files(folders):
-        made.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
-    return made.hexdigest()[:32]
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:32]
 
 
 def _files(folders: tuple[Path, ...]) -> Iterator[Path]:
@@ -162,27 +166,27 @@ def _version(compiler: str) -> str:
     return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
 
 
-def _compile(command: list[str], made: Path) -> None:
-    """Compile into the cache, where a file is there in whole or not at all."""
-    made.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=made.parent) as folder:
-        fresh = Path(folder) / "program"
-        ran = subprocess.run([*command, "-o", str(fresh)], capture_output=True, text=True, check=False)
+def _compile(command: list[str], target: Path) -> None:
+    """Compile into the cache; the file appears there complete or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        output = Path(folder) / "program"
+        ran = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)
         if ran.returncode:
-            errors = [line.strip() for line in ran.stderr.splitlines() if "error" in line] or ["it says no reason"]
+            errors = [line.strip() for line in ran.stderr.splitlines() if "error" in line] or ["no reason given"]
             raise LinkError(f"{command[0]} cannot compile the program of a mote: {errors[0]}")
-        os.replace(fresh, made)
+        os.replace(output, target)
 
 
 def footprint(protocol: Any, longest_body: int = SHORT_BODY, stack_B: int | None = None) -> Footprint:
-    """What the image of a Cortex-M3 takes with a protocol's sizes; errors as `program`."""
+    """Return the footprint of the Cortex-M3 image for a protocol's sizes. Raises errors as `program` does."""
     return image_footprint(program(CORTEX_M3, protocol, longest_body, stack_B))
 
 
 def image_footprint(image: Path) -> Footprint:
-    """What an image of a Cortex-M3 takes, by its sections."""
-    said = subprocess.run(["arm-none-eabi-size", "-A", str(image)], capture_output=True, text=True, check=True).stdout
-    rows = [line.split() for line in said.splitlines() if line.startswith(".")]
+    """Return the footprint of a Cortex-M3 image, from the sizes of its sections."""
+    output = subprocess.run(["arm-none-eabi-size", "-A", str(image)], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in output.splitlines() if line.startswith(".")]
     sizes = {row[0]: int(row[1]) for row in rows}
     flash_B = sum(sizes.get(name, 0) for name in _SECTIONS_OF_FLASH)
     return Footprint(flash_B, sum(sizes.get(name, 0) for name in _SECTIONS_OF_RAM), sizes[".stack"])

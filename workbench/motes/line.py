@@ -1,22 +1,22 @@
-"""The line to a mote as the host keeps it: opened, greeted, read by a thread, and found again when it was lost.
+"""The host's line to a mote: a thread opens it, greets the mote, reads messages, and reconnects after a loss.
 
 Theory of operation
-    A thread reads the line. What the mote tells goes to ``tell(kind, value)``, in the order in which it came:
+    A thread reads the line. It reports the mote's messages by ``report(kind, value)``, in the order of arrival:
 
     "event"     (time_us, kind, peer, message, origin, sequence, size_B, value, detail): see events.decode_row
     "send"      (destination or None, frame): its radio is attached to the host
-    "lost"      the mote cannot be reached any more; a sentence says why. The thread goes on trying
-    "noise"     bytes that were no message came from it; how many frames of them so far
+    "lost"      the mote is unreachable; a sentence with the reason. The thread continues to try
+    "noise"     bytes that were not a message; the number of such frames so far
     "ready"     a Greeting: the mote was greeted again after it was lost
-    "refused"   a sentence: it is lost, and refuses to be greeted again
+    "refused"   a sentence: the mote is lost and refuses to be greeted again
 
-    A mote is lost when its line breaks, when a write fails, when it begins again, when another host has greeted it,
-    when what is done with its messages raises, and when it is silent: no message for SILENT_S, though SILENT_PINGS
-    questions were asked. While it is lost it is greeted every GREETING_S; a line that stays silent is opened anew every
-    REOPEN_S. Whoever drives it has to ask now and then, or silence is never noticed.
+    A mote is lost if its line breaks, a write fails, it restarts, another host greets it, or the processing of its
+    messages raises. It is also lost if no message arrives for SILENT_S although SILENT_PINGS commands were sent. A
+    lost mote is greeted every GREETING_S; a silent line is reopened every REOPEN_S. The driver must send a command
+    from time to time, or silence is never noticed.
 
-    What a mote says before it has greeted this host on a line, or once it has greeted another, is about something else:
-    events, frames and answers are then not taken.
+    Messages from before the mote has greeted this host on a line, or after it has greeted another host, belong to
+    another session and are ignored.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from workbench.motes.events import decode_row
 from workbench.motes.port import Port, open_port
 from workbench.motes.second_host import LINE_IN_USE
 
-GREETING_S = 0.5  # between two greetings; a mote that is just starting up misses the first
-SILENT_S = 5.0  # as long as a mote waits for its host, before it takes another
+GREETING_S = 0.5  # between two greetings; a mote that is starting up misses the first
+SILENT_S = 5.0  # as long as a mote waits for its host before it accepts another
 SILENT_PINGS = 3
-REOPEN_S = 15.0  # to open a serial port resets some boards, so that they need time to start
+REOPEN_S = 15.0  # opening a serial port resets some boards, so they need time to start
 _AGAIN_S = 0.3
 
-Tell = Callable[[str, Any], None]
+Report = Callable[[str, Any], None]
 
 
 class Greeting(NamedTuple):
-    """What a mote says of itself: how often it began before, whether it has a radio of its own, its board's name."""
+    """A mote's description of itself: number of earlier starts, whether it has a radio of its own, its board's name."""
 
     boot: int
     has_radio: bool
@@ -53,7 +53,7 @@ class Greeting(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came of a command: a number, when the node wants to be woken (µs or None), the mote's clock, a text."""
+    """The answer to a command: a number, the node's next wake-up (µs or None), the mote's clock, a text."""
 
     number: int
     next_wake: int | None
@@ -65,14 +65,14 @@ Then = Callable[[Answer | LinkError], None]
 
 
 class MoteLine:
-    """The line at ``url``, and the session that a host has with the mote at its other end."""
+    """The line at ``url``, and the host's session with the mote at its other end."""
 
-    def __init__(self, url: str, tell: Tell | None = None) -> None:
+    def __init__(self, url: str, report: Report | None = None) -> None:
         self.url = url
         self.greeting: Greeting | None = None
-        self._tell = tell if tell is not None else lambda kind, value: None
-        # Another one every time, so that two hosts on one line know which answers are theirs. Answers carry no session,
-        # so the tokens begin anywhere too.
+        self._report = report if report is not None else lambda kind, value: None
+        # Random, so that of two hosts on one line each recognizes its own answers. Answers carry no session, so tokens
+        # begin at random numbers, too.
         self._session = secrets.randbits(31) | 1
         self._token = secrets.randbits(16)
         self._secret = secrets.token_bytes(messages.SECRET_B)
@@ -81,7 +81,7 @@ class MoteLine:
         self._deframer = framing.Deframer()
         self._greetings: SimpleQueue[Greeting | LinkError] = SimpleQueue()
         self._answers: dict[int, Then] = {}  # by token
-        self._loss: LinkError | None = None  # why it is lost, while it is
+        self._loss: LinkError | None = None  # the reason, while the mote is lost
         self._is_refused = False
         self._greeted_s = self._heard_s = self._opened_s = 0.0
         self._pings = 0  # since the last message
@@ -91,11 +91,11 @@ class MoteLine:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it was greeted, and cannot be reached now."""
+        """Whether the mote was greeted and is unreachable now."""
         return self._loss is not None
 
     def open(self, timeout_s: float = 5.0) -> Greeting:
-        """Open the line and greet the mote; LinkError if the line, the version or the mote is not right."""
+        """Open the line and greet the mote. Raises LinkError if the line, the version or the mote is wrong."""
         self._open_port()
         self._reader.start()
         try:
@@ -112,7 +112,7 @@ class MoteLine:
         if port is not None:
             port.close()
         if self._reader.is_alive() and self._reader is not threading.current_thread():
-            self._reader.join(2)  # If it is opening the line just now, it closes what it gets.
+            self._reader.join(2)  # If it is opening the line at this moment, it closes it again.
 
     def _open_port(self) -> None:
         port = open_port(self.url)
@@ -121,7 +121,7 @@ class MoteLine:
             is_late = self._closed.is_set()
         if is_late:
             port.close()
-            raise LinkError(f"{self.url} is not wanted any more")
+            raise LinkError(f"{self.url} is closed")
         self._deframer = framing.Deframer()
         self._is_ours = False
         self._opened_s = time.monotonic()
@@ -129,7 +129,7 @@ class MoteLine:
     def _greet(self, timeout_s: float) -> Greeting:
         end = time.monotonic() + timeout_s
         while (left := end - time.monotonic()) > 0:
-            self._say_hello()
+            self._greet_once()
             try:
                 answer = self._greetings.get(timeout=min(left, GREETING_S))
             except Empty:
@@ -142,13 +142,13 @@ class MoteLine:
             "host hold a line that serves a single one?"
         )
 
-    # What is written
+    # Writing
 
     def post(self, kind: int, *fields: Any, rest: bytes = b"", then: Then | None = None) -> int:
-        """Send a command without waiting; ``then`` is called with what came of it, by the reading thread.
+        """Send a command without waiting; the reading thread calls ``then`` with the answer or the error.
 
-        Returns the command's token, 0 without ``then``. LinkError if the mote is lost, EncodeError for what no frame
-        can carry: after these nothing is called.
+        Returns the command's token, 0 without ``then``. Raises LinkError if the mote is lost, EncodeError for a command
+        that does not fit in a frame; ``then`` is not called after these errors.
         """
         token = 0
         if then is not None:
@@ -175,7 +175,7 @@ class MoteLine:
             raise LinkError(f"{self.url} is not open")
         port.write(framing.encode(body))
 
-    def _say_hello(self) -> None:
+    def _greet_once(self) -> None:
         self._greeted_s = time.monotonic()
         hello = messages.MAGIC, messages.VERSION, self._session
         self._write(messages.encode(messages.HELLO, *hello, rest=self._secret))
@@ -190,29 +190,29 @@ class MoteLine:
                 if not self._closed.is_set():
                     self._lose(error)
                     self._find_again()
-            except Exception as error:  # Of whoever is told, or waits for an answer: not to go on in silence.
-                self._lose(LinkError(f"{self.url}: what the mote said could not be taken: {error!r}"))
+            except Exception as error:  # raised by the receiver of a report or an answer; it must not pass silently
+                self._lose(LinkError(f"{self.url}: a message of the mote could not be processed: {error!r}"))
                 self._closed.wait(_AGAIN_S)
         if self._port is not None:
             self._port.close()
 
     def _listen(self) -> None:
-        """Read for a moment; notice silence, and greet a mote that is lost."""
+        """Read for a moment; detect silence, and greet a lost mote."""
         assert self._port is not None
         data = self._port.read()
         if data:
-            self._hear(data)
+            self._process(data)
         now_s = time.monotonic()
         if self._loss is None:
             if self._pings >= SILENT_PINGS and now_s - self._heard_s > SILENT_S:
-                self._lose(LinkError(f"{self.url} is silent: {self._pings} questions were not answered"))
+                self._lose(LinkError(f"{self.url} is silent: {self._pings} commands were not answered"))
         elif now_s - max(self._heard_s, self._opened_s) > REOPEN_S:
             raise LinkError(f"{self.url} is silent")
         elif now_s - self._greeted_s > (SILENT_S if self._is_refused else GREETING_S):
-            self._say_hello()
+            self._greet_once()
 
-    def _hear(self, data: bytes) -> None:
-        spoilt = self._deframer.spoilt
+    def _process(self, data: bytes) -> None:
+        damaged = self._deframer.spoilt
         for body in self._deframer.feed(data):
             try:
                 kind, fields, rest = messages.decode(body)
@@ -220,8 +220,8 @@ class MoteLine:
                 self._take(kind, fields, rest)
             except DecodeError:
                 self._deframer.spoilt += 1
-        if self._deframer.spoilt != spoilt:
-            self._tell("noise", self._deframer.spoilt)
+        if self._deframer.spoilt != damaged:
+            self._report("noise", self._deframer.spoilt)
 
     def _take(self, kind: int, fields: tuple[Any, ...], rest: bytes) -> None:
         if kind == messages.READY:
@@ -231,10 +231,10 @@ class MoteLine:
         elif not self._is_ours:
             return
         elif kind == messages.EVENT:
-            self._tell("event", decode_row(fields, rest))
+            self._report("event", decode_row(fields, rest))
         elif kind == messages.SEND:
             destination = fields[0]
-            self._tell("send", (None if destination < 0 else destination, rest))
+            self._report("send", (None if destination < 0 else destination, rest))
         elif kind == messages.ANSWER:
             self._answer(fields, rest)
 
@@ -242,7 +242,7 @@ class MoteLine:
         token, is_right, number, next_wake, time_us = fields
         then = self._answers.pop(token, None)
         if then is None:
-            return  # It came too late.
+            return  # The answer came too late.
         text = rest.decode(errors="replace")
         wake = None if next_wake < 0 else next_wake
         if is_right:
@@ -263,36 +263,36 @@ class MoteLine:
             elif self._loss is not None:
                 self._begin_again(greeting)
         elif self.greeting is not None and session:
-            self._lose(LinkError(f"{self.url} belongs to another host, which has greeted it"))
+            self._lose(LinkError(f"{self.url} belongs to another host, which has greeted the mote"))
         elif self.greeting is not None:
-            # It began again while the line stayed: greet it, and its answer comes here.
-            self._lose(LinkError(f"{self.url}: the mote began again"))
-            self._say_hello()
+            # The mote restarted while the line stayed: greet it, and its answer arrives here.
+            self._lose(LinkError(f"{self.url}: the mote restarted"))
+            self._greet_once()
 
     def _refusal(self, fields: tuple[Any, ...]) -> LinkError:
         _, version, _, reason = fields
         if reason == messages.BUSY:
-            return LinkError(f"{self.url} belongs to another host, which was heard of within the last seconds")
+            return LinkError(f"{self.url} belongs to another host, which was active within the last seconds")
         if reason == LINE_IN_USE:
             return LinkError(
-                f"{self.url} has another host, and this mote's line serves one at a time; end that connection first"
+                f"{self.url} has another host, and this mote's line serves only one; end that connection first"
             )
         return LinkError(
-            f"{self.url} speaks version {version} of the host link, this workbench {messages.VERSION}; "
-            "put the program of the same release on the mote"
+            f"{self.url} uses version {version} of the host link, this workbench {messages.VERSION}; "
+            "install the program of the same release on the mote"
         )
 
     def _refuse(self, error: LinkError) -> None:
         if self.greeting is None:
             self._greetings.put(error)
         elif self._loss is not None and not self._is_refused:
-            self._is_refused = True  # It goes on being greeted, and would say so every time.
-            self._tell("refused", str(error))
+            self._is_refused = True  # The mote is greeted further, and would report each refusal.
+            self._report("refused", str(error))
 
     def _begin_again(self, greeting: Greeting) -> None:
         self.greeting = greeting
         self._loss, self._is_refused = None, False
-        self._tell("ready", greeting)
+        self._report("ready", greeting)
 
     def _lose(self, error: LinkError) -> None:
         is_new = self._loss is None and self.greeting is not None
@@ -301,25 +301,25 @@ class MoteLine:
         for token in list(self._answers):
             then = self._answers.pop(token, None)
             if then is not None:
-                with suppress(Exception):  # It is lost already: there is nothing more that could be told of it.
+                with suppress(Exception):  # The mote is lost already, and further errors are of no use.
                     then(error)
         if self.greeting is None:
             self._greetings.put(error)
         elif is_new:
             with suppress(Exception):
-                self._tell("lost", str(error))
+                self._report("lost", str(error))
 
     def _find_again(self) -> None:
-        """Open the line again, and greet the mote, as often as it takes."""
+        """Reopen the line and greet the mote until it succeeds."""
         assert self._port is not None
         self._port.close()
         if self.greeting is None:
-            self._closed.set()  # It was lost before it was greeted: `open` has said so.
+            self._closed.set()  # The mote was lost before it was greeted; `open` has raised the error.
             return
         while not self._closed.wait(_AGAIN_S):
             try:
                 self._open_port()
-                self._say_hello()
+                self._greet_once()
                 return
             except LinkError:
                 self._port.close()

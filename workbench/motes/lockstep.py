@@ -1,14 +1,14 @@
-"""Motes in the simulator's time: the reference engine runs as ever, but its nodes live on motes.
+"""Motes in the simulator's time: the reference engine runs as usual, but its nodes are on motes.
 
 Theory of operation
-    The motes' clocks are held. For every call of the protocol contract the mote's clock is set to the simulator's time
-    and the call goes over the link. The frames and events that come back before the answer are the node's. Everything
-    else (kernel, air, application, draws) is the reference engine itself: `workbench.sim.engine.play` gets the nodes
-    of this file. So the trace is the simulator's, row by row, if and only if the node does on the mote what it does
-    here.
+    The motes' clocks are stopped. For every call of the protocol contract the mote's clock is set to the simulator's
+    time, and the call goes over the link. Frames and events that arrive before the answer are the node's. Everything
+    else (kernel, channel, application, draws) is the reference engine itself: `workbench.sim.engine.play` receives
+    the nodes of this file. So the trace equals the simulator's, row by row, if and only if the node behaves on the
+    mote as it does here.
 
 Cost
-    One round trip for every call: some 0.2 ms on a socket, some 5 ms on a serial line.
+    One round trip for every call: about 0.2 ms on a socket, 5 ms on a serial line.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from typing import Any, NamedTuple
 from workbench.attributes.model import with_payload
 from workbench.errors import LinkError, ScenarioError
 from workbench.motes import messages
-from workbench.motes.crew import Crew
 from workbench.motes.events import event_types
 from workbench.motes.line import Answer
 from workbench.motes.mote import Mote
+from workbench.motes.session import MoteSession
 from workbench.protocols.contract import Node
 from workbench.sim import engine
 from workbench.sim.trace import Recorder
 
-_COMPLAINT = messages.FIRST_OWN_EVENT + messages.OWN_EVENTS.index("told")
+_REPORT = messages.FIRST_OWN_EVENT + messages.OWN_EVENTS.index("told")
 
 
 class RemoteSubscription(NamedTuple):
-    """A subscription that lives on a mote."""
+    """A subscription of a node on a mote."""
 
     number: int
     expires_us: int | None
 
 
 class LockstepNode(Node):
-    """A node of the contract that lives on a mote whose clock is held. Each call waits until the mote has answered.
+    """A node of the contract on a mote whose clock is stopped. Each call waits for the mote's answer.
 
-    ``configuration``: what `Mote.configure` needs to make the mote this node. A call raises LinkError if the mote
-    refuses it, or does not answer. ``complaints`` are the mote's own: an event that no frame can carry, a low stack.
+    ``configuration``: the arguments of `Mote.configure` that make the mote this node. A call raises LinkError if the
+    mote refuses it or does not answer. ``reports`` are the mote's own: an event too long for a frame, a low stack.
     """
 
     def __init__(self, address: int, protocol: Any, mote: Mote, configuration: dict[str, Any]) -> None:
@@ -51,10 +51,10 @@ class LockstepNode(Node):
         self._configuration = configuration
         self._event_types = event_types(protocol.kind_of_node().EVENTS)
         self._time_us: int | None = None
-        self.complaints: list[str] = []
+        self.reports: list[str] = []
 
     def take(self, kind: str, value: Any) -> None:
-        """Receive a frame or an event from the mote; its reading thread calls this while a call waits."""
+        """Receive a frame or an event from the mote; called by its reading thread while a call waits."""
         if kind == "send":
             self.outbox.append(value)
         elif kind == "event":
@@ -62,8 +62,8 @@ class LockstepNode(Node):
             event: Any = self._event_types.get(number)
             if event is not None:
                 self.events.append(event(peer, message, origin, sequence, number_value, detail))
-            elif number == _COMPLAINT and detail not in self.complaints:
-                self.complaints.append(detail)
+            elif number == _REPORT and detail not in self.reports:
+                self.reports.append(detail)
 
     def _call(self, now: int, kind: int, *fields: Any, rest: bytes = b"") -> Answer:
         self._set_time(now)
@@ -77,7 +77,7 @@ class LockstepNode(Node):
             self._time_us = now
 
     def start(self, now: int, boot: int = 0) -> None:
-        """Make the mote this node."""
+        """Configure the mote as this node."""
         self._set_time(now)
         self.next_wake = self._mote.configure(**self._configuration).next_wake
 
@@ -98,15 +98,15 @@ class LockstepNode(Node):
         return self._call(now, messages.PUBLISH, rest=rest).number
 
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
-        """Let the mote hear a frame."""
+        """Send the mote a frame that it receives."""
         self._call(now, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def wake(self, now: int) -> None:
-        """Let the mote's timers go off."""
+        """Run the mote's due timers."""
         self._call(now, messages.WAKE)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Tell the mote of a link."""
+        """Send the mote the quality of a link."""
         self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
@@ -115,9 +115,9 @@ class LockstepNode(Node):
 
 
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:
-    """Run a scenario in lockstep on motes; ``urls``: where they are, by node. Nodes without one are simulated.
+    """Run a scenario in lockstep on motes at ``urls``, by node. Nodes without a URL are simulated.
 
-    Returns what was recorded, and warns of complaints of the motes.
+    Returns the recorder of the run, and warns of the motes' reports.
     """
     nodes: dict[int, LockstepNode] = {}
 
@@ -125,22 +125,22 @@ def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] 
         if node in nodes:
             nodes[node].take(kind, value)
 
-    crew = Crew(scenario, urls, lambda: 0.0, take)
+    session = MoteSession(scenario, urls, lambda: 0.0, take)
     try:
-        crew.open()
-        if crew.has_radios:
-            raise LinkError("these motes have radios of their own, which no simulator's time can hold; use them live")
+        session.open()
+        if session.has_radios:
+            raise LinkError("these motes have radios of their own, which lockstep cannot control; use them live")
         for address in sorted(urls):
-            mote, configuration = crew.motes[address], crew.configuration(address)
+            mote, configuration = session.motes[address], session.configuration(address)
             nodes[address] = LockstepNode(address, scenario.protocol, mote, configuration)
         recorder = Recorder()
-        everyone = [nodes.get(node.address, node) for node in engine.make_nodes(scenario)]
-        engine.play(scenario, recorder, progress, everyone)
+        all_nodes = [nodes.get(node.address, node) for node in engine.make_nodes(scenario)]
+        engine.play(scenario, recorder, progress, all_nodes)
     except ScenarioError as error:
         raise LinkError(str(error)) if isinstance(error.__cause__, LinkError) else error from error
     finally:
-        crew.close()
+        session.close()
         for address, node in nodes.items():
-            for text in node.complaints:
+            for text in node.reports:
                 warnings.warn(f"node {address}: the mote reports: {text}", RuntimeWarning, stacklevel=2)
     return recorder

@@ -1,4 +1,4 @@
-"""The host link's messages: what a host and a mote say to each other, one message in a frame (framing.py).
+"""The host link's messages between a host and a mote, one message in a frame (framing.py).
 
 Theory of operation
     The host greets the mote with the version it speaks, a number of its own (its session) and a secret; the mote
@@ -130,14 +130,14 @@ _LAYOUT = {
 
 
 def encode(kind, *fields, rest=b""):
-    """The body of a message: its type, its fields, and the bytes behind them."""
+    """Return the body of a message: its type, its fields, and the trailing bytes."""
     return bytes((kind,)) + struct.pack(_LAYOUT[kind], *fields) + rest
 
 
 def decode(body):
-    """(type, fields, the bytes behind them) of a message; DecodeError for anything else."""
+    """Return (type, fields, trailing bytes) of a message. Raises DecodeError if it is not valid."""
     if not body or body[0] not in _LAYOUT:
-        raise DecodeError("a message of type %s is not known on this link" % (body[0] if body else "nothing",))
+        raise DecodeError("message type is %s; this link does not define it" % (body[0] if body else "missing",))
     layout = _LAYOUT[body[0]]
     size = 1 + struct.calcsize(layout)
     if len(body) < size:
@@ -146,21 +146,21 @@ def decode(body):
 
 
 def encode_attribute_list(attributes):
-    """Their number, and they themselves; EncodeError if one is not valid, or if there are too many."""
+    """Return the number of attributes, followed by their bytes. Raises EncodeError if one is not valid or too many."""
     if len(attributes) > 255:
         raise EncodeError("a message holds 255 attributes; these are %d" % len(attributes))
     return bytes((len(attributes),)) + encode_attributes(attributes)
 
 
 def decode_attribute_list(data):
-    """The attributes in these bytes; DecodeError if it is none."""
+    """Return the attributes in these bytes. Raises DecodeError if the bytes are not a list of attributes."""
     if not data:
         raise DecodeError("a list of attributes has no bytes")
     return decode_attributes(data, 1, data[0])
 
 
 def encode_event(now, event, own=()):
-    """The body of an EVENT: a protocol's event at a time; ``own``: the EVENTS of the node that it comes from."""
+    """Return the body of an EVENT for a protocol's event at a time; ``own`` is the EVENTS of its node."""
     peer, message, origin, sequence, value, detail = event
     cls = type(event)
     kind = EVENTS.index(cls) if cls in EVENTS else FIRST_OF_PROTOCOL + own.index(cls)
@@ -168,7 +168,7 @@ def encode_event(now, event, own=()):
 
 
 def encode_own_event(now, name, peer, message, origin, sequence, size, value, detail):
-    """The body of an EVENT of the mote's own, by its name in OWN_EVENTS."""
+    """Return the body of an EVENT for one of the mote's own events, by its name in OWN_EVENTS."""
     kind = FIRST_OWN_EVENT + OWN_EVENTS.index(name)
     return encode_row(now, kind, peer, message, origin, sequence, size, value, detail)
 

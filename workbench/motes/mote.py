@@ -19,7 +19,7 @@ from workbench.attributes.model import Attribute
 from workbench.errors import LinkError
 from workbench.motes import framing, messages
 from workbench.motes.clock import Clock
-from workbench.motes.line import Answer, Greeting, MoteLine, Tell
+from workbench.motes.line import Answer, Greeting, MoteLine, Report
 
 ANSWER_S = 3.0
 CONFIGURED_S = 10.0  # a mote loads its protocol meanwhile
@@ -30,13 +30,13 @@ _MOST_B = framing.LONGEST_BODY - len(messages.encode(messages.CONFIGURE, bytes(m
 class Mote(MoteLine):
     """A mote at ``url``. ``now_us`` is the host's clock that the mote's times are mapped to."""
 
-    def __init__(self, url: str, tell: Tell | None = None, now_us: Callable[[], float] | None = None) -> None:
-        super().__init__(url, tell)
+    def __init__(self, url: str, report: Report | None = None, now_us: Callable[[], float] | None = None) -> None:
+        super().__init__(url, report)
         self.clock = Clock()
         self._now_us = now_us if now_us is not None else lambda: time.perf_counter() * 1e6
 
     def close(self) -> None:
-        """Let the mote go. It goes on by itself; one whose clock is held, as it is after a run, stays silent."""
+        """Close the line. The mote continues by itself; if its clock is stopped, as after a run, it stays silent."""
         if self._closed.is_set():
             return
         if self.greeting is not None and not self.is_lost:
@@ -56,7 +56,7 @@ class Mote(MoteLine):
         self.close()
 
     def command(self, kind: int, *fields: Any, rest: bytes = b"", timeout_s: float = ANSWER_S) -> Answer:
-        """Send a command and return the mote's answer; LinkError if it says no, or nothing."""
+        """Send a command and return the mote's answer. Raises LinkError if the mote refuses or does not answer."""
         inbox: SimpleQueue[Answer | LinkError] = SimpleQueue()
         token = self.post(kind, *fields, rest=rest, then=inbox.put)
         try:
@@ -70,7 +70,7 @@ class Mote(MoteLine):
         return answer
 
     def configure(self, address: int, protocol: dict[str, Any], key: int, **more: Any) -> Answer:
-        """Make the mote a node: ``protocol`` as {"node": "module:class", "settings": {...}}."""
+        """Configure the mote as a node: ``protocol`` is {"node": "module:class", "settings": {...}}."""
         rest = configuration(address, protocol, key, **more)
         return self.command(messages.CONFIGURE, rest=rest, timeout_s=CONFIGURED_S)
 
@@ -96,26 +96,26 @@ class Mote(MoteLine):
         self.command(messages.LINK_QUALITY, neighbor, ratio, ratio)
 
     def set_time(self, time_us: int, held: bool = False) -> None:
-        """Set the mote's clock; held, it stands still until it is set again."""
+        """Set the mote's clock; with ``held`` it stands still until it is set again."""
         self.command(messages.SET_TIME, time_us, messages.HELD if held else messages.RUNNING)
         self.clock.forget()
 
     def reset(self) -> None:
-        """Let the mote begin again, as after power-on; it tells when it is ready."""
+        """Restart the mote, as after power-on; it reports when it is ready."""
         self.command(messages.RESET)
 
     def read_clock(self) -> None:
-        """Ask for the time of the mote's clock, and add it to `clock`."""
+        """Read the mote's clock, and add the reading to `clock`."""
         asked_us = self._now_us()
         answer = self.command(messages.PING)
         self.clock.add(asked_us, self._now_us(), answer.time_us)
 
     def allocated_B(self) -> int:
-        """Ask how many bytes of its memory the mote has allocated."""
+        """Return the number of bytes of memory that the mote has allocated."""
         return self.command(messages.PING).number
 
     def ask_clock(self) -> None:
-        """As `read_clock`, without waiting for the answer; LinkError if the mote is lost."""
+        """Request the mote's clock, as `read_clock`, without waiting. Raises LinkError if the mote is lost."""
         asked_us = self._now_us()
 
         def note(answer: Answer | LinkError) -> None:
@@ -125,7 +125,7 @@ class Mote(MoteLine):
         self.post(messages.PING, then=note)
 
     def ask(self) -> None:
-        """Ask whether it is there, where its clock does not matter: one that is held says nothing of how it goes."""
+        """Send a ping to a mote whose clock is held, so that silence is noticed."""
         self.post(messages.PING, then=lambda answer: None)
 
     def _begin_again(self, greeting: Greeting) -> None:
@@ -134,7 +134,7 @@ class Mote(MoteLine):
 
 
 def configuration(address: int, protocol: dict[str, Any], key: int, **more: Any) -> bytes:
-    """What CONFIGURE carries; ``more``: sensor, radio, keys. LinkError if it is too long for a frame."""
+    """Return the body of CONFIGURE; ``more``: sensor, radio, keys. Raises LinkError if it is too long for a frame."""
     text = json.dumps({"address": address, **protocol, "key": key, **more}, separators=(",", ":")).encode()
     if len(text) > _MOST_B:
         raise LinkError(

@@ -1,13 +1,13 @@
-"""Virtual motes: MicroPython interpreters on this machine, each behind a line as a board is behind its cable.
+"""Virtual motes: MicroPython interpreters on this machine, each behind a line like a board's cable.
 
     with Rack(16, program_files("virtual")) as rack:
         rack.urls                       ["socket://127.0.0.1:40001", ...], for `open_port`
         rack.kill(3), rack.restart(3)   a mote loses its power and gets it back, on the same line
 
 Theory of operation
-    One Node.js process (hardware/virtual/rack.mjs) holds them all, a thread each. It is told what to do by lines of
-    JSON and answers in the same way; a thread here reads what it says. What goes over the motes' lines never passes
-    here. The process ends with its stdin, so that none is left behind by a host that was killed.
+    One Node.js process (hardware/virtual/rack.mjs) runs all motes, one thread each. It receives commands as lines of
+    JSON and answers in the same form; a thread here reads the answers. The motes' own lines do not pass through this
+    process. The Node.js process ends with its stdin, so that none is left behind by a killed host.
 
 Cost
     Some 60 MB and 0.1 s for the rack, and for each mote 12 MB, nine of them a thread's of Node.js, and below 0.1 s on
@@ -52,14 +52,14 @@ _log = logging.getLogger(__name__)
 
 
 class Memory(NamedTuple):
-    """The resident size of a rack's process, and what each running mote's heap holds (None: it did not answer)."""
+    """The resident size of a rack's process, and the heap in use of each running mote (None: it did not answer)."""
 
     rss_B: int
     allocated_B: dict[int, int | None]
 
 
 def missing() -> str | None:
-    """What virtual motes lack on this machine, with its remedy, as a sentence; None if they can run."""
+    """Return what virtual motes lack on this machine and how to install it, as a sentence, or None."""
     if shutil.which("node") is None:
         return (
             f"virtual motes need Node.js {NODE_MAJOR} or later, and there is no `node` on the PATH: "
@@ -82,33 +82,33 @@ def _log_print(mote: int, text: str) -> None:
 
 
 def log_crash(mote: int, text: str) -> None:
-    """What is done with a crash unless a rack's caller wants something else."""
+    """Log a mote's crash: the default of a rack's ``on_crash``."""
     _log.error("mote %d crashed: %s", mote, text)
 
 
 def _object(line: str) -> dict[str, Any] | None:
-    """The JSON object in a line; None if it is none."""
+    """Return the JSON object in a line, or None."""
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except ValueError:
         return None
-    return said if isinstance(said, dict) else None
+    return message if isinstance(message, dict) else None
 
 
 def _last_sentence(lines: Sequence[str]) -> str:
-    """What a traceback says: Python's ends in it, JavaScript's lists the calls after it."""
-    said = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("at ")]
-    return said[-1] if said else "it says no reason"
+    """Return the message of a traceback: Python's is in the last line, JavaScript lists the calls after it."""
+    messages = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("at ")]
+    return messages[-1] if messages else "no reason given"
 
 
 class Rack:
-    """`count` virtual motes, numbered from 0, that run a program and stay until `close`.
+    """`count` virtual motes, numbered from 0, that run a program until `close`.
 
     files: (path on the mote, bytes) of the program; `main.py` is what a mote starts, source or compiled (.mpy).
     speed: how much faster than time the motes' clocks run.
     on_print(mote, text), on_crash(mote, traceback): called from the rack's thread; without them both are logged.
 
-    LinkError if Node.js or its package is missing, or a mote's program does not start.
+    Raises LinkError if Node.js or its package is missing, or a mote's program does not start.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class Rack:
         on_crash: Callable[[int, str], None] | None = None,
     ) -> None:
         if count < 1:
-            raise LinkError(f"a rack of {count} motes holds nothing: it wants at least 1")
+            raise LinkError(f"count is {count}; a rack needs at least one mote")
         if not 0 < speed < float("inf"):
-            raise LinkError(f"a clock of speed {speed} does not run: the speed is a number above 0")
+            raise LinkError(f"speed is {speed}; it must be a finite number above 0")
         if not any(path in ("main.py", "main.mpy") for path, _ in files):
-            raise LinkError("the program of a mote has no main.py: a mote would have nothing to start")
+            raise LinkError("files has no main.py; a mote needs it to start")
         if (reason := missing()) is not None:
             raise LinkError(reason)
         self.count = count
@@ -179,17 +179,17 @@ class Rack:
 
     @property
     def urls(self) -> list[str]:
-        """Where each mote's line is, by its number; a mote keeps it over restarts."""
+        """The URL of each mote's line, by its number; a mote keeps it over restarts."""
         return [f"socket://127.0.0.1:{self._ports[mote]}" for mote in range(self.count)]
 
     @property
     def boots(self) -> list[int]:
-        """How often each mote began before its present start."""
+        """The number of starts of each mote before its present one."""
         return [self._boots[mote] for mote in range(self.count)]
 
     @property
     def crashes(self) -> dict[int, str]:
-        """The tracebacks of the motes whose program ended, by number."""
+        """The tracebacks of motes whose program has ended, by number."""
         with self._heard:
             return dict(self._crashes)
 
@@ -199,25 +199,25 @@ class Rack:
         return not self._is_closed and not self._has_ended
 
     def is_running(self, mote: int) -> bool:
-        """Whether a mote is up: neither killed, nor ended by its program."""
+        """Return whether a mote is up: neither killed nor ended by its program."""
         self._check(mote)
         return mote in self._running
 
     def kill(self, mote: int) -> None:
-        """Take a mote's power away: its line is cut, what it knew is lost. A dead mote stays dead."""
+        """Cut a mote's power: its line is closed and its memory is lost. It stays off until `restart`."""
         self._check(mote)
         with self._commands:
             self._kill(mote)
 
     def restart(self, mote: int) -> None:
-        """Give a mote its power back, taking it first if it runs: it begins anew on the same line, as boot + 1."""
+        """Restore a mote's power, cutting it first if the mote runs: it starts anew on the same line, as boot + 1."""
         self._check(mote)
         with self._commands:
             self._kill(mote)
             self._start([mote])
 
     def memory(self) -> Memory:
-        """What the rack and its running motes take, after the motes' garbage was collected."""
+        """Return the memory of the rack and of its running motes, after garbage collection on the motes."""
         with self._commands:
             self._memory = None
             self._order(do="memory")
@@ -226,7 +226,7 @@ class Rack:
             return self._memory
 
     def close(self) -> None:
-        """End all motes and the process that holds them; a second time does nothing."""
+        """End all motes and their process; repeated calls have no effect."""
         self._is_closed = True
         atexit.unregister(self.close)
         with suppress(OSError):
@@ -246,7 +246,7 @@ class Rack:
 
     def _check(self, mote: int) -> None:
         if not 0 <= mote < self.count:
-            raise LinkError(f"there is no virtual mote {mote}: they are numbered from 0 to {self.count - 1}")
+            raise LinkError(f"mote is {mote}; the virtual motes are numbered from 0 to {self.count - 1}")
 
     def _kill(self, mote: int) -> None:
         with self._heard:
@@ -261,8 +261,10 @@ class Rack:
         for mote in motes:
             self._order(do="start", mote=mote)
         within_s = _START_S + _START_EACH_S * len(motes)
-        told = self._running, self._crashes
-        self._wait(lambda: all(any(mote in known for known in told) for mote in motes), within_s, "motes do not start")
+        outcomes = self._running, self._crashes
+        self._wait(
+            lambda: all(any(mote in known for known in outcomes) for mote in motes), within_s, "motes do not start"
+        )
         with self._heard:
             crashed = [mote for mote in motes if mote in self._crashes]
         if crashed:
@@ -277,15 +279,15 @@ class Rack:
         except (OSError, ValueError):  # ValueError: of a file that was closed.
             raise LinkError(self._end()) from None
 
-    def _wait(self, is_so: Callable[[], bool], within_s: float, complaint: str) -> None:
-        """Until what the rack says makes it so. LinkError if the rack ends before, or time does."""
+    def _wait(self, condition: Callable[[], bool], within_s: float, fault: str) -> None:
+        """Wait until messages of the rack fulfil ``condition``. Raises LinkError after ``within_s`` or if it ends."""
         until_s = time.monotonic() + within_s
         with self._heard:
-            while not is_so():
+            while not condition():
                 if self._has_ended:
                     raise LinkError(self._end())
-                if not self._heard.wait(until_s - time.monotonic()) and not is_so():
-                    raise LinkError(f"the rack of virtual motes: {complaint} within {within_s:.0f} s")
+                if not self._heard.wait(until_s - time.monotonic()) and not condition():
+                    raise LinkError(f"the rack of virtual motes: {fault} within {within_s:.0f} s")
 
     def _end(self) -> str:
         if self._is_closed:
@@ -296,43 +298,43 @@ class Rack:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            said = _object(line)
-            if said is None:  # Node.js itself, on stderr.
+            message = _object(line)
+            if message is None:  # Node.js itself, on stderr.
                 self._last_words.append(line)
                 continue
             with self._heard:
-                self._hear(said)
+                self._hear(message)
                 self._heard.notify_all()
-            self._pass_on(said)
+            self._pass_on(message)
         with self._heard:
             self._has_ended = True
             self._running.clear()
             self._heard.notify_all()
 
-    def _hear(self, said: dict[str, Any]) -> None:
-        if "node" in said:
-            self._version = said["node"]
-        elif "rss_B" in said:
-            self._memory = Memory(said["rss_B"], {int(mote): size for mote, size in said["motes"].items()})
-        elif "port" in said:
-            self._ports[said["mote"]], self._boots[said["mote"]] = said["port"], said["boot"]
-            self._running.add(said["mote"])
-        elif "crashed" in said:
-            self._crashes[said["mote"]] = said["crashed"]
-            self._running.discard(said["mote"])
-        elif "killed" in said:
-            self._killed.add(said["mote"])
-            self._running.discard(said["mote"])
-        elif "resets" in said:
-            self._running.discard(said["mote"])
+    def _hear(self, message: dict[str, Any]) -> None:
+        if "node" in message:
+            self._version = message["node"]
+        elif "rss_B" in message:
+            self._memory = Memory(message["rss_B"], {int(mote): size for mote, size in message["motes"].items()})
+        elif "port" in message:
+            self._ports[message["mote"]], self._boots[message["mote"]] = message["port"], message["boot"]
+            self._running.add(message["mote"])
+        elif "crashed" in message:
+            self._crashes[message["mote"]] = message["crashed"]
+            self._running.discard(message["mote"])
+        elif "killed" in message:
+            self._killed.add(message["mote"])
+            self._running.discard(message["mote"])
+        elif "resets" in message:
+            self._running.discard(message["mote"])
 
-    def _pass_on(self, said: dict[str, Any]) -> None:
+    def _pass_on(self, message: dict[str, Any]) -> None:
         try:
-            if "print" in said:
-                self._on_print(said["mote"], said["print"])
-            elif "crashed" in said:
-                self._on_crash(said["mote"], said["crashed"])
-            elif "lost_B" in said:
-                _log.warning("mote %d: a host did not read, and lost %d B", said["mote"], said["lost_B"])
+            if "print" in message:
+                self._on_print(message["mote"], message["print"])
+            elif "crashed" in message:
+                self._on_crash(message["mote"], message["crashed"])
+            elif "lost_B" in message:
+                _log.warning("mote %d: a host did not read, and lost %d B", message["mote"], message["lost_B"])
         except Exception:  # A caller's function: the rack goes on without it.
             _log.exception("what a virtual mote said could not be passed on")

@@ -1,1 +1,1 @@
-"""The protocols, a folder each. Beside them: what all of them need, `contract.py` first."""
+"""The protocols, one folder each, and the modules that all of them share; begin with `contract.py`."""

@@ -1,17 +1,17 @@
-"""A frame taken apart: an ordered tree of fields, each with its bytes and with what they say in words.
+"""Dissection of frames, as in Wireshark: an ordered tree of fields, each with its bytes and their meaning as text.
 
-    dissect(of, frame, broadcast=True)    a `Dissection`: its text form and its HTML show hex, fields and words
+    dissect(of, frame, broadcast=True)    a `Dissection`; its text form and its HTML show bytes, fields and meanings
 
 Theory of operation
-    Only the protocol knows what the bytes of its frames mean. Its class names a module, as it does for metrics
-    (``dissector = "workbench.protocols.flooding.dissector"``). It is loaded on demand, never by a node, and has
+    Only the protocol can interpret the bytes of its frames. Its class names a dissector module, as it does for metrics
+    (``dissector = "workbench.protocols.flooding.dissector"``). Nodes never load that module. It has one function:
 
-        dissect(frame, broadcast)    the fields of a frame, one after the other
+        dissect(frame, broadcast)    the fields of a frame, in order
 
-    The fields are of all bytes, without gaps or overlaps, and so are the children of a field. What cannot be read is a
-    field called `NOT_READ` that says why: any bytes at all have fields. A frame that ends too soon has a last field of
-    no bytes, `REFUSED`. `cut` and its `Cutter` hold all of this, so a protocol only says in which order what is read. A
-    protocol that names no module has a single field, the frame.
+    Together the fields cover all bytes, without gaps or overlaps, and so do the children of a field. Bytes that cannot
+    be interpreted become a field called `NOT_READ` whose text is the reason, so any bytes can be dissected. A frame
+    that ends too soon has a last field of no bytes, `REFUSED`. `cut` and `Cutter` implement these rules; a protocol
+    only states the order of its fields. For a protocol without such a module the frame is a single field.
 
 Cost
     Linear in the bytes of the frame.
@@ -38,15 +38,15 @@ from workbench.protocols.protocol import Protocol
 NOT_READ = "not read"
 REFUSED = "refused"
 NODE = "node {}"
-# What a number says: a template for `str.format`, or a function of it.
-Say = str | Callable[[int], str]
-_HEX_B = 8  # of a field, in the text form
+# The meaning of a number as text: a template for `str.format`, or a function of the number.
+Meaning = str | Callable[[int], str]
+_HEX_B = 8  # most bytes of a field that the text form shows
 
 
 class Field(NamedTuple):
-    """A field of a frame: its bytes are from ``start`` to before ``end``, ``text`` is what they say.
+    """A field of a frame: the bytes in [``start``, ``end``), and their meaning as ``text``.
 
-    ``children`` are fields too, and together all of its bytes; a field without any is a leaf.
+    ``children`` are fields that together cover all of its bytes; a field without children is a leaf.
     """
 
     name: str
@@ -56,14 +56,14 @@ class Field(NamedTuple):
     children: tuple[Field, ...] = ()
 
     def leaves(self) -> Iterator[Field]:
-        """The fields without children in it, in the order of their bytes; itself if it has no children."""
+        """Yield the leaves below this field in the order of their bytes; a leaf yields itself."""
         if not self.children:
             yield self
         for child in self.children:
             yield from child.leaves()
 
     def tree(self, depth: int = 0) -> Iterator[tuple[int, Field]]:
-        """(depth, field) of itself and of all fields in it, each before its children."""
+        """Yield (depth, field) of this field and of all fields below it, each before its children."""
         yield depth, self
         for child in self.children:
             yield from child.tree(depth + 1)
@@ -71,27 +71,27 @@ class Field(NamedTuple):
 
 @extensible
 class Dissection(NamedTuple):
-    """A frame taken apart: its bytes, and its fields in the order of their bytes."""
+    """A dissected frame: its bytes, and its fields in the order of their bytes."""
 
     data: bytes
     fields: tuple[Field, ...]
 
     def leaves(self) -> Iterator[Field]:
-        """The fields that have no children. Their bytes follow on each other, and together they are the frame."""
+        """Yield the fields without children; in order, their bytes are the frame."""
         for field in self.fields:
             yield from field.leaves()
 
     def tree(self) -> Iterator[tuple[int, Field]]:
-        """(depth, field) of all fields, each before its children."""
+        """Yield (depth, field) of all fields, each before its children."""
         for field in self.fields:
             yield from field.tree()
 
     def field_at(self, offset: int) -> Field:
-        """The leaf that a byte belongs to; IndexError if the frame has no such byte."""
+        """Return the leaf that contains the byte at ``offset``. Raises IndexError outside the frame."""
         for field in self.leaves():
             if field.start <= offset < field.end:
                 return field
-        raise IndexError(f"a frame of {len(self.data)} bytes has no byte {offset}")
+        raise IndexError(f"offset is {offset}; the frame has {len(self.data)} bytes")
 
     def __str__(self) -> str:
         named = [("  " * depth + field.name, field) for depth, field in self.tree()]
@@ -105,7 +105,7 @@ class Dissection(NamedTuple):
 
 
 def byte_range(field: Any) -> str:
-    """The bytes of a field for a reader: "4", "4–7" with the last one, or "" for none."""
+    """Return the range of a field's bytes as text: "4", "4–7" (7 is the last byte), or "" for no bytes."""
     if field.start == field.end:
         return ""
     return f"{field.start}" if field.end - field.start == 1 else f"{field.start}–{field.end - 1}"
@@ -113,10 +113,10 @@ def byte_range(field: Any) -> str:
 
 @checked
 def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
-    """Take a frame apart; ``of`` is the protocol whose frame it is, or a scenario or a run of it.
+    """Dissect a frame; ``of`` is the protocol that sent it, or a scenario or run of that protocol.
 
-    ``broadcast``: whether the frame was sent to all neighbors, which some messages are told apart by. Any bytes have a
-    Dissection. ParameterError if they are no bytes, or if ``of`` has no protocol.
+    ``broadcast``: whether the frame was sent to all neighbors; some messages differ only in this. Any bytes can be
+    dissected. Raises ParameterError if ``frame`` is not bytes, or if ``of`` has no protocol.
 
     >>> print(dissect(run, run.frames(most=1)["frame"][0].as_py()))
     """
@@ -132,19 +132,19 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
     return Dissection(data, (Field("frame", 0, len(data), f"{len(data)} bytes"),) if data else ())
 
 
-# For the protocols' modules
+# Helpers for the protocols' dissector modules
 
 
-def refused(said: str, why: str) -> str:
-    """What a field says for which a node refuses the frame, though it can be read."""
-    return f"{said} (refused: {why})"
+def refused(text: str, why: str) -> str:
+    """Return a field's text with the reason why a node refuses the frame, although the field can be read."""
+    return f"{text} (refused: {why})"
 
 
 def cut(frame: bytes, read: Callable[..., None], *arguments: Any) -> tuple[Field, ...]:
-    """The fields that ``read(cutter, *arguments)`` cuts a frame into.
+    """Return the fields into which ``read(cutter, *arguments)`` cuts a frame.
 
-    Where ``read`` raises DecodeError it has met what it cannot read: all bytes from there on are one field that says
-    why; if there are none, it is a field of no bytes. What ``read`` leaves over is one field, too.
+    If ``read`` raises DecodeError, all remaining bytes become one field with the error as its text, even if no bytes
+    remain. If ``read`` leaves bytes over, they also become one field.
     """
     cutter = Cutter(frame)
     try:
@@ -158,17 +158,17 @@ def cut(frame: bytes, read: Callable[..., None], *arguments: Any) -> tuple[Field
 
 
 class Group:
-    """A field that is being put together of others; its ``text`` may be set when they are read."""
+    """A field that is being assembled from other fields; its ``text`` may be set after they are read."""
 
     def __init__(self) -> None:
         self.text = ""
 
 
 class Cutter:
-    """Cuts a frame into fields from left to right; DecodeError where bytes are missing.
+    """Cuts a frame into fields from left to right. Raises DecodeError if bytes are missing.
 
-    ``at`` is the next byte, ``end`` is behind the last one that may be read, ``fields`` are those of the innermost
-    group that is open.
+    ``at`` is the offset of the next byte, ``end`` the limit of the bytes that may be read. ``fields`` are the fields
+    of the innermost open group.
     """
 
     def __init__(self, frame: bytes) -> None:
@@ -181,46 +181,47 @@ class Cutter:
         """Return the next byte, a key of ``names``, without cutting it off. Raises DecodeError for any other byte."""
         number = self.frame[self.at] if self.at < self.end else None
         if number is None or number not in names:
-            known = ", ".join(f"0x{one:02x} ({name})" for one, name in names.items())
-            begins = "no bytes are" if number is None else f"what begins with 0x{number:02x} is"
-            raise DecodeError(f"{begins} no message; messages begin with {known}")
+            known = ", ".join(f"0x{code:02x} ({name})" for code, name in names.items())
+            fault = "no bytes are left" if number is None else f"the first byte is 0x{number:02x}"
+            raise DecodeError(f"{fault}; a message begins with one of: {known}")
         return number
 
-    def number(self, name: str, layout: str, say: Say = "{}") -> int:
-        """Cut off a number, laid out as `struct` writes it."""
+    def number(self, name: str, layout: str, meaning: Meaning = "{}") -> int:
+        """Cut off one number in the layout of `struct`, and return it."""
         start = self._advance(name, calcsize(layout))
         (value,) = unpack_from(layout, self.frame, start)
-        self.fields.append(Field(name, start, self.at, say.format(value) if isinstance(say, str) else say(value)))
+        text = meaning.format(value) if isinstance(meaning, str) else meaning(value)
+        self.fields.append(Field(name, start, self.at, text))
         return value
 
-    def numbers(self, layout: str, *named: tuple[str, Say]) -> list[int]:
-        """Cut off the numbers of a struct, such as "<BH"; for each its name and what it says."""
-        order = layout[0]
-        return [self.number(name, order + code, say) for code, (name, say) in zip(layout[1:], named, strict=True)]
+    def numbers(self, layout: str, *fields: tuple[str, Meaning]) -> list[int]:
+        """Cut off the numbers of a struct such as "<BH"; ``fields`` has each number's name and meaning."""
+        order, codes = layout[0], layout[1:]
+        return [self.number(name, order + code, meaning) for code, (name, meaning) in zip(codes, fields, strict=True)]
 
-    def octets(self, name: str, size_B: int, say: Callable[[bytes], str] | None = None) -> bytes:
-        """Cut off so many bytes; none are no field. ``say`` says what they mean, else it is how many they are."""
+    def octets(self, name: str, size_B: int, meaning: Callable[[bytes], str] | None = None) -> bytes:
+        """Cut off ``size_B`` bytes as a field, unless that is 0. Its text is ``meaning(bytes)``, or the size."""
         start = self._advance(name, size_B)
         data = self.frame[start : self.at]
         if data:
-            self.fields.append(Field(name, start, self.at, f"{size_B} bytes" if say is None else say(data)))
+            self.fields.append(Field(name, start, self.at, f"{size_B} bytes" if meaning is None else meaning(data)))
         return data
 
     def _advance(self, name: str, size_B: int) -> int:
         if size_B > self.end - self.at:
-            raise DecodeError(f"{name} takes {size_B} B, and {max(0, self.end - self.at)} B are left")
+            raise DecodeError(f"{name} needs {size_B} B, but only {max(0, self.end - self.at)} B are left")
         self.at += size_B
         return self.at - size_B
 
     def leave(self, end: int, why: str) -> None:
-        """Make one field of all bytes up to ``end``, if there are any, that says why they are not read."""
+        """Make one unread field of all bytes up to ``end``, if there are any; its text is the reason ``why``."""
         if self.at < end:
             self.fields.append(Field(NOT_READ, self.at, end, why))
             self.at = end
 
     @contextmanager
     def group(self, name: str) -> Iterator[Group]:
-        """What is cut off within is the children of one field; where nothing is, there is no field."""
+        """Collect the fields that are cut off within the block as children of one field; no field if there are none."""
         group, outer, start = Group(), self.fields, self.at
         self.fields = []
         try:
@@ -235,28 +236,30 @@ class Cutter:
 
     @contextmanager
     def sealed(self) -> Iterator[None]:
-        """What is cut off within has a checksum behind it, at the end of the frame (`attributes/event_bytes.py`)."""
+        """Read a block whose bytes are followed by a checksum at the frame's end (`attributes/event_bytes.py`)."""
         self.end = len(self.frame) - CHECKSUM_B
         yield
         self.leave(self.end, "nothing should follow here but the checksum")
-        right = crc32(self.frame[: self.end])
+        expected = crc32(self.frame[: self.end])
         self.end = len(self.frame)
-        wrong = f"that of these bytes is 0x{right:08x}"
+        wrong = f"the checksum of these bytes is 0x{expected:08x}"
         self.number(
             "checksum (CRC-32)",
             "<I",
-            lambda said: f"0x{said:08x}, right" if said == right else refused(f"0x{said:08x}", wrong),
+            lambda checksum: (
+                f"0x{checksum:08x}, right" if checksum == expected else refused(f"0x{checksum:08x}", wrong)
+            ),
         )
 
     def attributes(self, count: int, are_readings: bool = False) -> None:
-        """Cut off attributes, as `attributes/wire.py` lays them out; readings are IS attributes alone."""
-        read = []
+        """Cut off ``count`` attributes in the layout of `attributes/wire.py`; readings have only IS attributes."""
+        attributes = []
         with self.group("attributes") as group:
             try:
-                for place in range(count):
-                    read.append(self._attribute(f"attribute {place + 1}", are_readings))
+                for index in range(count):
+                    attributes.append(self._attribute(f"attribute {index + 1}", are_readings))
             finally:
-                group.text = to_text(read)
+                group.text = to_text(attributes)
 
     def _attribute(self, name: str, is_reading: bool) -> Attribute:
         with self.group(name) as group:
@@ -289,6 +292,6 @@ def _operator(number: int) -> str:
 
 
 def _value(attribute: Attribute) -> str:
-    """An integer on the wire, and what it is in its key's unit."""
+    """Return an integer on the wire as text, with its value in its key's unit."""
     key = key_of(attribute.key)
     return f"{attribute.value}" if key.steps == 1 else f"{attribute.value}: {in_units(attribute):g} {key.unit}"

@@ -1,4 +1,4 @@
-"""A parameter: what a protocol, or a filter, can be set to. A line of its table, and the check of a value.
+"""Parameters of protocols and filters: an entry of a parameter table, and the check of a value.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -8,15 +8,15 @@ from collections import namedtuple
 from workbench.errors import ParameterError
 
 _LARGEST = 1e30
-_LARGEST_WHOLE = 10**18  # fits into the 64 bits that the fast engine has for it, and leaves room to count beyond
+_LARGEST_WHOLE = 10**18  # fits the fast engine's 64-bit integers, with room to count beyond it
 Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "unit", "reason"))
 
 
 def check_parameter(owner, parameter, value):
-    """``value`` as the default's type; ParameterError unless it is of that type and within the parameter's range.
+    """Return ``value`` converted to the default's type. Raises ParameterError if its type or range is wrong.
 
-    A range of None leaves that side open; a tuple as ``minimum`` lists the only values allowed. A list will do for a
-    tuple, and the integers and floats of other libraries for Python's.
+    A ``minimum`` or ``maximum`` of None leaves that side open; a tuple as ``minimum`` lists the allowed values. Lists
+    become tuples, and numbers of other libraries become Python's.
     """
     name, default, minimum, maximum, unit, _ = parameter
     value = _plain(value, default)
@@ -32,7 +32,7 @@ def check_parameter(owner, parameter, value):
         return value
     if isinstance(default, tuple) and not isinstance(value, tuple):
         raise ParameterError(
-            "%s: %s is %.60s; write a tuple or a list, as in %s=[...]" % (owner, name, repr(value), name)
+            "%s: %s is %.60s; it must be a tuple or a list, as in %s=[...]" % (owner, name, repr(value), name)
         )
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
     right_type = (
@@ -40,7 +40,7 @@ def check_parameter(owner, parameter, value):
         if number
         else isinstance(value, type(default))
     )
-    # Written so that not-a-number fails, and infinity even where a side is open: neither can be written as JSON.
+    # These conditions also reject NaN and, even where a side is open, infinity: JSON can hold neither.
     largest = _LARGEST if isinstance(default, float) else _LARGEST_WHOLE
     too_small = number and right_type and not value >= (-largest if minimum is None else minimum)
     too_large = number and right_type and not value <= (largest if maximum is None else maximum)
@@ -53,7 +53,7 @@ def check_parameter(owner, parameter, value):
 
 
 def _plain(value, default):
-    """A list as a tuple, and a number of numpy's as Python's, where the default asks for one; all else as it is."""
+    """Convert a list to a tuple, and a number of another library to Python's, if the default is of that type."""
     if isinstance(default, tuple):
         return tuple(value) if isinstance(value, list) else value
     if isinstance(default, bool) or not isinstance(default, (int, float)) or type(value) in (bool, int, float):

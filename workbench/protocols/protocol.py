@@ -1,6 +1,6 @@
-"""A protocol and its settings: what a host knows of it. Its nodes (`contract.py`) know nothing of this.
+"""A protocol and its settings, as the host uses them. Nodes (`contract.py`) do not depend on this module.
 
-A mote never loads this file: it is given a node's class and the values of all settings.
+A mote never loads this file: it receives a node's class and the values of all settings.
 
 This file keeps to MicroPython's subset of Python, so that tests of nodes run there.
 """
@@ -14,9 +14,9 @@ __all__ = ["Parameter", "Protocol", "check_parameter", "plain"]
 
 
 class Shown:
-    """What ``inspect.signature`` and ``help`` show of a class. It is made when they ask, and a mote never does.
+    """A class attribute that a function of `workbench.keywords` computes at each access, for `help` and signatures.
 
-    ``name``: the function of `workbench.keywords` that makes it. ``arguments(cls)``: what that is called with.
+    ``name``: that function's name; ``arguments(cls)``: its arguments. Motes never access it.
     """
 
     def __init__(self, name, arguments):
@@ -38,42 +38,42 @@ class Protocol:
             node = FloodingNode
             parameters = (Parameter("ttl", 50, 1, 255, "hops", "why 50"),)
 
-    Every parameter is a keyword argument, checked against the table, and readable as an attribute. What else a host
-    asks, the subclass says in the names below; modules are named and not imported, so that they load when asked for.
+    Every parameter is a keyword argument, checked against the table, and readable as an attribute. Subclasses set the
+    names below to describe further features. Modules are given by name, so that they load only when needed.
     """
 
     node = Node
     parameters = ()
-    # Names of parameters that the first release did not have: JSON and hash of a scenario leave them out at their
+    # Names of parameters that the first release did not have. JSON and hash of a scenario omit them if they have their
     # defaults, so that old scenarios keep their hashes.
     added = ()
     largest_address = 0xFFFFFFFF
-    # Whether a publication is meant to reach every node: then its coverage has a meaning.
+    # Whether a publication is meant to reach every node; only then has its coverage a meaning.
     disseminates = False
-    # The module of the nodes' fast twin, by name; "" without one. A subclass does not inherit it, as its nodes may do
-    # something else: one whose nodes do the same says so (``fast = Flooding.fast``).
+    # The module of the nodes' fast twin (the fast engine's version of the node), by name, or "". Subclasses do not
+    # inherit it, as their nodes may behave differently; one with the same nodes sets ``fast = Flooding.fast``.
     fast = ""
-    # Why there is no twin, if there is more to say than that there is none.
+    # The reason why this protocol has no twin, if there is a particular one.
     why_not_fast = ""
-    # Why its nodes cannot run on a mote; "" if they can.
+    # The reason why its nodes cannot run on a mote, or "".
     why_not_on_motes = ""
-    # How nodes tell that they changed the samples of a message on purpose, as filters do: an event's name in the trace,
-    # and its detail. Its other fields name the message. () if a node never does: whatever arrives otherwise is wrong.
+    # The event (name in the trace, detail) by which nodes log that they changed a message's samples on purpose, as
+    # filters do. Its other fields identify the message. (): nodes never do so, and any changed sample is an error.
     changes = ()
-    # The module of the metrics that only this protocol has, by name; "" without any. It has
-    # ``measure(scenario, rows) -> {name: number}``, and LOOKS_AT: the events, by their names in the trace, whose rows
-    # that function asks for. SHOWN, if it has that, says how they are shown (`sim/metrics/shown.py`).
+    # The module of the metrics that only this protocol has, by name, or "". It has
+    # ``measure(scenario, rows) -> {name: number}`` and LOOKS_AT, the events (names in the trace) whose rows the
+    # function needs. It may have SHOWN, which describes how to display them (`sim/metrics/shown.py`).
     metrics = ""
-    # The module that follows the readings that did not arrive as only this protocol can, and explains why; "" without
-    # one. `analysis/explain.py` lists what it may have.
+    # The module that explains missing readings by this protocol's rules, by name, or "". `analysis/explain.py` lists
+    # its optional functions.
     explain = ""
-    # The module that takes this protocol's frames apart, by name; "" without one. `dissection.py` says what it has.
+    # The module that dissects this protocol's frames, by name, or "". `dissection.py` describes its interface.
     dissector = ""
-    # The module of what may stand in the setting whose unit is "Filter", by name; "" without such a setting. It has
-    # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; diffusion/filters/catalogue.py says what these are.
+    # The module of the objects that the setting with the unit "Filter" may contain, by name, or "". It has
+    # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; see diffusion/filters/catalogue.py.
     catalogue = ""
-    # Settings that somebody has used and written of, {name: {setting: value}}: a form offers them. What one leaves out
-    # is at its default; nodes and filters stay as they are. A subclass with other parameters has its own.
+    # Published settings, {name: {setting: value}}, which forms offer. Missing settings have their defaults; nodes and
+    # filters are unchanged. A subclass with other parameters has presets of its own.
     presets = {}
 
     __signature__ = Shown("signature_of", lambda cls: (cls.parameters,))
@@ -81,20 +81,22 @@ class Protocol:
     def __init_subclass__(cls, **options):
         # MicroPython does not call this.
         super().__init_subclass__(**options)
-        said = cls.__dict__.get("__doc__")
-        cls.__doc__ = Shown("documentation", lambda cls: (said, cls.parameters))
+        docstring = cls.__dict__.get("__doc__")
+        cls.__doc__ = Shown("documentation", lambda cls: (docstring, cls.parameters))
         if isinstance(cls.__dict__.get("frame"), str):
             import warnings
 
-            warnings.warn("%s.frame is now called dissector" % cls.__name__, DeprecationWarning, stacklevel=2)
+            warnings.warn(
+                "%s.frame is now %s.dissector" % (cls.__name__, cls.__name__), DeprecationWarning, stacklevel=2
+            )
             cls.dissector = cls.frame
 
     def __new__(cls, *unnamed, **settings):
-        # Here and not in __init__, which subclasses have of their own.
+        # The check is not in __init__, which subclasses override.
         if unnamed:
             raise ParameterError(
-                "%s: the value %r has no name; its parameters are given by name: %s"
-                % (cls.public_class().__name__, unnamed[0], ", ".join([one.name for one in cls.parameters]) or "none")
+                "%s: the value %r has no name; pass parameters by name: %s"
+                % (cls.public_class().__name__, unnamed[0], ", ".join([each.name for each in cls.parameters]) or "none")
             )
         return object.__new__(cls)
 
@@ -103,7 +105,7 @@ class Protocol:
         for parameter in self.parameters:
             if hasattr(Protocol, parameter.name):
                 raise ParameterError(
-                    "%s has a parameter %r; every protocol has something of that name, so the parameter needs another"
+                    "%s has a parameter %r; every protocol has an attribute of that name, so rename the parameter"
                     % (type(self).__name__, parameter.name)
                 )
             value = settings.pop(parameter.name, parameter.default)
@@ -119,7 +121,7 @@ class Protocol:
         self.settings = table
 
     def __getattr__(self, name):
-        # Only called when ordinary look-up fails: parameters read as attributes (protocol.ttl).
+        # Python calls this only if ordinary look-up fails: for parameters read as attributes (protocol.ttl).
         if name == "settings" or name.startswith("_"):
             raise AttributeError(name)
         if name in self.settings:
@@ -131,78 +133,79 @@ class Protocol:
 
     @classmethod
     def public_class(cls):
-        """The class whose name scenario files, errors and titles say, and which makes this protocol of its settings."""
+        """Return the class that scenario files, errors and titles name, and that is called with the settings."""
         return cls
 
     def matching_samples(self, subscription, publication):
-        """The samples of a publication that a subscription asks for, both as attributes: what metrics go by."""
+        """Return the samples of a publication that match a subscription, as attributes; metrics count them."""
         from workbench.attributes.model import matching_samples
 
         return matching_samples(subscription, publication)
 
     @classmethod
     def settings_from_plain(cls, values):
-        """The settings of plain values, as `plain` writes them into a file; ParameterError for wrong ones."""
+        """Return settings from the plain values that `plain` wrote. Raises ParameterError for wrong values."""
         return values
 
     def parts(self):
-        """What the settings hold besides plain values (filters, say), as a list. A part has
+        """Return the objects in the settings that are not plain values (filters, for example). Each has
 
-        kind, name                what a sentence calls it: "filter", "running_mean"
-        to_dict()                 its plain values; `settings_from_plain` is the way back
-        at                        the nodes that it is at; None for all
-        keys()                    the numbers of the attribute keys that it speaks of
+        kind, name                for messages: "filter", "running_mean"
+        to_dict()                 its plain values; `settings_from_plain` is the inverse
+        at                        the nodes that it applies to; None for all
+        keys()                    the numbers of the attribute keys that it uses
         user_code()               {name: function or class} that the user has registered and that it calls
         register(name, code)      registers such code in another process
         """
-        found = []
+        parts = []
         for value in self.settings.values():
-            several = value if isinstance(value, (tuple, list)) else (value,)
-            found += [one for one in several if hasattr(one, "user_code")]
-        return found
+            values = value if isinstance(value, (tuple, list)) else (value,)
+            parts += [part for part in values if hasattr(part, "user_code")]
+        return parts
 
     def named_nodes(self):
-        """The nodes that settings name, {setting: nodes}: a scenario refuses those that its network does not have."""
+        """Return {setting: nodes} that the settings name; a scenario refuses nodes that its network does not have."""
         return {}
 
     def kind_of_node(self):
-        """The class of this protocol's nodes with these settings."""
+        """Return the class of this protocol's nodes with these settings."""
         return self.node
 
     def make_node(self, address, random):
-        """A fresh node of this protocol."""
+        """Return a new node of this protocol."""
         return self.kind_of_node()(address, self, random)
 
     @classmethod
     def mote_modules(cls):
-        """The modules that a mote needs for this protocol's nodes: they, and what they import, go there."""
+        """Return the modules that a mote needs for this protocol's nodes; their imports go to the mote as well."""
         return () if cls.why_not_on_motes else (cls.node.__module__,)
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """What a run costs the reference engine on each arc of the topology, in receptions of a flood.
+        """Estimate the reference engine's receptions on each arc of the topology during a run.
 
-        By this the fast engine is loaded where that pays. ``readings`` and ``subscriptions``: how many in the network.
+        The result decides whether loading the fast engine pays. ``readings`` and ``subscriptions`` are numbers in the
+        whole network. One flood takes one reception on each arc.
         """
         return readings
 
     def sizes_in_c(self):
-        """What the program of a mote in C is compiled for, {name in C: number}; None: these nodes are not written in C.
+        """Return {name in C: number}, the constants for compiling a mote's C program; None without nodes in C.
 
-        Their C is in the folder ``c`` beside the node's module; what the program of a mote asks of it is in ``c/mote``.
+        The C sources are in the folder ``c`` beside the node's module; their interface to the mote is in ``c/mote``.
         """
         return None
 
     def room_in_c(self, nodes):
-        """What a mote in C needs room for besides, in a network of so many nodes, for the parts of these settings.
+        """Return {name in C: number}, the memory that a C mote needs for these settings' filters and similar objects.
 
-        {name in C: number}; empty without parts.
+        ``nodes`` is the number of nodes of the network. The result is empty without such objects.
         """
         return {}
 
     def on_a_mote(self, address=None):
-        """What the settings of the node at an address are on its mote: {name: plain value}, which goes there as JSON.
+        """Return {name: plain value}, the settings that go as JSON to the mote of the node at ``address``.
 
-        Without an address: the most that a node is told.
+        Without an address, the result is the largest that any node receives.
         """
         return {name: plain(value) for name, value in self.settings.items()}
 
@@ -222,15 +225,15 @@ class Protocol:
 
 
 def plain(value):
-    """A setting as JSON has it: numbers, texts, True, False, None, lists of them, and what has a ``to_dict``."""
+    """Return a setting as JSON represents it: numbers, texts, True, False, None, lists of them, or its ``to_dict``."""
     if hasattr(value, "to_dict"):
         value = value.to_dict()
     if isinstance(value, (tuple, list)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if value is None or isinstance(value, (str, int, float)):
         return value
     raise ParameterError(
-        "a setting is %.60s; a scenario holds numbers, texts, True, False and lists of them" % repr(value)
+        "a setting is %.60s; it must be a number, a text, True, False or a list of these" % repr(value)
     )

@@ -1,11 +1,11 @@
-"""The memory by which nodes tell what they have seen: the last so many ids, oldest forgotten first.
+"""The memory by which nodes recognize messages that they have seen: the most recent ids.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
 
 class RecentIds:
-    """The last ``size`` distinct ids, and a value noted for each. Every operation takes constant time."""
+    """The last ``size`` distinct ids, with a value for each. Every operation takes constant time."""
 
     __slots__ = ("_ids", "_oldest", "size", "values")
 
@@ -13,15 +13,15 @@ class RecentIds:
         self.size = size
         self._ids = []
         self._oldest = 0
-        # id -> value. To be read only; public because "id in recent.values" is the hottest line of a flood.
+        # id -> value; read-only for others. It is public because "id in recent.values" is the hottest line of a flood.
         self.values = {}
 
     def get(self, id):
-        """The value noted for an id, or None."""
+        """Return the value stored with an id, or None."""
         return self.values.get(id)
 
     def put(self, id, value=True):
-        """Note an id, in place of the oldest if the memory is full."""
+        """Store an id; if the memory is full, it replaces the oldest."""
         if id not in self.values:
             if len(self._ids) < self.size:
                 self._ids.append(id)
@@ -32,7 +32,7 @@ class RecentIds:
         self.values[id] = value
 
     def oldest(self):
-        """The value of the id that the next new one takes the place of; None while there is room."""
+        """Return the value of the oldest id, which the next new id replaces, or None if the memory is not full."""
         return self.values[self._ids[self._oldest]] if len(self._ids) >= self.size else None
 
     def __contains__(self, id):

@@ -1,14 +1,14 @@
-"""A node's subscriptions: who wants what, until when, and which samples of a publication each is handed.
+"""A node's subscriptions: their constraints, their expiry, and the matching samples that arrived for each.
 
 Theory of operation
     A subscription is an open pipe from the network to the application. The node puts in each sample that matches;
-    the application takes out what has come. It is open from `Subscriptions.add` on, until the application ends it or
-    its time is over. From the microsecond ``expires_us`` on it is handed nothing more, whether or not its node has
-    noticed: a node without timers never calls `expire`.
+    the application takes samples out. It is open from `Subscriptions.add` until the application ends it or it expires.
+    From the microsecond ``expires_us`` on it receives nothing more, even if its node has not noticed: a node without
+    timers never calls `expire`.
 
-    A protocol that sends something for a subscription (an interest, a query) notes that as its ``request``. Whatever
-    may refuse the subscription comes before `Subscriptions.add`: what is refused leaves no trace, and its number goes
-    to the next one.
+    A protocol that sends a message for a subscription (an interest, a query) stores it as ``request``. Checks that may
+    refuse a subscription come before `Subscriptions.add`: a refused subscription leaves no state, and the next one
+    gets its number.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -19,10 +19,10 @@ SECOND_US = 1000000  # All times of a node are whole microseconds.
 
 
 class Subscription:
-    """What ``subscribe`` returns. Iterating over it takes the samples that arrived since the last time, oldest first.
+    """A subscription, as ``subscribe`` returns it. Iteration takes the samples that arrived since, oldest first.
 
-    It ends after ``expires_s`` seconds (None: never by itself). AttributeFormatError if it constrains nothing and
-    ``match_all`` is not set. ``request``: what its node sends for it, or None.
+    It ends after ``expires_s`` seconds (None: never). Raises AttributeFormatError if it has no constraints and
+    ``match_all`` is not set. ``request`` is the message that the node sent for it, or None.
     """
 
     def __init__(self, node, attributes, now, expires_s=None, match_all=False):
@@ -47,19 +47,19 @@ class Subscription:
         return iter(self.take())
 
     def is_over(self, now):
-        """Whether its time is over."""
+        """Return whether the subscription has expired."""
         return self.expires_us is not None and now >= self.expires_us
 
     def unsubscribe(self, now):
-        """End it: the node's ``unsubscribe`` with this subscription."""
+        """End the subscription."""
         self.node.unsubscribe(self, now)
 
 
 class Subscriptions:
-    """The open subscriptions of a node, in the order in which they were made."""
+    """The open subscriptions of a node, oldest first."""
 
     def __init__(self):
-        self.open = []  # To be read only; public because a node asks for every publication whether there is any.
+        self.open = []  # Read-only for others; public because a node checks it for every publication.
         self.added = 0
 
     def add(self, subscription):
@@ -69,19 +69,19 @@ class Subscriptions:
         return subscription
 
     def end(self, subscription):
-        """Close a subscription; returns False, and does nothing, if it is not open."""
+        """Close a subscription; return False if it was not open."""
         is_open = subscription in self.open
         if is_open:
             self.open.remove(subscription)
         return is_open
 
     def expire(self, now):
-        """Close the subscriptions whose time is over, and return them."""
-        over = [one for one in self.open if one.is_over(now)]
-        for one in over:
-            self.open.remove(one)
+        """Close the expired subscriptions, and return them."""
+        over = [subscription for subscription in self.open if subscription.is_over(now)]
+        for subscription in over:
+            self.open.remove(subscription)
         return over
 
     def of(self, request):
-        """The open subscriptions that a request was sent for."""
-        return [one for one in self.open if one.request is request]
+        """Return the open subscriptions for which ``request`` was sent."""
+        return [subscription for subscription in self.open if subscription.request is request]

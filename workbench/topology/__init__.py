@@ -1,18 +1,17 @@
-"""Networks to experiment on: networkx graphs with positions and a delivery ratio for each direction of each link.
+"""Networks for experiments: networkx graphs with positions and a delivery ratio for each direction of each link.
 
     regular     grid, line, ring                  every link delivers everything
-    strewn      disc, from_positions              links within a radius, everything delivered
+    random      disc, from_positions              links within a radius, everything delivered
     radio       random_geometric, office          delivery ratios from distance, walls and shadowing (Propagation)
-    measured    from_links, testbed               delivery ratios as somebody counted them
+    measured    from_links, testbed               measured delivery ratios
     numbering   spread, renumbered,               sites far apart, and a numbering in which they come first
-                field_with_roots                  the field of TinyMQ's evaluation, numbered so
-    form        check, digest, to_dict, from_dict what a scenario stores and compares
+                field_with_roots                  the field of TinyMQ's evaluation with this numbering
+    form        check, digest, to_dict, from_dict the form that a scenario stores and compares
 
 Every function returns a ``networkx.DiGraph`` in the normal form that ``workbench.topology.graphs`` describes: int
 nodes in ascending order with ``pos=(x_m, y_m)``, arcs in ascending (transmitter, receiver) order with ``pdr``. It is a
-`Network`, which shows itself in a notebook as a picture, and is a plain graph else.
-``graph.graph["recipe"]`` says how it was made. A graph of your own needs only int nodes: ``check`` does the rest.
-Paths, components and the like are networkx's business.
+`Network`: a plain graph that a notebook displays as a picture. ``graph.graph["recipe"]`` records the generator and its
+arguments. A graph of your own needs only int nodes: ``check`` completes it. Use networkx for paths and components.
 """
 
 from importlib.util import find_spec
@@ -51,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # A module of this package, which is about to be imported, is no plug-in.
+    # A module of this package that is about to be imported is not a plug-in.
     generator = None if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None else generator_of(name)
     if generator is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
-"""Networks changed by hand: nodes moved, added and removed, links with another delivery ratio.
+"""Edited networks: moved, added and removed nodes, and links with other delivery ratios.
 
-Every function returns a new network in normal form and leaves the old one as it is. What was changed by hand has no
-recipe any more and is stored node by node. A node that is moved keeps its links: positions say where a node is drawn,
-and only a generator makes links of them.
+Every function returns a new network in normal form and leaves the old one unchanged. An edited network has no recipe
+and is stored node by node. A moved node keeps its links: positions only determine where it is drawn, and links come
+from a generator.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,83 +18,83 @@ Link = tuple[int, int]
 
 
 def moved(graph: nx.DiGraph, positions_m: Mapping[int, tuple[float, float]]) -> nx.DiGraph:
-    """The network with some nodes elsewhere. ParameterError for an unknown node or what is not (x_m, y_m)."""
+    """Return the network with some nodes moved. Raises ParameterError for an unknown node or a wrong (x_m, y_m)."""
     arrays = to_arrays(graph)
-    places = arrays.positions_m.copy()
+    new_positions_m = arrays.positions_m.copy()
     for row, position in zip(_rows(arrays, positions_m), positions_m.values(), strict=True):
-        places[row] = _place(position)
-    return _built(graph, arrays._replace(positions_m=places), set(positions_m))
+        new_positions_m[row] = _check_position(position)
+    return _built(graph, arrays._replace(positions_m=new_positions_m), set(positions_m))
 
 
 def with_node(graph: nx.DiGraph, position_m: tuple[float, float]) -> nx.DiGraph:
-    """The network with one more node, without links. It has the number after the largest one (`next_node`)."""
+    """Return the network with one more node, without links. Its number is `next_node`."""
     arrays = to_arrays(graph)
     nodes = np.append(arrays.nodes, next_node(graph))
-    places = np.vstack((arrays.positions_m, _place(position_m)))
-    return _built(graph, arrays._replace(nodes=nodes, positions_m=places))
+    new_positions_m = np.vstack((arrays.positions_m, _check_position(position_m)))
+    return _built(graph, arrays._replace(nodes=nodes, positions_m=new_positions_m))
 
 
 def next_node(graph: nx.DiGraph) -> int:
-    """The number that a new node gets: the one after the largest; where there is none, the smallest that is free."""
+    """Return the number of a new node: one above the largest, or the smallest free one if that exceeds the limit."""
     largest = max(graph)
     return largest + 1 if largest < LARGEST_NODE else next(node for node in range(len(graph) + 1) if node not in graph)
 
 
 def without(graph: nx.DiGraph, nodes: Iterable[int] = (), links: Iterable[Link] = ()) -> nx.DiGraph:
-    """The network without some nodes and their links, and without both directions of some links.
+    """Return the network without some nodes and their links, and without both directions of some links.
 
-    ParameterError for an unknown node, and if no node would be left. A link that is not there is no error.
+    Raises ParameterError for an unknown node, or if no node would remain. Unknown links are ignored.
     """
-    arrays, gone = to_arrays(graph), set(nodes)
-    _rows(arrays, gone)
-    if len(gone) == len(arrays.nodes):
-        raise ParameterError("A network needs at least one node, so the last ones cannot be removed.")
-    ends = np.array(sorted(gone), dtype=np.int64)
+    arrays, removed_nodes = to_arrays(graph), set(nodes)
+    _rows(arrays, removed_nodes)
+    if len(removed_nodes) == len(arrays.nodes):
+        raise ParameterError("nodes lists all nodes of the network; at least one must remain")
+    ends = np.array(sorted(removed_nodes), dtype=np.int64)
     stays = ~np.isin(arrays.nodes, ends)
-    cut = {pair for a, b in links for pair in ((a, b), (b, a))}
-    kept = ~np.isin(arrays.arcs, ends).any(axis=1)
-    if cut:
-        kept &= np.array([tuple(arc) not in cut for arc in arrays.arcs.tolist()], dtype=bool)
-    left = Arrays(arrays.nodes[stays], arrays.positions_m[stays], arrays.arcs[kept], arrays.pdr[kept])
-    return _built(graph, left, gone)
+    removed_arcs = {pair for a, b in links for pair in ((a, b), (b, a))}
+    is_kept = ~np.isin(arrays.arcs, ends).any(axis=1)
+    if removed_arcs:
+        is_kept &= np.array([tuple(arc) not in removed_arcs for arc in arrays.arcs.tolist()], dtype=bool)
+    remaining = Arrays(arrays.nodes[stays], arrays.positions_m[stays], arrays.arcs[is_kept], arrays.pdr[is_kept])
+    return _built(graph, remaining, removed_nodes)
 
 
 def with_links(graph: nx.DiGraph, pdr: Mapping[Link, float]) -> nx.DiGraph:
-    """The network with these delivery ratios of (transmitter, receiver), new links among them; 0 removes a direction.
+    """Return the network with these delivery ratios of (transmitter, receiver); 0 removes a direction, new links count.
 
-    ParameterError for an unknown node, a link of a node to itself, and a ratio outside of 0 to 1.
+    Raises ParameterError for an unknown node, a link of a node to itself, and a ratio outside [0, 1].
     """
     arrays = to_arrays(graph)
     _rows(arrays, {node for link in pdr for node in link})
     for transmitter, receiver in pdr:
         if transmitter == receiver:
-            raise ParameterError(f"Node {transmitter} cannot have a link to itself.")
+            raise ParameterError(f"Link is {transmitter} -> {receiver}; it must join two different nodes.")
     ratios = [number("pdr", ratio, 0, 1) for ratio in pdr.values()]
-    kept = np.array([tuple(arc) not in pdr for arc in arrays.arcs.tolist()], dtype=bool)
-    arcs = np.concatenate((arrays.arcs[kept], np.array(list(pdr), dtype=np.int64).reshape(-1, 2)))
-    return _built(graph, arrays._replace(arcs=arcs, pdr=np.concatenate((arrays.pdr[kept], ratios))))
+    is_kept = np.array([tuple(arc) not in pdr for arc in arrays.arcs.tolist()], dtype=bool)
+    arcs = np.concatenate((arrays.arcs[is_kept], np.array(list(pdr), dtype=np.int64).reshape(-1, 2)))
+    return _built(graph, arrays._replace(arcs=arcs, pdr=np.concatenate((arrays.pdr[is_kept], ratios))))
 
 
 def _built(graph: nx.DiGraph, arrays: Arrays, placed: set[int] | frozenset[int] = frozenset()) -> nx.DiGraph:
-    """The graph of changed arrays. ``placed``: nodes whose positions are no longer estimated, or that are gone."""
-    kept: dict[str, Any] = {key: graph.graph[key] for key in ("walls", "name") if key in graph.graph}
+    """Return the graph of changed arrays; the nodes in ``placed`` lose their marks as estimated or moved."""
+    attributes: dict[str, Any] = {key: graph.graph[key] for key in ("walls", "name") if key in graph.graph}
     for key in ("positions_estimated", "positions_moved"):
         still = [node for node in graph.graph.get(key, ()) if node not in placed]
         if still:
-            kept[key] = still
-    return build(*arrays, **kept)
+            attributes[key] = still
+    return build(*arrays, **attributes)
 
 
 def _rows(arrays: Arrays, nodes: Iterable[int]) -> list[int]:
     row = {node: index for index, node in enumerate(arrays.nodes.tolist())}
     for node in nodes:
         if node not in row:
-            raise ParameterError(f"There is no node {node!r:.60} in this network.")
+            raise ParameterError(f"Node {node!r:.60} is not in this network.")
     return [row[node] for node in nodes]
 
 
-def _place(position: Any) -> tuple[float, float]:
-    place = coordinates(position)
-    if place is None:
-        raise ParameterError(f"The position {position!r:.60} must be (x_m, y_m), two finite numbers.")
-    return place
+def _check_position(position: Any) -> tuple[float, float]:
+    coordinates_m = coordinates(position)
+    if coordinates_m is None:
+        raise ParameterError(f"Position is {position!r:.60}; it must be (x_m, y_m), two finite numbers.")
+    return coordinates_m

@@ -1,4 +1,4 @@
-"""Made-up networks: regular ones, nodes strewn over a rectangle, and nodes at given positions."""
+"""Generated networks: regular ones, random positions in a rectangle, and given positions."""
 
 import math
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from workbench.topology.propagation import POSITION, Propagation, draw_links, ke
 from workbench.topology.tables import read_positions
 
 _DISC_TRIES = 100
-_HOPELESS = 10  # nodes without a neighbor: the chance that a new draw has none at all is below 1 in 20,000
+_HOPELESS = 10  # with more isolated nodes, the chance that the next attempt has none is below 1 in 20,000
 
 
 @checked
 def grid(rows: int, columns: int, spacing_m: float = 10.0) -> nx.DiGraph:
-    """``rows`` x ``columns`` nodes, numbered row by row from 0, linked to the 4 around them.
+    """Return a grid of ``rows`` x ``columns`` nodes, numbered row by row from 0, each linked to its 4 neighbors.
 
     >>> sorted(grid(2, 3)[0])
     [1, 3]
@@ -29,7 +29,7 @@ def grid(rows: int, columns: int, spacing_m: float = 10.0) -> nx.DiGraph:
     rows, columns = whole("rows", rows, 1, MOST_NODES), whole("columns", columns, 1, MOST_NODES)
     spacing_m = _spacing(spacing_m, max(rows, columns))
     if rows * columns > MOST_NODES:
-        raise ParameterError(f"A grid of {rows} x {columns} nodes is too large; {MOST_NODES:,} nodes are the most.")
+        raise ParameterError(f"A grid has {rows} x {columns} nodes; at most {MOST_NODES:,} are allowed.")
     index = np.arange(rows * columns).reshape(rows, columns)
     positions = np.column_stack((index.ravel() % columns, index.ravel() // columns)) * spacing_m
     pairs = np.concatenate((_pairs(index[:, :-1], index[:, 1:]), _pairs(index[:-1], index[1:])))
@@ -38,7 +38,7 @@ def grid(rows: int, columns: int, spacing_m: float = 10.0) -> nx.DiGraph:
 
 @checked
 def line(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
-    """``nodes`` in a row, each linked to the next."""
+    """Return ``nodes`` in a row, each linked to the next."""
     nodes = whole("nodes", nodes, 1, MOST_NODES)
     spacing_m = _spacing(spacing_m, nodes)
     index = np.arange(nodes)
@@ -48,7 +48,7 @@ def line(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
 
 @checked
 def ring(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
-    """``nodes`` (3 or more) on a circle, each linked to the next and the last to the first."""
+    """Return ``nodes`` (3 or more) on a circle, each linked to the next and the last to the first."""
     nodes = whole("nodes", nodes, 3, MOST_NODES)
     spacing_m = _spacing(spacing_m, nodes)
     index = np.arange(nodes)
@@ -61,25 +61,25 @@ def ring(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
 
 @checked
 def disc(nodes: int, width_m: float, height_m: float, radius_m: float = 20.0, seed: int = 1) -> nx.DiGraph:
-    """``nodes`` uniform in a rectangle, linked when at most ``radius_m`` apart, and connected.
+    """Return random nodes in a rectangle, linked if at most ``radius_m`` apart; the network is connected.
 
-    A network that falls apart is drawn again as a whole (attempt 0, 1, 2, ... of the seed), so the result is
-    uniform among the connected ones. After 100 attempts, or when more than 10 nodes have no neighbor, it gives
-    up: ParameterError, with a radius that would do.
+    Positions are uniform. If a network is not connected, all positions are drawn again (attempt 0, 1, 2, ... of the
+    seed), so the result is uniform among connected networks. Raises ParameterError, with a sufficient radius, after
+    100 attempts or if more than 10 nodes have no neighbor.
     """
     arguments = _area(nodes, width_m, height_m, seed)
     radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
     recipe = {"kind": "disc", **arguments, "radius_m": radius_m}
     _check_density(arguments, radius_m)
     for attempt in range(_DISC_TRIES):
-        positions = _strewn(arguments, attempt)
+        positions = _random_positions(arguments, attempt)
         pairs = pairs_within(positions, radius_m)
-        lonely = np.count_nonzero(np.bincount(pairs.ravel(), minlength=len(positions)) == 0)
-        if lonely == 0 or len(positions) == 1:
+        isolated = np.count_nonzero(np.bincount(pairs.ravel(), minlength=len(positions)) == 0)
+        if isolated == 0 or len(positions) == 1:
             graph = _ideal(positions, pairs, recipe)
             if nx.is_weakly_connected(graph):  # every link goes both ways
                 return graph
-        elif lonely > _HOPELESS:
+        elif isolated > _HOPELESS:
             break
     raise ParameterError(_not_connected(arguments, radius_m))
 
@@ -93,17 +93,17 @@ def random_geometric(
     propagation: Propagation | None = None,
     seed: int = 1,
 ) -> nx.DiGraph:
-    """``nodes`` uniform in a rectangle, with delivery ratios from distance, shadowing and the reception curve.
+    """Return random nodes in a rectangle, with delivery ratios from distance, shadowing and the reception curve.
 
-    Arcs with a delivery ratio below ``min_pdr`` are left out; the network need not be connected, nor its links
-    symmetric. ``propagation`` is a Propagation, its defaults if None: they reach about 75 m.
+    Positions are uniform. Arcs with a delivery ratio below ``min_pdr`` are omitted; the network may be disconnected,
+    and its links asymmetric. ``propagation`` is a Propagation, or None for the defaults, which reach about 75 m.
     """
     arguments = _area(nodes, width_m, height_m, seed)
     min_pdr = number("min_pdr", min_pdr, 0.001, 1)
     propagation = as_propagation(propagation, Propagation())
     reach_m = propagation.range_m(min_pdr, propagation.greatest_luck_dB)
     _check_density(arguments, reach_m)
-    positions = _strewn(arguments, 0)
+    positions = _random_positions(arguments, 0)
     pairs = pairs_within(positions, reach_m)
     distances = np.hypot(*(positions[pairs[:, 0]] - positions[pairs[:, 1]]).T)
     arcs, pdr = draw_links(pairs, propagation.snr_dB(distances), propagation, (arguments["seed"], 0), min_pdr)
@@ -113,22 +113,22 @@ def random_geometric(
 
 @checked
 def from_positions(positions: object, radius_m: float = 20.0) -> nx.DiGraph:
-    """Nodes at given positions, linked when at most ``radius_m`` apart; they need not be connected.
+    """Return nodes at given positions, linked if at most ``radius_m`` apart; the network may be disconnected.
 
     ``positions`` is {node: (x_m, y_m)}, a pandas DataFrame or a CSV file with the columns node, x_m, y_m.
     """
     known = read_positions(positions)
     radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
     nodes = np.array(sorted(known))
-    places = round_positions([known[node] for node in nodes.tolist()])
-    pairs = nodes[pairs_within(places, radius_m)]
-    rows = [[node, x, y] for node, (x, y) in zip(nodes.tolist(), places.tolist(), strict=True)]
+    positions_m = round_positions([known[node] for node in nodes.tolist()])
+    pairs = nodes[pairs_within(positions_m, radius_m)]
+    rows = [[node, x, y] for node, (x, y) in zip(nodes.tolist(), positions_m.tolist(), strict=True)]
     recipe = {"kind": "from_positions", "positions": rows, "radius_m": radius_m}
-    return _ideal(places, pairs, recipe, nodes)
+    return _ideal(positions_m, pairs, recipe, nodes)
 
 
 def as_propagation(value: object, default: Propagation) -> Propagation:
-    """A Propagation from itself, from None (the default) or from a mapping of its parameters, as recipes have it."""
+    """Return a Propagation from a Propagation, None (the default) or a mapping of its parameters, as in recipes."""
     if value is None:
         return default
     if isinstance(value, Propagation):
@@ -144,7 +144,7 @@ def _spacing(spacing_m: float, nodes: int) -> float:
 
 
 def _area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[str, Any]:
-    """The arguments that say where nodes are strewn, checked."""
+    """Check the arguments of random placement, and return them by name."""
     return {
         "nodes": whole("nodes", nodes, 1, MOST_NODES),
         "width_m": number("width_m", width_m, 0.01, LARGEST_COORDINATE_M, "m"),
@@ -153,11 +153,11 @@ def _area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[str, A
     }
 
 
-def _strewn(arguments: dict[str, Any], attempt: int) -> np.ndarray:
-    """Positions (n, 2) of one attempt: draws 2i and 2i + 1 are node i's x and y."""
+def _random_positions(arguments: dict[str, Any], attempt: int) -> np.ndarray:
+    """Return the positions (n, 2) of one attempt: draws 2i and 2i + 1 are node i's x and y."""
     key = key_of((arguments["seed"], attempt), POSITION)
-    parts = uniforms(key, np.arange(2 * arguments["nodes"])).reshape(-1, 2)
-    return round_positions(parts * (arguments["width_m"], arguments["height_m"]))
+    shares = uniforms(key, np.arange(2 * arguments["nodes"])).reshape(-1, 2)
+    return round_positions(shares * (arguments["width_m"], arguments["height_m"]))
 
 
 def _check_density(arguments: dict[str, Any], radius_m: float) -> None:
@@ -166,27 +166,27 @@ def _check_density(arguments: dict[str, Any], radius_m: float) -> None:
     if arcs > MOST_ARCS:
         raise ParameterError(
             f"{nodes} nodes in {width_m:g} m x {height_m:g} m with links of up to {radius_m:g} m would have about "
-            f"{arcs:,.0f} links; at most {MOST_ARCS:,} are allowed: take a smaller radius or a larger area."
+            f"{arcs:,.0f} links; at most {MOST_ARCS:,} are allowed: use a smaller radius or a larger area."
         )
 
 
 def _not_connected(arguments: dict[str, Any], radius_m: float) -> str:
     nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
     degree = mean_degree(nodes, width_m, height_m, radius_m)
-    radius = _radius_that_would_do(arguments, radius_m)
-    advice = f"a radius_m of {radius:.4g} would do" if radius else "it needs a larger radius_m"
+    radius = _sufficient_radius(arguments, radius_m)
+    advice = f"use radius_m={radius:.4g}" if radius else "use a larger radius_m"
     return (
         f"A disc network of {nodes} nodes in {width_m:g} m x {height_m:g} m with radius_m={radius_m:g} has a mean "
-        f"degree of about {degree:.1f} and no connected one was found (seed {arguments['seed']}); {advice}."
+        f"degree of about {degree:.1f}, and no attempt was connected (seed {arguments['seed']}); {advice}."
     )
 
 
-def _radius_that_would_do(arguments: dict[str, Any], radius_m: float) -> float | None:
-    """A radius that connects the first attempt, in steps of 10 % from where it can be hoped for; None if too dense."""
+def _sufficient_radius(arguments: dict[str, Any], radius_m: float) -> float | None:
+    """Return a radius that connects the first attempt, searched in steps of 10 %, or None if it is too dense."""
     nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
-    positions = _strewn(arguments, 0)
-    hoped_m = math.sqrt(width_m * height_m * math.log(nodes) / (math.pi * nodes))
-    radius_m = max(radius_m, hoped_m, max(width_m, height_m) / nodes)
+    positions = _random_positions(arguments, 0)
+    expected_m = math.sqrt(width_m * height_m * math.log(nodes) / (math.pi * nodes))
+    radius_m = max(radius_m, expected_m, max(width_m, height_m) / nodes)
     while nodes * mean_degree(nodes, width_m, height_m, radius_m) <= MOST_ARCS:
         radius_m = float(f"{radius_m * 1.1:.4g}")
         graph = nx.Graph(pairs_within(positions, radius_m).tolist())
@@ -202,7 +202,7 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def _ideal(
     positions: np.ndarray, pairs: np.ndarray, recipe: dict[str, Any], nodes: np.ndarray | None = None
 ) -> nx.DiGraph:
-    """A graph whose links go both ways and lose nothing."""
+    """Return a graph whose links are symmetric and lose nothing."""
     nodes = np.arange(len(positions)) if nodes is None else nodes
     arcs = np.concatenate((pairs, pairs[:, ::-1]))
     return build(nodes, positions, arcs, np.ones(len(arcs)), recipe=recipe)

@@ -1,10 +1,10 @@
-"""What every topology is: a ``networkx.DiGraph`` in one normal form, and the digest of its contents.
+"""The normal form of topologies, a ``networkx.DiGraph``, and the digest of its contents.
 
 Normal form
     Nodes are ints from 0 to 2**31 - 1 in ascending order, each with ``pos=(x_m, y_m)``; arcs are in ascending
     (transmitter, receiver) order, each with ``pdr``, its packet delivery ratio, above 0 and at most 1. Positions
-    are rounded to 0.1 mm and delivery ratios to one in a million, so that the last bits in which one machine's
-    mathematics library differs from another's rarely reach a result. ``graph.graph`` may hold ``recipe``,
+    are rounded to 0.1 mm and delivery ratios to one in a million, so that differences in the last bits between
+    machines' mathematics libraries rarely reach a result. ``graph.graph`` may hold ``recipe``,
     ``digest``, ``walls`` (((x0, y0), (x1, y1)) segments), ``positions_estimated`` and ``positions_moved`` (nodes).
 """
 
@@ -27,11 +27,11 @@ LARGEST_COORDINATE_M = 1e8  # 0.1 mm of it is still exact in a float
 MOST_NODES = 1_000_000
 MOST_ARCS = 10_000_000  # networkx takes about 300 B for each
 
-_MOST_ARCS_READ = 100_000  # by a network's text
+_MOST_ARCS_READ = 100_000  # for more arcs, a network's text has no details
 
 _POSITION_STEPS = 1e4
 _PDR_STEPS = 1e6
-_KEPT = ("walls", "positions_estimated", "positions_moved", "name")
+_KEPT_ATTRIBUTES = ("walls", "positions_estimated", "positions_moved", "name")
 
 
 class Arrays(NamedTuple):
@@ -45,16 +45,16 @@ class Arrays(NamedTuple):
 
 @extensible
 class Network(nx.DiGraph):
-    """A topology: a ``networkx.DiGraph`` that shows itself as a picture in a notebook, and is nothing else."""
+    """A topology: a ``networkx.DiGraph`` that a notebook displays as a picture."""
 
     def __repr__(self) -> str:
-        # All arcs are looked at, which takes seconds where there are millions.
+        # Details need all arcs, which takes seconds for millions.
         details = _details(self) if self.number_of_edges() <= _MOST_ARCS_READ else ""
         return f"<{self}{details}>"
 
 
 def _details(graph: nx.DiGraph) -> str:
-    """The range of delivery ratios, and the call that made the network unless it has changed since."""
+    """Return the range of delivery ratios, and the generator's call unless the network has changed since, as text."""
     pdr = [value for _, _, value in graph.edges(data="pdr") if is_number(value)]
     ratios = f", delivery ratios {min(pdr):.2g} to {max(pdr):.2g}" if pdr and min(pdr) < 1 else ""
     recipe = graph.graph.get("recipe")
@@ -68,29 +68,29 @@ def _details(graph: nx.DiGraph) -> str:
 
 
 def round_positions(positions_m: npt.ArrayLike) -> np.ndarray:
-    """Positions to the nearest 0.1 mm."""
+    """Round positions to 0.1 mm."""
     return np.rint(np.asarray(positions_m, dtype=float) * _POSITION_STEPS) / _POSITION_STEPS + 0.0
 
 
 def round_pdr(pdr: npt.ArrayLike) -> np.ndarray:
-    """Delivery ratios to the nearest millionth."""
+    """Round delivery ratios to one in a million."""
     return np.rint(np.asarray(pdr, dtype=float) * _PDR_STEPS) / _PDR_STEPS + 0.0
 
 
 def build(
-    nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLike, pdr: npt.ArrayLike, **kept: Any
+    nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLike, pdr: npt.ArrayLike, **attributes: Any
 ) -> nx.DiGraph:
-    """A graph in normal form from arrays in any order; ``kept`` goes into ``graph.graph``, with the digest."""
-    return _to_graph(_sorted(nodes, positions_m, arcs, pdr), kept)
+    """Return a graph in normal form from arrays in any order; ``attributes`` and the digest go into ``graph.graph``."""
+    return _to_graph(_sorted(nodes, positions_m, arcs, pdr), attributes)
 
 
 def digest(graph: nx.Graph) -> str:
-    """SHA-256 (hex) over nodes, positions, arcs and delivery ratios: equal for equal networks, on any machine."""
+    """Return the SHA-256 (hex) of nodes, positions, arcs and delivery ratios: equal for equal networks anywhere."""
     return digest_of(to_arrays(graph))
 
 
 def digest_of(arrays: Arrays) -> str:
-    """The digest of a topology in arrays."""
+    """Return the digest of a topology given as arrays."""
     sha = hashlib.sha256(b"topology 1 %d %d " % (len(arrays.nodes), len(arrays.arcs)))
     for values, steps in (
         (arrays.nodes, 1),
@@ -103,27 +103,27 @@ def digest_of(arrays: Arrays) -> str:
 
 
 def check(graph: nx.Graph) -> nx.DiGraph:
-    """A copy of ``graph`` in normal form, as a scenario needs it; ScenarioError if it cannot be had.
+    """Return a copy of ``graph`` in normal form, as scenarios need it. Raises ScenarioError if that is impossible.
 
-    A link without ``pdr`` delivers everything (1.0); one with pdr 0 is no link. An undirected link becomes two
-    arcs. Nodes are laid out if none has ``pos``; if only some have, the others are put among their neighbors.
-    Warns of links that carry other attributes, such as ``weight``, while none has ``pdr``.
+    A link without ``pdr`` delivers everything (1.0); a link with pdr 0 is dropped. An undirected link becomes two arcs.
+    If no node has ``pos``, all are laid out; if only some have, the others are placed among their neighbors. Warns if
+    links have other attributes, such as ``weight``, and none has ``pdr``.
     """
     arrays = to_arrays(graph)
     _warn_of_other_attributes(graph)
-    kept = {key: graph.graph[key] for key in _KEPT if key in graph.graph}
-    if "walls" in kept:
-        kept["walls"] = check_walls(kept["walls"])
+    graph_attributes = {key: graph.graph[key] for key in _KEPT_ATTRIBUTES if key in graph.graph}
+    if "walls" in graph_attributes:
+        graph_attributes["walls"] = check_walls(graph_attributes["walls"])
     if "recipe" in graph.graph and graph.graph.get("digest") == digest_of(arrays):
-        kept["recipe"] = graph.graph["recipe"]
+        graph_attributes["recipe"] = graph.graph["recipe"]
     missing = [node for node, attributes in graph.nodes(data=True) if attributes.get("pos") is None]
     if missing and len(missing) < len(arrays.nodes):
-        kept["positions_estimated"] = sorted(int(node) for node in missing)
-    return _to_graph(arrays, kept)
+        graph_attributes["positions_estimated"] = sorted(int(node) for node in missing)
+    return _to_graph(arrays, graph_attributes)
 
 
 def to_arrays(graph: nx.Graph) -> Arrays:
-    """The contents of any usable networkx graph as arrays in normal form; ScenarioError if it is not usable."""
+    """Return the contents of a networkx graph as arrays in normal form. Raises ScenarioError if it is not usable."""
     if not isinstance(graph, nx.Graph):
         raise ScenarioError(f"The topology is a {type(graph).__name__}; it must be a networkx graph.")
     if graph.is_multigraph():
@@ -139,7 +139,7 @@ def to_arrays(graph: nx.Graph) -> Arrays:
 
 
 def check_walls(walls: Any) -> list[tuple[Any, ...]]:
-    """Walls as [((x0, y0), (x1, y1)), ...] of floats in metres; ScenarioError otherwise."""
+    """Return walls as [((x0, y0), (x1, y1)), ...] of floats in metres. Raises ScenarioError otherwise."""
     try:
         ends = np.array([[[float(x) for x in end] for end in wall] for wall in walls], dtype=float)
         ends = ends.reshape(-1, 2, 2) if ends.size == 0 else ends
@@ -151,24 +151,24 @@ def check_walls(walls: Any) -> list[tuple[Any, ...]]:
 
 
 def is_whole(value: Any) -> bool:
-    """Is it an integer of Python or numpy, and not a truth value?"""
+    """Return whether a value is an integer of Python or numpy, but not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
-    """Is it a real number of Python or numpy (perhaps infinite or NaN), and not a truth value?"""
+    """Return whether a value is a real number of Python or numpy (possibly infinite or NaN), but not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def whole(name: str, value: Any, minimum: int, maximum: int) -> int:
-    """``value`` as an int; ParameterError unless it is a whole number in the range."""
+    """Return ``value`` as an int. Raises ParameterError unless it is a whole number in [minimum, maximum]."""
     if not is_whole(value) or not minimum <= value <= maximum:
         raise ParameterError(f"{name} is {value!r:.60}; it must be a whole number from {minimum} to {maximum}.")
     return int(value)
 
 
 def number(name: str, value: Any, minimum: float, maximum: float, unit: str = "") -> float:
-    """``value`` as a float; ParameterError unless it is a number in the range."""
+    """Return ``value`` as a float. Raises ParameterError unless it is a number in [minimum, maximum]."""
     if not is_number(value) or not minimum <= value <= maximum:
         allowed = f"{minimum:g} to {maximum:g} {unit}".rstrip()
         raise ParameterError(f"{name} is {value!r:.60}; it must be a number from {allowed}.")
@@ -176,7 +176,7 @@ def number(name: str, value: Any, minimum: float, maximum: float, unit: str = ""
 
 
 def coordinates(position: Any) -> tuple[float, float] | None:
-    """(x_m, y_m) of anything that holds two finite numbers, else None."""
+    """Return (x_m, y_m) if ``position`` consists of two finite numbers, or None."""
     try:
         x, y = position
         if isinstance(x, str | bytes) or isinstance(y, str | bytes):
@@ -184,8 +184,8 @@ def coordinates(position: Any) -> tuple[float, float] | None:
         x, y = float(x), float(y)
     except (TypeError, ValueError, OverflowError):
         return None
-    inside = abs(x) <= LARGEST_COORDINATE_M and abs(y) <= LARGEST_COORDINATE_M
-    return (x, y) if inside else None
+    is_inside = abs(x) <= LARGEST_COORDINATE_M and abs(y) <= LARGEST_COORDINATE_M
+    return (x, y) if is_inside else None
 
 
 def _sorted(nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLike, pdr: npt.ArrayLike) -> Arrays:
@@ -199,8 +199,8 @@ def _sorted(nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLik
     return Arrays(nodes[node_order], positions_m[node_order], arcs[arc_order], pdr[arc_order])
 
 
-def _to_graph(arrays: Arrays, kept: dict[str, Any]) -> nx.DiGraph:
-    graph = Network(**kept, digest=digest_of(arrays))
+def _to_graph(arrays: Arrays, attributes: dict[str, Any]) -> nx.DiGraph:
+    graph = Network(**attributes, digest=digest_of(arrays))
     positions = map(tuple, arrays.positions_m.tolist())
     graph.add_nodes_from((node, {"pos": pos}) for node, pos in zip(arrays.nodes.tolist(), positions, strict=True))
     transmitters, receivers = arrays.arcs[:, 0].tolist(), arrays.arcs[:, 1].tolist()
@@ -219,7 +219,7 @@ def _node(node: Any) -> int:
 
 
 def _links(graph: nx.Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(transmitters, receivers, pdr), in the graph's own order."""
+    """Return (transmitters, receivers, pdr) in the graph's own order."""
     transmitters, receivers, qualities = [], [], []
     for transmitter, receiver, attributes in graph.edges(data=True):
         pdr = attributes.get("pdr", 1.0)
@@ -236,30 +236,30 @@ def _links(graph: nx.Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _warn_of_other_attributes(graph: nx.Graph) -> None:
-    found: set[str] = set()
+    other_attributes: set[str] = set()
     for _, _, attributes in graph.edges(data=True):
         if "pdr" in attributes:
             return
-        found.update(map(str, attributes))
-    if found:
+        other_attributes.update(map(str, attributes))
+    if other_attributes:
         warnings.warn(
-            f"The topology's links have {', '.join(sorted(found))}, but none has pdr, the share of frames that it "
-            "delivers; all are taken as perfect.",
+            f"The topology's links have {', '.join(sorted(other_attributes))}, but not pdr, the delivery ratio; "
+            "all links are taken as perfect. Set pdr on the links.",
             stacklevel=3,
         )
 
 
 def _positions(graph: nx.Graph, nodes: list[int]) -> list[tuple[float, float]]:
-    """Positions of ``nodes`` (n, 2): as given, or laid out, or estimated for those that have none."""
+    """Return the positions of ``nodes``: as given, or estimated if missing, or all laid out if none is given."""
     known: dict[int, tuple[float, float]] = {}
     for node, position in graph.nodes(data="pos"):
         if position is not None:
-            place = coordinates(position)
-            if place is None:
+            coordinates_m = coordinates(position)
+            if coordinates_m is None:
                 raise ScenarioError(
                     f"The topology's node {node} has pos {position!r:.60}; it must be (x_m, y_m), two finite numbers."
                 )
-            known[int(node)] = place
+            known[int(node)] = coordinates_m
     if not known:
         known = lay_out(graph)
     elif len(known) < len(nodes):

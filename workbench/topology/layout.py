@@ -1,4 +1,4 @@
-"""Where to draw nodes whose positions nobody knows: the same place every time, on any machine.
+"""Layout of nodes without known positions: the same result every time, on any machine.
 
 Theory of operation
     ``lay_out`` is multidimensional scaling of hop distances: distances to pivots (all nodes, if they are few) are
@@ -22,12 +22,12 @@ _SMALL = 400  # nodes; up to here every node is a pivot and the stress is majori
 _POWER_STEPS = 100
 _STRESS_STEPS = 60
 _GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
-_BEST_HEARD = 5
-_APART_M = 0.3
+_BEST_NEIGHBORS = 5
+_SHIFT_M = 0.3
 
 
 def lay_out(graph: nx.Graph) -> dict[int, tuple[float, float]]:
-    """{node: (x_m, y_m)} for every node, from (0, 0) on, one hop about 10 m long."""
+    """Return {node: (x_m, y_m)} for every node, from (0, 0) on; one hop is about 10 m long."""
     nodes = sorted(graph)
     undirected = graph.to_undirected(as_view=True) if graph.is_directed() else graph
     hops = _hops_to_pivots(undirected, nodes)
@@ -39,33 +39,33 @@ def lay_out(graph: nx.Graph) -> dict[int, tuple[float, float]]:
 
 
 def estimate_positions(graph: nx.Graph, known: dict[int, tuple[float, float]]) -> dict[int, tuple[float, float]]:
-    """{node: (x_m, y_m)} for the nodes not in ``known``: the mean position of the five neighbors heard best.
+    """Return {node: (x_m, y_m)} for the nodes not in ``known``: the mean position of their five best neighbors.
 
-    The quality of a neighbor is the mean pdr of both directions; neighbors as good as the fifth count too. A node
-    without placed neighbors waits for them, or ends in the middle. Each is moved 0.3 m aside, so that two that
-    have the same neighbors can be told apart.
+    The quality of a neighbor is the mean pdr of both directions; neighbors equal to the fifth count too. A node without
+    placed neighbors is placed after them, or in the middle of all known nodes. Each is shifted by 0.3 m, so that nodes
+    with the same neighbors remain distinguishable.
     """
     placed = dict(known)
     estimated: dict[int, tuple[float, float]] = {}
     waiting = sorted(node for node in graph if node not in known)
     while waiting:
-        best = {node: _best_heard(graph, node, placed) for node in waiting}
+        best = {node: _best_neighbors(graph, node, placed) for node in waiting}
         ready = [node for node in waiting if best[node]] or waiting
         for node in ready:
-            around = [placed[neighbor] for neighbor in best[node]] or list(known.values())
-            estimated[node] = _aside(np.mean(around, axis=0), len(estimated))
+            neighbors_m = [placed[neighbor] for neighbor in best[node]] or list(known.values())
+            estimated[node] = _shift(np.mean(neighbors_m, axis=0), len(estimated))
         placed.update(estimated)
         waiting = [node for node in waiting if node not in placed]
     return {int(node): position for node, position in estimated.items()}
 
 
-def _best_heard(graph: nx.Graph, node: int, placed: dict[int, tuple[float, float]]) -> list[int]:
+def _best_neighbors(graph: nx.Graph, node: int, placed: dict[int, tuple[float, float]]) -> list[int]:
     quality: dict[int, float] = {}
     for transmitter, receiver in _arcs_around(graph, node):
         neighbor = receiver if transmitter == node else transmitter
         if neighbor in placed:
             quality[neighbor] = quality.get(neighbor, 0.0) + graph.edges[transmitter, receiver].get("pdr", 1.0)
-    ranked = sorted(quality.values(), reverse=True)[:_BEST_HEARD]
+    ranked = sorted(quality.values(), reverse=True)[:_BEST_NEIGHBORS]
     return sorted(neighbor for neighbor in quality if quality[neighbor] >= ranked[-1])
 
 
@@ -75,13 +75,13 @@ def _arcs_around(graph: nx.Graph, node: int) -> list[tuple[int, int]]:
     return [*graph.out_edges(node), *graph.in_edges(node)]
 
 
-def _aside(position: np.ndarray, index: int) -> tuple[float, float]:
+def _shift(position: np.ndarray, index: int) -> tuple[float, float]:
     angle = index * _GOLDEN_ANGLE
-    return (float(position[0] + _APART_M * math.cos(angle)), float(position[1] + _APART_M * math.sin(angle)))
+    return (float(position[0] + _SHIFT_M * math.cos(angle)), float(position[1] + _SHIFT_M * math.sin(angle)))
 
 
 def _hops_to_pivots(graph: nx.Graph, nodes: list[int]) -> np.ndarray:
-    """Hop distances (nodes, pivots); pivots are all nodes, or each the farthest from those before it."""
+    """Return hop distances (nodes, pivots); if not all nodes are pivots, each pivot is farthest from earlier ones."""
     index = {node: row for row, node in enumerate(nodes)}
     pivots = len(nodes) if len(nodes) <= _SMALL else _PIVOTS
     hops = np.full((len(nodes), pivots), np.nan)
@@ -95,7 +95,7 @@ def _hops_to_pivots(graph: nx.Graph, nodes: list[int]) -> np.ndarray:
 
 
 def _principal_axes(hops: np.ndarray) -> np.ndarray:
-    """Coordinates (nodes, 2) in hops, by pivot multidimensional scaling."""
+    """Return coordinates (nodes, 2) in hops, by pivot multidimensional scaling."""
     squared = hops**2
     centred = -0.5 * (squared - squared.mean(axis=0) - squared.mean(axis=1, keepdims=True) + squared.mean())
     matrix = centred.T @ centred
@@ -106,7 +106,7 @@ def _principal_axes(hops: np.ndarray) -> np.ndarray:
             vector = _unit(matrix @ vector)
         matrix = matrix - np.outer(vector, vector) * (vector @ matrix @ vector)
         coordinates = centred @ vector
-        # Their length is an eigenvalue of the doubly centred matrix; a distance is its square root.
+        # The length of `coordinates` is an eigenvalue of the doubly centred matrix; a distance is its square root.
         eigenvalue = math.sqrt(float(coordinates @ coordinates) * hops.shape[0] / hops.shape[1])
         columns.append(_unit(coordinates) * math.sqrt(eigenvalue))
     return np.column_stack(columns)
@@ -118,16 +118,16 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 
 
 def _majorize(points: np.ndarray, hops: np.ndarray) -> np.ndarray:
-    """Points (n, 2) moved so that their distances come closer to the hops between them (n, n)."""
+    """Move points (n, 2) so that their distances come closer to the hop distances (n, n); return the new points."""
     for _ in range(_STRESS_STEPS):
-        apart = np.hypot(*(points[:, None, :] - points[None, :, :]).transpose(2, 0, 1))
-        ratio = np.divide(hops, apart, out=np.zeros_like(hops), where=apart > 1e-9)
+        distances = np.hypot(*(points[:, None, :] - points[None, :, :]).transpose(2, 0, 1))
+        ratio = np.divide(hops, distances, out=np.zeros_like(hops), where=distances > 1e-9)
         points = (ratio.sum(axis=1, keepdims=True) * points - ratio @ points) / len(points)
     return points
 
 
 def _sunflower(count: int) -> np.ndarray:
-    """Points (count, 2) spread evenly over the unit disc."""
+    """Return points (count, 2) spread evenly over the unit disc."""
     index = np.arange(count)
     radius = np.sqrt((index + 0.5) / count)
     return np.column_stack((radius * np.cos(index * _GOLDEN_ANGLE), radius * np.sin(index * _GOLDEN_ANGLE)))

@@ -1,4 +1,4 @@
-"""Measured networks: link tables, and the testbeds among the known data sets."""
+"""Measured networks: link tables, and testbeds from the known data sets."""
 
 import math
 from pathlib import Path
@@ -15,68 +15,67 @@ from workbench.topology.layout import estimate_positions, lay_out
 from workbench.topology.propagation import Propagation, packet_reception
 from workbench.topology.tables import read_links, read_positions, read_rows
 
-MIN_PDR = 0.1  # as of the generated networks: what delivers less is heard now and then, and is no link
+MIN_PDR = 0.1  # as in generated networks: a pair that delivers less is heard occasionally, but is not a link
 
-_ASIDE = 0.35  # metres in x and y for each metre of height, where nodes hang above each other
+_SHIFT_PER_M = 0.35  # metres in x and y for each metre of height, where nodes hang above each other
 
 
 @checked
 def from_links(path_or_frame: object, positions: object = None, min_pdr: float = MIN_PDR) -> nx.DiGraph:
-    """A network from measured links: a CSV file or DataFrame with columns transmitter, receiver, pdr (0 to 1).
+    """Return a network from measured links: a CSV file or DataFrame with columns transmitter, receiver, pdr (0 to 1).
 
-    Every node named is a node of the network; a row whose pdr is 0 or below ``min_pdr`` makes no arc, and each
-    direction is an arc of its own. ``positions`` is what ``from_positions`` takes; nodes without one are put among
-    the neighbors they hear best (``graph.graph["positions_estimated"]``), and all are laid out if there are none.
-    A table as `workbench.pipelines.links` makes it has counts, heard and sent, and may have a link in several rows, for
-    channels or stretches of time: their pdr is averaged, weighted by sent. DataError names the file, row and column of
-    what cannot be used.
+    Every node in the table becomes a node. A row with pdr 0 or below ``min_pdr`` gives no arc; each direction is an arc
+    of its own. ``positions`` is as for ``from_positions``. Nodes without a position are placed among the neighbors that
+    they hear best (``graph.graph["positions_estimated"]``); without any positions all nodes are laid out. A table from
+    `workbench.pipelines.links` has counts, heard and sent, and may have several rows for a link, for channels or time
+    intervals: their pdr is averaged, weighted by sent. Raises DataError with the file, row and column of a fault.
     """
     min_pdr = number("min_pdr", min_pdr, 0, 1)
     links = read_links(path_or_frame)
     known = {} if positions is None else read_positions(positions)
-    known, estimated = _placed(links, known)
+    known, estimated = _complete_positions(links, known)
     path = str(path_or_frame) if isinstance(path_or_frame, str | Path) else None
-    return _measured(links, known, estimated, min_pdr, {"kind": "from_links", "path": path, "min_pdr": min_pdr})
+    return _build_network(links, known, estimated, min_pdr, {"kind": "from_links", "path": path, "min_pdr": min_pdr})
 
 
 @checked
 def testbed(
     name: str, min_pdr: float = MIN_PDR, max_range_m: float | None = None, attenuation_dB: float = 0.0
 ) -> nx.DiGraph:
-    """The measured links of a testbed: "strasbourg" (64 nodes), "lille" (224), or "intel-lab" (54).
+    """Return the measured links of a testbed: "strasbourg" (64 nodes), "lille" (224), or "intel-lab" (54).
 
-    name            also "iotlab/strasbourg", ...; ``workbench.datasets.describe()`` says which are on this machine
-    min_pdr         links that deliver less make no arc
-    max_range_m     longer links make no arc (distance in space, by the measured positions)
-    attenuation_dB  as if every mote sent with so much less power: each delivery ratio is multiplied by the share of
-                    frames that a mean link of its length would keep (``Propagation``'s defaults)
+    name            also "iotlab/strasbourg", ...; ``workbench.datasets.describe()`` lists those on this machine
+    min_pdr         links that deliver less give no arc
+    max_range_m     longer links give no arc (distance in space, by the measured positions)
+    attenuation_dB  reduction of every mote's transmit power: each delivery ratio is multiplied by the share of frames
+                    that a mean link of its length would keep (``Propagation``'s defaults)
 
-    The IoT-LAB sites are single rooms in which everybody hears nearly everybody (in Strasbourg all 4,032 links
-    deliver 70 % or more), so a multi-hop network needs one of the last two: Strasbourg with
+    The IoT-LAB sites are single rooms in which nearly all nodes hear each other (in Strasbourg all 4,032 links
+    deliver 70 % or more), so a multi-hop network needs ``max_range_m`` or ``attenuation_dB``. Strasbourg with
     ``max_range_m=4`` has a diameter of 7 hops (12 neighbors each), with ``attenuation_dB=36`` of 4 (21 neighbors).
 
-    Nodes whose position is not known are put among the neighbors they hear best
-    (``graph.graph["positions_estimated"]``); where nodes hang above each other, the higher are drawn a little aside
-    (``positions_moved``). DataError if the data set is not found: it says where it is published and where to put it.
+    Nodes with unknown positions are placed among the neighbors that they hear best
+    (``graph.graph["positions_estimated"]``). Of nodes above each other, the higher are drawn shifted
+    (``positions_moved``). Raises DataError, with where to get the data set, if it is not on this machine.
     """
     min_pdr = number("min_pdr", min_pdr, 0, 1)
     attenuation_dB = number("attenuation_dB", attenuation_dB, 0, 200, "dB")
     if max_range_m is not None:
         max_range_m = number("max_range_m", max_range_m, 0.001, LARGEST_COORDINATE_M, "m")
     data_set = datasets.named(name)
-    links, places = _site(data_set.name)
-    known, moved = _apart(places)
-    known, estimated = _placed(links, known)
+    links, positions_3d_m = _site(data_set.name)
+    known, moved = _separate(positions_3d_m)
+    known, estimated = _complete_positions(links, known)
     if max_range_m is not None or attenuation_dB > 0:
-        links = _thinned(links, _in_space(data_set.name, places, known), max_range_m, attenuation_dB)
+        links = _attenuate(links, _in_space(data_set.name, positions_3d_m, known), max_range_m, attenuation_dB)
     recipe: dict[str, Any] = {"kind": "testbed", "name": data_set.name, "min_pdr": min_pdr}
     recipe |= {"max_range_m": max_range_m, "attenuation_dB": attenuation_dB}
-    kept = {"positions_moved": moved} if moved else {}
-    return _measured(links, known, estimated, min_pdr, recipe, **kept)
+    attributes = {"positions_moved": moved} if moved else {}
+    return _build_network(links, known, estimated, min_pdr, recipe, **attributes)
 
 
 def _site(name: str) -> tuple[list[tuple[int, int, float]], dict[int, tuple[float, float, float]]]:
-    """(links, {node: (x_m, y_m, z_m)}) of a testbed."""
+    """Return (links, {node: (x_m, y_m, z_m)}) of a testbed."""
     files = datasets.find(name, "links")
     if name == "intel-lab":
         rows = datasets.intel_connectivity(files["links"]).itertuples(index=False)
@@ -104,44 +103,44 @@ def _height(text: Any) -> float:
 def _in_space(
     name: str, places: dict[int, tuple[float, float, float]], known: dict[int, tuple[float, float]]
 ) -> dict[int, tuple[float, float, float]]:
-    """{node: (x_m, y_m, z_m)} of every node; one without a measured position is at its estimated one, half high."""
+    """Return {node: (x_m, y_m, z_m)} of every node; an estimated position gets the mean height of the others."""
     if not places:
-        raise DataError(f"Data set {name} has no positions here, which max_range_m and attenuation_dB need.")
+        raise DataError(f"Data set {name} has no positions on this machine; max_range_m and attenuation_dB need them.")
     height = sum(z for _, _, z in places.values()) / len(places)
     return {node: places.get(node, (*known[node], height)) for node in known}
 
 
-def _thinned(
+def _attenuate(
     links: list[tuple[int, int, float]],
     places: dict[int, tuple[float, float, float]],
     max_range_m: float | None,
     attenuation_dB: float,
 ) -> list[tuple[int, int, float]]:
-    """The links with the delivery ratios that weaker transmitters would leave, 0 for those that are too long."""
+    """Return the links with delivery ratios reduced for weaker transmitters, and 0 for links that are too long."""
     length_m = np.array([math.dist(places[transmitter], places[receiver]) for transmitter, receiver, _ in links])
     propagation = Propagation()
     snr_dB = propagation.snr_dB(length_m)
     at_full_power = packet_reception(snr_dB, propagation.frame_B)
     share = packet_reception(snr_dB - attenuation_dB, propagation.frame_B) / np.maximum(at_full_power, 1e-9)
     share[length_m > (math.inf if max_range_m is None else max_range_m)] = 0.0
-    kept = zip(links, share.tolist(), strict=True)
-    return [(transmitter, receiver, pdr * part) for (transmitter, receiver, pdr), part in kept]
+    shares_of_links = zip(links, share.tolist(), strict=True)
+    return [(transmitter, receiver, pdr * link_share) for (transmitter, receiver, pdr), link_share in shares_of_links]
 
 
-def _apart(places: dict[int, tuple[float, float, float]]) -> tuple[dict[int, tuple[float, float]], list[int]]:
-    """({node: (x_m, y_m)}, moved nodes): nodes above another are moved aside by their height above it."""
+def _separate(places: dict[int, tuple[float, float, float]]) -> tuple[dict[int, tuple[float, float]], list[int]]:
+    """Return ({node: (x_m, y_m)}, moved nodes): nodes above another one are shifted in proportion to their height."""
     lowest: dict[tuple[float, float], float] = {}
     for x, y, z in places.values():
         lowest[x, y] = min(z, lowest.get((x, y), z))
-    shift = {node: _ASIDE * (z - lowest[x, y]) for node, (x, y, z) in places.items()}
+    shift = {node: _SHIFT_PER_M * (z - lowest[x, y]) for node, (x, y, z) in places.items()}
     positions = {node: (x + shift[node], y + shift[node]) for node, (x, y, _) in places.items()}
     return positions, sorted(node for node in shift if shift[node] > 0)
 
 
-def _placed(
+def _complete_positions(
     links: list[tuple[int, int, float]], known: dict[int, tuple[float, float]]
 ) -> tuple[dict[int, tuple[float, float]], list[int]]:
-    """({node: (x_m, y_m)}, estimated nodes): if any position is known, the others are estimated."""
+    """Return ({node: (x_m, y_m)}, estimated nodes): if some positions are known, the others are estimated."""
     graph = _graph_of(links, 0.0)
     positions = {node: known[node] for node in graph if node in known}
     if not positions or len(positions) == len(graph):
@@ -150,29 +149,29 @@ def _placed(
     return positions | estimated, sorted(estimated)
 
 
-def _measured(
+def _build_network(
     links: list[tuple[int, int, float]],
     positions: dict[int, tuple[float, float]],
     estimated: list[int],
     min_pdr: float,
     recipe: dict[str, Any],
-    **kept: Any,
+    **attributes: Any,
 ) -> nx.DiGraph:
-    """The network of links (transmitter, receiver, pdr), laid out if it has no positions."""
+    """Return the network of links (transmitter, receiver, pdr), laid out if it has no positions."""
     graph = _graph_of(links, min_pdr)
     nodes, positions = sorted(graph), positions or lay_out(graph)
     arcs = list(graph.edges(data="pdr"))
     if estimated:
-        kept["positions_estimated"] = estimated
-    places = [positions[node] for node in nodes]
-    return build(nodes, places, [arc[:2] for arc in arcs], [arc[2] for arc in arcs], recipe=recipe, **kept)
+        attributes["positions_estimated"] = estimated
+    positions_m = [positions[node] for node in nodes]
+    return build(nodes, positions_m, [arc[:2] for arc in arcs], [arc[2] for arc in arcs], recipe=recipe, **attributes)
 
 
 def _graph_of(links: list[tuple[int, int, float]], min_pdr: float) -> nx.DiGraph:
-    """All nodes named by the links, and the arcs that deliver something, at least ``min_pdr``."""
+    """Return the graph of all nodes in ``links``, and of the arcs with a positive ``pdr`` of at least ``min_pdr``."""
     pdr = round_pdr([link[2] for link in links])
     graph = nx.DiGraph()
     graph.add_nodes_from(node for link in links for node in link[:2])
-    heard = np.flatnonzero((pdr > 0) & (pdr >= min_pdr)).tolist()
-    graph.add_weighted_edges_from(((*links[index][:2], float(pdr[index])) for index in heard), weight="pdr")
+    indices = np.flatnonzero((pdr > 0) & (pdr >= min_pdr)).tolist()
+    graph.add_weighted_edges_from(((*links[index][:2], float(pdr[index])) for index in indices), weight="pdr")
     return graph

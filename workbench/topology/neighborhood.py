@@ -1,4 +1,4 @@
-"""Which nodes lie within a radius of each other: cell lists, so that 100,000 nodes take a moment."""
+"""Pairs of nodes within a radius of each other, found with cell lists: 100,000 nodes take a moment."""
 
 import math
 
@@ -8,21 +8,21 @@ from workbench.columns import ranges
 from workbench.errors import ParameterError
 from workbench.topology.graphs import MOST_ARCS
 
-_HALF_OF_THE_CELLS_AROUND = ((0, 1), (1, -1), (1, 0), (1, 1))  # the other half is met from the other side
-_TOUCHING_M = 1e-6  # positions are decimal fractions: nodes exactly a radius apart are neighbors
+_HALF_OF_THE_CELLS_AROUND = ((0, 1), (1, -1), (1, 0), (1, 1))  # each pair of cells is visited from one side
+_TOUCHING_M = 1e-6  # tolerance for decimal fractions: nodes exactly a radius apart are neighbors
 
 
 def pairs_within(positions_m: np.ndarray, radius_m: float) -> np.ndarray:
-    """Pairs (p, 2) of indices, smaller first, of positions (n, 2) at most ``radius_m`` apart; each pair once.
+    """Return pairs (p, 2) of indices, smaller first, of positions (n, 2) at most ``radius_m`` apart; each pair once.
 
-    ParameterError if there would be more candidate pairs than a topology may have arcs.
+    Raises ParameterError if there are more candidate pairs than a topology may have arcs.
     """
     reach = radius_m + _TOUCHING_M
     order, starts, counts, cells = _cells(positions_m, reach)
-    found = [_within(positions_m, _pairs_inside(order, starts, counts), reach)]
+    pairs = [_within(positions_m, _pairs_inside(order, starts, counts), reach)]
     for offset in _HALF_OF_THE_CELLS_AROUND:
-        found.append(_within(positions_m, _pairs_across(order, starts, counts, cells, offset), reach))
-    return np.concatenate(found)
+        pairs.append(_within(positions_m, _pairs_across(order, starts, counts, cells, offset), reach))
+    return np.concatenate(pairs)
 
 
 def _cells(positions_m: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -44,7 +44,7 @@ def _pairs_inside(order: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> 
 def _pairs_across(
     order: np.ndarray, starts: np.ndarray, counts: np.ndarray, cells: np.ndarray, offset: tuple[int, int]
 ) -> np.ndarray:
-    """All pairs of a node and one in the cell at ``offset`` from its own."""
+    """Return all pairs of a node and a node in the cell at ``offset`` from its own."""
     number = {cell: index for index, cell in enumerate(map(tuple, cells.tolist()))}
     dx, dy = offset
     others = np.array([number.get((x + dx, y + dy), -1) for x, y in cells.tolist()])
@@ -55,22 +55,22 @@ def _pairs_across(
 
 
 def _expand(order: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Pairs of node ``order[index[i]]`` with each of the ``count[i]`` nodes from ``order[first[i]]`` on."""
+    """Return pairs of node ``order[index[i]]`` with each of the ``count[i]`` nodes from ``order[first[i]]`` on."""
     total = int(count.sum())
     if total > 2 * MOST_ARCS:
         raise ParameterError(
-            f"The radius makes about {2 * total:,} links; choose one that makes at most {MOST_ARCS:,}."
+            f"The radius gives about {2 * total:,} links; at most {MOST_ARCS:,} are allowed. Use a smaller radius."
         )
     return np.column_stack((order[np.repeat(index, count)], order[ranges(first, count)]))
 
 
 def _within(positions_m: np.ndarray, pairs: np.ndarray, reach: float) -> np.ndarray:
-    apart = positions_m[pairs[:, 0]] - positions_m[pairs[:, 1]]
-    close = pairs[(apart**2).sum(axis=1) <= reach * reach]
+    difference_m = positions_m[pairs[:, 0]] - positions_m[pairs[:, 1]]
+    close = pairs[(difference_m**2).sum(axis=1) <= reach * reach]
     return np.sort(close, axis=1)
 
 
 def mean_degree(nodes: int, width_m: float, height_m: float, radius_m: float) -> float:
-    """Neighbors a node has within a radius, on average, of ``nodes`` spread evenly; the border is not counted out."""
-    reached = min(math.pi * radius_m**2, 2 * radius_m * min(width_m, height_m), width_m * height_m)
-    return (nodes - 1) * reached / (width_m * height_m)
+    """Return the mean number of neighbors of ``nodes`` spread evenly over an area, without regard to its border."""
+    reached_m2 = min(math.pi * radius_m**2, 2 * radius_m * min(width_m, height_m), width_m * height_m)
+    return (nodes - 1) * reached_m2 / (width_m * height_m)

@@ -1,4 +1,4 @@
-"""An office floor: rooms on both sides of a corridor, walls that cost decibels, and motes in every room."""
+"""An office floor: rooms on both sides of a corridor, walls that attenuate, and motes in every room."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -21,10 +21,10 @@ _TRIES = 50
 _DOOR_M = 0.9
 _FROM_WALL_M = 0.5  # motes keep this distance from walls
 _CORRIDOR_SHARE = 0.2  # of the motes; the others are in the rooms
-_OPEN_PARTITIONS = 0.35  # share of the partitions left out, which makes larger rooms
+_OPEN_PARTITIONS = 0.35  # share of the partitions that are omitted, which makes larger rooms
 _QUARTERS = ((0, 0), (1, 1), (0, 1), (1, 0))  # of a room, diagonally opposite ones first
 
-# Motes turned down, as testbeds do that want several hops (the CC2420's two lowest levels are -25 and -15 dBm).
+# Motes at low power, as in testbeds with several hops (the CC2420's two lowest levels are -25 and -15 dBm).
 # The exponent is the one of IEEE Std 802.15.4-2006, E.5.3, beyond 8 m.
 OFFICE = Propagation(transmit_power_dBm=-20.0, exponent=3.3, shadowing_dB=4.0)
 
@@ -38,21 +38,21 @@ def office(
     propagation: Propagation | None = None,
     seed: int = 1,
 ) -> nx.DiGraph:
-    """An office floor with ``rooms`` rooms (an even number) of 6 m x 6 m along a corridor 2.4 m wide.
+    """Return an office floor with ``rooms`` rooms (an even number) of 6 m x 6 m along a corridor 2.4 m wide.
 
-    Some neighboring rooms are joined into larger ones; each room has a door to the corridor. A fifth of the nodes
-    hang along the corridor, the others are spread over the rooms; they are numbered from left to right. Each wall
-    between two nodes takes ``wall_dB`` (8 dB is brick, plasterboard takes 3 to 5), doors nothing; loss, shadowing
-    and delivery ratios are Propagation's (with -20 dBm and exponent 3.3 if None). Arcs below ``min_pdr`` are left out.
+    Some neighboring rooms are joined into larger ones; each room has a door to the corridor. A fifth of the nodes are
+    along the corridor, the others in the rooms; they are numbered from left to right. Each wall between two nodes
+    attenuates by ``wall_dB`` (8 dB for brick, 3 to 5 for plasterboard), doors by nothing. Loss, shadowing and delivery
+    ratios are those of ``propagation`` (None: -20 dBm and exponent 3.3). Arcs below ``min_pdr`` are omitted.
 
-    The floor is drawn again (attempt 0, 1, ... of the seed) until links that deliver half their frames or more
-    connect every node to every other; ParameterError if 50 attempts do not. ``graph.graph["walls"]`` has the walls
-    as ((x0_m, y0_m), (x1_m, y1_m)).
+    The floor is drawn again (attempt 0, 1, ... of the seed) until links that deliver at least half their frames connect
+    every node to every other. Raises ParameterError after 50 attempts. ``graph.graph["walls"]`` lists the walls as
+    ((x0_m, y0_m), (x1_m, y1_m)).
     """
     nodes = whole("nodes", nodes, 1, MOST_NODES)
     rooms = whole("rooms", rooms, 2, 200)
     if rooms % 2:
-        raise ParameterError(f"rooms is {rooms}; it must be even, as there are as many on both sides of the corridor.")
+        raise ParameterError(f"rooms is {rooms}; it must be even: each side of the corridor has half of them.")
     wall_dB, min_pdr = number("wall_dB", wall_dB, 0, 100, "dB"), number("min_pdr", min_pdr, 0.001, GOOD_PDR)
     propagation = as_propagation(propagation, OFFICE)
     seed = whole("seed", seed, 0, 2**63 - 1)
@@ -68,7 +68,7 @@ def office(
             return build(np.arange(nodes), positions, arcs, pdr, recipe=recipe, walls=walls)
     raise ParameterError(
         f"An office with {nodes} nodes in {rooms} rooms is not connected by links that deliver half their frames or "
-        f"more ({_TRIES} attempts with seed {seed}); take more nodes, fewer rooms, thinner walls (wall_dB is "
+        f"more ({_TRIES} attempts with seed {seed}); use more nodes, fewer rooms, thinner walls (wall_dB is "
         f"{wall_dB:g}) or more transmit power ({propagation.transmit_power_dBm:g} dBm)."
     )
 
@@ -102,42 +102,42 @@ class Floor:
                 yield [(x, bottom), (x, top)]
 
     def _corridor_walls(self) -> Iterator[Segment]:
-        """The walls between rooms and corridor, with a gap for the door near the left end of each room."""
+        """Yield the walls between rooms and corridor, with a gap for the door near the left end of each room."""
         for borders, y in zip(self.borders, (self.depth_m, self.depth_m + self.corridor_m), strict=True):
             x = 0.0
             for border in borders[:-1]:
-                door = border * self.module_m + 1.0
-                yield [(x, y), (door, y)]
-                x = door + _DOOR_M
+                door_m = border * self.module_m + 1.0
+                yield [(x, y), (door_m, y)]
+                x = door_m + _DOOR_M
             yield [(x, y), (self.width_m, y)]
 
     def _sides(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """(bottom, top) of the lower and of the upper row of rooms."""
+        """Return (bottom, top) of the lower and of the upper row of rooms."""
         return (0.0, self.depth_m), (self.depth_m + self.corridor_m, self.height_m)
 
     def place(self, nodes: int) -> np.ndarray:
-        """Positions (n, 2), from left to right: a share along the corridor, the others spread over the modules."""
-        along = min(nodes, max(1, round(_CORRIDOR_SHARE * nodes)))
+        """Return positions (n, 2) from left to right: a share along the corridor, the others in the modules."""
+        in_corridor = min(nodes, max(1, round(_CORRIDOR_SHARE * nodes)))
         spread = uniforms(key_of(self.draw, POSITION), np.arange(2 * nodes)).reshape(-1, 2)
-        positions = np.concatenate((self._in_corridor(spread[:along]), self._in_rooms(spread[along:])))
+        positions = np.concatenate((self._in_corridor(spread[:in_corridor]), self._in_rooms(spread[in_corridor:])))
         positions = round_positions(positions)
         return positions[np.lexsort((positions[:, 1], positions[:, 0]))]
 
     def _in_corridor(self, spread: np.ndarray) -> np.ndarray:
-        """Evenly along the corridor, within its middle half."""
+        """Return positions spread evenly along the corridor, within its middle half."""
         step_m = self.width_m / len(spread)
         x = (np.arange(len(spread)) + 0.3 + 0.4 * spread[:, 0]) * step_m
         y = self.height_m / 2 + (spread[:, 1] - 0.5) * self.corridor_m / 2
         return np.column_stack((x, y))
 
     def _in_rooms(self, spread: np.ndarray) -> np.ndarray:
-        """As many in each module as in any other, or one more, dealt round the modules in a drawn order.
+        """Return positions spread over the modules in a random order; their numbers differ by at most one.
 
-        A module's motes go to its four quarters in turn, so that they do not hang on top of each other.
+        The motes of a module take its four quarters in turn, so that they are not on top of each other.
         """
         modules = 2 * self.columns
-        dealt = uniforms(key_of(self.draw, ROOM), 2 * self.columns + np.arange(2 * modules)).reshape(2, modules)
-        order, first_quarter = np.argsort(dealt[0], kind="stable"), (4 * dealt[1]).astype(int)
+        draw = uniforms(key_of(self.draw, ROOM), 2 * self.columns + np.arange(2 * modules)).reshape(2, modules)
+        order, first_quarter = np.argsort(draw[0], kind="stable"), (4 * draw[1]).astype(int)
         index = np.arange(len(spread))
         module = order[index % modules]
         quarter = np.array(_QUARTERS)[(first_quarter[module] + index // modules) % 4]
@@ -150,7 +150,7 @@ class Floor:
 def _mean_links(
     positions: np.ndarray, walls: np.ndarray, wall_dB: float, propagation: Propagation, min_pdr: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(pairs (p, 2), snr_dB (p,)) of the nodes near enough to hear each other, by distance and walls alone."""
+    """Return (pairs (p, 2), snr_dB (p,)) of nodes near enough to hear each other, from distance and walls only."""
     pairs = pairs_within(positions, propagation.range_m(min_pdr, propagation.greatest_luck_dB))
     ends = positions[pairs]
     distances = np.hypot(*(ends[:, 0] - ends[:, 1]).T)
@@ -159,14 +159,14 @@ def _mean_links(
 
 
 def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
-    """Which of the segments (p, 2, 2) cross the wall (2, 2); they may touch its ends, as nodes keep off walls."""
+    """Return which of the segments (p, 2, 2) cross the wall (2, 2); segments that touch its ends may count."""
     wall_sides = _side(segments[:, 0], segments[:, 1], wall[0]) * _side(segments[:, 0], segments[:, 1], wall[1])
     node_sides = _side(wall[0], wall[1], segments[:, 0]) * _side(wall[0], wall[1], segments[:, 1])
     return (wall_sides < 0) & (node_sides < 0)
 
 
 def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """On which side of the line from start to end the point lies: the sign of the result."""
+    """Return the sign of the side of the line from start to end on which the point lies."""
     along, across = end - start, point - start
     return np.sign(along[..., 0] * across[..., 1] - along[..., 1] * across[..., 0])
 

@@ -1,7 +1,7 @@
-"""What each generator of networks can be set to, as tables: forms are made of them.
+"""Parameter tables of the network generators, from which forms are built.
 
-Ranges are those that a hand on a slider wants, narrower than what the generators accept. The tables have the
-generators' names and defaults; where a generator has no default, a small network's.
+Ranges suit a slider and are narrower than those of the generators. The tables have the generators' names and defaults,
+or the values of a small network where a generator has no default.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from workbench.topology.office import OFFICE
 from workbench.topology.propagation import Propagation
 from workbench.topology.recipes import generator_of
 
-MOST_NODES = 2000  # of a form: a network of so many is made in about a second
+MOST_NODES = 2000  # limit of a form: a network of this size takes about a second
 
 
 def _seed() -> Parameter:
-    return Parameter("seed", 1, 0, 2**31 - 1, "", "another seed, another network of the same kind")
+    return Parameter("seed", 1, 0, 2**31 - 1, "", "seed of the random network")
 
 
 def _spacing() -> Parameter:
@@ -29,41 +29,44 @@ def _spacing() -> Parameter:
 
 def _area(nodes: int, width_m: float, height_m: float) -> tuple[Parameter, ...]:
     return (
-        Parameter("nodes", nodes, 1, MOST_NODES, "", "strewn evenly over the area"),
+        Parameter("nodes", nodes, 1, MOST_NODES, "", "number of nodes at random positions"),
         Parameter("width_m", width_m, 1.0, 10_000.0, "m", "width of the area"),
         Parameter("height_m", height_m, 1.0, 10_000.0, "m", "height of the area"),
     )
 
 
 def _min_pdr(most: float) -> Parameter:
-    return Parameter("min_pdr", 0.1, 0.001, most, "", "links that deliver a smaller share of frames are left out")
+    return Parameter("min_pdr", 0.1, 0.001, most, "", "links that deliver a smaller share of frames are omitted")
 
 
 TABLES: dict[str, tuple[Parameter, ...]] = {
     "grid": (
-        Parameter("rows", 5, 1, 100, "", "nodes from bottom to top"),
-        Parameter("columns", 5, 1, 100, "", "nodes from left to right"),
+        Parameter("rows", 5, 1, 100, "", "number of nodes from bottom to top"),
+        Parameter("columns", 5, 1, 100, "", "number of nodes from left to right"),
         _spacing(),
     ),
-    "line": (Parameter("nodes", 10, 1, MOST_NODES, "", "in a row, each linked to the next"), _spacing()),
-    "ring": (Parameter("nodes", 12, 3, MOST_NODES, "", "on a circle, each linked to the next"), _spacing()),
+    "line": (Parameter("nodes", 10, 1, MOST_NODES, "", "number of nodes, each linked to the next"), _spacing()),
+    "ring": (
+        Parameter("nodes", 12, 3, MOST_NODES, "", "number of nodes on a circle"),
+        _spacing(),
+    ),
     "disc": (
         *_area(50, 80.0, 80.0),
-        Parameter("radius_m", 20.0, 0.1, 1000.0, "m", "nodes at most so far apart are linked; needs to connect all"),
+        Parameter("radius_m", 20.0, 0.1, 1000.0, "m", "largest length of a link; it must connect all nodes"),
         _seed(),
     ),
     "random_geometric": (*_area(50, 200.0, 200.0), _min_pdr(1.0), _seed()),
     "office": (
-        Parameter("nodes", 64, 1, 1000, "", "a fifth of them hangs along the corridor, the others are in the rooms"),
-        Parameter("rooms", 16, 2, 100, "", "an even number: as many on both sides of the corridor"),
-        Parameter("wall_dB", 8.0, 0.0, 40.0, "dB", "what a wall takes: brick 8, plasterboard 3 to 5"),
+        Parameter("nodes", 64, 1, 1000, "", "number of nodes, a fifth of them along the corridor"),
+        Parameter("rooms", 16, 2, 100, "", "number of rooms, even: half on each side of the corridor"),
+        Parameter("wall_dB", 8.0, 0.0, 40.0, "dB", "attenuation of a wall: brick 8, plasterboard 3 to 5"),
         _min_pdr(0.5),
         _seed(),
     ),
     "testbed": (
-        Parameter("min_pdr", 0.1, 0.0, 1.0, "", "links that deliver a smaller share of frames are left out"),
-        Parameter("max_range_m", 0.0, 0.0, 100.0, "m", "longer links are left out; 0: none is"),
-        Parameter("attenuation_dB", 0.0, 0.0, 60.0, "dB", "as if every mote sent with so much less power"),
+        Parameter("min_pdr", 0.1, 0.0, 1.0, "", "links that deliver a smaller share of frames are omitted"),
+        Parameter("max_range_m", 0.0, 0.0, 100.0, "m", "longer links are omitted; 0: no limit"),
+        Parameter("attenuation_dB", 0.0, 0.0, 60.0, "dB", "reduction of every mote's transmit power"),
     ),
 }
 
@@ -77,7 +80,7 @@ _RADIO = {
     "frame_B": (1, 127, "B", "length of the frame whose delivery ratio is given"),
 }
 _DEFAULTS = {"random_geometric": Propagation(), "office": OFFICE}
-# How radio waves spread, for the generators that ask for a ``propagation``.
+# Radio propagation, for the generators with the argument ``propagation``.
 PROPAGATION: dict[str, tuple[Parameter, ...]] = {
     kind: tuple(Parameter(name, getattr(default, name), *line) for name, line in _RADIO.items())
     for kind, default in _DEFAULTS.items()
@@ -85,30 +88,30 @@ PROPAGATION: dict[str, tuple[Parameter, ...]] = {
 
 
 def table_of(kind: str) -> tuple[Parameter, ...]:
-    """Return the table of a generator. That of a plug-in is its ``parameters``, or made of its signature."""
+    """Return a generator's table. A plug-in's table is its ``parameters``, or built from its signature."""
     if kind in TABLES:
         return TABLES[kind]
     generator = generator_of(kind)
-    defaults = [Parameter(*one, None, None, "", "default of the plug-in") for one in defaults_of(generator)[0].items()]
+    defaults = [Parameter(*pair, None, None, "", "the plug-in's default") for pair in defaults_of(generator)[0].items()]
     return tuple(getattr(generator, "parameters", defaults))
 
 
 def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """{parameter: value} of a kind's tables, as a recipe has them; what it has not, and without one, the defaults."""
+    """Return {parameter: value} of a kind's tables, from a recipe where it has them, or else the defaults."""
     recipe = recipe or {}
-    told = {**recipe, **(recipe.get("propagation") or {})}
+    given = {**recipe, **(recipe.get("propagation") or {})}
     table = (*table_of(kind), *PROPAGATION.get(kind, ()))
-    return {one.name: one.default if told.get(one.name) is None else told[one.name] for one in table}
+    return {entry.name: entry.default if given.get(entry.name) is None else given[entry.name] for entry in table}
 
 
-def made(kind: str, values: Mapping[str, Any], name: str = "") -> nx.DiGraph:
-    """The network of a kind with these values of its tables (`values_of`); ``name``: which testbed.
+def generate(kind: str, values: Mapping[str, Any], name: str = "") -> nx.DiGraph:
+    """Return the network of a kind with these values of its tables (`values_of`); ``name`` is that of a testbed.
 
-    ParameterError and DataError as of the generator.
+    Raises ParameterError and DataError as the generator does.
     """
     if kind == "testbed":
         return testbed(name, **{**values, "max_range_m": values["max_range_m"] or None})
-    arguments = {one.name: values[one.name] for one in table_of(kind)}
+    arguments = {entry.name: values[entry.name] for entry in table_of(kind)}
     if kind in PROPAGATION:
-        arguments["propagation"] = Propagation(**{one.name: values[one.name] for one in PROPAGATION[kind]})
+        arguments["propagation"] = Propagation(**{entry.name: values[entry.name] for entry in PROPAGATION[kind]})
     return generator_of(kind)(**arguments)

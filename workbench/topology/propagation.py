@@ -2,10 +2,10 @@
 
 Theory of operation
     received power = transmit power - loss_1m - 10 exponent log10(distance) - walls - shadowing      [dB]
-    Shadowing is normal, the same in both directions of a link; each direction adds a smaller normal variation of
-    its own (transmit powers and noise floors of real motes differ), which is what makes links asymmetric. Both are
-    cut off at three standard deviations, so a link has a greatest length. The signal-to-noise ratio then gives the
-    bit error rate of 2.4 GHz O-QPSK, and that the share of frames without a wrong bit.
+    Shadowing is normal, the same in both directions of a link. Each direction adds a smaller normal variation of its
+    own (transmit powers and noise floors of real motes differ), which makes links asymmetric. Both are cut off at three
+    standard deviations, so a link has a greatest length. The signal-to-noise ratio then determines the bit error rate
+    of 2.4 GHz O-QPSK, and that determines the share of frames without a wrong bit.
 
 Reference
     IEEE Std 802.15.4-2006, annex E: bit error rate (E.4.1.8) and loss at 1 m, 40.2 dB (E.5.3);
@@ -23,7 +23,7 @@ from workbench import draws, purposes
 from workbench.array_draws import mix64
 from workbench.topology.graphs import number, round_pdr, whole
 
-SHADOWING, ASYMMETRY, POSITION, ROOM = 1, 2, 3, 4  # what a topology's draws are for
+SHADOWING, ASYMMETRY, POSITION, ROOM = 1, 2, 3, 4  # purposes of a topology's draws
 CUT_OFF = 3.0  # standard deviations
 
 _ORDERS = np.arange(2, 17)
@@ -33,7 +33,7 @@ _GOLDEN = np.uint64(draws.GOLDEN)
 
 @dataclass(frozen=True)
 class Propagation:
-    """The radio environment. ParameterError for a value outside its range.
+    """The radio environment. Raises ParameterError for a value outside its range.
 
     =================== ======== ===== =====================================================================
     parameter           default  unit  meaning
@@ -70,23 +70,23 @@ class Propagation:
         object.__setattr__(self, "frame_B", whole("frame_B", self.frame_B, 1, 127))
 
     def snr_dB(self, distance_m: npt.ArrayLike) -> np.ndarray:
-        """Mean signal-to-noise ratio at a distance (any shape); nearer than 1 m counts as 1 m."""
+        """Return the mean signal-to-noise ratio at a distance (any shape); distances below 1 m count as 1 m."""
         loss_dB = self.loss_1m_dB + 10 * self.exponent * np.log10(np.maximum(distance_m, 1.0))
         return self.transmit_power_dBm - loss_dB - self.noise_dBm
 
     def range_m(self, pdr: float, luck_dB: float = 0.0) -> float:
-        """The distance at which the mean link, ``luck_dB`` better, still has ``pdr``."""
+        """Return the distance at which the mean link, if ``luck_dB`` better, still has ``pdr``."""
         spare_dB = float(self.snr_dB(1.0)) + luck_dB - _snr_needed_dB(pdr, self.frame_B)
         return float(10 ** min(9.0, max(0.0, spare_dB) / (10 * self.exponent)))
 
     @property
     def greatest_luck_dB(self) -> float:
-        """How much better than the mean link any link can be."""
+        """The greatest gain of any link over the mean link."""
         return CUT_OFF * (self.shadowing_dB + self.asymmetry_dB)
 
 
 def packet_reception(snr_dB: npt.ArrayLike, frame_B: int) -> np.ndarray:
-    """Share of frames of ``frame_B`` bytes received at a signal-to-noise ratio in dB (any shape)."""
+    """Return the share of frames of ``frame_B`` bytes received at a signal-to-noise ratio in dB (any shape)."""
     snr = 10 ** (np.clip(snr_dB, -40, 40) / 10)
     terms = _SIGNED_BINOMIALS * np.exp(20 * np.asarray(snr)[..., None] * (1 / _ORDERS - 1))
     bit_error_rate = np.clip(8 / 15 / 16 * terms.sum(axis=-1), 0.0, 0.5)
@@ -96,9 +96,9 @@ def packet_reception(snr_dB: npt.ArrayLike, frame_B: int) -> np.ndarray:
 def draw_links(
     pairs: np.ndarray, snr_dB: np.ndarray, propagation: Propagation, draw: tuple[int, int], min_pdr: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(arcs (m, 2), pdr (m,)) of ``pairs`` (p, 2) of nodes whose mean links have ``snr_dB`` (p,).
+    """Draw (arcs (m, 2), pdr (m,)) for ``pairs`` (p, 2) of nodes whose mean links have ``snr_dB`` (p,).
 
-    ``draw`` is (seed, attempt): the draws of a link depend on them and on its two nodes alone.
+    ``draw`` is (seed, attempt): the draws of a link depend only on it and on the link's two nodes.
     """
     first, second = pairs.min(axis=1), pairs.max(axis=1)
     shadowing = propagation.shadowing_dB * normals(link_keys(draw, SHADOWING, first, second))
@@ -108,12 +108,12 @@ def draw_links(
         directions.append(np.column_stack((transmitter, receiver)))
         ratios.append(round_pdr(packet_reception(snr_dB - shadowing + variation, propagation.frame_B)))
     arcs, pdr = np.concatenate(directions), np.concatenate(ratios)
-    heard = (pdr >= min_pdr) & (pdr > 0)
-    return arcs[heard], pdr[heard]
+    is_link = (pdr >= min_pdr) & (pdr > 0)
+    return arcs[is_link], pdr[is_link]
 
 
 def _snr_needed_dB(pdr: float, frame_B: int) -> float:
-    """The signal-to-noise ratio at which the reception curve reaches ``pdr``, by bisection."""
+    """Return the signal-to-noise ratio at which the reception curve reaches ``pdr``, by bisection."""
     low, high = -40.0, 40.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -121,31 +121,31 @@ def _snr_needed_dB(pdr: float, frame_B: int) -> float:
     return low
 
 
-# Draws as in workbench.draws, for arrays: the same numbers as its scalar functions give.
+# Array versions of workbench.draws: the same numbers as its scalar functions.
 
 
 def key_of(draw: tuple[int, int], purpose: int) -> int:
-    """The key of one purpose of one attempt at a topology; ``draw`` is (seed, attempt)."""
+    """Return the key of one purpose of one attempt at a topology; ``draw`` is (seed, attempt)."""
     seed, attempt = draw
     return draws.make_key(seed, purposes.TOPOLOGY, purpose, attempt)
 
 
 def link_keys(draw: tuple[int, int], purpose: int, transmitters: npt.ArrayLike, receivers: npt.ArrayLike) -> np.ndarray:
-    """``draws.make_key(seed, TOPOLOGY, purpose, attempt, transmitter, receiver)`` for arrays of nodes."""
+    """Return ``draws.make_key(seed, TOPOLOGY, purpose, attempt, transmitter, receiver)`` for arrays of nodes."""
     keys = np.array([key_of(draw, purpose)], dtype=np.uint64)
-    for word in (transmitters, receivers):
-        keys = mix64(keys ^ mix64(np.asarray(word).astype(np.uint64) + _GOLDEN))
+    for nodes in (transmitters, receivers):
+        keys = mix64(keys ^ mix64(np.asarray(nodes).astype(np.uint64) + _GOLDEN))
     return keys
 
 
 def uniforms(keys: int | np.ndarray, counters: npt.ArrayLike) -> np.ndarray:
-    """``draws.uniform(key, counter)`` for a key or array of keys and an array of counters, broadcast."""
+    """Return ``draws.uniform(key, counter)`` for a key or array of keys and an array of counters, broadcast."""
     counters = np.atleast_1d(np.asarray(counters)).astype(np.uint64)
     mixed = mix64(np.asarray(keys, dtype=np.uint64) + (counters + np.uint64(1)) * _GOLDEN)
     return (mixed >> np.uint64(11)).astype(float) / (1 << 53)
 
 
 def normals(keys: np.ndarray) -> np.ndarray:
-    """One draw from the normal distribution, cut off at three standard deviations, for each of an array of keys."""
+    """Return one draw from the normal distribution, cut off at three standard deviations, for each key."""
     radius = np.sqrt(-2.0 * np.log(1.0 - uniforms(keys, 0)))
     return np.clip(radius * np.cos(2.0 * np.pi * uniforms(keys, 1)), -CUT_OFF, CUT_OFF)

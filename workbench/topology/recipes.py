@@ -1,4 +1,4 @@
-"""Topologies as JSON: the recipe they were made from, or every node and link."""
+"""Topologies as JSON: the recipe (generator and arguments) of a network, or all its nodes and links."""
 
 import inspect
 import json
@@ -28,7 +28,7 @@ from workbench.topology.graphs import (
 from workbench.topology.links import testbed
 from workbench.topology.office import office
 
-# Not from_links: files move, so a network of measured links is stored link by link.
+# from_links is absent: files move, so a network of measured links is stored link by link.
 KINDS: dict[str, Callable[..., nx.DiGraph]] = {
     "grid": grid,
     "line": line,
@@ -41,7 +41,7 @@ KINDS: dict[str, Callable[..., nx.DiGraph]] = {
 
 
 def generator_of(kind: Any) -> Any:
-    """Return the generator of a kind, of the workbench or of a plug-in; None for anything else."""
+    """Return the generator of a kind, from the workbench or a plug-in, or None for an unknown kind."""
     if not isinstance(kind, str):
         return None
     if kind in KINDS:
@@ -51,7 +51,7 @@ def generator_of(kind: Any) -> Any:
 
 
 def _with_recipe(kind: str, function: Callable[..., nx.Graph]) -> Callable[..., nx.DiGraph]:
-    """Return the generator of a plug-in: its networks are in normal form, and have a recipe."""
+    """Return a plug-in's generator, wrapped so that its networks are in normal form and have a recipe."""
 
     @wraps(function)
     def generate(*arguments: Any, **keywords: Any) -> nx.DiGraph:
@@ -65,19 +65,19 @@ def _with_recipe(kind: str, function: Callable[..., nx.Graph]) -> Callable[..., 
 
 
 def to_dict(graph: nx.Graph) -> dict[str, Any]:
-    """{"recipe", "digest"} of a network that is still as its generator made it, else {"nodes", "links", "walls"}.
+    """Return {"recipe", "digest"} of an unchanged generated network, or {"nodes", "links", "walls"} of another one.
 
     nodes [[node, x_m, y_m], ...], links [[transmitter, receiver, pdr], ...], walls [[[x0, y0], [x1, y1]], ...] or
-    absent. Any networkx graph that ``check`` accepts will do.
+    absent. ``graph`` is any networkx graph that ``check`` accepts.
     """
     arrays = to_arrays(graph)
     recipe, walls = graph.graph.get("recipe"), check_walls(graph.graph.get("walls", []))
     digest = digest_of(arrays)
     if graph.graph.get("digest") == digest and _can_be_repeated(recipe) and (not walls or recipe["kind"] == "office"):
         return {"recipe": recipe, "digest": digest}
-    places = zip(arrays.nodes.tolist(), arrays.positions_m.tolist(), strict=True)
+    positions = zip(arrays.nodes.tolist(), arrays.positions_m.tolist(), strict=True)
     arcs = zip(arrays.arcs.tolist(), arrays.pdr.tolist(), strict=True)
-    full: dict[str, Any] = {"nodes": [[node, x, y] for node, (x, y) in places]}
+    full: dict[str, Any] = {"nodes": [[node, x, y] for node, (x, y) in positions]}
     full["links"] = [[transmitter, receiver, pdr] for (transmitter, receiver), pdr in arcs]
     if walls:
         full["walls"] = [[list(end) for end in wall] for wall in walls]
@@ -85,9 +85,9 @@ def to_dict(graph: nx.Graph) -> dict[str, Any]:
 
 
 def from_dict(form: object) -> nx.DiGraph:
-    """The network that ``to_dict`` wrote; ScenarioError for anything else, and if a recipe now makes another one.
+    """Return the network that ``to_dict`` wrote. Raises ScenarioError, also if a recipe now gives another network.
 
-    A testbed whose data are not on this machine is a DataError that says where to get them.
+    Raises DataError, with where to get the data, for a testbed whose data are not on this machine.
     """
     if not isinstance(form, Mapping):
         raise ScenarioError(
@@ -103,8 +103,8 @@ def from_dict(form: object) -> nx.DiGraph:
     expected = form.get("digest")
     if expected is not None and expected != graph.graph["digest"]:
         raise ScenarioError(
-            f"The topology comes out otherwise than when it was stored (digest {graph.graph['digest'][:12]}..., "
-            f"stored {str(expected)[:12]}...): its recipe, its data or this version of the workbench differ; store its "
+            f"The topology differs from the stored one (digest {graph.graph['digest'][:12]}..., stored "
+            f"{str(expected)[:12]}...): its recipe, its data or this version of the workbench has changed; store its "
             "nodes and links instead."
         )
     return graph
@@ -137,7 +137,7 @@ def _from_recipe(recipe: Any) -> nx.DiGraph:
 
 def _from_positions(recipe: Mapping[str, Any]) -> nx.DiGraph:
     arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
-    arguments["positions"] = dict(_places("the recipe's positions", arguments.get("positions")))
+    arguments["positions"] = dict(_read_positions("the recipe's positions", arguments.get("positions")))
     return _call("from_positions", from_positions, arguments)
 
 
@@ -157,27 +157,33 @@ def _call(kind: str, generator: Callable[..., nx.DiGraph], arguments: dict[str, 
 
 
 def _from_lists(form: Mapping[str, Any]) -> nx.DiGraph:
-    places = _places("the topology's nodes", form.get("nodes"))
-    nodes = [node for node, _ in places]
+    positions = _read_positions("the topology's nodes", form.get("nodes"))
+    nodes = [node for node, _ in positions]
     links = _links(form.get("links"), set(nodes))
     walls = check_walls(form["walls"]) if form.get("walls") else []
-    kept = {"walls": walls} if walls else {}
-    return build(nodes, [place for _, place in places], [link[:2] for link in links], [x[2] for x in links], **kept)
+    attributes = {"walls": walls} if walls else {}
+    return build(
+        nodes,
+        [position for _, position in positions],
+        [link[:2] for link in links],
+        [x[2] for x in links],
+        **attributes,
+    )
 
 
-def _places(what: str, rows: Any) -> list[tuple[int, tuple[float, float]]]:
-    """[(node, (x_m, y_m)), ...] of a list of [node, x_m, y_m]."""
+def _read_positions(name: str, rows: Any) -> list[tuple[int, tuple[float, float]]]:
+    """Return [(node, (x_m, y_m)), ...] from a list of [node, x_m, y_m]."""
     if not isinstance(rows, list) or not rows:
-        raise ScenarioError(f"In a stored topology {what} must be a list of [node, x_m, y_m] with at least one.")
+        raise ScenarioError(f"In a stored topology {name} must be a list of [node, x_m, y_m] with at least one.")
     seen: dict[int, tuple[float, float]] = {}
     for index, row in enumerate(rows):
-        numbers = isinstance(row, list) and len(row) == 3 and _is_node(row[0]) and all(map(_is_finite, row[1:]))
-        place = coordinates(row[1:]) if numbers else None
-        if place is None:
-            raise ScenarioError(f"Entry {index} of {what} is {row!r:.60}; it must be [node, x_m, y_m].")
+        are_numbers = isinstance(row, list) and len(row) == 3 and _is_node(row[0]) and all(map(_is_finite, row[1:]))
+        position = coordinates(row[1:]) if are_numbers else None
+        if position is None:
+            raise ScenarioError(f"Entry {index} of {name} is {row!r:.60}; it must be [node, x_m, y_m].")
         if row[0] in seen:
-            raise ScenarioError(f"Entry {index} of {what} repeats node {row[0]}; each node must be there once.")
-        seen[row[0]] = place
+            raise ScenarioError(f"Entry {index} of {name} repeats node {row[0]}; each node must be there once.")
+        seen[row[0]] = position
     return list(seen.items())
 
 

@@ -1,4 +1,4 @@
-"""Links and positions out of CSV files and pandas DataFrames, with errors that name file, row and column."""
+"""Links and positions from CSV files and pandas DataFrames, with errors that name file, row and column."""
 
 import csv
 import os
@@ -11,17 +11,17 @@ from workbench.topology.graphs import LARGEST_NODE, coordinates
 
 
 class Row(NamedTuple):
-    """Some columns of one row, and where it stands, for messages."""
+    """The requested columns of one row, and the row's location for messages."""
 
-    place: str
+    location: str
     values: tuple[Any, ...]
 
 
 def read_links(source: object) -> list[tuple[int, int, float]]:
-    """[(transmitter, receiver, pdr), ...] of a CSV file or DataFrame with these columns, in its order.
+    """Return [(transmitter, receiver, pdr), ...] of a CSV file or DataFrame with these columns, in its order.
 
-    A table that counts, with the columns heard and sent too, may have a link in several rows, such as one for each
-    channel: its pdr is then their mean, each row weighted by what was sent.
+    A table with the further columns heard and sent may have several rows for a link, for example one for each channel:
+    its pdr is then their mean, weighted by ``sent``.
     """
     if _COUNTS.issubset(column_names(source)):
         return _counted_links(source)
@@ -31,8 +31,8 @@ def read_links(source: object) -> list[tuple[int, int, float]]:
         transmitter, receiver = _ends_in(row)
         if (transmitter, receiver) in seen:
             first = seen[transmitter, receiver]
-            raise DataError(f"{row.place}: link {transmitter} -> {receiver} was given before ({first}); keep one.")
-        seen[transmitter, receiver] = row.place
+            raise DataError(f"{row.location}: link {transmitter} -> {receiver} repeats that of {first}; keep one.")
+        seen[transmitter, receiver] = row.location
         links.append((transmitter, receiver, _ratio_in(row, row.values[2])))
     if not links:
         raise DataError(
@@ -45,13 +45,13 @@ _COUNTS = {"heard", "sent"}
 
 
 def _counted_links(source: object) -> list[tuple[int, int, float]]:
-    """The links of a table that counts packets, one of each however many rows it has."""
+    """Return the links of a table with packet counts, one for each link with any number of rows."""
     sums: dict[tuple[int, int], tuple[float, float]] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr", "sent"), "links"):
         link = _ends_in(row)
         pdr, sent = _ratio_in(row, row.values[2]), _float(row.values[3])
         if sent is None or sent <= 0:
-            raise DataError(f"{row.place}, column sent: {row.values[3]!r:.60} is no number of packets above 0.")
+            raise DataError(f"{row.location}, column sent: {row.values[3]!r:.60}; it must be a number above 0.")
         weighted, weight = sums.get(link, (0.0, 0.0))
         sums[link] = weighted + pdr * sent, weight + sent
     if not sums:
@@ -63,12 +63,12 @@ def _ends_in(row: Row) -> tuple[int, int]:
     """Return the (transmitter, receiver) that a row begins with."""
     transmitter, receiver = (node_in(row, *cell) for cell in zip(("transmitter", "receiver"), row.values, strict=False))
     if transmitter == receiver:
-        raise DataError(f"{row.place}: node {transmitter} has a link to itself; remove the row.")
+        raise DataError(f"{row.location}: node {transmitter} has a link to itself; remove the row.")
     return transmitter, receiver
 
 
 def column_names(source: object) -> list[str]:
-    """The columns of a CSV file or a DataFrame; none of anything else, or of a file that cannot be read."""
+    """Return the columns of a CSV file or a DataFrame, or [] for anything else and for an unreadable file."""
     if not isinstance(source, str | os.PathLike):
         return [str(name) for name in getattr(source, "columns", ())]
     try:
@@ -79,32 +79,34 @@ def column_names(source: object) -> list[str]:
 
 
 def read_positions(source: object) -> dict[int, tuple[float, float]]:
-    """{node: (x_m, y_m)} of a mapping, or of a DataFrame or CSV file with the columns node, x_m, y_m.
+    """Return {node: (x_m, y_m)} of a mapping, or of a DataFrame or CSV file with the columns node, x_m, y_m.
 
-    Rows whose x and y are both blank (or NaN) are nodes without a position and are left out.
+    Rows with blank (or NaN) x and y are nodes without a position and are omitted.
     """
     if isinstance(source, Mapping):
-        rows = [Row(f"positions, node {node!r:.60}", (node, *_two(node, at))) for node, at in source.items()]
+        rows = [Row(f"positions, node {node!r:.60}", (node, *_position_of(node, at))) for node, at in source.items()]
     else:
         rows = list(read_rows(source, ("node", "x_m", "y_m"), "positions"))
     positions: dict[int, tuple[float, float]] = {}
     for row in rows:
         node = node_in(row, "node", row.values[0])
         if node in positions:
-            raise DataError(f"{row.place}: node {node} was given before; keep one position for each node.")
+            raise DataError(f"{row.location}: node {node} has a position already; keep one for each node.")
         if all(_is_blank(value) for value in row.values[1:]):
             continue
-        place = coordinates((_float(row.values[1]), _float(row.values[2])))
-        if place is None:
-            raise DataError(f"{row.place}: x_m, y_m are {row.values[1:]!r:.60}; they must be two finite numbers, in m.")
-        positions[node] = place
+        position_m = coordinates((_float(row.values[1]), _float(row.values[2])))
+        if position_m is None:
+            raise DataError(
+                f"{row.location}: x_m, y_m are {row.values[1:]!r:.60}; they must be two finite numbers, in m."
+            )
+        positions[node] = position_m
     if not positions:
         raise DataError(f"{_name(source, 'positions')} has no node with a position; it needs node, x_m, y_m.")
     return positions
 
 
 def read_rows(source: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]:
-    """The named columns of a CSV file (a path) or a DataFrame, row by row; DataError if one is missing."""
+    """Yield the named columns of a CSV file (a path) or a DataFrame, row by row. Raises DataError if one is missing."""
     if isinstance(source, str | os.PathLike):
         yield from _file_rows(Path(source), columns)
     elif hasattr(source, "toPandas"):  # a DataFrame of Spark
@@ -116,11 +118,11 @@ def read_rows(source: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]
 
 
 def node_in(row: Row, column: str, value: Any) -> int:
-    """A node number; "7", 7 and 7.0 (what pandas makes of a column with gaps) are all node 7."""
+    """Return a node number; "7", 7 and 7.0 (pandas' form of a column with gaps) are all node 7."""
     node = _float(value)
     if isinstance(value, bool) or node is None or not node.is_integer() or not 0 <= node <= LARGEST_NODE:
         raise DataError(
-            f"{row.place}, column {column}: {value!r:.60} is no node, a whole number from 0 to {LARGEST_NODE}."
+            f"{row.location}, column {column}: {value!r:.60}; a node must be a whole number from 0 to {LARGEST_NODE}."
         )
     return int(node)
 
@@ -128,14 +130,12 @@ def node_in(row: Row, column: str, value: Any) -> int:
 def _ratio_in(row: Row, value: Any) -> float:
     pdr = _float(value)
     if pdr is None or not 0 <= pdr <= 1:
-        raise DataError(
-            f"{row.place}, column pdr: {value!r:.60} is not a delivery ratio; it must be a number from 0 to 1."
-        )
+        raise DataError(f"{row.location}, column pdr: {value!r:.60}; a delivery ratio must be a number from 0 to 1.")
     return pdr
 
 
 def _float(value: Any) -> float | None:
-    """A finite float, or None; underscores, which Python reads as digits' separators, are no number here."""
+    """Return a finite float, or None; numbers with underscores, which Python accepts, are refused."""
     try:
         result = None if isinstance(value, str) and "_" in value else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -147,15 +147,15 @@ def _is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip()) or bool(value != value)  # NaN
 
 
-def _two(node: Any, position: Any) -> tuple[float, float]:
-    place = coordinates(position)
-    if place is None:
-        raise DataError(f"positions, node {node!r:.60}: {position!r:.60} must be (x_m, y_m), two finite numbers.")
-    return place
+def _position_of(node: Any, position: Any) -> tuple[float, float]:
+    coordinates_m = coordinates(position)
+    if coordinates_m is None:
+        raise DataError(f"positions, node {node!r:.60}: {position!r:.60}; it must be (x_m, y_m), two finite numbers.")
+    return coordinates_m
 
 
-def _name(source: object, what: str) -> str:
-    return Path(source).name if isinstance(source, str | os.PathLike) else f"The {what} table"
+def _name(source: object, name: str) -> str:
+    return Path(source).name if isinstance(source, str | os.PathLike) else f"The {name} table"
 
 
 def _file_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
@@ -178,7 +178,7 @@ def _file_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _cells(cells: list[str], wanted: list[int]) -> tuple[str | None, ...]:
-    """The wanted cells of a row; a row that ends too early has None there."""
+    """Return the wanted cells of a row; None for cells beyond the end of a short row."""
     return tuple(cells[index].strip() if index < len(cells) else None for index in wanted)
 
 
@@ -191,8 +191,8 @@ def _frame_rows(frame: Any, columns: tuple[str, ...], what: str) -> Iterator[Row
         yield Row(f"{what} table, row {label}", row)
 
 
-def _column(header: list[str], name: str, where: str) -> int:
+def _column(header: list[str], name: str, owner: str) -> int:
     if name not in header:
         present = ", ".join(header)[:200] or "none"
-        raise DataError(f"{where} has no column {name!r}; its columns are: {present}.")
+        raise DataError(f"{owner} has no column {name!r}; its columns are: {present}.")
     return header.index(name)

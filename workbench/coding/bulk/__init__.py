@@ -1,29 +1,29 @@
-"""`coding.fields` and the matrices of `coding.rlnc` for whole payloads, with numpy and numba. Never on a mote.
+"""Numpy and numba versions of `coding.fields` and of the matrices of `coding.rlnc`. Never loaded on a mote.
 
 Theory of operation
-    `Rows` and `Elimination` are counterparts of those of `workbench.coding.rlnc`: the same methods, the same results.
+    `Rows` and `Elimination` have the methods and results of their counterparts in `workbench.coding.rlnc`.
 
-    *Combinations in GF(2^k)* look up no products. A sum of coefficient times row is taken bit by bit of the
-    coefficients (Horner's rule): beginning with the highest bit, what there is is multiplied by x, and the rows whose
-    coefficient has that bit are added. So a combination of any number of rows takes k - 1 multiplications by x in all,
-    and else exclusive ors, which compilers turn into vector instructions of any width. Symbols are packed into words of
-    64 bits; a word is multiplied by x with shifts and masks, all of its symbols at once. Rows are worked on in blocks
-    that stay in a processor's first caches while all combinations of them are made. If there are several, the sixteen
-    sums of each four rows are made first (the "four Russians" way), and four rows cost one exclusive or.
+    *Combinations in GF(2^k)* use no tables of products. A sum of coefficient times row is computed bit by bit of the
+    coefficients (Horner's rule). For each bit, highest first, the sum so far is multiplied by x, and the rows whose
+    coefficient has that bit are added. So a combination of any number of rows takes k - 1 multiplications by x, and
+    otherwise exclusive ors, which compilers turn into vector instructions. Symbols are packed into 64-bit words; shifts
+    and masks multiply all symbols of a word by x at once. Rows are processed in blocks that stay in the processor's
+    caches while all combinations of them are computed. For several combinations, the sixteen sums of each four rows
+    are computed first (the method of four Russians), and four rows cost one exclusive or.
 
-    *Elimination* keeps information vectors as they came. Behind each encoding vector of the matrix is its *origin*:
-    which combination of the packets that came it is. So an added packet costs row operations on 2 m symbols and one
-    copy of its information vector, and payloads are computed once, when they are asked for.
+    *Elimination* stores information vectors as they arrived. Each encoding vector of the matrix is followed by its
+    *origin*: the coefficients by which it combines the packets that arrived. So an added packet costs row operations
+    on 2 m symbols and one copy of its information vector. Payloads are computed once, on request.
 
-    *Prime fields* take products of integers, summed up in 64 bits and reduced once.
+    *Prime fields* sum up products of integers in 64 bits and reduce the sum once.
 
 Cost
-    A combination of m rows of n bytes in GF(2^k): m k n / 2 exclusive ors of bytes, 32 or 64 at a time, a half of that
-    if there are several. See benchmarks/coding.py. The first use in a process loads numba; the first use on a machine
-    compiles for some seconds, and the result is cached.
+    A combination of m rows of n bytes in GF(2^k) takes m k n / 2 exclusive ors of bytes, 32 or 64 at a time; several
+    combinations take half as many each. See benchmarks/coding.py. The first use in a process loads numba; the first
+    use on a machine compiles for some seconds, and the result is cached.
 
 Limits
-    Little-endian machines, which are all that numba supports.
+    Little-endian machines only, like numba.
 
 Reference
     M. Albrecht, G. Bard, W. Hart: Algorithm 898: Efficient multiplication of dense matrices over GF(2), ACM Trans.
@@ -49,7 +49,7 @@ from workbench.coding.fields import Field
 
 
 def galois_class(field: Field) -> Any:
-    """The class of arrays of the library galois for a field."""
+    """Return the class of arrays of the library galois for a field."""
     import galois
 
     polynomial = galois.Poly.Int(field.polynomial) if field.polynomial and field.degree > 1 else None
@@ -57,18 +57,18 @@ def galois_class(field: Field) -> Any:
 
 
 def _lanes(field: Field) -> np.ndarray:
-    """What multiplies a word of symbols by x: its symbols but the highest bits, lowest bits, polynomials; k."""
+    """Return the constants that `kernels` needs to multiply a word of symbols by x."""
     ones = sum(1 << shift for shift in range(0, 64, field.degree))
     low = (field.polynomial ^ field.order) * ones
     keep = ones * (field.order - 1) ^ ones << (field.degree - 1)
     return np.array([keep, ones, low, field.degree], np.uint64)
 
 
-# Fields as arrays: what differs between the two kinds
+# Fields as arrays: the operations in which the two kinds of field differ
 
 
 class _Binary:
-    """GF(2^k): a row is words of 64 bits, with zeros behind its symbols."""
+    """GF(2^k): a row is 64-bit words, with zeros after its symbols."""
 
     element = np.dtype("<u8")
 
@@ -80,7 +80,7 @@ class _Binary:
         return -(-symbols * self.field.degree // 64)
 
     def load(self, out: np.ndarray, packed: Any) -> None:
-        """Copy packed symbols into a row that is zero behind them."""
+        """Copy packed symbols into a row of zeros."""
         out.view(np.uint8)[: len(packed)] = np.frombuffer(packed, np.uint8)
 
     def unload(self, row: np.ndarray, size_B: int) -> bytes:
@@ -111,7 +111,7 @@ class _Binary:
 
 
 class _Prime:
-    """A prime field: a row has a symbol in each element."""
+    """A prime field: each element of a row is a symbol."""
 
     element = np.dtype("<u2")
 
@@ -160,7 +160,7 @@ def _arithmetic(field: Field) -> _Binary | _Prime:
 
 
 class Rows:
-    """Rows of one length that are combined again and again: the counterpart of `workbench.coding.rlnc.Rows`."""
+    """Rows of one length that are combined repeatedly, as `workbench.coding.rlnc.Rows`."""
 
     def __init__(self, field: Field, rows: Sequence[bytes]) -> None:
         self.arithmetic = _arithmetic(field)
@@ -171,20 +171,20 @@ class Rows:
             self.arithmetic.load(out, row)
 
     def combine(self, coefficients: Sequence[int]) -> bytes:
-        """The sum of coefficient times row, as bytes."""
+        """Return the sum over the rows of coefficient times row, as bytes."""
         return self.combine_all([coefficients])[0]
 
     def combine_all(self, coefficients: Any) -> list[bytes]:
-        """The sums for each row of a matrix of coefficients."""
+        """Return one sum for each row of a matrix of coefficients."""
         combined = self.arithmetic.combine(self.rows, np.asarray(coefficients, np.uint16))
         return [self.arithmetic.unload(row, self.size_B) for row in combined]
 
 
 class Elimination:
-    """A matrix in reduced row echelon form that grows row by row: `workbench.coding.rlnc.Elimination`'s counterpart.
+    """A matrix in reduced row echelon form that grows row by row, as `workbench.coding.rlnc.Elimination`.
 
-    ``matrix`` has encoding vectors and their origins in rows, each at its pivot, where ``present`` says so; ``came``
-    has the information vectors as they came.
+    Row ``pivot`` of ``matrix`` is an encoding vector and its origin, if ``present[pivot]``. ``arrived`` contains the
+    information vectors in the order of arrival.
     """
 
     def __init__(self, field: Field, generation_size: int, information_B: int) -> None:
@@ -198,63 +198,63 @@ class Elimination:
         width = arithmetic.width(information_B * 8 // field.symbol_bits)
         self.matrix = np.zeros((generation_size, 2 * self._width), arithmetic.element)
         self.present = np.zeros(generation_size, np.bool_)
-        self.came = np.zeros((generation_size, width), arithmetic.element)
+        self.arrived = np.zeros((generation_size, width), arithmetic.element)
 
     def insert(self, vector: bytes, information: bytes) -> int | None:
-        """Take a row unless it depends on those there are; gives its pivot, or None."""
+        """Insert a row if it is linearly independent; return its pivot column, or None."""
         pivot = self.arithmetic.insert(vector, self.matrix, self.present, self.rank)
         if pivot < 0:
             return None
-        self.arithmetic.load(self.came[self.rank], information)
+        self.arithmetic.load(self.arrived[self.rank], information)
         self.rank += 1
         return pivot
 
     def is_innovative(self, vector: bytes) -> bool:
-        """Whether an encoding vector is no linear combination of the rows'."""
+        """Return whether an encoding vector is linearly independent of the rows."""
         row = np.zeros((1, self._width), self.arithmetic.element)
         self.arithmetic.load(row[0], vector)
         return bool(self.arithmetic.are_innovative(row, self.matrix, self.present)[0])
 
     def are_innovative(self, vectors: Any) -> np.ndarray:
-        """`is_innovative` of each row of a matrix of symbols, as booleans: for notebooks."""
+        """Return the result of `is_innovative` for each row of a matrix of symbols, as booleans: for notebooks."""
         rows = self.arithmetic.pack(_symbols(self.field, vectors))
         return self.arithmetic.are_innovative(rows, self.matrix, self.present)
 
     def vector(self, pivot: int) -> bytes:
-        """The packed encoding vector of the row with that pivot."""
+        """Return the packed encoding vector of the row with a pivot."""
         return self.arithmetic.unload(self.matrix[pivot, : self._width], self._vector_B)
 
     def informations(self, pivots: Sequence[int]) -> list[bytes]:
-        """The information vectors of the rows with those pivots."""
-        return self._computed(self.matrix[list(pivots)])
+        """Return the information vectors of the rows with these pivots."""
+        return self._informations(self.matrix[list(pivots)])
 
     def combine(self, pivots: Sequence[int], coefficients: Sequence[int]) -> tuple[bytes, bytes]:
-        """(packed encoding vector, information vector) of the sum of coefficient times row."""
+        """Return (packed encoding vector, information vector) of the sum of coefficient times row."""
         rows = self.matrix[list(pivots)]
         row = self.arithmetic.combine(rows, np.array([coefficients], np.uint16))
-        return self.arithmetic.unload(row[0, : self._width], self._vector_B), self._computed(row)[0]
+        return self.arithmetic.unload(row[0, : self._width], self._vector_B), self._informations(row)[0]
 
-    def _computed(self, rows: np.ndarray) -> list[bytes]:
-        """The information vectors of rows of the matrix, from their origins."""
+    def _informations(self, rows: np.ndarray) -> list[bytes]:
+        """Return the information vectors of rows of the matrix, computed from their origins."""
         origins = self.arithmetic.unpack(rows[:, self._width :], self.rank)
-        combined = self.arithmetic.combine(self.came[: self.rank], origins)
+        combined = self.arithmetic.combine(self.arrived[: self.rank], origins)
         return [self.arithmetic.unload(row, self._information_B) for row in combined]
 
 
 def ranks(field: Field, matrices: Any) -> np.ndarray:
-    """The rank of each matrix of symbols in an array of shape (matrices, rows, columns): for notebooks."""
+    """Return the rank of each matrix in an array of symbols of shape (matrices, rows, columns): for notebooks."""
     symbols = _symbols(field, matrices)
-    found = np.zeros(len(symbols), np.int64)
+    ranks_found = np.zeros(len(symbols), np.int64)
     for index, rows in enumerate(symbols):
         matrix = Elimination(field, symbols.shape[2], 0)
         for row in rows.tolist():
             matrix.insert(field.pack(row), b"")
-        found[index] = matrix.rank
-    return found
+        ranks_found[index] = matrix.rank
+    return ranks_found
 
 
 def _symbols(field: Field, values: Any) -> np.ndarray:
-    """Symbols as an array; DecodeError if one is none of the field."""
+    """Return symbols as an array. Raises DecodeError if a number is not a symbol of the field."""
     values = np.asarray(values)
     if values.size:
         field.check(int(values.min()))

@@ -1,7 +1,7 @@
 """Sums of rows and elimination over finite fields, compiled by numba: the inner loops of `workbench.coding.bulk`.
 
-That module says what they compute and why so. ``lanes`` is its description of a field GF(2^k) as four words: all bits
-but the highest of each symbol, the lowest of each, the polynomial in each, and k.
+Its docstring explains the algorithms. ``lanes`` describes a field GF(2^k) by four words: a mask of all bits except the
+highest of each symbol, a mask of the lowest bit of each, the polynomial repeated in each, and k.
 """
 
 import numpy as np
@@ -9,103 +9,103 @@ from numba import njit
 
 Integer = int | np.integer
 
-BLOCK_WORDS = 256  # 2 KiB of a row: 32 rows of it, or the sums of their groups of four, fit a second cache
+BLOCK_WORDS = 256  # 2 KiB of a row: 32 such rows, or the sums of their groups of four, fit a second-level cache
 GROUP = 4
 SUMS = 1 << GROUP
-SUMS_FROM = 4  # combinations, from which sums of groups of rows are made first
+SUMS_FROM = 4  # number of combinations from which the sums of groups of rows pay
 
 
-# GF(2^k): words of 64 bits
+# GF(2^k): 64-bit words
 
 
 @njit(cache=True)
 def _double(words: np.ndarray, lanes: np.ndarray) -> None:
     keep, ones, low, degree = lanes[0], lanes[1], lanes[2], lanes[3]
-    one = np.uint64(1)
+    bit = np.uint64(1)
     for i in range(words.size):
         word = words[i]
-        high = (word >> (degree - one)) & ones
-        words[i] = ((word & keep) << one) ^ (((high << degree) - high) & low)
+        high = (word >> (degree - bit)) & ones
+        words[i] = ((word & keep) << bit) ^ (((high << degree) - high) & low)
 
 
 @njit(cache=True)
-def _add_chosen(total: np.ndarray, rows: np.ndarray, chosen: np.ndarray, used: Integer, start: Integer) -> None:
-    """total ^= the chosen rows, from ``start`` on; four at a time, to load and store the total less often."""
+def _add_selected(total: np.ndarray, rows: np.ndarray, selected: np.ndarray, used: Integer, start: Integer) -> None:
+    """Add the selected rows to ``total``, from word ``start`` on; four at a time saves loads and stores."""
     size = total.size
     done = 0
     while done + 4 <= used:
-        a = rows[chosen[done], start : start + size]
-        b = rows[chosen[done + 1], start : start + size]
-        c = rows[chosen[done + 2], start : start + size]
-        d = rows[chosen[done + 3], start : start + size]
+        a = rows[selected[done], start : start + size]
+        b = rows[selected[done + 1], start : start + size]
+        c = rows[selected[done + 2], start : start + size]
+        d = rows[selected[done + 3], start : start + size]
         for i in range(size):
             total[i] ^= (a[i] ^ b[i]) ^ (c[i] ^ d[i])
         done += 4
     while done < used:
-        a = rows[chosen[done], start : start + size]
+        a = rows[selected[done], start : start + size]
         for i in range(size):
             total[i] ^= a[i]
         done += 1
 
 
 @njit(cache=True)
-def _choose(chosen: np.ndarray, used: np.ndarray, coefficients: np.ndarray) -> None:
-    """The rows whose coefficient has that bit, and how many they are: by combination and bit."""
-    combinations, degree, count = chosen.shape
+def _select(selected: np.ndarray, used: np.ndarray, coefficients: np.ndarray) -> None:
+    """Store by combination and bit the rows whose coefficient has that bit, and in ``used`` their number."""
+    combinations, degree, count = selected.shape
     for k in range(combinations):
         for bit in range(degree):
-            # Coefficients are random, so a branch on their bits would often be foretold wrongly: there is none.
+            # Coefficients are random, so branches on their bits would be mispredicted; this loop has none.
             n = 0
             for j in range(count):
-                chosen[k, bit, n] = j
+                selected[k, bit, n] = j
                 n += coefficients[k, j] >> bit & 1
             used[k, bit] = n
 
 
 @njit(cache=True)
-def _choose_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
-    """(chosen, used) as `_choose` makes them, of the sums that `_make_sums` makes."""
+def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
+    """Return (selected, used) as `_select` does, for the sums that `_make_sums` computes."""
     combinations, count = coefficients.shape
     groups = (count + GROUP - 1) // GROUP
-    chosen = np.empty((combinations, degree, groups), np.uint32)
+    selected = np.empty((combinations, degree, groups), np.uint32)
     used = np.zeros((combinations, degree), np.int64)
     for k in range(combinations):
         for group in range(groups):
             first = group * GROUP
             for bit in range(degree):
-                which = 0
+                subset = 0
                 for j in range(first, min(first + GROUP, count)):
-                    which |= (coefficients[k, j] >> bit & 1) << (j - first)
-                if which:
-                    chosen[k, bit, used[k, bit]] = group * SUMS + which
+                    subset |= (coefficients[k, j] >> bit & 1) << (j - first)
+                if subset:
+                    selected[k, bit, used[k, bit]] = group * SUMS + subset
                     used[k, bit] += 1
-    return chosen, used
+    return selected, used
 
 
 @njit(cache=True)
 def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer) -> None:
-    """The sums of all subsets of each group of rows, from ``start`` on."""
+    """Store the sums of all subsets of each group of rows, from word ``start`` on."""
     for j in range(rows.shape[0]):
         base, bit = j // GROUP * SUMS, 1 << (j % GROUP)
         row = rows[j, start : start + size]
-        for which in range(bit):
-            smaller, larger = sums[base + which], sums[base + which + bit]
+        for subset in range(bit):
+            smaller, larger = sums[base + subset], sums[base + subset + bit]
             for i in range(size):
                 larger[i] = smaller[i] ^ row[i]
 
 
 @njit(cache=True)
 def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, lanes: np.ndarray) -> None:
-    """out[k] = the sum over j of coefficients[k, j] times rows[j], in GF(2^k) with symbols packed into words."""
+    """Store in out[k] the sum over j of coefficients[k, j] times rows[j], in GF(2^k) with symbols packed into words."""
     words, degree = rows.shape[1], np.int64(lanes[3])
     by_sums = coefficients.shape[0] >= SUMS_FROM
     if by_sums:
-        chosen, used = _choose_sums(coefficients, degree)
+        selected, used = _select_sums(coefficients, degree)
         sums = np.zeros(((rows.shape[0] + GROUP - 1) // GROUP * SUMS, min(words, BLOCK_WORDS)), np.uint64)
     else:
-        chosen = np.empty((coefficients.shape[0], degree, rows.shape[0]), np.uint32)
+        selected = np.empty((coefficients.shape[0], degree, rows.shape[0]), np.uint32)
         used = np.empty((coefficients.shape[0], degree), np.int64)
-        _choose(chosen, used, coefficients)
+        _select(selected, used, coefficients)
         sums = rows
     for start in range(0, words, BLOCK_WORDS):
         size = min(BLOCK_WORDS, words - start)
@@ -118,7 +118,7 @@ def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, 
             for bit in range(degree - 1, -1, -1):
                 if bit < degree - 1:
                     _double(total, lanes)
-                _add_chosen(total, source, chosen[k, bit], used[k, bit], source_start)
+                _add_selected(total, source, selected[k, bit], used[k, bit], source_start)
 
 
 @njit(cache=True)
@@ -129,21 +129,21 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 
 @njit(cache=True)
 def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> None:
-    """Subtract from each row what makes it zero at the pivots that are present; as wide as the rows are."""
+    """Reduce each row to zero at the pivots that are present; the matrix may be wider than the rows."""
     degree = np.int64(lanes[3])
     total = np.empty(rows.shape[1], np.uint64)
     coefficients = np.empty((1, present.size), np.int64)
-    chosen = np.empty((1, degree, present.size), np.uint32)
+    selected = np.empty((1, degree, present.size), np.uint32)
     used = np.empty((1, degree), np.int64)
     for k in range(rows.shape[0]):
         for pivot in range(present.size):
             coefficients[0, pivot] = _get(rows[k], pivot, degree) * present[pivot]
-        _choose(chosen, used, coefficients)
+        _select(selected, used, coefficients)
         total[:] = 0
         for bit in range(degree - 1, -1, -1):
             if bit < degree - 1:
                 _double(total, lanes)
-            _add_chosen(total, matrix, chosen[0, bit], used[0, bit], 0)
+            _add_selected(total, matrix, selected[0, bit], used[0, bit], 0)
         _add(rows[k], total)
 
 
@@ -183,9 +183,9 @@ def insert_binary(
     rank: Integer,
     lanes: np.ndarray,
 ) -> Integer:
-    """Take an encoding vector, as bytes, unless it depends on those present; its pivot, or -1.
+    """Insert an encoding vector, as bytes, if it is linearly independent; return its pivot, or -1.
 
-    A row of the matrix is an encoding vector and its origin, which is innovative packet number ``rank`` to begin with.
+    A row of the matrix is an encoding vector and its origin, at first innovative packet number ``rank`` itself.
     """
     degree, generation_size = np.int64(lanes[3]), present.size
     rows = np.zeros((1, matrix.shape[1]), np.uint64)
@@ -221,7 +221,7 @@ def insert_binary(
 
 @njit(cache=True)
 def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, lanes: np.ndarray) -> None:
-    """The row times 1, x, x^2, ..., and the sums of all subsets of each four of these."""
+    """Store the row times 1, x, x^2, ..., and the sums of all subsets of each four of these."""
     multiples[0] = row
     for bit in range(1, multiples.shape[0]):
         multiples[bit] = multiples[bit - 1]
@@ -231,7 +231,7 @@ def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, la
 
 @njit(cache=True)
 def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
-    """total += factor times the row whose multiples those are."""
+    """Add ``factor`` times a row to ``total``; ``sums`` are the row's multiples from `_make_multiples`."""
     for base in range(0, sums.shape[0], SUMS):
         _add(total, sums[base + (factor & (SUMS - 1))])
         factor >>= GROUP
@@ -241,7 +241,7 @@ def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
 def are_innovative_binary(
     out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray
 ) -> None:
-    """out[k] = whether rows[k], an encoding vector, is no linear combination of those present."""
+    """Store in out[k] whether the encoding vector rows[k] is linearly independent of the rows that are present."""
     _reduce_binary(rows, matrix, present, lanes)
     for k in range(out.size):
         bits = np.uint64(0)
@@ -252,7 +252,7 @@ def are_innovative_binary(
 
 @njit(cache=True)
 def pack_binary(rows: np.ndarray, symbols: np.ndarray, degree: Integer) -> None:
-    """Pack rows of symbols into rows of zeros."""
+    """Pack rows of symbols into ``rows``, which must be zero."""
     for k in range(symbols.shape[0]):
         for index in range(symbols.shape[1]):
             position = index * degree
@@ -266,12 +266,12 @@ def unpack_binary(symbols: np.ndarray, rows: np.ndarray, degree: Integer) -> Non
             symbols[k, index] = _get(rows[k], index, degree)
 
 
-# Prime fields: a symbol in each element
+# Prime fields: one symbol per element
 
 
 @njit(cache=True)
 def combine_prime(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, prime: Integer) -> None:
-    """out[k] = the sum over j of coefficients[k, j] times rows[j], modulo a prime below 2^16."""
+    """Store in out[k] the sum over j of coefficients[k, j] times rows[j], modulo a prime below 2^16."""
     total = np.empty(rows.shape[1], np.uint64)
     for k in range(out.shape[0]):
         total[:] = 0
@@ -304,7 +304,7 @@ def insert_prime(
     rank: Integer,
     prime: Integer,
 ) -> Integer:
-    """As `insert_binary`, of symbols."""
+    """Insert an encoding vector, as `insert_binary` does; ``vector`` contains symbols."""
     row = np.zeros(matrix.shape[1], np.uint16)
     row[: vector.size] = vector
     row[vector.size + rank] = 1
@@ -334,7 +334,7 @@ def insert_prime(
 def are_innovative_prime(
     out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime: Integer
 ) -> None:
-    """As `are_innovative_binary`."""
+    """Store in out[k] whether rows[k] is linearly independent, as `are_innovative_binary` does."""
     for k in range(out.size):
         _reduce_prime(rows[k], matrix, present, prime)
         out[k] = np.any(rows[k] != 0)

@@ -1,4 +1,4 @@
-"""The application of a live run: what the workload asks for, as commands to motes, and motes that are lost and found.
+"""The application of a live run: the workload as commands to motes, and motes that are lost and reconnected.
 
 It stands where the simulator's own (`workbench.sim.application`) stands: the kernel calls ``act``. A mote answers when
 it can, so nothing here waits: rows of subscriptions and publications come from the motes, as do refusals.
@@ -19,10 +19,10 @@ from workbench.attributes.model import with_payload
 from workbench.attributes.text import parse
 from workbench.errors import EncodeError, LinkError, WorkbenchError
 from workbench.motes import messages
-from workbench.motes.crew import Crew
 from workbench.motes.line import Answer
 from workbench.motes.live.recorder import Notes
 from workbench.motes.mote import configuration
+from workbench.motes.session import MoteSession
 from workbench.protocols.contract import NOBODY
 from workbench.sim import workload
 from workbench.sim.application import Application, Outages, reading
@@ -32,40 +32,40 @@ Key = tuple[int, int]  # node, workload item
 
 
 class Commands:
-    """Commands to a crew's motes. A command to a mote that is lost is lost: its reading thread reports the mote.
+    """Commands to a session's motes. A command to a lost mote is dropped: its reading thread reports the loss.
 
-    ``inbox`` receives answers as it receives what motes report, as (node, kind, value), for the conductor to read.
+    ``inbox`` receives answers as it receives what motes report, as (node, kind, value), for the live driver to read.
     """
 
-    def __init__(self, crew: Crew, notes: Notes, inbox: SimpleQueue[tuple[int, str, Any]]) -> None:
-        self.crew, self.notes, self.inbox = crew, notes, inbox
+    def __init__(self, session: MoteSession, notes: Notes, inbox: SimpleQueue[tuple[int, str, Any]]) -> None:
+        self.session, self.notes, self.inbox = session, notes, inbox
 
     def post(self, node: int, kind: int, *fields: Any, **more: Any) -> None:
-        """Send a command to a node's mote, as `Mote.post`; one that no frame can carry is noted as refused."""
+        """Send a command to a node's mote, as `Mote.post` does; a command too long for a frame is noted as refused."""
         with suppress(LinkError):
             try:
-                self.crew.motes[node].post(kind, *fields, **more)
+                self.session.motes[node].post(kind, *fields, **more)
             except EncodeError as error:
                 self.notes.add(node, "refused", f"the host link cannot carry it: {error}")
 
     def hold(self, node: int, now: int) -> None:
-        """Hold a mote's clock, so that nothing new begins on it."""
+        """Stop a mote's clock, so that nothing new begins on it."""
         self.post(node, messages.SET_TIME, now, messages.HELD)
 
     def release(self, node: int, now: int) -> None:
-        """Let a mote's clock go on, and ask for it: what was known of it is forgotten."""
-        mote = self.crew.motes[node]
+        """Restart a mote's clock, discard its former readings, and request a new one."""
+        mote = self.session.motes[node]
         mote.clock.forget()
         self.post(node, messages.SET_TIME, now, messages.RUNNING)
         with suppress(LinkError):
             mote.ask_clock()
 
     def answered(self, node: int, kind: str, value: Any) -> None:
-        """Hand an answer to the conductor; reading threads call this."""
+        """Pass an answer to the live driver; reading threads call this."""
         self.inbox.put((node, kind, value))
 
     def refusals(self, node: int) -> Callable[[Answer | LinkError], None]:
-        """A ``then`` for `post` that hands on why the mote refused."""
+        """Return a ``then`` for `post` that passes on the reason of a refusal."""
 
         def note(answer: Answer | LinkError) -> None:
             if isinstance(answer, LinkError):
@@ -75,7 +75,7 @@ class Commands:
 
 
 class Subscriptions:
-    """The open subscriptions of all nodes. Only the conductor's thread calls its methods.
+    """The open subscriptions of all nodes. Only the live driver's thread calls its methods.
 
     ``post(node, kind, *fields, rest, then)`` sends a command. Reading threads call ``answered(node, kind, value)`` with
     the mote's answer: "numbered" with (key, number), which is to come to `numbered`, or "refused" with a sentence.
@@ -87,12 +87,12 @@ class Subscriptions:
         self._numbers: dict[Key, int] = {}
 
     def begin(self, action: workload.Action, now: int) -> None:
-        """Have a node subscribe."""
+        """Subscribe at a node."""
         self._open[action.node, action.index] = action
         self._ask(action, now)
 
     def end(self, action: workload.Action) -> None:
-        """End a subscription of a node. Ending an unknown one does nothing."""
+        """End a subscription of a node; an unknown one is ignored."""
         key = action.node, action.index
         self._open.pop(key, None)
         number = self._numbers.pop(key, None)
@@ -100,18 +100,18 @@ class Subscriptions:
             self._post(action.node, messages.UNSUBSCRIBE, number)
 
     def numbered(self, key: Key, number: int) -> None:
-        """Note by which number a mote knows a subscription."""
+        """Store the number by which a mote identifies a subscription."""
         if key in self._open:
             self._numbers[key] = number
         else:  # It has ended meanwhile.
             self._post(key[0], messages.UNSUBSCRIBE, number)
 
     def forget_numbers(self, node: int) -> None:
-        """Forget the numbers of a mote that is lost: whatever answers in its place has numbers of its own."""
+        """Forget the numbers of a lost mote: after a reconnection the numbers are new."""
         self._numbers = {key: number for key, number in self._numbers.items() if key[0] != node}
 
     def begin_again(self, node: int, now: int) -> None:
-        """Make a node's subscriptions again, for as long as they have left: its mote has lost its memory."""
+        """Repeat a node's subscriptions for their remaining time, because its mote has lost its memory."""
         for action in list(self._open.values()):
             if action.node == node:
                 self._ask(action, now)
@@ -137,23 +137,23 @@ class Subscriptions:
 class MoteOutages:
     """Failures and recoveries of nodes on motes, those of the workload and those of motes that are lost and found.
 
-    ``outages`` does what they mean for kernel and air. The motes' clocks are held meanwhile.
+    ``outages`` does what they mean for kernel and channel. The motes' clocks are held meanwhile.
     """
 
     def __init__(self, outages: Outages, commands: Commands, subscriptions: Subscriptions) -> None:
         self.kernel, self.channel = outages.kernel, outages.channel
         self.lost: set[int] = set()
         self._outages, self._commands, self._subscriptions = outages, commands, subscriptions
-        self._found: Counter[int] = Counter()  # how often a node's mote was lost and has answered again
+        self._reconnections: Counter[int] = Counter()  # how often a node's mote was lost and has answered again
         self._unmade: set[int] = set()  # nodes whose motes have answered again, but are not made their nodes yet
 
     def fail(self, node: int, now: int) -> None:
-        """There is one more reason why a node is off: its mote's clock is held."""
+        """Add a reason why a node is off, and stop its mote's clock."""
         self._outages.fail(self.kernel.index[node], now)
         self._commands.hold(node, now)
 
     def recover(self, node: int, now: int) -> None:
-        """One of the reasons has ended: after the last one its mote goes on."""
+        """Remove a reason why a node is off; after the last one its mote continues."""
         i = self.kernel.index[node]
         self._outages.recover(i, now)
         if self.kernel.down[i]:
@@ -164,7 +164,7 @@ class MoteOutages:
             self._make_again(node, now)
 
     def lose(self, node: int, reason: str, now: int) -> None:
-        """A node's mote is lost: it counts as failed."""
+        """Count the node of a lost mote as failed."""
         if node in self.lost:
             return
         self.lost.add(node)
@@ -174,26 +174,26 @@ class MoteOutages:
         self.fail(node, now)
 
     def find(self, node: int, now: int) -> None:
-        """A lost mote answers again: it is to become its node again, now or when an outage of the workload ends."""
+        """Configure a reconnected mote as its node, now or at the end of an outage of the workload."""
         if node not in self.lost:
             return
-        mote = self._commands.crew.motes[node]
+        mote = self._commands.session.motes[node]
         boot = mote.greeting.boot if mote.greeting is not None else 0
         row = now, node, "link_found", NOBODY, "", node, boot, 0, 0, f"{mote.url} answers again"
         self.kernel.recorder.append(row)
         self.lost.discard(node)
-        self._found[node] += 1
+        self._reconnections[node] += 1
         self._unmade.add(node)
         if self.kernel.down[self.kernel.index[node]] > 1:
             self._commands.hold(node, now)
         self.recover(node, now)
 
     def _make_again(self, node: int, now: int) -> None:
-        crew = self._commands.crew
+        session = self._commands.session
         # Of its own restarts and those that the host saw, the host's are counted: a mote whose line was cut has not
         # begun again, but it loses its memory here.
-        boot = crew.first_boots[node] + self._found[node]
-        rest = configuration(**crew.configuration(node, boot))
+        boot = session.first_boots[node] + self._reconnections[node]
+        rest = configuration(**session.configuration(node, boot))
         self._commands.post(node, messages.CONFIGURE, rest=rest, then=self._commands.refusals(node))
         self.channel.report_links(self.kernel.index[node], now)
         self._subscriptions.begin_again(node, now)
@@ -220,9 +220,9 @@ class MoteApplication:
         kernel.handlers[ACTION] = self.act
 
     def act(self, now: int, action: workload.Action) -> None:
-        """Do what the workload asks for. A node that is down is asked for nothing."""
+        """Carry out an action of the workload; actions of a node that is off are skipped."""
         node = action.node
-        if node not in self._commands.crew.motes:
+        if node not in self._commands.session.motes:
             try:
                 self._simulated.act(now, action)
             except WorkbenchError as error:

@@ -1,4 +1,4 @@
-"""What a live run is kept in while it goes on: its clock, its notes, and rows that can be looked at while they come."""
+"""The recording of a live run in progress: its clock, its notes, and rows that can be read while more arrive."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ _ROWS_PER_BATCH = 5000
 
 
 class RunClock:
-    """The run's time in µs: the wall clock's since it began, times ``speed``."""
+    """The run's time in µs: wall-clock time since its start, times ``speed``."""
 
     def __init__(self, speed: float) -> None:
         self.speed = speed
         self._began_s = time.perf_counter()
 
     def begin(self) -> None:
-        """Now is 0."""
+        """Set the run's time to 0."""
         self._began_s = time.perf_counter()
 
     def now_us(self) -> int:
-        """The run's time."""
+        """Return the run's time in µs."""
         return int((time.perf_counter() - self._began_s) * 1e6 * self.speed)
 
 
 class Notes:
-    """What goes wrong in a live run: a sentence of ``texts`` for the user, and a row of the trace."""
+    """Problems during a live run: each is a sentence in ``texts`` for the user, and a row of the trace."""
 
     def __init__(self, recorder: Recorder, clock: RunClock, texts: list[str]) -> None:
         self._recorder, self._clock, self.texts = recorder, clock, texts
 
     def add(self, node: int, event: str, text: str, now: int | None = None) -> None:
-        """Note what went wrong at a node, now or at a time."""
+        """Record a problem at a node, now or at a given time."""
         self.texts.append(f"node {node}: {text}")
         time_us = self._clock.now_us() if now is None else now
         self._recorder.append((time_us, node, event, NOBODY, "", node, 0, 0, 0, text))
 
 
 class LiveRecorder(Recorder):
-    """A recorder that can be looked at while rows come."""
+    """A recorder whose rows can be read while more arrive."""
 
     def __init__(self) -> None:
         super().__init__()
         self._flushing = threading.Lock()
 
     def table(self) -> pa.Table:
-        """All rows so far, by time."""
+        """Return all rows so far, sorted by time."""
         with self._flushing:
-            # The conductor goes on adding rows: a slice of a list is taken at one moment.
+            # The live driver keeps adding rows; a slice of a list is taken atomically.
             batches = [*self._batches, to_batch(self._cells[:])]
         table = pa.Table.from_batches(batches, schema=SCHEMA).unify_dictionaries()
         return table.take(pc.sort_indices(table, [("time_us", "ascending")]))
 
     def rows_since(self, row: int) -> pa.Table:
-        """The rows from a number on, in the order in which they came."""
+        """Return the rows from a number on, in the order of arrival."""
         with self._flushing:
             batches, cells = self._batches[:], self._cells[:]
         found = []
@@ -69,7 +69,7 @@ class LiveRecorder(Recorder):
         return pa.Table.from_batches(found, schema=SCHEMA)
 
     def so_far(self) -> LiveRecorder:
-        """What is recorded until now, to be kept while the run goes on."""
+        """Return a copy of the recording up to now."""
         copy = LiveRecorder()
         with self._flushing:
             copy._batches, cells = self._batches[:], self._cells[:]
@@ -77,7 +77,7 @@ class LiveRecorder(Recorder):
         return copy
 
     def flush_if_large(self) -> None:
-        """Turn rows into columns when there are some thousands: a run may go on for hours."""
+        """Convert rows to columns once there are thousands: a run may last for hours."""
         if len(self._cells) >= _ROWS_PER_BATCH * len(SCHEMA):
             with self._flushing:
                 self._flush()

@@ -1,4 +1,4 @@
-"""A run on motes: the `Run` of a scenario, from the moment it begins."""
+"""A run on motes: the `Run` of a scenario, available from its beginning."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from workbench.extensions import extensible
-from workbench.motes.crew import Crew
-from workbench.motes.live.conductor import Conductor
+from workbench.motes.live.driver import LiveDriver
 from workbench.motes.live.recorder import LiveRecorder, RunClock
+from workbench.motes.session import MoteSession
 from workbench.sim.run import Run
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @extensible
 class LiveRun(Run):
-    """What `Scenario.run` returns for motes: a Run that is still going on.
+    """A run on motes that is still in progress, as `Scenario.run` returns it.
 
     ``trace`` and ``metrics`` wait for its end; `so_far` does not. ``notes`` says what went wrong on the way: a mote
     that was lost, a command that was refused. ``error`` is what ended it early, if something did: `wait` raises it, and
@@ -46,61 +46,61 @@ class LiveRun(Run):
         inbox: SimpleQueue[tuple[int, str, Any]] = SimpleQueue()
         urls = motes.take(scenario, self)
         try:
-            self._crew = Crew(
+            self._session = MoteSession(
                 scenario,
                 urls,
                 self._clock.now_us,
                 lambda node, kind, value: inbox.put((node, kind, value)),
                 motes.radio,
             )
-            self._crew.open()
-            self.kinds = dict(sorted({**self._crew.boards(), **motes.kinds}.items()))
-            self._conductor = Conductor(scenario, self._recorder, self._crew, self._clock, inbox, self._notes)
-            self._conductor.prepare()
+            self._session.open()
+            self.kinds = dict(sorted({**self._session.boards(), **motes.kinds}.items()))
+            self._driver = LiveDriver(scenario, self._recorder, self._session, self._clock, inbox, self._notes)
+            self._driver.prepare()
         except BaseException:
             self._release()
             raise
-        self._thread = threading.Thread(target=self._play, name="conductor", daemon=True)
+        self._thread = threading.Thread(target=self._play, name="live driver", daemon=True)
         self._thread.start()
 
     def _play(self) -> None:
         try:
-            self._conductor.run(self._duration_us, self._progress)
+            self._driver.run(self._duration_us, self._progress)
         except BaseException as error:  # Raised again where the run is waited for.
             self.error = error
             self._notes.append(f"the run ended early: {error or type(error).__name__}")
-            self._conductor.hold()
+            self._driver.hold()
         finally:
             self._ended_s = min(self._clock.now_us() / 1e6, self.scenario.duration_s)
             self._release()
 
     def _release(self) -> None:
-        crew = getattr(self, "_crew", None)
+        session = getattr(self, "_session", None)
         try:
-            if crew is not None:
-                crew.close()
+            if session is not None:
+                session.close()
         finally:
             self._motes.give_back(self)
 
     @property
     def is_running(self) -> bool:
-        """Whether it still goes on."""
+        """Whether the run is still in progress."""
         return self._thread.is_alive()
 
     @property
     def now_s(self) -> float:
-        """The run's time; once it has ended, when that was."""
+        """The run's time; after its end, the time of the end."""
         if self._ended_s is not None:
             return self._ended_s
         return min(self._clock.now_us() / 1e6, self.scenario.duration_s)
 
     @property
     def notes(self) -> list[str]:
-        """What went wrong on the way, a sentence each."""
+        """Problems during the run, one sentence each."""
         return list(self._notes)
 
     def note(self, text: str) -> None:
-        """Add to the notes."""
+        """Add a sentence to the notes."""
         self._notes.append(text)
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -116,7 +116,7 @@ class LiveRun(Run):
         return True
 
     def join(self, timeout_s: float | None = None) -> None:
-        """Wait for its end, and raise nothing of what ended it; an interrupt stops the run."""
+        """Wait for the end without raising its error; an interrupt stops the run."""
         try:
             self._thread.join(timeout_s)
         except KeyboardInterrupt:
@@ -124,19 +124,19 @@ class LiveRun(Run):
             raise
 
     def stop(self, timeout_s: float = 10.0) -> bool:
-        """End it now; what has happened stays. Returns whether it has ended within that time."""
-        self._conductor.stopped.set()
+        """End the run now and keep its events; return whether it has ended within ``timeout_s``."""
+        self._driver.stopped.set()
         self._thread.join(timeout_s)
         return not self.is_running
 
     def so_far(self) -> Run:
-        """What has happened until now, as a run like any other."""
+        """Return the events up to now as an ordinary run."""
         run = Run(self.scenario, self.engine, self._recorder.so_far())
         run.kinds = self.kinds
         return run
 
     def rows_since(self, row: int) -> pa.Table:
-        """The rows of the trace from a number on, in the order in which they came, for who follows the run."""
+        """Return the rows of the trace from a number on, in the order of arrival, to follow the run."""
         return self._recorder.rows_since(row)
 
     @property

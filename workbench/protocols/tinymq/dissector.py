@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from workbench.errors import DecodeError
-from workbench.protocols.dissection import NODE, Cutter, Field, Say, cut, refused
+from workbench.protocols.dissection import NODE, Cutter, Field, Meaning, cut, refused
 from workbench.protocols.tinymq import wire
 
 _MOST_BITS = 64  # bits of a key that its text shows
@@ -14,8 +14,8 @@ _TYPES = {wire.INFO: "info", wire.ACK: "ack", wire.REFUSAL: "refusal"} | {
     for byte, (kind, direction) in wire.KINDS.items()
 }
 _NUMBERS = {wire.ACK: "number acknowledged", wire.REFUSAL: "number refused"}
-_TREE: tuple[str, Say] = ("tree", "{}")
-_SEQUENCE: tuple[str, Say] = ("sequence", "{}")
+_TREE: tuple[str, Meaning] = ("tree", "{}")
+_SEQUENCE: tuple[str, Meaning] = ("sequence", "{}")
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:

@@ -150,7 +150,7 @@ class Sources(widgets.VBox):
             return
         kind, name = self.choice.value
         values = {parameter: field.value for parameter, field in self.fields.items()}
-        self._take(lambda: parameters.made(kind, values, name))
+        self._take(lambda: parameters.generate(kind, values, name))
 
     def _take(self, make: Callable[[], nx.DiGraph]) -> None:
         try:

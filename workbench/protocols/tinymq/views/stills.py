@@ -25,12 +25,12 @@ from workbench.views import caption, palette
 from workbench.views.carried import carries_record
 from workbench.views.drawing import Drawing
 from workbench.views.figure import time_us_of
-from workbench.views.player.playback import make_clock
 from workbench.views.layers import NO_PATHS, Layer, Look, MessagePath, MessagePaths, RunView, select
 from workbench.views.layout import lay_out
 from workbench.views.legend import MARGIN, SMALL, Entry, legend_drawing
 from workbench.views.marks import Group, LayerScene
 from workbench.views.nodes import FAILED
+from workbench.views.player.playback import make_clock
 from workbench.views.spans import FOREVER_US
 from workbench.views.stepper import Stepper
 

@@ -1,4 +1,4 @@
-"""The motes of one run: a mote for each node of the scenario, opened, greeted and made that node."""
+"""The session of one run with its motes: one mote per node, opened, greeted and configured as that node."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from workbench.motes.mote import Mote
 T = TypeVar("T")
 
 _AT_ONCE = 32
-# UDP ports that systems hardly give out by themselves: Linux's own choice ends at 60999.
+# UDP ports that systems rarely assign by themselves: Linux's own range ends at 60999.
 _FIRST_PORT, _PORTS = 61000, 4000
 
-Tell = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
+Report = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
 
 
-class Crew:
-    """Motes by node number; nodes without a URL are simulated. ``tell(node, kind, value)`` hears what the motes say,
-    from their reading threads.
+class MoteSession:
+    """A session with motes by node number; nodes without a URL are simulated.
 
-    ``radio``: settings for radios of the motes' own, besides what the scenario says of them.
+    Reading threads call ``report(node, kind, value)`` with the motes' messages. ``radio``: settings for the motes' own
+    radios, in addition to the scenario's.
     """
 
     def __init__(
@@ -33,19 +33,19 @@ class Crew:
         scenario: Any,
         urls: Mapping[int, str],
         now_us: Callable[[], float],
-        tell: Tell,
+        report: Report,
         radio: Mapping[str, Any] | None = None,
     ) -> None:
         self.scenario = scenario
-        # Of this run alone, so that motes of two runs do not take each other's frames.
+        # Random, so that motes of two runs do not accept each other's frames.
         run = secrets.randbits(32)
         self._radio = {"run": run, "port": _FIRST_PORT + run % _PORTS, **(radio or {})}
-        self.motes = {node: Mote(url, _telling(tell, node), now_us) for node, url in urls.items()}
-        self.first_boots: dict[int, int] = {}  # how often each mote had begun before this run
+        self.motes = {node: Mote(url, _report_for(report, node), now_us) for node, url in urls.items()}
+        self.first_boots: dict[int, int] = {}  # each mote's number of starts before this run
         self._keys = scenario.user_keys()
 
     def open(self, timeout_s: float = 10.0) -> None:
-        """Open and greet all motes; LinkError if one does not answer, or if only some have a radio of their own."""
+        """Open and greet all motes. Raises LinkError if one does not answer, or if only some have their own radio."""
         try:
             greetings = self.each(lambda _, mote: mote.open(timeout_s))
             _check_radios(greetings)
@@ -55,12 +55,12 @@ class Crew:
         self.first_boots = {node: greeting.boot for node, greeting in greetings.items()}
 
     def each(self, do: Callable[[int, Mote], T]) -> dict[int, T]:
-        """``do(node, mote)`` for all motes at the same time; what came of it, by node, or the first failure."""
+        """Call ``do(node, mote)`` for all motes in parallel; return the results by node, or raise the first failure."""
         with ThreadPoolExecutor(max(1, min(_AT_ONCE, len(self.motes)))) as pool:
             return dict(zip(self.motes, pool.map(do, self.motes, self.motes.values()), strict=True))
 
     def boards(self) -> dict[int, str]:
-        """What each mote's board calls itself, by node."""
+        """Return the name of each mote's board, by node."""
         return {node: mote.greeting.board for node, mote in self.motes.items() if mote.greeting is not None}
 
     @property
@@ -69,29 +69,29 @@ class Crew:
         return any(mote.greeting is not None and mote.greeting.has_radio for mote in self.motes.values())
 
     def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:
-        """What `Mote.configure` is to be given for a node; ``boot``: how often it began before and lost its memory.
+        """Return the arguments of `Mote.configure` for a node; ``boot`` is its number of starts with lost memory.
 
-        A run in lockstep leaves that at 0, as the simulator does. A live one counts from `first_boots` on: a mote that
-        began again while no host looked on is new to neighbors that are not in the run, too.
+        A run in lockstep leaves that at 0, as the simulator does. A live run counts from `first_boots` on: a mote that
+        restarted before the run is new to neighbors outside of the run, too.
         """
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
         more: dict[str, Any] = {"keys": self._keys} if self._keys else {}
         if self.has_radios:
-            # Motes on one table all hear each other: who hears whom is the topology's to say.
+            # Motes on one table all hear each other; the topology restricts them to its links.
             neighbors = sorted(self.scenario.topology.predecessors(node))
             more["radio"] = {"jitter_ms": self.scenario.radio.jitter_ms[1], "neighbors": neighbors, **self._radio}
         protocol = protocol_on_a_mote(self.scenario.protocol, node)
         return {"address": node, "protocol": protocol, "key": key, "boot": boot, **more}
 
     def close(self) -> None:
-        """Let all motes go."""
+        """Close the lines to all motes."""
         self.each(lambda _, mote: mote.close())
 
 
 def protocol_on_a_mote(protocol: Any, node: int | None = None) -> dict[str, Any]:
-    """A protocol as the configuration of a node's mote names it: the class of its nodes, and all their settings.
+    """Return a protocol as a mote's configuration contains it: the class of its nodes, and all settings.
 
-    ScenarioError, with the reason, if its nodes cannot run on a mote.
+    Raises ScenarioError, with the reason, if its nodes cannot run on a mote.
     """
     if protocol.why_not_on_motes:
         raise ScenarioError(f"{type(protocol).__name__} cannot run on motes: {protocol.why_not_on_motes}")
@@ -99,13 +99,13 @@ def protocol_on_a_mote(protocol: Any, node: int | None = None) -> dict[str, Any]
     return {"node": f"{kind.__module__}:{kind.__name__}", "settings": protocol.on_a_mote(node)}
 
 
-def _telling(tell: Tell, node: int) -> Callable[[str, Any], None]:
-    return lambda kind, value: tell(node, kind, value)
+def _report_for(report: Report, node: int) -> Callable[[str, Any], None]:
+    return lambda kind, value: report(node, kind, value)
 
 
 def _check_radios(greetings: dict[int, Greeting]) -> None:
     kinds = {greeting.has_radio: node for node, greeting in greetings.items()}
     if len(kinds) > 1:
         raise LinkError(
-            f"node {kinds[True]} has a radio of its own and node {kinds[False]} has none: they cannot hear each other"
+            f"node {kinds[True]} has a radio of its own, node {kinds[False]} does not; they cannot hear each other"
         )

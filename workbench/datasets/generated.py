@@ -1,7 +1,7 @@
-"""Logs that are made here, in the formats of real ones: for lessons and tests, where no data set is at hand.
+"""Synthetic logs in the formats of real ones, for lessons and tests without a data set.
 
-They have what real logs have: foreign packets, broken checksums, counters that cannot be, cut lines, sensors that go
-wild. Each is a function of its arguments, to the byte.
+They have the faults of real logs: foreign packets, wrong checksums, impossible counters, truncated lines, defective
+sensors. The arguments determine each file to the byte.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def make_raw_log(
     channels: tuple[int, ...] = (11, 26),
     seed: int = 1,
 ) -> Path:
-    """Write what Mercator would have logged on a topology, whose arcs have ``pdr``: a row for each packet heard.
+    """Write the log that Mercator would record on a topology whose arcs have ``pdr``: a row for each received packet.
 
-    On each channel each node sends ``packets`` packets, one node after the other, and all others log what they hear. On
-    channels above 20 a tenth of it is lost besides. Returns the path.
+    On each channel each node sends ``packets`` packets, one node after the other, and all others log the packets that
+    they receive. On channels above 20 a further tenth is lost. Returns the path.
     """
     path = Path(path)
     path.write_text("\n".join([_RAW_HEADER, *_rows(topology, packets, channels, seed)]) + "\n", encoding="ascii")
@@ -82,7 +82,7 @@ def _row(
     draw: Any, at_s: float, receiver: int, channel: int, rssi_dBm: int, sender: int, transaction: int, packet: int,
     packets: int,
 ) -> str:  # fmt: skip
-    """A packet that was heard; now and then another one in its place, or what is left of it."""
+    """Return the row of a received packet; at random, of a foreign or damaged packet instead."""
     moment = f"{_BEGIN + timedelta(seconds=at_s):%Y-%m-%d_%H.%M.%S}"
     crc, expected, length_B, source, flaw = 1, 1, _LENGTH_B, _name(sender), draw.uniform()
     if flaw < _FOREIGN:
@@ -91,10 +91,10 @@ def _row(
         crc = 0
     elif flaw < _FOREIGN + _BROKEN + _IMPOSSIBLE:
         packet = 0xFFFF - packet
-    told = (transaction, packet, packets, 0, round(1000 * _PACKET_S), _LENGTH_B, "0x0a")
-    return ",".join(map(str, (moment, _name(receiver), channel, length_B, rssi_dBm, crc, expected, source, *told)))
+    settings = (transaction, packet, packets, 0, round(1000 * _PACKET_S), _LENGTH_B, "0x0a")
+    return ",".join(map(str, (moment, _name(receiver), channel, length_B, rssi_dBm, crc, expected, source, *settings)))
 
 
 def _name(node: int) -> str:
-    """A node's EUI-64."""
+    """Return a node's EUI-64."""
     return f"14-15-92-00-12-91-{node >> 8:02x}-{node & 255:02x}"

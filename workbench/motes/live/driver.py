@@ -1,4 +1,4 @@
-"""The conductor of a live run: the thread's loop, between the clock, the kernel and the motes' messages."""
+"""The driver of a live run: the thread's loop between the clock, the kernel and the motes' messages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 from workbench.errors import LinkError
 from workbench.motes import messages
-from workbench.motes.crew import Crew
 from workbench.motes.events import event_names
 from workbench.motes.live.application import Commands, MoteApplication, MoteOutages, Subscriptions
 from workbench.motes.live.recorder import Notes, RunClock
 from workbench.motes.mote import Mote
+from workbench.motes.session import MoteSession
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim import engine
 from workbench.sim.application import Application, Outages, plan
@@ -31,10 +31,10 @@ Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 
 
 class LiveNode(Node):
-    """A node on a mote that runs by itself, as the air and the kernel see it.
+    """A node on a mote that runs by itself, as the channel and the kernel see it.
 
     Frames, link qualities and outcomes go to the mote as commands, without waiting. The mote's frames and events come
-    to the conductor as messages, so this node has neither frames nor events nor wake-ups for the kernel to collect.
+    to the live driver as messages, so this node has no frames, events or wake-ups for the kernel to collect.
     """
 
     def __init__(self, address: int, protocol: Any, post: Post) -> None:
@@ -42,11 +42,11 @@ class LiveNode(Node):
         self._post = post
 
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
-        """Send the mote a frame that it hears."""
+        """Send the mote a frame that it receives."""
         self._post(self.address, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Send the mote what the link layer would have learnt of a link."""
+        """Send the mote the quality of a link, as a link layer would estimate it."""
         self._post(self.address, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
@@ -54,8 +54,8 @@ class LiveNode(Node):
         self._post(self.address, messages.OUTCOME, destination, ok, rest=frame)
 
 
-class Conductor:
-    """Plays kernel and air by the wall clock, with a crew's motes for nodes; nodes without a mote are simulated.
+class LiveDriver:
+    """Plays kernel and channel by the wall clock, with a session's motes as nodes; nodes without a mote are simulated.
 
     ``inbox`` brings what the motes report and answer, (node, kind, value); ``notes`` gets a sentence for whatever goes
     wrong. Set ``stopped`` to end the run early.
@@ -65,16 +65,16 @@ class Conductor:
         self,
         scenario: Any,
         recorder: Recorder,
-        crew: Crew,
+        session: MoteSession,
         clock: RunClock,
         inbox: SimpleQueue[tuple[int, str, Any]],
         notes: list[str],
     ) -> None:
         self.scenario, self.recorder = scenario, recorder
-        self.crew, self.clock, self.inbox = crew, clock, inbox
+        self.session, self.clock, self.inbox = session, clock, inbox
         self.stopped = threading.Event()
         self.notes = Notes(recorder, clock, notes)
-        self.commands = Commands(crew, self.notes, inbox)
+        self.commands = Commands(session, self.notes, inbox)
         self.subscriptions = Subscriptions(self.commands.post, self.commands.answered)
         self.kernel = Kernel([self._live(node) for node in engine.make_nodes(scenario)], recorder)
         self.channel = Channel(scenario, self.kernel)
@@ -86,8 +86,8 @@ class Conductor:
         self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
 
     def _live(self, node: Node) -> Node:
-        """The node itself, which is simulated; or what stands for it where it is on a mote."""
-        on_a_mote = node.address in self.crew.motes
+        """Return a simulated node itself, or the stand-in of a node on a mote."""
+        on_a_mote = node.address in self.session.motes
         return LiveNode(node.address, self.scenario.protocol, self.commands.post) if on_a_mote else node
 
     def prepare(self) -> None:
@@ -95,20 +95,20 @@ class Conductor:
 
         Their clocks stand at 0 until all are: what a node plans when it is started is late for nobody.
         """
-        self.crew.each(self._make_first)
+        self.session.each(self._make_first)
         self.clock.begin()
-        self.crew.each(self._let_go)
+        self.session.each(self._let_go)
 
     def _make_first(self, node: int, mote: Mote) -> None:
         mote.set_time(0, held=True)
-        mote.configure(**self.crew.configuration(node, self.crew.first_boots[node]))
+        mote.configure(**self.session.configuration(node, self.session.first_boots[node]))
 
     def _let_go(self, node: int, mote: Mote) -> None:
         mote.set_time(self.clock.now_us())
         mote.read_clock()
 
     def run(self, duration_us: int, progress: Callable[[float], None] | None) -> None:
-        """Conduct until the duration is over, and until what is then on its way has arrived."""
+        """Run until the duration is over and all messages in transit have arrived."""
         kernel = self.kernel
         plan(self.scenario, kernel, duration_us)
         kernel.start()
@@ -128,12 +128,12 @@ class Conductor:
             progress(1.0)
 
     def hold(self) -> None:
-        """Hold all motes' clocks, so that nothing new begins on them."""
-        for node in self.crew.motes:
+        """Stop all motes' clocks, so that nothing new begins on them."""
+        for node in self.session.motes:
             self.commands.hold(node, self.clock.now_us())
 
     def _listen(self, wait_s: float) -> bool:
-        """Take what the motes have told, waiting for it a moment; returns whether there was anything."""
+        """Process the motes' messages, waiting a moment for the first; return whether there was any."""
         try:
             node, kind, value = self.inbox.get(timeout=wait_s) if wait_s > 0 else self.inbox.get_nowait()
         except Empty:
@@ -147,7 +147,7 @@ class Conductor:
         return True
 
     def _end(self) -> None:
-        """Let what is on its way arrive, while nothing new begins."""
+        """Wait for messages in transit, while nothing new begins."""
         self.hold()
         self.kernel.forget_actions()
         end_s = time.perf_counter() + LONGEST_END_S
@@ -162,14 +162,14 @@ class Conductor:
         if time.perf_counter() < self._next_sync_s:
             return
         self._next_sync_s = time.perf_counter() + SYNC_S
-        for node, mote in self.crew.motes.items():
+        for node, mote in self.session.motes.items():
             with suppress(LinkError):  # It is lost: its reading thread reports that.
                 if self.kernel.down[self.kernel.index[node]]:
                     mote.ask()
                 else:
                     mote.ask_clock()
 
-    # What the motes tell
+    # The motes' messages
 
     def _take(self, node: int, kind: str, value: Any) -> None:
         if kind == "event":
@@ -192,7 +192,7 @@ class Conductor:
         time_us, kind, peer, message, origin, sequence, size_B, number, detail = value
         text = detail if isinstance(detail, str) else self.recorder.text(detail)
         # What a mote has told has happened: its clock may be off, but not ahead of ours.
-        time_us = max(0, min(now, self.crew.motes[node].clock.to_host_us(time_us)))
+        time_us = max(0, min(now, self.session.motes[node].clock.to_host_us(time_us)))
         event = self._event_names.get(kind)
         if event is None:
             self.notes.add(node, "noise", f"the mote told of an event of kind {kind}, which its protocol does not have")
