@@ -14,7 +14,8 @@ from workbench import keywords
 from workbench.errors import ParameterError
 from workbench.protocols.diffusion.filters import BUILT_IN
 from workbench.protocols.protocol import Parameter, Protocol
-from workbench.public_names import HOME, PROTOCOLS
+from workbench.public_names import HOME, PROTOCOLS, RENAMED
+from workbench.records.differences import Difference
 
 
 class Ants(Protocol):
@@ -214,3 +215,23 @@ def test_motes_list_what_is_public_and_show_their_settings():
 def test_a_player_shows_its_scenario():
     scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), duration_s=1)
     assert repr(wb.views.PlayerView(scenario.run("reference"))) == f"PlayerView({scenario!r})"
+
+
+def test_renamed_public_names_work_and_warn_where_they_are_used():
+    run = wb.Scenario(wb.topology.line(3), wb.Flooding(), [wb.publish(0, "TEMP IS 1")], duration_s=2).run()
+    with pytest.warns(DeprecationWarning, match="take_apart is now dissect") as warned:
+        assert wb.take_apart is wb.dissect
+    assert warned[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="network_drawing: way is now message") as warned:
+        wb.views.network_drawing(run, time_s=1, way=None)
+    assert warned[0].filename == __file__
+    difference = Difference("delivery_ratio", "1.0", "0.5")
+    with pytest.warns(DeprecationWarning, match="Difference: was is now recorded") as warned:
+        assert difference.was == difference.recorded
+    assert warned[0].filename == __file__
+
+
+def test_every_renamed_name_has_a_present_one():
+    for owner, names in RENAMED.items():
+        for former_name, present in names.items():
+            assert former_name != present and present.isidentifier(), owner

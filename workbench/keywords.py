@@ -186,8 +186,8 @@ def _checked(function: Any, name: str, hidden: str = "self") -> Any:
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
-        if renamed and not renamed.keys().isdisjoint(keywords):
-            keywords = {new_name(name, key, 2) if key in renamed else key: keywords[key] for key in keywords}
+        for former_name in renamed.keys() & keywords.keys():
+            keywords[new_name(name, former_name, stacklevel=2)] = keywords.pop(former_name)
         if not takes_any and not are_known(keywords):
             wrong = next(keyword for keyword in keywords if keyword not in known)
             listed = ", ".join(known) or "none"
