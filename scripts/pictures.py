@@ -2,9 +2,10 @@
 
     lab       docs/images/lab.png: the lab, served as an app
     run       docs/images/run.gif: the first seconds of the demo's run, from its exported page
-    charts    docs/images/sweep.svg and load.svg: the results of a sweep, and the load of each node over its runs
+    charts    docs/images/sweep.svg, load.svg, memory.svg and mesh.svg: the results of a sweep, the load of each node
+              over its runs, the RAM of a mote in C, and a mesh of DPS nodes
 
-The first two need the system's Chromium.
+The first two need the system's Chromium, and the chart of the RAM arm-none-eabi-gcc.
 """
 
 from __future__ import annotations
@@ -131,6 +132,29 @@ def draw_charts(folder: Path) -> None:
         loads = wb.pipelines.load_per_node(wb.pipelines.traces(results), over_runs=True)
         drawing = wb.views.load_map(loads, scenario().topology)
         (folder / "load.svg").write_text(drawing.to_svg(), encoding="utf-8")
+    entries = [2, 3, 4, 5, 6, 8, 10, 12, 15, 20]
+    images = [
+        wb.motes.footprint(wb.Diffusion(profile="strict", max_interests=count, max_gradients=4, max_reinforcements=4))
+        for count in entries
+    ]
+    memory = wb.views.line_chart(
+        [{"name": "TinyDiffusion in C", "x": entries, "y": [image.ram_B / 1024 for image in images]}],
+        x_label="entries of the interest cache",
+        y_label="RAM (KB)",
+        note="Cortex-M3, stack included",
+    )
+    (folder / "memory.svg").write_text(memory.to_svg(), encoding="utf-8")
+    mesh = wb.Scenario(
+        wb.topology.grid(5, 8),
+        wb.DPS(filter_bits=256),
+        [
+            wb.subscribe(at=[7, 24, 39], what='TOPIC EQ "house/+/temp"', start_s=10),
+            wb.publish(at=16, what='TOPIC IS "house/kitchen/temp"', start_s=40),
+        ],
+        wb.Radio(loss="none"),
+        duration_s=50,
+    )
+    (folder / "mesh.svg").write_text(mesh.run().figure(time_s=42).to_svg(), encoding="utf-8")
 
 
 if __name__ == "__main__":
