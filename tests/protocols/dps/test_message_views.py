@@ -243,7 +243,7 @@ def test_bits_are_drawn_where_they_are():
     assert [item.fill for item in filled] == ["#0072B2", "#E69F00", "#0072B2"]
     (x0, y0), (x63, y63), (x64, y64) = (item.points[0] for item in filled)
     assert x0 == x64 and y0 == y63 and x63 > x0 and y64 > y0
-    with pytest.raises(ParameterError, match="one length"):
+    with pytest.raises(ParameterError, match="of a single length"):
         dps_steps.bits_drawing({"a": BitVector(64), "b": BitVector(128)})
     with pytest.raises(ParameterError, match="1024 can be drawn"):
         dps_steps.bits_drawing({"a": BitVector(8192)})
@@ -269,7 +269,7 @@ def test_a_decision_is_what_a_node_would_do(topic, asked, filter_bits):
                 other.receive(frame, address, 0, False)
     near.publish_topics(topic, b"", 1)
     goes = any(wire.describe(frame)[0] == "publication" for _, frame in near.take_frames())
-    assert decision.goes == goes
+    assert decision.is_forwarded == goes
     if decision.wanted and all(topics.subscription_items(one) for one in asked):
         assert goes
     assert decision.is_false_positive == (goes and not topics.matches([topic], list(decision.wanted) or ["no"]))
