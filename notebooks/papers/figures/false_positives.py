@@ -90,8 +90,8 @@ def false_positive_table(
 
     if not lengths or not hashes or not subscriptions or min(*subscriptions, publications, links, 1) < 1:
         raise ParameterError(
-            "false_positive_table: lengths, hashes or subscriptions is empty, or a number is below 1; give at least one "
-            "value of each, and numbers of subscriptions, publications and links from 1"
+            "false_positive_table: lengths, hashes or subscriptions is empty, or a number is below 1; give one or more "
+            "values of each, and numbers of subscriptions, publications and links from 1"
         )
     published = [_topic("p", seed, number) for number in range(publications)]
     topics = [_subscription(_topic("s", seed, number), wildcard) for number in range(links * max(subscriptions))]
