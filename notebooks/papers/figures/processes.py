@@ -87,8 +87,8 @@ def mesh_of_state(state: Mapping[int, Any], filter_bits: int) -> Mesh:
         for node, report in state.items()
         for peer, link_state in report["links"].items()
     ]
-    for node, report in state.items():
-        rows += [(node, peer, INTERESTS, bits) for peer, bits in report["told"].items()]
+    for announcer, report in state.items():
+        rows += [(announcer, peer, INTERESTS, bits) for peer, bits in report["told"].items()]
     rows += [(node, -1, INTERESTS, report["bits"]) for node, report in state.items()]
     node, peer, kind, value = np.array(rows, np.int64).reshape(-1, 4).T
     zeros = np.zeros(len(node), np.int64)
