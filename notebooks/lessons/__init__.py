@@ -4,9 +4,9 @@
 
 "01.1" is the first exercise of lesson 1 (``notebooks/01-...``). The arguments after the answer are the objects of the
 exercise: a scenario, two packets, some topics. The check computes the right answer from them, so it stays correct when
-a class changes the scenario. An answer of None has not been given yet.
+a class changes the scenario. An answer of None means that the exercise has not been answered yet.
 
-Cost: a check runs a few small scenarios, each below a second; the same scenario runs once in a process.
+Cost: a check runs a few small scenarios, each below a second; each scenario runs only once per process.
 
 Each lesson has a module here, which lists its exercises in `EXERCISES` (see `_LESSONS`). The answers for teachers are
 in ``notebooks/teachers``; a test checks them.
@@ -44,13 +44,13 @@ _LESSONS = {
 def check(number: str, answer: Any, *given: Any) -> Verdict:
     """Judge an answer to the exercise with this number; ``given`` are the objects of the exercise.
 
-    Any answer is accepted, and a wrong one gets a sentence. Raises ParameterError for an unknown number, and TypeError
-    if ``given`` does not fit the exercise.
+    The answer may be any object; the verdict on a wrong answer explains why it is wrong. Raises ParameterError for an
+    unknown number, and TypeError if ``given`` does not fit the exercise.
     """
     exercise = _exercise(number)
     if answer is None:
-        return Verdict(False, f"There is no answer so far. It must be {exercise.wants}.")
-    if not exercise.is_one(answer):
+        return Verdict(False, f"The answer is still None. It must be {exercise.wants}.")
+    if not exercise.accepts(answer):
         return Verdict(False, f"The answer is {answer!r:.80}; it must be {exercise.wants}.")
     try:
         return exercise.judge(answer, *given)
@@ -67,7 +67,7 @@ def _exercise(number: str) -> Exercise:
     lesson = str(number).partition(".")[0]
     exercises = _exercises(lesson) if lesson in _LESSONS else {}
     if number not in exercises:
-        raise ParameterError(f"there is no exercise {number!r:.40}{meant(str(number), numbers())}")
+        raise ParameterError(f"{number!r:.40} is not the number of an exercise{meant(str(number), numbers())}")
     return exercises[number]
 
 

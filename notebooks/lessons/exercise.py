@@ -1,4 +1,4 @@
-"""What an exercise is, what its check says, and the kinds of answers."""
+"""The types of an exercise and its verdict, and predicates for kinds of answers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 _STYLE = "border-left: 4px solid {colour}; padding: 4px 10px; max-width: 56em"
-_MOST = 10_000  # elements of a collection
+_MAX_ELEMENTS = 10_000  # of a collection
 _RIGHT, _WRONG = "var(--jp-success-color1, #2e7d32)", "var(--jp-warn-color1, #b26a00)"
 
 
 class Verdict(NamedTuple):
-    """Whether an answer is right, and the sentence that says why."""
+    """The result of a check: whether the answer is right, and a sentence with the reason."""
 
     is_right: bool
     sentence: str
@@ -27,50 +27,57 @@ class Verdict(NamedTuple):
 
     def _repr_html_(self) -> str:
         style = _STYLE.format(colour=_RIGHT if self.is_right else _WRONG)
-        word = "Right." if self.is_right else "Not yet."
-        return f'<div style="{style}" role="status"><b>{word}</b> {html.escape(self.sentence)}</div>'
+        heading = "Right." if self.is_right else "Not yet."
+        return f'<div style="{style}" role="status"><b>{heading}</b> {html.escape(self.sentence)}</div>'
 
 
 class Exercise(NamedTuple):
-    """``wants`` says what an answer is, ``is_one`` whether a value is such an answer, ``judge`` whether it is right."""
+    """An exercise: a description of its answers, and functions that check an answer.
+
+    wants: the description, such as "the number of a node"; accepts: whether a value is an answer of this kind;
+    judge: returns the verdict on such an answer.
+    """
 
     wants: str
-    is_one: Callable[[Any], bool]
+    accepts: Callable[[Any], bool]
     judge: Callable[..., Verdict]
 
 
 def is_text(answer: Any) -> bool:
-    """Whether an answer is text that is not empty."""
+    """Return whether an answer is text that is not blank."""
     return isinstance(answer, str) and bool(answer.strip())
 
 
 def is_number(answer: Any) -> bool:
-    """Whether an answer is a number (a fraction is one)."""
+    """Return whether an answer is a number, such as an integer, a float or a fraction."""
     if isinstance(answer, bool) or not hasattr(answer, "__float__") or hasattr(answer, "__len__"):
         return False
     try:
         return float(answer) is not None
-    except (ArithmeticError, TypeError, ValueError):  # more digits than a float has room for
+    except (ArithmeticError, TypeError, ValueError):  # too large for a float
         return False
 
 
 def is_collection(answer: Any) -> bool:
-    """Whether an answer is a set, a list or the like, of values that a set can have, and not too many of them."""
+    """Return whether an answer is a set, list or other collection of at most 10,000 hashable values."""
     if isinstance(answer, (str, bytes, dict)) or not isinstance(answer, Collection):
         return False
     try:
-        return len(answer) <= _MOST and len({*answer}) >= 0
+        return len(answer) <= _MAX_ELEMENTS and len({*answer}) >= 0
     except (OverflowError, TypeError):
         return False
 
 
-def compared(
+def compare_sets(
     answer: Iterable[Any], truth: Iterable[Any], too_many: Callable[[Any], str], missing: Callable[[Any], str]
 ) -> str:
-    """What is wrong with a set, by its first wrong element; "" if it is the true one."""
-    given, true = set(answer), set(truth)
-    for one in sorted(given - true, key=str):
-        return too_many(one)
-    for one in sorted(true - given, key=str):
-        return missing(one)
+    """Return a sentence about the first wrong element of a set, or "" if the set is right.
+
+    ``too_many`` and ``missing`` build the sentence for an element that is wrong or missing in the answer.
+    """
+    answered, expected = set(answer), set(truth)
+    for element in sorted(answered - expected, key=str):
+        return too_many(element)
+    for element in sorted(expected - answered, key=str):
+        return missing(element)
     return ""

@@ -1,4 +1,4 @@
-"""Small scenarios that are run to know the truth, and which of several is the cheapest."""
+"""Runs of small scenarios from which checks compute the right answer, and the choice of the cheapest scenario."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from workbench.sim.scenario import Scenario
 
 from .exercise import Verdict
 
-SEEDS = 2  # from the scenario's own on: one run alone may be luck
+SEEDS = 2  # consecutive, from the scenario's own seed; the result of a single run can be chance
 
 
-# The reference engine: a check is not worth a compilation.
+# With the reference engine: compiling a fast one would take longer than the run.
 @lru_cache(maxsize=64)
 def run_of(scenario: Scenario) -> Run:
-    """The scenario's run, with its trace."""
+    """Return the scenario's run, with its trace."""
     return runner.play(scenario, engine="reference")
 
 
 @lru_cache(maxsize=256)
 def mean(scenario: Scenario, metric: str, seeds: int = SEEDS) -> float:
-    """A metric of a scenario, as the mean over its seed and those that follow it."""
-    values = [_metrics(scenario.replace(seed=scenario.seed + more))[metric] for more in range(seeds)]
+    """Return the mean of a metric over ``seeds`` consecutive seeds, from the scenario's own."""
+    values = [_metrics(scenario.replace(seed=scenario.seed + offset))[metric] for offset in range(seeds)]
     return float(sum(values)) / seeds
 
 
@@ -35,12 +35,15 @@ def _metrics(scenario: Scenario) -> Mapping[str, float]:
 
 
 def cheapest(answer: Any, scenarios: Mapping[Any, Scenario], metric: str, counted: str) -> Verdict:
-    """Whether ``answer`` names the scenario with the smallest mean of a metric, of which ``counted`` is the noun."""
+    """Judge whether ``answer`` names the scenario with the smallest mean of a metric.
+
+    ``counted`` is the plural noun for the metric in the verdict, such as "frames".
+    """
     if not any(answer == name for name in scenarios):
         return Verdict(False, f"{answer!r:.40} is not one of {', '.join(map(repr, scenarios))}.")
-    means = {name: mean(one, metric) for name, one in scenarios.items()}
+    means = {name: mean(scenario, metric) for name, scenario in scenarios.items()}
     best = min(means, key=lambda name: means[name])
-    said = ", ".join(f"{value:,.0f} with {name!r}" for name, value in means.items())
+    summary = ", ".join(f"{value:,.0f} with {name!r}" for name, value in means.items())
     if means[answer] == means[best]:
-        return Verdict(True, f"These are the fewest {counted}: {said}.")
+        return Verdict(True, f"These are the fewest {counted}: {summary}.")
     return Verdict(False, f"With {answer!r} there are {means[answer]:,.0f} {counted}; another choice has fewer.")

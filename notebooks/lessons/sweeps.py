@@ -1,4 +1,4 @@
-"""Exercises of lesson 6: composing a plan, the number of runs for an interval, what pairs save."""
+"""Exercises of lesson 6: composing a plan, the number of runs for an interval, the runs that pairing saves."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TOLERANCE = 0.15  # of a number of runs
 
 
 def plan(answer: Design, protocols: Mapping[str, Any], losses: Sequence[float], left_out: tuple[str, float]) -> Verdict:
-    """Judge a plan: every protocol at every loss with the seeds 1 to 10, without one combination."""
+    """Judge a plan: every protocol at every loss with the seeds 1 to 10, except the combination ``left_out``."""
     every = plans.grid({"protocol": dict(protocols), "radio.loss": list(losses)}) * plans.seeds(10)
     expected = {point for point in _points(every) if point[1] != (protocols[left_out[0]], left_out[1])}
     given = _points(answer)
     numbers = f"The plan has {len(given):,} points; {len(expected):,} are wanted"
     if len(given) != len(answer):
-        return Verdict(False, "Some points of the plan are there twice.")
+        return Verdict(False, "The plan contains some points twice.")
     if given - expected:
         return Verdict(False, f"{numbers}. It contains a point that is not wanted.")
     if expected - given:
@@ -32,13 +32,13 @@ def plan(answer: Design, protocols: Mapping[str, Any], losses: Sequence[float], 
 
 
 def runs_for_half_width(answer: float, values: Sequence[float], half_width: float) -> Verdict:
-    """Judge a number of runs: the 95 % interval of the mean of such values then has this half-width."""
+    """Judge the number of runs that the 95 % interval of the mean of such values needs to have this half-width."""
     deviation = stdev(float(value) for value in values)
     return _compare(answer, (QUANTILE * deviation / half_width) ** 2, f"The standard deviation is {deviation:.3f}.")
 
 
 def unpaired_runs(answer: float, row: Mapping[str, float]) -> Verdict:
-    """Judge a number of runs: as many unpaired runs give an interval as narrow as that of the pairs.
+    """Judge the number of unpaired runs that give an interval as narrow as the interval of the paired runs.
 
     ``row`` is a row of `workbench.plans.paired_differences`.
     """
@@ -52,12 +52,12 @@ def _points(design: Design) -> set[tuple[Any, ...]]:
     return {(point.get("seed"), (point.get("protocol"), point.get("radio.loss"))) for point in points}
 
 
-def _compare(answer: float, true: float, reason: str) -> Verdict:
-    if not math.isfinite(float(answer)) or abs(float(answer) - true) > TOLERANCE * true:
+def _compare(answer: float, expected: float, reason: str) -> Verdict:
+    if not math.isfinite(float(answer)) or abs(float(answer) - expected) > TOLERANCE * expected:
         return Verdict(
-            False, f"{float(answer):,.0f} runs are too {'few' if float(answer) < true else 'many'}. {reason}"
+            False, f"{float(answer):,.0f} runs are too {'few' if float(answer) < expected else 'many'}. {reason}"
         )
-    return Verdict(True, f"About {true:,.0f} runs. {reason}")
+    return Verdict(True, f"About {expected:,.0f} runs. {reason}")
 
 
 EXERCISES = {

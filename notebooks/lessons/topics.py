@@ -1,4 +1,4 @@
-"""Exercises of lesson 4: wildcards, a publication that goes somewhere in vain, the length of a filter."""
+"""Exercises of lesson 4: wildcards, a publication that is forwarded in vain, the length of a filter."""
 
 from __future__ import annotations
 
@@ -9,43 +9,51 @@ import workbench as wb
 
 from .exercise import Exercise, Verdict, is_number, is_text
 from .figures.topics import routing_steps
-from .telling_apart import tells_apart
+from .matching import judge_matches
 
 
 def subscription(answer: str, wanted: Iterable[str], unwanted: Iterable[str]) -> Verdict:
-    """A subscription's topic that matches all wanted topics and no other."""
+    """Judge a subscription's topic: it must match all wanted topics and none of the unwanted ones."""
     wb.dps.topics.check_subscription_topic(answer)
     levels = f"{answer!r} has {answer.count('/') + 1} levels"
-    return tells_apart(
+    return judge_matches(
         wanted,
         unwanted,
         lambda topic: wb.dps.topics.matches(topic, answer),
-        lambda topic: f"{levels}, and one of them says something else than {topic!r} has there",
+        lambda topic: f"{levels}, and one of them differs from the same level of {topic!r}",
     )
 
 
 def in_vain(answer: str, subscribed: str) -> Verdict:
-    """A topic that has all items of a subscription, and does not match it."""
-    published, asked = wb.dps.topics.publication_items(answer), wb.dps.topics.subscription_items(subscribed)
-    lacks = [item for item in asked if item not in published]
-    if lacks:
-        return Verdict(False, f"{answer!r} does not go there: it lacks the item {lacks[0]!r} of {subscribed!r}.")
+    """Judge a topic: it must contain all filter items of a subscription and still not match it."""
+    published, subscription_items = (
+        wb.dps.topics.publication_items(answer),
+        wb.dps.topics.subscription_items(subscribed),
+    )
+    missing = [item for item in subscription_items if item not in published]
+    if missing:
+        return Verdict(False, f"{answer!r} is not forwarded: it lacks the item {missing[0]!r} of {subscribed!r}.")
     if wb.dps.topics.matches(answer, subscribed):
-        return Verdict(False, f"{answer!r} goes there and is wanted there: it matches {subscribed!r}.")
-    items = ", ".join(map(repr, asked)) or "no items at all"
-    return Verdict(True, f"It has all of {subscribed!r} ({items}) and does not match; the subscriber sorts it out.")
+        return Verdict(False, f"{answer!r} is forwarded and wanted: it matches {subscribed!r}.")
+    items = ", ".join(map(repr, subscription_items)) or "no items at all"
+    return Verdict(
+        True, f"It has all items of {subscribed!r} ({items}) and does not match; the subscriber discards it."
+    )
 
 
 def length(answer: Any, topic: str, behind: Sequence[str], lengths: Sequence[int], hashes: int) -> Verdict:
-    """The shortest of some filter lengths at which a link with subscriptions behind it stops a topic."""
+    """Judge which filter length is the shortest with which a topic is not forwarded over a link.
+
+    ``behind`` are the topics of the subscriptions behind the link.
+    """
     if answer not in lengths:
         return Verdict(False, f"{answer!r:.40} is not one of the lengths {', '.join(map(str, lengths))}.")
     decisions = {bits: routing_steps(topic, list(behind), bits, hashes) for bits in sorted(lengths)}
-    if decisions[answer].goes:
+    if decisions[answer].is_forwarded:
         return Verdict(False, f"With {answer} bits: {decisions[answer].verdict()}")
-    shortest = next(bits for bits, decision in decisions.items() if not decision.goes)
+    shortest = next(bits for bits, decision in decisions.items() if not decision.is_forwarded)
     if shortest != answer:
-        return Verdict(False, f"{answer} bits stop it; there is a shorter filter that does.")
+        return Verdict(False, f"{answer} bits stop it, but a shorter filter does so too.")
     return Verdict(True, f"With {answer} bits: {decisions[answer].verdict()}")
 
 

@@ -1,7 +1,7 @@
 """The lessons' exercises: each answer for the teacher passes its check, and each typical mistake gets its sentence.
 
-Nothing is written twice: exercises are taken out of the notebooks, with the cells tagged "given" before them; answers
-are taken out of the teacher's pages.
+Nothing is copied: the test reads the exercises from the notebooks, with the cells tagged "given" before them, and the
+answers from the teacher's pages.
 """
 
 import ast
@@ -21,24 +21,26 @@ ANSWER = re.compile(r"```python\n(.*?)```(?:\n\n> ([^\n]+))?", re.DOTALL)
 
 
 def cells(lesson, tag):
-    """The sources of the cells of a notebook that have a tag."""
+    """Return the sources of a notebook's cells that have a tag."""
     every = json.loads(NOTEBOOKS[lesson].read_text())["cells"]
     return ["".join(cell["source"]) for cell in every if tag in cell["metadata"].get("tags", ())]
 
 
 def exercise(number):
-    """The cell of an exercise, as statements without ``answer = None``, and the expression that is its check."""
+    """Return the statements of an exercise's cell without ``answer = None``, and the expression with its check."""
     (text,) = [text for text in cells(number[:2], "exercise") if f'check("{number}"' in text]
     *statements, check = ast.parse(text).body
-    kept = [
-        one for one in statements if "answer" not in [getattr(name, "id", "") for name in getattr(one, "targets", ())]
+    preparation = [
+        statement
+        for statement in statements
+        if "answer" not in [getattr(name, "id", "") for name in getattr(statement, "targets", ())]
     ]
-    assert len(kept) == len(statements) - 1
-    return ast.Module(kept, []), ast.Expression(check.value)
+    assert len(preparation) == len(statements) - 1
+    return ast.Module(preparation, []), ast.Expression(check.value)
 
 
 def answers(number):
-    """(code, sentence) of the right answer, whose sentence is "", and of the mistakes."""
+    """Return (code, sentence) of the right answer, whose sentence is "", and of the mistakes."""
     (page,) = (REPOSITORY / "notebooks" / "teachers").glob(f"{number[:2]}-*.md")
     (section,) = [text for text in page.read_text().split("\n## ") if text.startswith(f"{number}\n")]
     return ANSWER.findall(section)
@@ -46,15 +48,15 @@ def answers(number):
 
 @pytest.fixture(scope="module")
 def given():
-    """{lesson: the names that its cells tagged "given" make}, each made once."""
-    made = {}
+    """Return a function from a lesson to the names that its cells tagged "given" define."""
+    names_of_lessons = {}
 
     def names(lesson):
-        if lesson not in made:
-            made[lesson] = {"display": lambda *shown: None}  # a name that notebooks have
+        if lesson not in names_of_lessons:
+            names_of_lessons[lesson] = {"display": lambda *shown: None}  # a name that notebooks have
             for text in cells(lesson, "given"):
-                exec(compile(text, f"lesson {lesson}", "exec"), made[lesson])
-        return dict(made[lesson])
+                exec(compile(text, f"lesson {lesson}", "exec"), names_of_lessons[lesson])
+        return dict(names_of_lessons[lesson])
 
     return names
 
@@ -76,31 +78,40 @@ def test_the_teachers_answer_is_right_and_a_typical_mistake_gets_its_sentence(nu
     (right, none), *mistakes = answers(number)
     assert not none
     assert mistakes
-    found = verdict(given(number[:2]), number, right)
-    assert found.is_right, found
+    judgment = verdict(given(number[:2]), number, right)
+    assert judgment.is_right, judgment
     for code, sentence in mistakes:
-        found = verdict(given(number[:2]), number, code)
-        assert not found.is_right
-        assert sentence in found.sentence
+        judgment = verdict(given(number[:2]), number, code)
+        assert not judgment.is_right
+        assert sentence in judgment.sentence
 
 
-ABSURD = [10**400, "x" * 100_000, range(10**12), range(10**30), (one for one in "01"), float("inf"), 1j, [None, "a", 1]]
+ABSURD = [
+    10**400,
+    "x" * 100_000,
+    range(10**12),
+    range(10**30),
+    iter("01"),
+    float("inf"),
+    1j,
+    [None, "a", 1],
+]
 
 
 @pytest.mark.parametrize("answer", ABSURD, ids=lambda answer: f"{answer!r:.20}")
 @pytest.mark.parametrize("number", [number for number in lessons.numbers() if number not in NEED_A_COMPILER])
 def test_absurd_answers_get_a_short_sentence_at_once(number, answer, given):
-    found = verdict(given(number[:2]) | {"_": answer}, number, "answer = _")
-    assert not found.is_right
-    assert found.sentence.endswith(".") and len(found.sentence) < 800
+    judgment = verdict(given(number[:2]) | {"_": answer}, number, "answer = _")
+    assert not judgment.is_right
+    assert judgment.sentence.endswith(".") and len(judgment.sentence) < 800
 
 
 @pytest.mark.parametrize("answer", ["0", "", b"\xff", 7, -1, float("nan"), [], [[]], {"a": 1}, object(), len, set()])
 @pytest.mark.parametrize("number", lessons.numbers())
 def test_nonsense_is_not_right_and_raises_nothing(number, answer, given):
-    found = verdict(given(number[:2]) | {"_": answer}, number, "answer = _")
-    assert not found.is_right
-    assert found.sentence.endswith(".")
+    judgment = verdict(given(number[:2]) | {"_": answer}, number, "answer = _")
+    assert not judgment.is_right
+    assert judgment.sentence.endswith(".")
 
 
 @pytest.mark.parametrize("lesson", NOTEBOOKS)
@@ -112,19 +123,19 @@ def test_a_lesson_has_three_exercises_that_are_not_answered(lesson):
     assert all(re.search(r"^answer = None  # ", text, re.MULTILINE) for text in texts)
 
 
-def test_no_answer_says_what_an_answer_is():
-    found = lessons.check("04.2", None, "a/+")
-    assert not found.is_right
-    assert found.sentence == 'There is no answer so far. It must be the topic of a publication, such as "a/b".'
+def test_a_missing_answer_gets_a_description_of_answers():
+    judgment = lessons.check("04.2", None, "a/+")
+    assert not judgment.is_right
+    assert judgment.sentence == 'The answer is still None. It must be the topic of a publication, such as "a/b".'
 
 
-def test_an_exercise_that_is_not_there_is_told_with_one_that_was_meant():
-    with pytest.raises(ParameterError, match=r"no exercise '01\.11' \(did you mean 01\.1\?\)"):
+def test_an_unknown_exercise_raises_an_error_with_a_suggestion():
+    with pytest.raises(ParameterError, match=r"'01\.11' is not the number of an exercise \(did you mean 01\.1\?\)"):
         lessons.check("01.11", 1)
 
 
-def test_a_verdict_is_shown_as_text_and_as_html():
-    found = lessons.check("04.2", "<a>", "a/+")
-    assert repr(found).startswith("Not yet: '<a>' does not go there")
-    assert "&lt;a&gt;" in found._repr_html_()
+def test_a_judgmentis_shown_as_text_and_as_html():
+    judgment = lessons.check("04.2", "<a>", "a/+")
+    assert repr(judgment).startswith("Not yet: '<a>' is not forwarded")
+    assert "&lt;a&gt;" in judgment._repr_html_()
     assert lessons.check("04.2", "a/b/c", "a/+")._repr_html_().count("<b>Right.</b>") == 1

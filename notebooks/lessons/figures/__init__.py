@@ -1,1 +1,1 @@
-"""The figures that one lesson has for itself: a module for each group, imported as ``lessons.figures.NAME``."""
+"""Figures that only the lessons use: a module for each group, imported as ``lessons.figures.NAME``."""

@@ -1,10 +1,10 @@
-"""How likely a random packet is innovative, by field: exact, and measured with the decoder.
+"""The probability that a random packet is innovative, for several fields: exact, and measured with the decoder.
 
 Theory of operation
-    Of the q^m - 1 encoding vectors that are drawn (zeros are drawn again), q^r - 1 depend on r independent ones that
-    are there. So a packet is innovative with probability (q^m - q^r) / (q^m - 1): certain for the first, worst for the
-    last, where it is about 1 - 1/q. The number of packets until all m are there follows from these by a chain over the
-    rank.
+    A sender draws one of q^m - 1 encoding vectors; a vector of zeros is drawn again. At a decoder of rank r, q^r - 1 of
+    these vectors depend on its rows. A packet is therefore innovative with probability (q^m - q^r) / (q^m - 1). This is
+    1 for the first packet and smallest for the last, about 1 - 1/q. A Markov chain over the rank gives the distribution
+    of the number of packets until the rank is m.
 
 Cost
     A measurement decodes ``trials`` generations.
@@ -31,24 +31,24 @@ EXTRA = 6
 
 
 def innovation_probability(order: int, generation_size: int, rank: int) -> float:
-    """Of a random packet at a decoder of that rank, over the field of that order."""
+    """Return the probability that a random packet is innovative at a decoder of this rank."""
     return (order**generation_size - order**rank) / (order**generation_size - 1)
 
 
 def completion_probability(order: int, generation_size: int, packets: int) -> float:
-    """That so many random packets are enough to decode."""
-    of_rank = [1.0] + [0.0] * generation_size
+    """Return the probability that this number of random packets is enough to decode a generation."""
+    probability = [1.0] + [0.0] * generation_size
     for _ in range(packets):
-        rises = [innovation_probability(order, generation_size, rank) for rank in range(generation_size)] + [0.0]
-        of_rank = [
-            of_rank[rank] * (1 - rises[rank]) + (of_rank[rank - 1] * rises[rank - 1] if rank else 0.0)
+        innovative = [innovation_probability(order, generation_size, rank) for rank in range(generation_size)] + [0.0]
+        probability = [
+            probability[rank] * (1 - innovative[rank]) + (probability[rank - 1] * innovative[rank - 1] if rank else 0.0)
             for rank in range(generation_size + 1)
         ]
-    return of_rank[-1]
+    return probability[-1]
 
 
 def packets_until_complete(order: int, generation_size: int, trials: int, seed: int = 1) -> list[int]:
-    """How many random packets a `Decoder` took until it was complete, in each of some trials."""
+    """Return for each trial how many random packets a `Decoder` took until it was complete."""
     random = draws.Stream(draws.make_key(seed, draws.PROTOCOL))
     field = field_of(order)
     counts = []
@@ -62,7 +62,7 @@ def packets_until_complete(order: int, generation_size: int, trials: int, seed: 
 
 
 def completion_table(generation_size: int, orders: Sequence[int], trials: int, seed: int = 1) -> pd.DataFrame:
-    """Share of generations decoded after m, m + 1, ... packets: exact and measured; a row for each field and number."""
+    """Tabulate the share of generations decoded after m, m + 1, ... packets, exact and measured, for each field."""
     import pandas as pd
 
     rows = []
@@ -77,14 +77,14 @@ def completion_table(generation_size: int, orders: Sequence[int], trials: int, s
 
 
 def completion_chart(generation_size: int, orders: Sequence[int], trials: int, seed: int = 1) -> Drawing:
-    """Share of generations decoded against packets beyond m: measured, with its 95 % confidence interval."""
+    """Chart the measured share of generations decoded against the packets beyond m, with 95 % confidence intervals."""
     from workbench.sweeps.means import share_interval
 
     series = []
     for order in orders:
         counts = packets_until_complete(order, generation_size, trials, seed)
         done = [[float(count <= generation_size + extra) for count in counts] for extra in range(EXTRA + 1)]
-        means, low, high = (list(one) for one in zip(*map(share_interval, done), strict=True))
+        means, low, high = (list(values) for values in zip(*map(share_interval, done), strict=True))
         series.append(
             {"name": repr(field_of(order)), "x": list(range(EXTRA + 1)), "y": means, "low": low, "high": high}
         )

@@ -1,12 +1,12 @@
-"""A decoder step by step, for a class: each packet, the matrix before it and after it, with all coefficients.
+"""A decoder step by step, for teaching: each packet, and the decoding matrix before and after it, with coefficients.
 
-    decoding_matrices(run, nodes)    the matrix of some nodes of a run after each of their innovative packets
+    decoding_matrices(run, nodes)    the matrices of nodes of a run after each of their innovative packets
 
     steps = decoding_steps(3, 257, {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9])})
     steps[0].is_innovative, steps[0].pivot
-    step_through(steps)      a slider over their drawings; where there is no kernel, the last of them
+    step_through(steps)      a slider over the drawings of the steps; without a kernel, the drawing of the last step
 
-Packets go through `workbench.coding.rlnc.Decoder` itself: what is drawn is what it has.
+The packets are decoded by `workbench.coding.rlnc.Decoder`, and the drawings show its matrix.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _INKS = {PIVOT: palette.BACKGROUND, ZERO: palette.FAINT_TEXT}
 
 @dataclass(frozen=True)
 class Cell:
-    """One symbol of a matrix: what is written in it ("" for nothing) and what it is."""
+    """One symbol of a matrix: its text ("" for an empty cell) and its style."""
 
     text: str
-    look: str
+    style: str
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Cells in px; between the coefficients and the information vector lies a gap."""
+    """Sizes of cells in pixels; ``gap`` separates the coefficients from the information vector."""
 
     width: float
     height: float
@@ -66,30 +66,33 @@ class Sizes:
     gap: float = 7.0
 
     @staticmethod
-    def of(texts: Sequence[str], text: float = 12.0, least: float = 24.0) -> Sizes:
-        """Sizes that hold all of these texts."""
-        widest = max((text_width(one, text) for one in texts), default=0.0)
-        return Sizes(max(least, widest + 10), max(least, 2 * text), text)
+    def of(texts: Sequence[str], text: float = 12.0, minimum: float = 24.0) -> Sizes:
+        """Return cell sizes that have room for each of these texts."""
+        widest = max((text_width(cell, text) for cell in texts), default=0.0)
+        return Sizes(max(minimum, widest + 10), max(minimum, 2 * text), text)
 
     def block(self, rows: int, columns: int, symbols: int) -> tuple[float, float]:
-        """Width and height of a matrix of so many rows, coefficients, and symbols of information."""
+        """Return the width and height of a matrix with these numbers of rows, coefficients and information symbols."""
         return (columns + symbols) * self.width + (self.gap if symbols else 0), rows * self.height
 
 
 def draw_matrix(
     drawing: Drawing, x: float, y: float, rows: Sequence[Sequence[Cell]], sizes: Sizes, columns: int, fresh: int = -1
 ) -> None:
-    """Draw rows of cells from an upper left corner; the first ``columns`` are coefficients, row ``fresh`` is framed."""
+    """Draw rows of cells with the upper left corner at (x, y).
+
+    The first ``columns`` cells of a row are coefficients. Row ``fresh`` gets a frame (-1: no row).
+    """
     for index, row in enumerate(rows):
         top = y + index * sizes.height
-        for place, cell in enumerate(row):
-            left = x + place * sizes.width + (sizes.gap if place >= columns else 0)
-            look = {"fill": _FILLS[cell.look], "stroke": palette.GRID if cell.look == EMPTY else palette.LINK_GOOD}
-            drawing.polygon(_corners(left, top, sizes.width, sizes.height), width=0.8, **look)
-            ink = _INKS.get(cell.look, palette.TEXT)
+        for column, cell in enumerate(row):
+            left = x + column * sizes.width + (sizes.gap if column >= columns else 0)
+            style = {"fill": _FILLS[cell.style], "stroke": palette.GRID if cell.style == EMPTY else palette.LINK_GOOD}
+            drawing.polygon(_corners(left, top, sizes.width, sizes.height), width=0.8, **style)
+            ink = _INKS.get(cell.style, palette.TEXT)
             at = left + sizes.width / 2, top + sizes.height / 2 + 0.36 * sizes.text
-            drawing.text(*at, cell.text, size=sizes.text, anchor="middle", colour=ink, bold=cell.look == PIVOT)
-    if fresh >= 0:  # last, or the next row would cover its lower edge
+            drawing.text(*at, cell.text, size=sizes.text, anchor="middle", colour=ink, bold=cell.style == PIVOT)
+    if fresh >= 0:  # drawn last, or the next row would cover the frame's lower edge
         width, _ = sizes.block(1, columns, len(rows[fresh]) - columns)
         corners = _corners(x - 1, y + fresh * sizes.height, width + 2, sizes.height)
         drawing.polygon(corners, stroke=palette.LOST, width=2)
@@ -100,12 +103,15 @@ def _corners(x: float, y: float, width: float, height: float) -> tuple[tuple[flo
 
 
 def empty_rows(count: int, columns: int) -> list[list[Cell]]:
-    """Rows that are still to come."""
+    """Return rows of empty cells, for packets that are still missing."""
     return [[Cell("", EMPTY)] * columns for _ in range(count)]
 
 
 def matrix_cells(generation_size: int, pivots: Sequence[int]) -> list[list[str]]:
-    """What pivots tell of a matrix in reduced row echelon form: for each row its cells, "1", "0" or "" (unknown)."""
+    """Return the cells of a matrix in reduced row echelon form, as far as its pivots determine them.
+
+    A cell is "1", "0", or "" for an unknown coefficient.
+    """
     others = set(pivots)
     return [
         [
@@ -118,10 +124,11 @@ def matrix_cells(generation_size: int, pivots: Sequence[int]) -> list[list[str]]
 
 @dataclass(frozen=True)
 class Step:
-    """What a packet did to a decoder.
+    """The effect of one packet on a decoder.
 
-    packet: its (encoding vector, information vector) as symbols; before, after: the decoder's rows in the same form, in
-    the order of their pivots; pivot: the column of the new row's pivot, None for a packet that was not innovative.
+    packet: the packet's (encoding vector, information vector) as symbols; before, after: the decoder's rows in the same
+    form, in the order of their pivots; pivot: the column of the new row's pivot, None if the packet is not innovative.
+    number, of: the position of the packet in the sequence, from 1, and the length of the sequence.
     """
 
     name: str
@@ -145,7 +152,7 @@ class Step:
         return len(self.after) == self.generation_size
 
     def verdict(self) -> str:
-        """What happened, in a sentence."""
+        """Return a sentence on the effect of the packet."""
         if not self.is_innovative:
             why = (
                 "the event is decoded already" if len(self.before) == self.generation_size else "it depends on the rows"
@@ -156,7 +163,7 @@ class Step:
         return f"{self.name} is innovative: a pivot in column {(self.pivot or 0) + 1}, {rank}{done}"
 
     def drawing(self) -> Drawing:
-        """The packet, and the matrix before and after it."""
+        """Draw the packet, and the matrix before and after it."""
         return _draw(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -166,23 +173,23 @@ class Step:
 def decoding_steps(
     generation_size: int, field: int, packets: Mapping[str, tuple[Sequence[int], Sequence[int] | bytes]]
 ) -> tuple[Step, ...]:
-    """Put named packets into a decoder, and tell each step.
+    """Decode named packets one by one and return a `Step` for each.
 
     A packet is a `CodedPacket`, or (encoding vector, information vector) in symbols. Raises DecodeError for a vector
-    that is not of this generation or field, ParameterError if there are no packets.
+    that does not fit the generation size or the field, ParameterError for an empty mapping.
     """
     if not packets:
-        raise ParameterError("decoding_steps: there are no packets; a name and (encoding vector, information) are one")
+        raise ParameterError("decoding_steps: packets is empty; it must map names to (encoding vector, information)")
     decoder = Decoder(generation_size, field, bulk=False)
     steps = []
     before: tuple[Row, ...] = ()
     for number, (name, packet) in enumerate(packets.items(), 1):
         vector, information = _symbols(decoder.field, packet)
         is_innovative = decoder.add(vector, information)
-        after = tuple(_row(decoder, one, len(information)) for one in decoder.pivots)
-        pivot = decoder.arrivals[-1] if is_innovative else None
+        after = tuple(_row(decoder, pivot, len(information)) for pivot in decoder.pivots)
+        new_pivot = decoder.arrivals[-1] if is_innovative else None
         row = (vector, information)
-        steps.append(Step(name, number, len(packets), decoder.field, generation_size, row, before, after, pivot))
+        steps.append(Step(name, number, len(packets), decoder.field, generation_size, row, before, after, new_pivot))
         before = after
     return tuple(steps)
 
@@ -203,10 +210,10 @@ def _row(decoder: Decoder, pivot: int, symbols: int) -> Row:
 
 def _draw(step: Step) -> Drawing:
     size = step.generation_size
-    shown = min(len(step.packet[1]), MOST_SYMBOLS)
-    cells = [_cells(row, shown) for row in (step.packet, *step.before, *step.after)]
+    symbols = min(len(step.packet[1]), MOST_SYMBOLS)
+    cells = [_cells(row, symbols) for row in (step.packet, *step.before, *step.after)]
     sizes = Sizes.of([cell.text for row in cells for cell in row])
-    wide, high = sizes.block(size, size, shown)
+    wide, high = sizes.block(size, size, symbols)
     verdict, title = step.verdict(), f"Packet {step.number} of {step.of} over {step.field!r}"
     width = max(2 * wide + ARROW + 2 * MARGIN, 1.08 * text_width(verdict, 12) + 2 * MARGIN, 420)
     top = 78 + HEADER + sizes.height + 34
@@ -216,11 +223,11 @@ def _draw(step: Step) -> Drawing:
     after = MARGIN + wide + ARROW
     left = MARGIN
     drawing.text(left, 72, step.name, size=12, bold=True)
-    _header(drawing, left, 78, sizes, size, shown)
-    draw_matrix(drawing, left, 78 + HEADER, [_cells(step.packet, shown)], sizes, size)
+    _header(drawing, left, 78, sizes, size, symbols)
+    draw_matrix(drawing, left, 78 + HEADER, [_cells(step.packet, symbols)], sizes, size)
     for x, name, rows in ((left, "before", step.before), (after, "after", step.after)):
         drawing.text(x, top - 8, name, size=12, bold=True)
-        matrix = [_cells(row, shown, pivots=True) for row in rows] + empty_rows(size - len(rows), size + shown)
+        matrix = [_cells(row, symbols, pivots=True) for row in rows] + empty_rows(size - len(rows), size + symbols)
         fresh = _fresh(step) if name == "after" else -1
         draw_matrix(drawing, x, top, matrix, sizes, size, fresh)
     middle = top + high / 2
@@ -229,25 +236,25 @@ def _draw(step: Step) -> Drawing:
 
 
 def _header(drawing: Drawing, x: float, y: float, sizes: Sizes, size: int, symbols: int) -> None:
-    look = {"size": 11.0, "anchor": "middle", "colour": palette.FAINT_TEXT}
+    style = {"size": 11.0, "anchor": "middle", "colour": palette.FAINT_TEXT}
     for column in range(size):
-        drawing.text(x + (column + 0.5) * sizes.width, y + 14, f"x{column + 1}", **look)
+        drawing.text(x + (column + 0.5) * sizes.width, y + 14, f"x{column + 1}", **style)
     start = x + size * sizes.width + sizes.gap
-    drawing.text(start + symbols * sizes.width / 2, y + 14, "y", **look)
+    drawing.text(start + symbols * sizes.width / 2, y + 14, "y", **style)
 
 
 def _fresh(step: Step) -> int:
     if step.pivot is None:
         return -1
-    return [next(i for i, one in enumerate(vector) if one) for vector, _ in step.after].index(step.pivot)
+    return [next(i for i, symbol in enumerate(vector) if symbol) for vector, _ in step.after].index(step.pivot)
 
 
 def _cells(row: Row, symbols: int, pivots: bool = False) -> list[Cell]:
     vector, information = row
-    first = next((index for index, one in enumerate(vector) if one), None) if pivots else None
-    looks = [PIVOT if index == first else OTHER if one else ZERO for index, one in enumerate(vector)]
-    cells = [Cell(str(one), look) for one, look in zip(vector, looks, strict=True)]
-    texts = [str(one) for one in information[:symbols]]
+    first = next((index for index, symbol in enumerate(vector) if symbol), None) if pivots else None
+    styles = [PIVOT if index == first else OTHER if symbol else ZERO for index, symbol in enumerate(vector)]
+    cells = [Cell(str(symbol), style) for symbol, style in zip(vector, styles, strict=True)]
+    texts = [str(symbol) for symbol in information[:symbols]]
     if len(information) > symbols:
         texts[-1] = "…"
     return cells + [Cell(text, INFORMATION) for text in texts]
@@ -257,23 +264,23 @@ def _cells(row: Row, symbols: int, pivots: bool = False) -> list[Cell]:
 
 
 def step_through(steps: Sequence[Step]) -> Stepper:
-    """A `Stepper` over the drawings of some steps."""
+    """Return a `Stepper`: a slider over the drawings of these steps."""
     return Stepper([step.drawing() for step in steps], [step.name for step in steps], "packet")
 
 
 @carries_record
 def decoding_matrices(run: Any, nodes: Sequence[int], event: Event | None = None) -> Drawing:
-    """For each node its decoding matrix after each innovative packet, as far as the trace tells it.
+    """Draw the decoding matrix of each node after each innovative packet, as far as the trace determines it.
 
-    Dark cells are pivots, light ones coefficients that a trace does not tell, others are 0. A node that heard the event
-    itself has no matrix. Raises ParameterError for an event that is not in the run or was not coded, or a node that is
-    not in the network.
+    Dark cells are pivots, light cells are coefficients that the trace does not contain, and white cells are 0. A node
+    that heard the event itself has no matrix. Raises ParameterError for an event that is not in the run or was not
+    coded, or a node that is not in the network.
     """
     spread = progress(run.trace, event)
     size = spread.generation_size
     unknown = [node for node in nodes if node not in run.scenario.topology]
     if unknown or not nodes:
-        raise ParameterError(f"decoding_matrices: nodes is {list(nodes)!r}; some nodes of this network are wanted")
+        raise ParameterError(f"decoding_matrices: nodes is {list(nodes)!r}; it must list nodes of this network")
     if not size:
         raise ParameterError(f"decoding_matrices: event {spread.event} of this run was not coded")
     side = float(np.clip(150 / size, 7, 20))
@@ -282,35 +289,35 @@ def decoding_matrices(run: Any, nodes: Sequence[int], event: Event | None = None
     label = max(text_width(f"node {node}", SMALL + 1) for node in nodes) + 26
     drawing = Drawing(label + size * (wide + GUTTER) + NARROW, 8, title=f"decoding of event {spread.event}")
     for node in nodes:
-        top, found = drawing.height, _packets(run.trace, spread, node)
-        drawing.height += high + 40 if found else 36
-        middle = top + (26 + high / 2 if found else 22)
+        top, matrices = drawing.height, _innovative_packets(run.trace, spread, node)
+        drawing.height += high + 40 if matrices else 36
+        middle = top + (26 + high / 2 if matrices else 22)
         drawing.text(NARROW, middle, f"node {node}", size=SMALL + 1, bold=True)
-        if not found:
+        if not matrices:
             note = "heard the event itself" if node in spread.held_us else "got no packet"
             drawing.text(label, middle, note, size=SMALL, colour=palette.FAINT_TEXT)
-        for place, (time_us, pivots) in enumerate(found):
-            x, age_ms = label + place * (wide + GUTTER), (time_us - spread.made_us) / 1e3
+        for column, (time_us, pivots) in enumerate(matrices):
+            x, age_ms = label + column * (wide + GUTTER), (time_us - spread.made_us) / 1e3
             drawing.text(x, top + 16, f"{age_ms:,.0f} ms", size=SMALL, colour=palette.FAINT_TEXT)
             _matrix(drawing, x, top + 22, size, pivots, sizes)
     return drawing
 
 
 def _matrix(drawing: Drawing, x: float, y: float, size: int, pivots: Sequence[int], sizes: Sizes) -> None:
-    looks = {"1": PIVOT, "0": ZERO, "": OTHER}
-    rows = [[Cell(cell, looks[cell]) for cell in row] for row in matrix_cells(size, pivots)]
+    styles = {"1": PIVOT, "0": ZERO, "": OTHER}
+    rows = [[Cell(cell, styles[cell]) for cell in row] for row in matrix_cells(size, pivots)]
     fresh = sorted(pivots).index(pivots[-1])
     draw_matrix(drawing, x, y, rows + empty_rows(size - len(rows), size), sizes, size, fresh)
 
 
-def _packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[int, ...]]]:
-    """(time, pivots in the order in which they came) after each innovative packet of a node."""
+def _innovative_packets(trace: Any, spread: Progress, node: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return for each innovative packet of a node its time and all pivots up to then, in order of arrival."""
     columns = of_event(Columns(trace), spread.event)
     rows = columns.where(event="innovative")
     rows = rows[columns["node"][rows] == node]
-    found: list[tuple[int, tuple[int, ...]]] = []
+    packets: list[tuple[int, tuple[int, ...]]] = []
     for time_us, rank, pivot in columns.tuples(rows, "time_us", "value", "detail"):
-        before = found[-1][1] if found and rank > 1 else ()
-        found = found if before else []
-        found.append((time_us, (*before, int(pivot))))
-    return found
+        before = packets[-1][1] if packets and rank > 1 else ()
+        packets = packets if before else []  # a rank of 1 begins a new decoder
+        packets.append((time_us, (*before, int(pivot))))
+    return packets

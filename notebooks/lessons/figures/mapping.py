@@ -1,11 +1,11 @@
-"""The mapping of queries and events to strings step by step, for a class.
+"""The mapping of TinyMQ's queries and events to strings, step by step, for teaching.
 
     mapping_table(protocol, text)                      each dimension: bounds, h of them, the cells as bits
     mapping_strings(protocol, text)                    SK of a query or EK of an event, as strings
     mapping_drawing(protocol, query, event=None)       the plane of two dimensions, each cell with its string
 
-A text with IS attributes is an event, any other a query. What is shown is what `workbench.protocols.tinymq.mapping`
-answers.
+A text with IS attributes is an event, any other text a query. `workbench.protocols.tinymq.mapping` computes the
+results.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ SMALL = 11.0
 
 def _box(protocol: Any, text: str) -> tuple[tuple[tuple[int, int], ...], tuple[Any, ...]]:
     attributes = parse(text)
-    is_event = any(one.operator == IS for one in attributes)
+    is_event = any(attribute.operator == IS for attribute in attributes)
     mapping = protocol.mapping
     return (mapping.event_box(attributes) if is_event else mapping.query_box(attributes)), attributes
 
 
 def mapping_table(protocol: Any, text: str) -> pd.DataFrame:
-    """Columns: dimension, range, bits, from, to, h(from), h(to), cells; a row for each dimension.
+    """Tabulate the mapping of a query or an event, a row for each dimension.
 
-    ``from`` and ``to`` are the values that the text names, or the range's bounds where it names none.
+    Columns: dimension, range, bits, from, to, h(from), h(to), cells. ``from`` and ``to`` are the bounds in the text; a
+    bound that the text leaves out is that of the dimension's range.
     """
     import pandas as pd
 
@@ -70,7 +71,11 @@ def mapping_table(protocol: Any, text: str) -> pd.DataFrame:
 
 def _bounds(dimension: Dimension, attributes: tuple[Any, ...]) -> tuple[int, int]:
     values = {
-        side: [one.value for one in attributes if one.key == dimension.key and one.operator in operators]
+        side: [
+            attribute.value
+            for attribute in attributes
+            if attribute.key == dimension.key and attribute.operator in operators
+        ]
         for side, operators in (("low", (EQ, GE, GT, IS)), ("high", (EQ, LE, LT, IS)))
     }
     low, high = max(values["low"], default=dimension.low), min(values["high"], default=dimension.high)
@@ -78,24 +83,26 @@ def _bounds(dimension: Dimension, attributes: tuple[Any, ...]) -> tuple[int, int
 
 
 def mapping_strings(protocol: Any, text: str) -> list[str]:
-    """The strings of a query or an event, ascending. ParameterError if there are more than can be looked at."""
+    """Return the strings of a query or an event, ascending. Raises ParameterError if there are more than 256."""
     box, _ = _box(protocol, text)
     count = int(np.prod([float(high - low + 1) for low, high in box]))
     if count > MOST_STRINGS:
-        raise ParameterError(
-            f"mapping_strings: {text!r} has {count:,} strings; {MOST_STRINGS} at most can be written out"
-        )
+        raise ParameterError(f"mapping_strings: {text!r} has {count:,} strings; at most {MOST_STRINGS} can be listed")
     return [bits(string, protocol.key_bits) for string in protocol.mapping.cells(box)]
 
 
 def mapping_drawing(protocol: Any, query: str, event: str | None = None, width: int = 560) -> Drawing:
-    """Each cell with its string: those of the query tinted, the event's framed, the query's own bounds dashed.
+    """Draw the plane of two dimensions as cells with their strings.
 
-    ParameterError unless there are two dimensions with cells that can be told apart on a page.
+    The query's cells are tinted, the event's cell has a frame, and a dashed line marks the query's exact bounds. Raises
+    ParameterError unless the protocol has two dimensions of at most 4 bits each.
     """
     dimensions = protocol.mapping.dimensions
     if len(dimensions) != 2 or max(dimension.bits for dimension in dimensions) > 4:
-        raise ParameterError("mapping_drawing: it draws two dimensions of up to 4 bits each")
+        raise ParameterError(
+            f"mapping_drawing: the protocol has dimensions of {[dimension.bits for dimension in dimensions]} bits; "
+            "two dimensions of at most 4 bits each can be drawn"
+        )
     rows, columns = (1 << dimension.bits for dimension in dimensions)
     left, top = 78.0, 48.0
     wide = (width - left - MARGIN) / columns
@@ -103,23 +110,26 @@ def mapping_drawing(protocol: Any, query: str, event: str | None = None, width: 
     title = "From values to strings"
     drawing = Drawing(width, top + rows * high + 46, title=title)
     drawing.text(MARGIN, 26, title, size=15, bold=True)
-    covered, hit = set(mapping_strings(protocol, query)), set(mapping_strings(protocol, event)) if event else set()
+    query_strings, event_strings = (
+        set(mapping_strings(protocol, query)),
+        set(mapping_strings(protocol, event)) if event else set(),
+    )
     for row in range(rows):
         for column in range(columns):
             string = bits(row << dimensions[1].bits | column, protocol.key_bits)
             x, y = left + wide * column, top + high * (rows - 1 - row)
-            fill = palette.blend(palette.BACKGROUND, MESSAGES["query"], 0.45 if string in covered else 0.0)
+            fill = palette.blend(palette.BACKGROUND, MESSAGES["query"], 0.45 if string in query_strings else 0.0)
             drawing.frame(x, y, wide, high, fill=fill, stroke=palette.LINK_GOOD, width=0.8)
-            drawing.text(x + 8, y + 17, string, size=SMALL, bold=string in covered)
-    for string in hit:
+            drawing.text(x + 8, y + 17, string, size=SMALL, bold=string in query_strings)
+    for string in event_strings:
         row, column = divmod(int(string, 2), columns)
         x, y = left + wide * column, top + high * (rows - 1 - row)
         drawing.frame(x + 2, y + 2, wide - 4, high - 4, stroke=MESSAGES["event"], width=2.6)
-    ground = _Ground(left, top, wide * columns, high * rows, dimensions)
-    _exact(drawing, ground, parse(query))
+    plane = _Plane(left, top, wide * columns, high * rows, dimensions)
+    _draw_bounds(drawing, plane, parse(query))
     if event:
-        _point(drawing, ground, parse(event))
-    _axes(drawing, ground)
+        _draw_event(drawing, plane, parse(event))
+    _draw_axes(drawing, plane)
     entries = [("box", palette.blend(palette.BACKGROUND, MESSAGES["query"], 0.45), "SK: strings of the query")]
     entries.append(("dash", palette.TEXT, "what it asks for"))
     if event:
@@ -130,8 +140,8 @@ def mapping_drawing(protocol: Any, query: str, event: str | None = None, width: 
     return drawing
 
 
-class _Ground:
-    """Where values lie on the page: the first dimension upwards, the second to the right."""
+class _Plane:
+    """The conversion of values to positions in the drawing: the first dimension upwards, the second to the right."""
 
     def __init__(self, left: float, top: float, wide: float, high: float, dimensions: list[Dimension]) -> None:
         self.left, self.top, self.wide, self.high, self.dimensions = left, top, wide, high, dimensions
@@ -148,21 +158,20 @@ class _Ground:
         return min(max(share, 0.0), 1.0)
 
 
-def _exact(drawing: Drawing, ground: _Ground, attributes: tuple[Any, ...]) -> None:
-    (low_y, high_y), (low_x, high_x) = (_bounds(dimension, attributes) for dimension in ground.dimensions)
-    x0, x1, y0, y1 = ground.x(low_x), ground.x(high_x), ground.y(low_y), ground.y(high_y)
+def _draw_bounds(drawing: Drawing, plane: _Plane, attributes: tuple[Any, ...]) -> None:
+    (low_y, high_y), (low_x, high_x) = (_bounds(dimension, attributes) for dimension in plane.dimensions)
+    x0, x1, y0, y1 = plane.x(low_x), plane.x(high_x), plane.y(low_y), plane.y(high_y)
     for ends in ((x0, y0, x1, y0), (x1, y0, x1, y1), (x1, y1, x0, y1), (x0, y1, x0, y0)):
         drawing.segment(*ends, colour=palette.TEXT, width=1.4, dash=(4, 3))
 
 
-def _point(drawing: Drawing, ground: _Ground, attributes: tuple[Any, ...]) -> None:
-    (low_y, _), (low_x, _) = (_bounds(dimension, attributes) for dimension in ground.dimensions)
-    look = {"fill": MESSAGES["event"], "stroke": palette.TEXT}
-    drawing.circle(ground.x(low_x), ground.y(low_y), 4.5, fill=look["fill"], stroke=look["stroke"], width=1)
+def _draw_event(drawing: Drawing, plane: _Plane, attributes: tuple[Any, ...]) -> None:
+    (low_y, _), (low_x, _) = (_bounds(dimension, attributes) for dimension in plane.dimensions)
+    drawing.circle(plane.x(low_x), plane.y(low_y), 4.5, fill=MESSAGES["event"], stroke=palette.TEXT, width=1)
 
 
-def _axes(drawing: Drawing, ground: _Ground) -> None:
-    first, second = ground.dimensions
+def _draw_axes(drawing: Drawing, plane: _Plane) -> None:
+    first, second = plane.dimensions
     for dimension in (first, second):
         key = key_of(dimension.key)
         count = min(1 << dimension.bits, 8)
@@ -171,13 +180,13 @@ def _axes(drawing: Drawing, ground: _Ground) -> None:
             value = dimension.low + index / count * (dimension.high - dimension.low)
             text = f"{value / key.steps:.4g}"
             if dimension is second:
-                y = ground.top + ground.high + 15
-                drawing.text(ground.x(value), y, text, size=SMALL - 1, anchor="middle", colour=palette.FAINT_TEXT)
+                y = plane.top + plane.high + 15
+                drawing.text(plane.x(value), y, text, size=SMALL - 1, anchor="middle", colour=palette.FAINT_TEXT)
             else:
-                at = ground.left - 6, ground.y(value) + 4
+                at = plane.left - 6, plane.y(value) + 4
                 drawing.text(*at, text, size=SMALL - 1, anchor="end", colour=palette.FAINT_TEXT)
         if dimension is second:
-            at = ground.left + ground.wide / 2, ground.top + ground.high + 33
+            at = plane.left + plane.wide / 2, plane.top + plane.high + 33
             drawing.text(*at, name, size=SMALL, anchor="middle")
         else:
-            drawing.text(28, ground.top + ground.high / 2, name, size=SMALL, anchor="middle", turn=90)
+            drawing.text(28, plane.top + plane.high / 2, name, size=SMALL, anchor="middle", turn=90)

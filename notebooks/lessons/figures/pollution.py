@@ -1,4 +1,4 @@
-"""How far pollution spreads: the shares of nodes whose packets one hostile node spoils, by their distance from it."""
+"""The spread of pollution: the share of nodes that get corrupt packets, by their distance from one hostile node."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from workbench.views.drawing import Drawing
 
 
 def spoiled_by_distance(run: Any, hostile: int) -> dict[int, float]:
-    """{hops from the hostile node: share of the nodes there that dropped a generation as corrupt}, from 1 hop on.
+    """Return {hops from the hostile node: share of nodes that dropped a generation as corrupt}.
 
-    Shares are means over the events of a run with a trace.
+    The distances begin at 1 hop. Each share is a mean over the events of the run, which needs a trace.
     """
     columns = Columns(run.trace)
     rows = columns.where(event="dropped", detail="corrupt")
@@ -33,15 +33,15 @@ def spoiled_by_distance(run: Any, hostile: int) -> dict[int, float]:
 
 @carries_record
 def pollution_chart(runs: Mapping[str, Sequence[Any]], hostile: int) -> Drawing:
-    """The shares of nodes whose packets were spoiled, by distance from the hostile node, a line for each name.
+    """Chart the share of nodes that dropped corrupt packets by distance from the hostile node, a line for each name.
 
-    Of several runs a line has the means. ParameterError for a name without runs.
+    A line shows the mean over the runs of its name. Raises ParameterError for a name without runs.
     """
     series = []
-    for name, some in runs.items():
-        if not some:
-            raise ParameterError(f"pollution_chart: {name!r} has no runs; each name takes one at least")
-        shares = [spoiled_by_distance(run, hostile) for run in some]
+    for name, runs_of_name in runs.items():
+        if not runs_of_name:
+            raise ParameterError(f"pollution_chart: {name!r} has no runs; each name needs at least one run")
+        shares = [spoiled_by_distance(run, hostile) for run in runs_of_name]
         x = sorted({distance for share in shares for distance in share})
         y = [float(np.mean([share.get(distance, 0.0) for share in shares])) for distance in x]
         series.append(Series(name, x, y))

@@ -1,7 +1,7 @@
-"""A publication's way, drawn over the mesh; `paths` finds it.
+"""The path of a publication, drawn over the mesh. `workbench.protocols.dps.views.paths` reads it from the trace.
 
-publication_drawing(run, which)         its hops as arrows over the mesh
-publication_slides(run, which)          hop by hop, with a slider
+publication_drawing(run, which)         the hops as arrows over the mesh
+publication_slides(run, which)          the same hop by hop, with a slider
 """
 
 from __future__ import annotations
@@ -26,43 +26,48 @@ MOST_SLIDES = 60
 
 @carries_record
 def publication_drawing(run: Any, which: int = 0, width: int = WIDTH) -> Drawing:
-    """The path as arrows over the mesh at its end; nodes have the number of the hop beside them that reached them.
+    """Draw the path as arrows over the mesh; each node is labelled with the number of the hop that reached it.
 
-    The arguments and errors of `publication_path`.
+    The mesh is drawn as it was at the end of the path. Arguments and errors are those of `publication_path`.
     """
-    way = publication_path(run, which)
-    return _drawn(run, way, [len(way.hops)], width)[0]
+    path = publication_path(run, which)
+    return _draw_steps(run, path, [len(path.hops)], width)[0]
 
 
 @carries_record
 def publication_slides(run: Any, which: int = 0, width: int = WIDTH) -> Stepper:
-    """A path up to its first, second, ... hop, ``MOST_SLIDES`` at most; see `publication_path`."""
-    way = publication_path(run, which)
-    count = len(way.hops)
+    """Return a slider over the path after each hop, with at most 60 steps; see `publication_path`."""
+    path = publication_path(run, which)
+    count = len(path.hops)
     steps = list(range(count + 1))
     if count >= MOST_SLIDES:
         steps = [round(i * count / MOST_SLIDES) for i in range(MOST_SLIDES + 1)]
-    return Stepper(_drawn(run, way, steps, width), [str(step) for step in steps], "hops")
+    return Stepper(_draw_steps(run, path, steps, width), [str(step) for step in steps], "hops")
 
 
-def _drawn(run: Any, way: Path, steps: Sequence[int], width: int) -> list[Drawing]:
-    """A path up to some of its hops."""
-    seen = see(run)
-    own = path_layer(steps_of(Columns(run.trace), [way.publication]), seen.duration_us)
-    seen = replace(seen, layers=(*(one for one in seen.layers if one.name != PUBLICATIONS), own))
-    return [_up_to(seen, way, step, width) for step in steps]
+def _draw_steps(run: Any, path: Path, steps: Sequence[int], width: int) -> list[Drawing]:
+    """Draw the path once for each number of hops in ``steps``."""
+    view = see(run)
+    own = path_layer(steps_of(Columns(run.trace), [path.publication]), view.duration_us)
+    view = replace(view, layers=(*(layer for layer in view.layers if layer.name != PUBLICATIONS), own))
+    return [_draw_hops(view, path, step, width) for step in steps]
 
 
-def _up_to(seen: RunView, way: Path, hops: int, width: int) -> Drawing:
-    part = way.until(hops)
-    told = part.in_words() if part.hops or not way.hops else "published, and not sent yet"
-    arrived = [hop.arrived_us for hop in part.hops] or [way.publication.at_us]
-    if len(part.hops) == len(way.hops):
-        arrived += [mark.at_us for mark in way.marks]
-    ids = seen.plan.ids.tolist()
-    words = {node: str(node) for node in ids} if len(ids) <= MOST_LABELS else {}
-    for number, hop in reversed(list(enumerate(part.hops, 1))):
-        if hop.look in ("useful", "in vain") and hop.receiver in words:
-            words[hop.receiver] = f"{hop.receiver}: hop {number}"
-    shown = replace(seen, paths=MessagePaths((MessagePath(way.publication.name, way.publication.at_us, ()),)))
-    return noted(draw(named(shown, words), max(arrived), width, [*MESH, PUBLICATIONS, NAMES], message=0), told)
+def _draw_hops(view: RunView, path: Path, hops: int, width: int) -> Drawing:
+    partial = path.until(hops)
+    description = partial.in_words() if partial.hops or not path.hops else "published, and not sent yet"
+    arrived = [hop.arrived_us for hop in partial.hops] or [path.publication.at_us]
+    if len(partial.hops) == len(path.hops):
+        arrived += [mark.at_us for mark in path.marks]
+    ids = view.plan.ids.tolist()
+    labels = {node: str(node) for node in ids} if len(ids) <= MOST_LABELS else {}
+    for number, hop in reversed(list(enumerate(partial.hops, 1))):
+        if hop.look in ("useful", "in vain") and hop.receiver in labels:
+            labels[hop.receiver] = f"{hop.receiver}: hop {number}"
+    without_message_paths = replace(
+        view, paths=MessagePaths((MessagePath(path.publication.name, path.publication.at_us, ()),))
+    )
+    return noted(
+        draw(named(without_message_paths, labels), max(arrived), width, [*MESH, PUBLICATIONS, NAMES], message=0),
+        description,
+    )

@@ -1,15 +1,16 @@
-"""Repair in time: how many nodes have no key or another key than before the failure, and what arrives meanwhile.
+"""Repair over time: the number of nodes without a key or with a new key after a failure, and the samples delivered.
 
-    arrivals(run)                        for each sample that was due: when it was published, and whether it came
-    repair_chart(run, from_s, until_s)   both as one figure over time
+    arrivals(run)                        for each expected sample: when it was published, and whether it was delivered
+    repair_chart(run, from_s, until_s)   node counts and shares of delivered samples in one figure over time
 
 Theory of operation
-    Down, orphans and re-keyed nodes are counted from the spans of `overlay.Overlay`. A sample is due to a subscription
-    that is open, at a sink that is up, when a reading that it matches is published; it came if it was ever delivered.
-    Shares are over all that was published within a step of ``every_s``, at its middle.
+    The intervals of `overlay.Overlay` give the numbers of nodes that are down, orphaned or have a new key. A sample is
+    expected by a subscription if the subscription is open and its sink is up when a matching reading is published. The
+    sample counts as delivered at any later time. A share covers the samples published within a step of ``every_s``
+    seconds; the chart draws it at the middle of the step.
 
 Limits
-    A step in which nothing was due has no share, and breaks the line. `arrivals` compares each reading with each
+    A step without expected samples has no share and interrupts the line. `arrivals` compares each reading with each
     subscription.
 """
 
@@ -40,40 +41,40 @@ STEPS = 30
 
 
 class Arrival(NamedTuple):
-    """A sample that a subscription should get, and whether it did."""
+    """A sample that a subscription should get, and whether it was delivered."""
 
     sink: int
     number: int
     publisher: int
     reading: int
     published_us: int
-    came: bool
+    is_delivered: bool
 
 
 def arrivals(run: Any) -> list[Arrival]:
-    """All samples that were due, in order of publication."""
+    """Return all expected samples, in order of publication."""
     columns = Columns(run.trace)
     duration_us = round(run.scenario.duration_s * 1e6)
     down: dict[int, list[tuple[int, int]]] = {}
     for node, start_us, end_us in tuples(failing(columns, duration_us), "node", "from_us", "until_us"):
         down.setdefault(node, []).append((start_us, end_us))
-    subscriptions, wants = subscribed(columns, duration_us)
-    told = tuples(subscriptions, "node", "sequence", "from_us", "until_us", "text")
-    asked = [(*place, parse(wants[text])) for *place, text in told]
-    came = _came(columns)
-    found = []
+    subscriptions, texts = subscribed(columns, duration_us)
+    intervals = tuples(subscriptions, "node", "sequence", "from_us", "until_us", "text")
+    requests = [(*interval, parse(texts[text])) for *interval, text in intervals]
+    delivered = _delivered_readings(columns)
+    expected = []
     rows = columns.where(event="published")
     for time_us, node, reading, text in columns.tuples(rows, "time_us", "node", "sequence", "detail"):
         attributes = parse(text)
-        for sink, number, from_us, until_us, wanted in asked:
+        for sink, number, from_us, until_us, constraints in requests:
             is_up = not any(start <= time_us < end for start, end in down.get(sink, ()))
-            if from_us <= time_us < until_us and is_up and matching_samples(wanted, attributes):
-                arrived = (sink, number, node, reading) in came
-                found.append(Arrival(sink, number, node, reading, time_us, arrived))
-    return found
+            if from_us <= time_us < until_us and is_up and matching_samples(constraints, attributes):
+                is_delivered = (sink, number, node, reading) in delivered
+                expected.append(Arrival(sink, number, node, reading, time_us, is_delivered))
+    return expected
 
 
-def _came(columns: Columns) -> set[tuple[int, int, int, int]]:
+def _delivered_readings(columns: Columns) -> set[tuple[int, int, int, int]]:
     rows = columns.where(event="delivered")
     return set(columns.tuples(rows, "node", "value", "origin", "sequence"))
 
@@ -82,9 +83,9 @@ def _came(columns: Columns) -> set[tuple[int, int, int, int]]:
 def repair_chart(
     run: Any, from_s: float = 0.0, until_s: float | None = None, every_s: float | None = None, width: int = WIDTH
 ) -> Drawing:
-    """Counts of nodes, and below them the share of what was due that came, over the same time.
+    """Chart the node counts over time, and below them the share of expected samples that were delivered.
 
-    ``every_s``: how long a step of the shares is (None: a thirtieth of the time). Raises ParameterError for times
+    ``every_s``: seconds per step of the shares (None: a thirtieth of the interval). Raises ParameterError for times
     outside of the run, or a run without an overlay.
     """
     end_s = time_us_of(run, until_s, "repair_chart") / 1e6
@@ -109,12 +110,12 @@ def repair_chart(
 
 
 def _counts(steps: dict[str, np.ndarray], from_s: float, end_s: float) -> list[Series]:
-    """Lines that go level and then up or down, not aslant."""
+    """Return the counts as step functions: two points at each change, so that no line is slanted."""
     times_s = steps["time_us"] / 1e6
     first = max(int(np.searchsorted(times_s, from_s, "right")) - 1, 0)
     last = int(np.searchsorted(times_s, end_s, "right"))
-    found = []
-    for name, said in COUNTS.items():
+    series = []
+    for name, label in COUNTS.items():
         xs, ys = [from_s], [float(steps[name][first])]
         for time_s, count in zip(
             times_s[first + 1 : last].tolist(), steps[name][first + 1 : last].tolist(), strict=True
@@ -122,19 +123,19 @@ def _counts(steps: dict[str, np.ndarray], from_s: float, end_s: float) -> list[S
             if count != ys[-1]:
                 xs += [time_s, time_s]
                 ys += [ys[-1], float(count)]
-        found.append(Series(said, [*xs, end_s], [*ys, ys[-1]]))
-    return found
+        series.append(Series(label, [*xs, end_s], [*ys, ys[-1]]))
+    return series
 
 
-def _shares(found: list[Arrival], from_s: float, end_s: float, every_s: float) -> Series:
+def _shares(arrived: list[Arrival], from_s: float, end_s: float, every_s: float) -> Series:
     count = max(1, math.ceil((end_s - from_s) / every_s - 1e-9))
     edges = [from_s + every_s * index for index in range(count + 1)]
-    times = np.array([one.published_us / 1e6 for one in found])
-    came = np.array([one.came for one in found], dtype=float)
+    times = np.array([arrival.published_us / 1e6 for arrival in arrived])
+    delivered = np.array([arrival.is_delivered for arrival in arrived], dtype=float)
     shares = []
     for start, end in pairwise(edges):
-        here = (times >= start) & (times < end) if len(found) else np.zeros(0, dtype=bool)
-        shares.append(float(came[here].mean()) if here.any() else math.nan)
+        in_step = (times >= start) & (times < end) if len(arrived) else np.zeros(0, dtype=bool)
+        shares.append(float(delivered[in_step].mean()) if in_step.any() else math.nan)
     middles = [(start + end) / 2 for start, end in pairwise(edges)]
-    # Points without a value at both ends give the axis the range of the figure above.
+    # The points without a value at both ends give this axis the same range as the upper chart.
     return Series("delivered", [from_s, *middles, end_s], [math.nan, *shares, math.nan])

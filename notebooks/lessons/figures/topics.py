@@ -1,13 +1,15 @@
-"""From topics to a routing decision, step by step: filters, what they have in common, fuzzy hashes, needs.
+"""From topics to a routing decision, step by step: Bloom filters, their common bits, fuzzy hashes, needs.
 
     topic_bits(topic, ...)                 the items of a topic, and the bit positions of each, as a table
-    bits_drawing({name: vector})           vectors as rows of cells, one below the other: for short ones
-    routing_steps(topic, subscriptions)    a `Decision`: shown as a drawing, with a table of its steps
+    bits_drawing({name: vector})           short bit vectors as rows of cells, one below the other
+    routing_steps(topic, subscriptions)    a `Decision`: displayed as a drawing, with a table of its steps
     topic_explorer(...)                    the same as a widget with fields for the topics, the length and the hashes
 
-A node that has been told `interests` and `needs` over a link sends a publication there if the fuzzy hash of what its
-filter has in common with the interests includes the needs. Whether topics really match is another question, which is
-answered at the subscriber: both answers stand side by side.
+A neighbor announces two bit vectors for a link: `interests`, the union of the filters of all subscriptions behind the
+link, and `needs`, the bits that all their fuzzy hashes have in common. A node forwards a publication over the link in
+two steps. It intersects the publication's filter with the interests and takes the fuzzy hash of the common bits. If
+this hash includes the needs, the publication is sent. Only the subscriber compares the topics themselves; a `Decision`
+has both results.
 """
 
 from __future__ import annotations
@@ -46,27 +48,32 @@ def topic_bits(
     separators: str = "/",
     wildcards: bool = True,
 ) -> pd.DataFrame:
-    """The items of a topic and their bits: columns item and bits. AttributeFormatError if the topic is none."""
+    """Tabulate the filter items of a topic and the positions of their bits (columns: item, bits).
+
+    Raises AttributeFormatError for an invalid topic.
+    """
     import pandas as pd
 
-    BitVector(filter_bits)  # It says what is wrong with a length.
+    BitVector(filter_bits)  # raises ParameterError for an invalid length
     items = topic_items(topic, as_publication, separators, wildcards)
     rows = [{"item": item, "bits": item_positions(item, filter_bits, hashes)} for item in items]
     return pd.DataFrame(rows, columns=["item", "bits"])
 
 
 def bits_drawing(vectors: Mapping[str, BitVector], marked: BitVector | None = None, title: str = "") -> Drawing:
-    """Vectors of one length as rows of cells, 64 in a row, bit 0 on the upper left.
+    """Draw vectors of one length as rows of 64 cells, with bit 0 at the upper left.
 
-    ``marked``: bits of another color, say those that two vectors have in common. ParameterError for vectors of
-    different lengths, or of more than 1024 bits.
+    ``marked``: bits to be drawn in another color, such as the common bits of two vectors. Raises ParameterError for
+    vectors of different lengths, or of more than 1024 bits.
     """
     lengths = {vector.length for vector in vectors.values()} | ({marked.length} if marked is not None else set())
     if len(lengths) != 1 or not vectors:
-        raise ParameterError(f"bits_drawing: vectors of {sorted(lengths)} bits; all must have one length")
+        raise ParameterError(
+            f"bits_drawing: the vectors have {sorted(lengths)} bits; one or more vectors of a single length are needed"
+        )
     length = lengths.pop()
     if length > MOST_CELLS:
-        raise ParameterError(f"bits_drawing: vectors of {length} bits; {MOST_CELLS} can be drawn at most")
+        raise ParameterError(f"bits_drawing: the vectors have {length} bits; at most {MOST_CELLS} can be drawn")
     rows = -(-length // PER_ROW)
     block = rows * CELL + 30
     top = 30.0 if title else 8.0
@@ -74,24 +81,27 @@ def bits_drawing(vectors: Mapping[str, BitVector], marked: BitVector | None = No
     drawing.text(16, 22, title, size=14, bold=True)
     for number, (name, vector) in enumerate(vectors.items()):
         y = top + number * block
-        said = f"{name}: {vector.popcount} of {length} bits, {percent(vector.fill)}"
-        drawing.text(16, y + 14, said, size=_SIZE)
-        _cells(drawing, 16, y + 20, vector, 0 if marked is None else marked.bits)
+        label = f"{name}: {vector.popcount} of {length} bits, {percent(vector.fill)}"
+        drawing.text(16, y + 14, label, size=_SIZE)
+        _draw_cells(drawing, 16, y + 20, vector, 0 if marked is None else marked.bits)
     return drawing
 
 
-def _cells(drawing: Drawing, left: float, top: float, vector: BitVector, marked: int) -> None:
+def _draw_cells(drawing: Drawing, left: float, top: float, vector: BitVector, marked: int) -> None:
     wide, rows = min(PER_ROW, vector.length), -(-vector.length // PER_ROW)
     drawing.rectangle(left, top, wide * CELL, rows * CELL, fill="#F2F5F8")
-    for place in vector.positions():
-        x, y = left + place % PER_ROW * CELL, top + place // PER_ROW * CELL
-        colour = palette.DATA if marked >> place & 1 else palette.SINK
+    for position in vector.positions():
+        x, y = left + position % PER_ROW * CELL, top + position // PER_ROW * CELL
+        colour = palette.DATA if marked >> position & 1 else palette.SINK
         drawing.rectangle(x, y, CELL, CELL, fill=colour)
     for column in range(wide + 1):
-        strong = column % 8 == 0
+        is_byte_boundary = column % 8 == 0
         x = left + column * CELL
-        look = {"colour": palette.LINK_GOOD if strong else "#E1E6EB", "width": 1.0 if strong else 0.5}
-        drawing.segment(x, top, x, top + rows * CELL, **look)
+        style = {
+            "colour": palette.LINK_GOOD if is_byte_boundary else "#E1E6EB",
+            "width": 1.0 if is_byte_boundary else 0.5,
+        }
+        drawing.segment(x, top, x, top + rows * CELL, **style)
     for row in range(rows + 1):
         y = top + row * CELL
         drawing.segment(left, y, left + wide * CELL, y, colour="#D3DAE1", width=0.6)
@@ -99,7 +109,7 @@ def _cells(drawing: Drawing, left: float, top: float, vector: BitVector, marked:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a node computes when a publication comes and there is one link, with some subscriptions behind it."""
+    """The routing decision of a node about one publication and one link, with all intermediate vectors."""
 
     topic: str
     subscriptions: tuple[str, ...]
@@ -108,32 +118,38 @@ class Decision:
     common: BitVector
     common_hash: BitVector
     needs: BitVector
-    goes: bool
+    is_forwarded: bool
     wanted: tuple[str, ...]  # the subscriptions that match
 
     @property
     def is_false_positive(self) -> bool:
-        """Whether it goes there though nobody wants it."""
-        return self.goes and not self.wanted
+        """Whether the publication is forwarded although no subscription behind the link matches it."""
+        return self.is_forwarded and not self.wanted
 
     @property
     def missing(self) -> BitVector:
-        """The bits of the needs that what is in common lacks."""
+        """The bits of the needs that the fuzzy hash of the common bits lacks."""
         return BitVector(FUZZY_HASH_BITS, self.needs.bits & ~self.common_hash.bits)
 
     def verdict(self) -> str:
-        """The decision in a sentence."""
+        """Return the decision as a sentence."""
         lacking = self.missing.popcount
-        why = "all needs are met" if self.goes else f"{lacking} bits of the needs are missing" if lacking else "no bit"
+        why = (
+            "all needs are met"
+            if self.is_forwarded
+            else f"{lacking} bits of the needs are missing"
+            if lacking
+            else "no bit"
+        )
         if not self.common.bits:
             why = "filter and interests have no bit in common"
         end = f"wanted by {', '.join(self.wanted)}" if self.wanted else "and nobody there wants it"
         if self.is_false_positive:
             end += ": a false positive"
-        return f"{'It goes over the link' if self.goes else 'It does not go over the link'}: {why}; {end}."
+        return f"{'It goes over the link' if self.is_forwarded else 'It does not go over the link'}: {why}; {end}."
 
     def table(self) -> pd.DataFrame:
-        """The steps: vector, bits set, of how many, fill."""
+        """Tabulate the vectors of the steps: their bits set, their length and their fill."""
         import pandas as pd
 
         steps = {
@@ -145,12 +161,13 @@ class Decision:
             "needs that are missing": self.missing,
         }
         rows = [
-            {"step": name, "bits set": one.popcount, "of": one.length, "fill": one.fill} for name, one in steps.items()
+            {"step": name, "bits set": vector.popcount, "of": vector.length, "fill": vector.fill}
+            for name, vector in steps.items()
         ]
         return pd.DataFrame(rows)
 
     def drawing(self) -> Drawing:
-        """The vectors as rows of cells; orange: in common, or of the needs what is met."""
+        """Draw the vectors as rows of cells; common bits and needs that are met are orange."""
         filters = bits_drawing(
             {"filter of the publication": self.publication, "interests of the link": self.interests}, self.common
         )
@@ -177,17 +194,18 @@ def routing_steps(
     hashes: int = HASHES,
     separators: str = "/",
 ) -> Decision:
-    """Whether a publication on a topic goes over a link with these subscriptions behind it, and how that comes.
+    """Return the decision whether a publication is forwarded over a link with these subscriptions behind it.
 
-    AttributeFormatError for topics that are none, ParameterError for a length that DPS has not or no subscription.
+    Raises AttributeFormatError for an invalid topic, ParameterError for an invalid filter length or without
+    subscriptions.
     """
-    asked = (subscriptions,) if isinstance(subscriptions, str) else tuple(subscriptions)
-    if not asked:
-        raise ParameterError("routing_steps: there are no subscriptions; one or more are wanted")
+    topics = (subscriptions,) if isinstance(subscriptions, str) else tuple(subscriptions)
+    if not topics:
+        raise ParameterError("routing_steps: subscriptions is empty; at least one is needed")
     publication = BitVector.of(publication_items(topic, separators), filter_bits, hashes)
     filters, needs = CountingVector(filter_bits), CountingVector(FUZZY_HASH_BITS)
-    for one in asked:
-        vector = BitVector.of(subscription_items(one, separators), filter_bits, hashes)
+    for subscription in topics:
+        vector = BitVector.of(subscription_items(subscription, separators), filter_bits, hashes)
         filters.add(vector)
         needs.add(BitVector.from_bytes(vector.fuzzy_hash()))
     interests = filters.union()
@@ -195,15 +213,15 @@ def routing_steps(
     shared = needs.intersection()
     return Decision(
         topic,
-        asked,
+        topics,
         publication,
         interests,
         common,
         BitVector.from_bytes(common.fuzzy_hash()),
         shared,
-        # A link that nobody asks anything over is no way for anything.
+        # A link without subscriptions behind it has no needs that could stop a publication.
         not interests.is_empty and routes(publication, interests, shared.to_bytes()),
-        tuple(one for one in asked if matches([topic], [one], separators)),
+        tuple(subscription for subscription in topics if matches([topic], [subscription], separators)),
     )
 
 
@@ -213,27 +231,30 @@ def topic_explorer(
     filter_bits: int = LENGTH,
     hashes: int = HASHES,
 ) -> Explorer:
-    """A widget: a topic, subscriptions (with blanks between), length and hashes, and below them the decision."""
+    """Return a widget with fields for a topic, subscriptions (separated by blanks), length and hashes.
+
+    The widget shows the decision below the fields.
+    """
     import ipywidgets
 
     full = ipywidgets.Layout(width="700px")
-    look = {"style": {"description_width": "110px"}}
-    published = ipywidgets.Text(value=topic, description="publication", layout=full, **look)
-    asked = ipywidgets.Text(value=" ".join(subscriptions), description="subscriptions", layout=full, **look)
+    style = {"style": {"description_width": "110px"}}
+    published = ipywidgets.Text(value=topic, description="publication", layout=full, **style)
+    subscribed = ipywidgets.Text(value=" ".join(subscriptions), description="subscriptions", layout=full, **style)
     length = ipywidgets.SelectionSlider(
-        options=sorted({*LENGTHS, filter_bits}), value=filter_bits, description="filter length", **look
+        options=sorted({*LENGTHS, filter_bits}), value=filter_bits, description="filter length", **style
     )
-    count = ipywidgets.IntSlider(value=hashes, min=1, max=8, description="hashes", **look)
+    count = ipywidgets.IntSlider(value=hashes, min=1, max=8, description="hashes", **style)
     picture = ipywidgets.HTML()
 
     def show(_: Any = None) -> None:
         try:
-            decision = routing_steps(published.value, asked.value.split(), length.value, count.value)
+            decision = routing_steps(published.value, subscribed.value.split(), length.value, count.value)
             picture.value = decision.drawing().to_svg()
         except WorkbenchError as error:
             picture.value = f'<p style="color:{palette.LOST}">{html.escape(str(error))}.</p>'
 
-    for field in (published, asked, length, count):
+    for field in (published, subscribed, length, count):
         field.observe(show, "value")
     show()
-    return Explorer(ipywidgets.VBox([published, asked, ipywidgets.HBox([length, count]), picture]), picture.value)
+    return Explorer(ipywidgets.VBox([published, subscribed, ipywidgets.HBox([length, count]), picture]), picture.value)

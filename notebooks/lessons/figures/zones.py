@@ -59,7 +59,7 @@ class _Moment:
         return QUERIES[self.queries.index(query) % len(QUERIES)]
 
     def entries(self) -> list[Entry]:
-        """What zones and queries have to explain."""
+        """Return the legend's entries for zones and queries."""
         entries: list[Entry] = [
             ("box", tree_colour(tree), f"tree of root {root}") for tree, root in enumerate(self.seen.roots)
         ]
@@ -75,7 +75,7 @@ class _Moment:
 
 @carries_record
 def zones_drawing(run: Any, time_s: float | None = None, width: int = WIDTH) -> Drawing:
-    """Per tree the key space as a bar, cut into zones, with the stored queries above it.
+    """Draw the key space of each tree as a bar, divided into zones, with the stored queries above it.
 
     Raises ParameterError for a time outside of the run, or a run without an overlay.
     """
@@ -148,7 +148,7 @@ def _lanes(drawing: Drawing, now: _Moment, tree: int, left: float, scale: float,
 
 
 def queries_on_strings(boxes: Sequence[BoxSpan], key_bits: int) -> list[tuple[int, int, int]]:
-    """(first string, string after the last, queries that lie on each of them), for the whole key space in order."""
+    """Return (first string, string after the last, number of queries on each string) for the whole key space."""
     changes = Counter({0: 0, 1 << key_bits: 0})
     for box in boxes:
         changes[box.low] += 1
@@ -161,7 +161,7 @@ def queries_on_strings(boxes: Sequence[BoxSpan], key_bits: int) -> list[tuple[in
 def _shade(
     drawing: Drawing, runs: Sequence[tuple[int, int, int]], left: float, scale: float, top: float, high: float
 ) -> None:
-    """Runs of strings as rectangles."""
+    """Draw sequences of strings as rectangles; darker means more queries."""
     most = max(1, *(count for _, _, count in runs))
     for start, end, count in runs:
         fill = load_colour(count / most) if count else palette.BACKGROUND
@@ -169,7 +169,7 @@ def _shade(
 
 
 def _ticks(drawing: Drawing, key_bits: int, left: float, scale: float, y: float) -> None:
-    """The first string of each sixteenth, quarter, ... as there is room."""
+    """Label the first string of each sixteenth, eighth, quarter or half, whichever fits."""
     size = SMALL - 1
     room = 1.06 * text_width(first_bits(0, key_bits), size) + 8
     count = MOST_TICKS
@@ -184,7 +184,7 @@ def _ticks(drawing: Drawing, key_bits: int, left: float, scale: float, y: float)
 
 
 def first_bits(string: int, key_bits: int) -> str:
-    """A string, or as many of its bits as tell the ticks apart."""
+    """Return a string of the key space in full, or its first four bits if it is long."""
     text = format(string, f"0{key_bits}b")
     return text if key_bits <= MOST_BITS else text[:4] + "…"
 
@@ -194,7 +194,7 @@ def first_bits(string: int, key_bits: int) -> str:
 
 @carries_record
 def plane_drawing(run: Any, time_s: float | None = None, width: int = WIDTH) -> Drawing:
-    """Per tree the plane of two dimensions, cut into the rectangles of the zones, with the stored queries as frames.
+    """Draw the plane of two dimensions for each tree, divided into zones, with the stored queries as frames.
 
     Raises ParameterError unless the protocol's ``dimensions`` are two, and as `zones_drawing`.
     """
@@ -274,7 +274,7 @@ def _axes(drawing: Drawing, dimensions: Sequence[Dimension], left: float, top: f
 
 
 def _cell_bounds(dimension: Dimension) -> list[tuple[float, str]]:
-    """Where a few cells begin: (share of the range, value as people write it)."""
+    """Return up to five axis ticks as (share of the range, formatted value)."""
     key = key_of(dimension.key)
     count = min(4, 1 << dimension.bits)
     shares = [index / count for index in range(count + 1)]

@@ -1,1 +1,1 @@
-"""The figures that one paper has for itself: a module for each group, imported as ``figures.NAME``."""
+"""Figures that only the notebooks of papers use: a module for each group, imported as ``figures.NAME``."""

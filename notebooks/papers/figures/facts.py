@@ -1,4 +1,4 @@
-"""What the text of TinyMQ's paper says of its figure 1, and whether it holds in a run."""
+"""The statements of TinyMQ's paper about its figure 1, checked in a run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ _KEYS = {(6, 6): "", (9, 9): "", (6, 7): "01", (9, 4): "01", (6, 10): "0101"}
 
 
 def paper_facts(run: Any, time_s: float) -> dict[str, bool]:
-    """What the text says of figure 1, and whether it holds in a run at a time."""
-    seen = overlay_of(run)
-    places = seen.places_at(round(time_s * 1e6))
-    keys = {(seen.roots[place.tree], place.node): place.key for place in places}
-    children = {key: [p.key for p in places if (seen.roots[p.tree], p.parent) == key] for key in keys}
+    """Return for each statement of the paper about figure 1 whether it holds in a run at ``time_s``."""
+    overlay = overlay_of(run)
+    positions = overlay.places_at(round(time_s * 1e6))
+    keys = {(overlay.roots[position.tree], position.node): position.key for position in positions}
+    children = {
+        key: [position.key for position in positions if (overlay.roots[position.tree], position.parent) == key]
+        for key in keys
+    }
     facts = {
         f"node {node} has the key {key or 'φ'}": keys.get((root, node)) == key for (root, node), key in _KEYS.items()
     }

@@ -1,7 +1,7 @@
-"""Messages of DPS to look at: a short conversation, and a widget in which messages and topics can be written.
+"""Examples of DPS messages: a short exchange between two nodes, and a widget that dissects a message.
 
-conversation(topic, subscription)    the messages of a subscriber that links and of a publisher, by name
-message_explorer(messages, topics)   choose or paste a message, name topics
+conversation(topic, subscription)    the messages between a subscriber and a publisher, by name
+message_explorer(messages, topics)   a widget: choose or paste a message, and enter topics to search in its filter
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ def conversation(
     payload: bytes = b"21.5",
     **settings: Any,
 ) -> dict[str, bytes]:
-    """The messages of two nodes: a subscriber that links, and a publisher. name -> bytes, in order.
+    """Return the messages between a subscriber and a publisher as {name: bytes}, in the order of sending.
 
-    ``settings``: parameters of `workbench.DPS`. AttributeFormatError for topics that are none.
+    ``settings``: parameters of `workbench.DPS`. Raises AttributeFormatError for an invalid topic.
     """
     protocol = DPS(**settings)
     nodes = [protocol.make_node(address, draws.Stream(address + 1)) for address in (0, 1)]
     subscriber, publisher = nodes
     for node in nodes:
         node.start(0)
-    subscription_ = subscriber.subscribe_topics(subscription, 0)
+    open_subscription = subscriber.subscribe_topics(subscription, 0)
     subscriber.link(1, 0)
-    told: dict[str, bytes] = {}
-    _exchange(nodes, told)
+    messages: dict[str, bytes] = {}
+    _exchange(nodes, messages)
     publisher.publish_topics(topic, payload, 1, acknowledge=True)
-    _exchange(nodes, told)
-    for arrival in subscription_.take():
+    _exchange(nodes, messages)
+    for arrival in open_subscription.take():
         subscriber.acknowledge(arrival, b"thanks", 2)
-    _exchange(nodes, told)
-    return told
+    _exchange(nodes, messages)
+    return messages
 
 
-def _exchange(nodes: list[Any], told: dict[str, bytes]) -> None:
-    """Hand over messages until there are none; each is noted under a name of its own."""
+def _exchange(nodes: list[Any], messages: dict[str, bytes]) -> None:
+    """Pass frames between the nodes until none is left, and store each frame under a numbered name."""
     waiting = True
     while waiting:
         waiting = False
@@ -55,17 +55,17 @@ def _exchange(nodes: list[Any], told: dict[str, bytes]) -> None:
             for neighbor, frame in node.take_frames():
                 waiting = True
                 name = wire.describe(frame)[0]
-                who = "publisher" if sender else "subscriber"
-                told[f"{len(told) + 1}: {name} of the {who}"] = frame
+                role = "publisher" if sender else "subscriber"
+                messages[f"{len(messages) + 1}: {name} of the {role}"] = frame
                 nodes[neighbor].receive(frame, sender, 1, False)
 
 
 def message_explorer(
     messages: Mapping[str, bytes | str], topics: Sequence[str] = (), hashes: int = HASHES, separators: str = "/"
 ) -> Explorer:
-    """A widget: messages to choose from, a field for the hex of another one, a field for topics (with blanks between).
+    """Return a widget that dissects a message: a list of messages, a field for hex digits, and a field for topics.
 
-    Without a kernel it shows the first message.
+    Topics are separated by blanks. Without a kernel the widget shows the first message.
     """
     import ipywidgets
 
@@ -75,18 +75,18 @@ def message_explorer(
     digits = ipywidgets.Textarea(
         value=next(iter(named.values()), ""), description="hex", rows=4, layout=full, continuous_update=False
     )
-    given = ipywidgets.Text(value=" ".join(topics), description="topics", layout=full, continuous_update=False)
+    topic_field = ipywidgets.Text(value=" ".join(topics), description="topics", layout=full, continuous_update=False)
     picture = ipywidgets.HTML()
 
     def show(_: Any = None) -> None:
         try:
-            inspection = inspect_message(digits.value, given.value.split(), hashes, separators)
+            inspection = inspect_message(digits.value, topic_field.value.split(), hashes, separators)
             picture.value = inspection.to_html()
         except WorkbenchError as error:
             picture.value = f'<p style="color:{palette.LOST}">{html.escape(str(error))}.</p>'
 
     choice.observe(lambda change: setattr(digits, "value", named[change["new"]]), "value")
-    for field in (digits, given):
+    for field in (digits, topic_field):
         field.observe(show, "value")
     show()
-    return Explorer(ipywidgets.VBox([choice, digits, given, picture]), picture.value)
+    return Explorer(ipywidgets.VBox([choice, digits, topic_field, picture]), picture.value)

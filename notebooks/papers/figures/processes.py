@@ -1,7 +1,7 @@
-"""A mesh of processes as it stands now: links, filters, who is dead, and what came of a publication.
+"""The present state of a mesh of processes: links, filters, killed nodes, and the outcome of a publication.
 
-processes_drawing(mesh, outcome=None)    `workbench.protocols.dps.processes.DPSMesh`, as a static figure
-outcome_table({name: outcome})           what came of publications: wanted, answered, missing, how fast
+processes_drawing(mesh, outcome=None)    a static figure of a `workbench.protocols.dps.processes.DPSMesh`
+outcome_table({name: outcome})           the outcomes of publications: subscribers, acknowledgements and their times
 """
 
 from __future__ import annotations
@@ -35,70 +35,82 @@ _RINGS = (
 
 
 def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -> Drawing:
-    """The mesh of processes now. With an ``outcome`` of `DPSMesh.publish` also who has answered, after how many ms."""
+    """Draw the mesh of processes as it is now.
+
+    An ``outcome`` of `DPSMesh.publish` adds which subscribers have acknowledged, and after how many milliseconds.
+    """
     state, plan = processes.state(), lay_out(processes.graph)
-    mesh = standing_now(state, processes.filter_bits)
-    words = {node: str(node) for node in plan.ids.tolist()}
-    roles = dict.fromkeys(processes.subscriptions, 2) | dict.fromkeys(words.keys() - state, 0)
+    mesh = mesh_of_state(state, processes.filter_bits)
+    labels = {node: str(node) for node in plan.ids.tolist()}
+    roles = dict.fromkeys(processes.subscriptions, 2) | dict.fromkeys(labels.keys() - state, 0)
     rings: dict[int, int] = {}
-    said = f"{len(mesh.links['node'])} links, {int((mesh.links['look'] == 1).sum())} of them muted"
+    summary = f"{len(mesh.links['node'])} links, {int((mesh.links['look'] == 1).sum())} of them muted"
     if outcome is not None:
-        words |= {node: f"{node}: {ms:.1f} ms" for node, ms in outcome.answers.items()}
+        labels |= {node: f"{node}: {ms:.1f} ms" for node, ms in outcome.answers.items()}
         roles[outcome.publisher] = 1
         rings = {node: 0 if node in outcome.answers else 1 for node in outcome.wanted}
-        said = f"{outcome.topic}: {len(outcome.answers)} of {len(outcome.wanted)} subscribers have acknowledged; {said}"
+        summary = (
+            f"{outcome.topic}: {len(outcome.answers)} of {len(outcome.wanted)} subscribers have acknowledged; {summary}"
+        )
     layers = (
-        *link_layers(mesh, len(words)),
-        *filter_layers(mesh, len(words)),
-        Layer("nodes", _now(roles), _NODES, "node"),
-        Layer("answers", _now(rings), _RINGS, "ring"),
+        *link_layers(mesh, len(labels)),
+        *filter_layers(mesh, len(labels)),
+        Layer("nodes", _layer_rows(roles), _NODES, "node"),
+        Layer("answers", _layer_rows(rings), _RINGS, "ring"),
     )
-    seen = RunView(None, plan, PlaybackClock(np.zeros(2), np.zeros(2)), 1, layers)
-    scene = _Scene(named(seen, words), 0, width)
+    view = RunView(None, plan, PlaybackClock(np.zeros(2), np.zeros(2)), 1, layers)
+    scene = _Scene(named(view, labels), 0, width)
     title = f"{len(processes.graph)} processes on this machine, {len(processes.alive)} of them alive"
     drawing = Drawing(width, 40, title=title)
     drawing.text(MARGIN, 26, title, size=15, bold=True)
-    map_ = scene.draw()
-    for part in (map_, legend_drawing(scene.entries(), width), scales_drawing(scene.scales, width)):
-        drawing.add(part, 0, drawing.height)
-        drawing.height += part.height
-    return noted(drawing, said)
+    map_drawing = scene.draw()
+    for block in (map_drawing, legend_drawing(scene.entries(), width), scales_drawing(scene.scales, width)):
+        drawing.add(block, 0, drawing.height)
+        drawing.height += block.height
+    return noted(drawing, summary)
 
 
 class _Scene(LayerScene):
     def _scale_bar(self) -> None:
-        """Processes are nowhere in particular."""
+        """Draw no scale: processes have no positions in meters."""
 
 
-def _now(looks: Mapping[int, int]) -> dict[str, np.ndarray]:
+def _layer_rows(looks: Mapping[int, int]) -> dict[str, np.ndarray]:
     count = len(looks)
     return table(node=list(looks), look=list(looks.values()), from_us=[0] * count, until_us=[1] * count)
 
 
-def standing_now(state: Mapping[int, Any], filter_bits: int) -> Mesh:
-    """The state of a mesh of processes, as that of a run at time 0."""
-    told = [
-        (node, peer, LINK, State[said.upper()]) for node, one in state.items() for peer, said in one["links"].items()
+def mesh_of_state(state: Mapping[int, Any], filter_bits: int) -> Mesh:
+    """Convert the state of a mesh of processes to a `Mesh`, as of a run at time 0."""
+    rows = [
+        (node, peer, LINK, State[link_state.upper()])
+        for node, report in state.items()
+        for peer, link_state in report["links"].items()
     ]
-    told += [(node, peer, INTERESTS, bits) for node, one in state.items() for peer, bits in one["told"].items()]
-    told += [(node, -1, INTERESTS, one["bits"]) for node, one in state.items()]
-    node, peer, kind, value = np.array(told, np.int64).reshape(-1, 4).T
-    nothing = np.zeros(len(node), np.int64)
-    return mesh_of_rows(Rows(nothing, node, peer, kind, value, nothing), filter_bits, 1)
+    for announcer, report in state.items():
+        rows += [(announcer, peer, INTERESTS, bits) for peer, bits in report["told"].items()]
+    rows += [(node, -1, INTERESTS, report["bits"]) for node, report in state.items()]
+    node, peer, kind, value = np.array(rows, np.int64).reshape(-1, 4).T
+    zeros = np.zeros(len(node), np.int64)
+    return mesh_of_rows(Rows(zeros, node, peer, kind, value, zeros), filter_bits, 1)
 
 
 def outcome_table(outcomes: Mapping[str, Any]) -> pd.DataFrame:
-    """What came of some publications, a row for each: wanted, answered, missing, fastest_ms, slowest_ms."""
+    """Tabulate the outcomes of publications, a row for each.
+
+    Columns: wanted (number of subscribers), answered (number of acknowledgements), missing (nodes that have not
+    acknowledged), fastest_ms and slowest_ms (times of the acknowledgements).
+    """
     import pandas as pd
 
     rows = {
         name: {
-            "wanted": len(one.wanted),
-            "answered": len(one.answers),
-            "missing": ", ".join(map(str, one.missing)) or "nobody",
-            "fastest_ms": min(one.answers.values(), default=float("nan")),
-            "slowest_ms": max(one.answers.values(), default=float("nan")),
+            "wanted": len(outcome.wanted),
+            "answered": len(outcome.answers),
+            "missing": ", ".join(map(str, outcome.missing)) or "nobody",
+            "fastest_ms": min(outcome.answers.values(), default=float("nan")),
+            "slowest_ms": max(outcome.answers.values(), default=float("nan")),
         }
-        for name, one in outcomes.items()
+        for name, outcome in outcomes.items()
     }
     return pd.DataFrame.from_dict(rows, orient="index")

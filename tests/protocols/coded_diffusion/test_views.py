@@ -339,7 +339,7 @@ def test_steps_of_a_complete_decoder_say_why_a_packet_is_dropped():
     assert "the event is decoded already" in steps[1].verdict()
     packet = Encoder([b"a", b"b"], 256).encode()
     assert decoding_steps.decoding_steps(2, 256, {"P": packet})[0].packet == (packet[0], tuple(packet[1]))
-    with pytest.raises(wb.ParameterError, match="no packets"):
+    with pytest.raises(wb.ParameterError, match="packets is empty"):
         decoding_steps.decoding_steps(1, 2, {})
 
 

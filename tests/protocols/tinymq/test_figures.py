@@ -209,9 +209,9 @@ def test_the_mapping_is_drawn_with_the_strings_of_query_and_event():
 
 
 def test_what_cannot_be_written_out_is_refused():
-    with pytest.raises(ParameterError, match="two dimensions of up to 4 bits"):
+    with pytest.raises(ParameterError, match="two dimensions of at most 4 bits each can be drawn"):
         overlay_mapping.mapping_drawing(wb.TinyMQ(), "TEMP GE 20")
-    with pytest.raises(ParameterError, match="has 65,536 strings; 256 at most can be written out"):
+    with pytest.raises(ParameterError, match="has 65,536 strings; at most 256 can be listed"):
         overlay_mapping.mapping_strings(wb.TinyMQ(key_bits=16), "TEMP EQ_ANY")
 
 

@@ -126,7 +126,7 @@ def test_sweeps_with_other_numbers_of_trees_stand_in_one_chart():
         (lambda table: tinymq_figures.trees_chart(table, "hops"), "the sweep has no hops; it has topology"),
         (
             lambda table: tinymq_figures.trees_chart(table, "stored_per_tree", only={"protocol": "Gossip"}),
-            "no row in which {'protocol': 'Gossip'}",
+            "no row of the sweep has the values {'protocol': 'Gossip'}",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_what_the_sweep_does_not_have_is_told(ask, sentence):
 def test_roots_that_are_not_named_by_their_number_are_told():
     table = Table(VALUES)
     table.frame["protocol.roots"] = "(0, 1)"
-    with pytest.raises(wb.ParameterError, match="name its values by how many they are"):
+    with pytest.raises(wb.ParameterError, match="label each value with its number of roots"):
         tinymq_figures.trend_table(table, ["stored_per_tree"])
 
 

@@ -380,4 +380,4 @@ def test_what_was_due_and_came_adds_up_to_the_delivery_ratio():
     run = scenario.run(engine="reference")
     found = overlay_repair.arrivals(run)
     assert len(found) == run.metrics["expected"]
-    assert sum(one.came for one in found) == run.metrics["delivered"]
+    assert sum(arrival.is_delivered for arrival in found) == run.metrics["delivered"]
