@@ -194,7 +194,7 @@ def test_replaced_interest_is_cached_and_passed_on_as_replaced():
 def test_interest_a_filter_spoiled_is_told_to_its_author():
     register_filter("spoil", lambda attributes: (Attribute(7, IS, 0),))
     node = make_node(filters=(Filter("spoil", messages="interest"),))
-    with pytest.raises(AttributeFormatError, match="50-250"):
+    with pytest.raises(AttributeFormatError, match="key is 7; it must be from 50 to 250"):
         hear(node, interest())
 
 
