@@ -211,9 +211,10 @@ def test_broken_plugin_is_one_warning_and_a_line_of_the_doctor(plugged_in):
     (warning,) = caught
     assert str(warning.message).startswith("coin-flooding 0.1: its plug-in broken (workbench.radios) is ignored: ")
     assert "NOWHERE" in str(warning.message)
-    found = {finding.what: finding for finding in doctor.examine()}
-    assert found["protocols: CoinFlooding"].is_ok and found["protocols: CoinFlooding"].found == "coin-flooding 0.1"
-    assert not found["radios: broken"].is_ok and "NOWHERE" in found["radios: broken"].remedy
+    findings = {finding.subject: finding for finding in doctor.examine()}
+    protocol, radio = findings["protocols: CoinFlooding"], findings["radios: broken"]
+    assert protocol.is_ok and protocol.version == "coin-flooding 0.1"
+    assert not radio.is_ok and "NOWHERE" in radio.remedy
 
 
 def test_metric_that_fails_is_left_out(plugged_in, monkeypatch):

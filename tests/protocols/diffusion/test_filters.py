@@ -194,7 +194,7 @@ def test_replaced_interest_is_cached_and_passed_on_as_replaced():
 def test_interest_a_filter_spoiled_is_told_to_its_author():
     register_filter("spoil", lambda attributes: (Attribute(7, IS, 0),))
     node = make_node(filters=(Filter("spoil", messages="interest"),))
-    with pytest.raises(AttributeFormatError, match="50-250"):
+    with pytest.raises(AttributeFormatError, match="key is 7; it must be from 50 to 250"):
         hear(node, interest())
 
 
@@ -224,7 +224,7 @@ def test_filter_is_a_value_and_comes_back_from_its_plain_form():
         ({"name": "running_mean", "messages": "reinforcement"}, "'data' or 'interest'"),
         ({"name": "running_mean", "windows": 5}, "no setting 'windows' .did you mean window.*; it has: of, window"),
         ({"name": "running_mean", "window": 0}, "window is 0; it must be a whole number from 1 to 100"),
-        ({"name": "running_mean", "of": "WARMTH"}, "no key WARMTH"),
+        ({"name": "running_mean", "of": "WARMTH"}, "key is WARMTH; known keys are"),
         ({"name": "running_mean", "of": "PAYLOAD"}, "PAYLOAD is a blob"),
         ({"name": "suppress_unchanged", "of": "PAYLOAD"}, "PAYLOAD is a blob"),
         ({"name": "neighborhood_average", "of": "PAYLOAD"}, "PAYLOAD is a blob"),
@@ -246,7 +246,7 @@ def test_wrong_filter_is_told_when_it_is_made(arguments, complaint):
 
 
 def test_filter_match_that_cannot_be_read_is_told():
-    with pytest.raises(AttributeFormatError, match="no key WARMTH"):
+    with pytest.raises(AttributeFormatError, match="key is WARMTH; known keys are"):
         Filter("running_mean", match="WARMTH GE 5")
 
 
@@ -419,7 +419,7 @@ def test_filter_at_what_is_no_node_is_told(at):
 def test_filters_may_be_a_list_and_a_single_one_is_told_to_be_in_one():
     one = Filter("rate_limit")
     assert Diffusion(filters=[one]) == Diffusion(filters=(one,))
-    with pytest.raises(ParameterError, match=r"filters is Filter\(.*write a tuple or a list"):
+    with pytest.raises(ParameterError, match=r"filters is Filter\(.*it must be a tuple or a list"):
         Diffusion(filters=one)
 
 

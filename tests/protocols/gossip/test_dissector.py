@@ -36,7 +36,7 @@ def test_wrong_byte_makes_the_checksum_wrong_and_nothing_else():
     wrong = PIECE[:16] + b"x" + PIECE[17:]
     before, after = dissect(PIECE), dissect(wrong)
     assert before[:-1] == after[:-1]
-    assert after[-1].text.startswith(before[-1].text.split(",")[0] + " (refused: that of these bytes is 0x")
+    assert after[-1].text.startswith(before[-1].text.split(",")[0] + " (refused: the checksum of these bytes is 0x")
 
 
 @pytest.mark.parametrize(("more", "name"), [(b"", "piece"), (b"12", NOT_READ)])

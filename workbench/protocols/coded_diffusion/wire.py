@@ -12,8 +12,8 @@ Layout (little-endian, packed)
     combined with it.
 
     The coded data are the event's bytes and the event's checksum, u32: the CRC-32 of origin and sequence, as encoded in
-    a frame, and the event's bytes. A forged packet has a right frame checksum, but the event decoded with it fails its
-    own.
+    a frame, and the event's bytes. A forged packet may have a correct frame checksum, but the event decoded with
+    it has a wrong one.
 
     The header determines the length of the information vector; a frame with another length is refused. So packets with
     the same id, generation size, field and length fit together. An encoding vector of zeros carries no information and

@@ -79,7 +79,7 @@ class DataGradients:
         self.list = []
 
     def update(self, source, neighbor, attributes):
-        """Note new data of a source and return (its DataGradient, whether the neighbor changed)."""
+        """Record new data of a source; return (the source's DataGradient, whether the neighbor changed)."""
         for data_gradient in self.list:
             if data_gradient.source == source:
                 changed = data_gradient.neighbor != neighbor
@@ -205,7 +205,7 @@ class InterestEntry:
         """Append (sink, neighbors that may be its next hop, rank) to ``paths`` for each copy that a sink gets.
 
         ``served``: sinks that get no copy; ``previous_hop``: the neighbor that brought the data, never a next hop. A
-        copy goes along the sink's first gradient or, unless that one is reinforced, along any as near to the sink. With
+        copy uses the sink's first gradient or, unless that is reinforced, any gradient as near to the sink. With
         ``exploratory`` above 1 there are that many copies, each along another gradient: the first has rank 0, the
         others rank 1.
         """
@@ -312,9 +312,9 @@ class ServedSinks:
 class SeenData:
     """The memory of a data message, stored under its id.
 
-    received_us, previous_hop: time and sender of the first copy; served: the sinks it was sent towards, as bits of
-    `ServedSinks`; is_settled: whether all further copies are duplicates, even those for other sinks; retries: how
-    often it was sent again; ttl: that of the first copy, or of the last one that circled.
+    received_us, previous_hop: time and sender of the first copy. served: the sinks towards which the message was sent,
+    as bits of `ServedSinks`. is_settled: whether all further copies are duplicates, even copies for other sinks.
+    retries: number of retransmissions. ttl: the ttl of the first copy, or of the last copy that came back in a loop.
     """
 
     __slots__ = ("is_settled", "previous_hop", "received_us", "retries", "served", "ttl")
@@ -337,7 +337,7 @@ class SeenInterests:
         self._heard = {}  # (sink, sequence) -> (when, round)
 
     def round_of(self, id, now):
-        """Return the round of an interest, or None if it is unknown or was heard too long ago to compare rounds."""
+        """Return the round of an interest, or None if the interest is unknown or too old to compare its round."""
         heard = self._heard.get(id)
         return None if heard is None or now - heard[0] >= self.known_for_us else heard[1]
 

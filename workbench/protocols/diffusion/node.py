@@ -509,7 +509,7 @@ class DiffusionNode(Node):
     # Reinforcements
 
     def _start_reinforcement(self, own, attributes, data_gradients, now):
-        """Send a reinforcement along these data gradients of an own interest; return the number of neighbors."""
+        """Send a reinforcement of an own interest along data gradients; return to how many neighbors it was sent."""
         reinforcement = wire.Interest(
             self._take_sequence(),
             self.address,
@@ -589,9 +589,9 @@ class DiffusionNode(Node):
         return any([one_way_match(entry.attributes, attributes) for entry in self.cache.entries])
 
     def _aggregate(self, samples):
-        """Return (numbers, attributes, remaining samples): the first sample and those that fit its message (A26).
+        """Return (numbers, attributes, remaining samples) of one message: the first sample and others that fit (A26).
 
-        A sink splits an aggregate where the first key repeats, so only samples that have that key once are aggregated.
+        A sink splits an aggregate where the first key repeats, so a sample that repeats its first key is sent alone.
         """
         number, attributes, _ = samples[0]
         numbers = [number]
@@ -633,7 +633,7 @@ class DiffusionNode(Node):
         return seen
 
     def _matching_entries(self, attributes):
-        """Return the cached interests that want data with these attributes."""
+        """Return the cached interests that match data with these attributes."""
         return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes)]
 
     def _route(self, data, seen, now):
@@ -774,7 +774,7 @@ class DiffusionNode(Node):
             self.outbox.append((neighbor, frame))
 
     def sent(self, destination, frame, ok, now):
-        """Plan to send data again that was not acknowledged."""
+        """Plan a retransmission of data that was not acknowledged."""
         data = None if ok else self._decode_own_data(frame)
         seen = None if data is None else self.seen_data.get((data.source, data.sequence))
         if seen is None or not rules.may_retry(seen.retries):
@@ -843,7 +843,7 @@ class DiffusionNode(Node):
 
 
 def _has_first_key_once(attributes):
-    """Return whether a sample has its first key once."""
+    """Return whether the first key of a sample occurs only once in it."""
     return [attribute.key for attribute in attributes].count(attributes[0].key) == 1
 
 

@@ -1,4 +1,4 @@
-"""Reinforcement: rules by which a sink chooses one of its data's paths, and by which nodes set up that path.
+"""Reinforcement: rules by which a sink chooses a path for a source's data, and by which nodes set up that path.
 
 Theory of operation
     A reinforcement is an interest message that a sink sends to one neighbor only: the one that brought a source's new
@@ -6,11 +6,12 @@ Theory of operation
     that brought *it* the source's data first, and so on to the source. From then on data takes that path.
 
 Differs from the original in
-    A20  a reinforcement is accepted if it lies within a cached interest (`attributes.is_within`). An equal one changes
-         the order of that interest's gradients; a further constrained one gets an entry of its own. Others are dropped.
-    A21  it goes to the neighbors that brought new data first, to each source once per round. Of two reinforcements the
-         newer wins, and a node has one reinforced gradient per sink, the newest, so gradients cannot form a loop. By
-         that gradient a node also recognizes a duplicate. A reinforcement of an older round is dropped.
+    A20  a reinforcement is accepted if its constraints lie within a cached interest (`attributes.is_within`). With
+         equal constraints it changes the order of that interest's gradients. With stricter constraints it gets an
+         entry of its own. Any other reinforcement is dropped.
+    A21  a reinforcement is sent to the neighbors that brought new data first, once per source and round. A newer
+         reinforcement replaces an older one: a node has one reinforced gradient per sink, so gradients cannot form a
+         loop. That gradient also identifies duplicates. A reinforcement of an older round is dropped.
     --   a sink starts at most ``max_reinforcements`` of them in a round of its interest, as many as it remembers
          sources. Without this limit every reading of a forgotten source would start another one, and each would change
          the paths of all sources (1500 nodes, 10 sinks, 100 sources: 1.5 million reinforcements in 100 s).

@@ -64,7 +64,7 @@ def decode_body(frame):
 
 
 def check_body(frame):
-    """Raise DecodeError if `decode_body` would, without decoding: for a node that only forwards the frame."""
+    """Raise DecodeError if the attributes are malformed. Faster than decoding, for nodes that only forward."""
     end = HEADER_B
     size = len(frame)
     for _ in range(frame[HEADER_B - 1]):

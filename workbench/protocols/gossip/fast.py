@@ -97,7 +97,7 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the size of an event (bytes) before it is split into pieces."""
+    """Return the size of a publication (bytes) before it is split into pieces."""
     return len(event_bytes(attributes))
 
 

@@ -63,7 +63,7 @@ def layers(recorded: Recorded) -> list[Layer]:
 
 
 def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """Return when the origin of each row's event published its next event (µs), or FOREVER_US."""
+    """Return the time (µs) at which the origin of each row's event published its next event, or FOREVER_US."""
     published = columns.where(event="originated")
     all_rows = np.concatenate([published, rows])
     origin = columns["origin"][all_rows]

@@ -145,8 +145,8 @@ def ranks(columns: Columns) -> list[Rank]:
 class Progress:
     """The spread of one event.
 
-    event: (origin, sequence); generation_size: m, 0 if no node received an innovative packet; made_us: when the event
-    was published; held_us: node -> when it first held the event; ranks: the nodes' ranks of the event.
+    event: (origin, sequence); generation_size: m, 0 if no node received an innovative packet; made_us: time at which
+    the event was published; held_us: node -> time at which it first held the event; ranks: each node's rank over time.
     """
 
     event: Event
@@ -164,7 +164,7 @@ class Progress:
         return {node for node, since_us in self.held_us.items() if since_us <= time_us}
 
     def coverage(self, nodes: int, ages_s: Sequence[float]) -> np.ndarray:
-        """Return the share of ``nodes`` nodes that hold the event at each age since its publication, (len(ages_s),)."""
+        """Return the share of all ``nodes`` that hold the event at each age after its publication, as an array."""
         times_us = self.made_us + np.asarray(ages_s, dtype=float) * 1e6
         ordered = np.sort(np.array(list(self.held_us.values()), dtype=np.int64))
         return np.searchsorted(ordered, times_us, "right") / nodes

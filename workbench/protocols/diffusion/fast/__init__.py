@@ -93,7 +93,7 @@ def receive(core, state, i, sender, message, ttl, broadcast, now):
 
 @compiled
 def sent(core, state, i, receiver, message, ttl, ok, now):
-    """Plan to send data again if it was not acknowledged."""
+    """Plan a retransmission if data was not acknowledged."""
     if not ok:
         plan_to_send_again(core, state, i, receiver, message, ttl, now)
 

@@ -116,7 +116,7 @@ def intern_list(state, first):
 
 @compiled
 def constraints_of(state, number):
-    """Return the list of a list's `attributes.constraints`, which is equal for interests that share a cache entry."""
+    """Return the number of the list of a list's canonical constraints, the key of the interest's cache entry."""
     record = state.lists[number]
     if record.constraints != NONE:
         return record.constraints
@@ -191,7 +191,7 @@ def _has_row(rows, key, operator, value, first, last):
 
 @compiled
 def _bounds(rows, key, first, last):
-    """Return the lowest and the highest integer that meet all constraints of a key; lowest > highest if none."""
+    """Return the (lowest, highest) integer that meets all constraints of a key; lowest > highest if no integer does."""
     low, high = LOWEST, HIGHEST
     for a in range(first, last):
         if rows[a, 0] != key:
@@ -278,14 +278,14 @@ def sample_end(state, number, first, is_aggregate):
 
 @compiled
 def has_key_once(state, number):
-    """Return whether a list has its first key once."""
+    """Return whether the first key of a list occurs only once in it."""
     record = state.lists[number]
     return sample_end(state, number, record.first, True) == record.last
 
 
 @compiled
 def slice_list(state, number, first, last):
-    """Return the list of the rows first:last of another list."""
+    """Return the number of a list with the rows first:last of list ``number``."""
     record = state.lists[number]
     if first == record.first and last == record.last:
         return number

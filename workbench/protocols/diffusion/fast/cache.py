@@ -28,7 +28,7 @@ def find(state, i, constraints):
 
 @compiled
 def new_entry(core, state, now, i, number, sink, sequence):
-    """Add an entry for a list, which evicts the oldest if the cache is full, and return it."""
+    """Add a cache entry for an interest's attribute list and return it; if the cache is full, evict the oldest."""
     state.nodes[i].is_evicting = state.nodes[i].entries >= state.max_interests
     if state.nodes[i].is_evicting:
         oldest = state.order[i, 0]
@@ -65,9 +65,9 @@ def remove_entry(state, i, index):
 def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, reason):
     """Remove gradients of an entry and return their number; ``which`` selects them.
 
-    EXPIRED_BY: those that expire up to the time ``bound``. SET_UP_TO: those of a sink that interests up to number
-    ``bound``, or only reinforcements, have set. BEFORE_ROUND: those of a sink, except one that a reinforcement of this
-    round of interest ``bound`` has set.
+    EXPIRED_BY: gradients that expire at or before the time ``bound``. SET_UP_TO: a sink's gradients that were set by
+    interests up to number ``bound``, or only by reinforcements. BEFORE_ROUND: a sink's gradients, except the one that a
+    reinforcement of interest ``bound`` has set in this round.
     """
     count = state.entries[entry].gradients
     remaining = 0
@@ -133,7 +133,7 @@ def report_head(core, state, now, i, entry, sink, old_head):
 def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_by):
     """Set or renew the gradient towards the neighbor that sent an interest or a reinforcement.
 
-    ``reinforced_by``: the reinforcement's number, NONE for an interest; ``ttl``: that of the received message.
+    ``reinforced_by``: the reinforcement's number, NONE for an interest; ``ttl``: the ttl of the received message.
     """
     sequence, fields = core.messages[message].sequence, state.message_fields[message]
     sink = fields.origin
@@ -149,7 +149,7 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_
     if reinforced_by == NONE:
         gradient.ttl = ttl
         if not is_new and gradient.sequence == NONE:
-            # Its events have the interest's number after this.
+            # From now on the events of this gradient have the interest's number.
             report_removed(core, state, now, i, gradient, Reason.INTEREST)
             is_new = True
     if reinforced_by == NONE and gradient.sequence < sequence:

@@ -20,7 +20,7 @@ WORD_BITS = 64
 
 @compiled
 def forward_data(core, state, i, sender, message, ttl, seen, now):
-    """Send data towards the sinks that no copy has served yet; return whether there are any."""
+    """Send data towards the sinks that no copy has served yet; return whether there are such sinks."""
     listed = _copy_listed_sinks(state, message)
     if _wants(state, i, core.messages[message].content):
         listed = _insert(state.served_else, listed, i)
@@ -65,7 +65,7 @@ def _copy_listed_sinks(state, message):
 
 @compiled
 def _add_served(state, i, seen, count):
-    """Insert the sinks that node ``i`` has sent a message towards into the first ``count`` of ``served_else``."""
+    """Insert the sinks towards which node ``i`` has sent a message into the first ``count`` of ``served_else``."""
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
             count = _insert(state.served_else, count, state.served_sinks[i, index])
@@ -74,7 +74,7 @@ def _add_served(state, i, seen, count):
 
 @compiled
 def _has_served_sink(state, i, seen, paths):
-    """Return whether any of the first ``paths`` is for a sink that node ``i`` has sent a message towards."""
+    """Return whether one of the first ``paths`` paths leads to a sink towards which node ``i`` has sent the message."""
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
             for path in range(paths):
@@ -85,7 +85,7 @@ def _has_served_sink(state, i, seen, paths):
 
 @compiled
 def _is_served(state, i, seen, index):
-    """Return whether a node has sent a message towards the sink with this bit."""
+    """Return whether a node has sent a message towards the sink whose bit is ``index``."""
     return (state.served[i, seen, index // WORD_BITS] >> np.uint64(index % WORD_BITS)) & np.uint64(1) != 0
 
 
@@ -193,7 +193,7 @@ def _add_paths(state, entry, now, previous_hop, most, paths, candidates):
 
 @compiled
 def _add_detours(state, entry, now, previous_hop, failed, paths):
-    """Append a path for each sink of an entry, if possible not to ``failed``; return the number of paths."""
+    """Append a path for each sink of an entry, avoiding neighbor ``failed`` if possible; return the number of paths."""
     skipped, first = state.numbers[Number.SKIPPED], paths
     for g in range(state.entries[entry].gradients):
         gradient = state.gradients[entry, g]
@@ -222,9 +222,9 @@ def _add_detours(state, entry, now, previous_hop, failed, paths):
 
 @compiled
 def _share_paths(state, paths):
-    """Assign each path to a neighbor, as few neighbors as possible, paths of rank 0 first.
+    """Assign each path to a neighbor, paths of rank 0 first, so that few neighbors get a copy.
 
-    Return the number of copies, one for each neighbor, and the number of paths not served.
+    Return the number of copies, one for each neighbor, and the number of paths without a copy.
     """
     copies, unserved = 0, paths
     while unserved and copies < state.max_next_hops:
@@ -272,7 +272,7 @@ def _is_candidate(state, path, neighbor):
 
 @compiled
 def _send_copies(core, state, i, message, ttl, paths, copies, listed, now):
-    """Send each neighbor its copy, which lists other copies' sinks and the first ``listed`` of ``served_else``."""
+    """Send each neighbor a copy, which lists other copies' sinks and the first ``listed`` of ``served_else``."""
     if copies == 1 and listed == 0:
         twin.send(core, now, i, state.hops[0], message, ttl - 1)
         return
@@ -356,7 +356,7 @@ def _has_gradients(state, i, sink):
 
 @compiled
 def plan_to_send_again(core, state, i, failed, message, ttl, now):
-    """Plan to send data again that a neighbor did not acknowledge."""
+    """Plan a retransmission of data that a neighbor did not acknowledge."""
     if core.messages[message].name != Message.DATA:
         return
     origin = state.message_fields[message].origin
@@ -381,7 +381,7 @@ def plan_to_send_again(core, state, i, failed, message, ttl, now):
 
 @compiled
 def send_waiting(core, state, i, now):
-    """Send the waiting frames again that are due."""
+    """Retransmit the waiting frames that are due."""
     index = 0
     while index < state.nodes[i].waiting:
         frame = state.waiting[i, index]

@@ -1,4 +1,4 @@
-"""Built-in filters of the fast twin: those of `diffusion.filters` that compare or count numbers.
+"""Built-in filters of the fast twin: the filters of `diffusion.filters` that compare or count numbers.
 
 A filter on a node has a row of memory for each origin, found by a hash of filter, node and origin. Filters that call a
 user's function (blob_fusion, registered filters) run on the reference engine only.
@@ -36,11 +36,13 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the filters. Raises NoFastTwinError if any of them is not available here."""
+    """Return the filters. Raises NoFastTwinError if the fast twin does not implement one of them."""
     for filter_ in filters:
         if type(filter_) is not Filter or filter_.name not in _Kind.texts():
             name = getattr(filter_, "name", type(filter_).__name__)
-            raise twin.NoFastTwinError(f"the filter {name} runs Python code at every node")
+            raise twin.NoFastTwinError(
+                f"the filter {name} runs Python code at every node; only the reference engine can run it"
+            )
     return filters
 
 
@@ -50,7 +52,7 @@ def sort_by_key(filters: tuple[Filter, ...]) -> list[Filter]:
 
 
 def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
-    """Return the filters as rows of FILTER; ``matches`` has the number of each filter's list of attributes."""
+    """Return the filters as rows of FILTER; ``matches`` has the number of each filter's ``match`` list."""
     table = np.zeros(len(filters), FILTER)
     for row, filter_, match in zip(table, filters, matches, strict=True):
         kind: Any = BUILT_IN[filter_.name]

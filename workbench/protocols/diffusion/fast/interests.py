@@ -231,7 +231,7 @@ def _flood(core, state, i, own, now):
 
 @compiled
 def _stop_repeating(core, state, i, sequence, round_):
-    """Cancel the repetition of an own interest, as a neighbor has forwarded it."""
+    """Cancel the repetition of an own interest, because a neighbor has forwarded the interest."""
     first = state.own_first[i]
     for index in range(first, first + state.nodes[i].own_interests):
         interest = state.own_interests[state.own_order[index]]

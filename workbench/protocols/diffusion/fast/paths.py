@@ -19,7 +19,7 @@ def clear_data_gradients(state, block):
 
 @compiled
 def update_data_gradient(core, state, now, i, block, message, source, neighbor, number):
-    """Note new data of a source from a neighbor; return the index of the source's data gradient."""
+    """Record which neighbor brought new data of a source; return the index of the source's data gradient."""
     index = _index_of_source(state, block, source)
     count = state.data_gradient_counts[block]
     is_changed = True
@@ -98,7 +98,7 @@ def _forget_marks(state, block, index):
 
 @compiled
 def forget_reinforcements(state, block, sink):
-    """Forget which data gradients a sink has reinforced, as a new round of its interest begins."""
+    """Forget which data gradients a sink has reinforced; called when a new round of the sink's interest begins."""
     for index in range(state.data_gradient_counts[block]):
         preceding, mark = NONE, state.data_gradients[block, index].marks
         while mark != NONE:

@@ -82,12 +82,12 @@ def bounds(setup: Setup) -> Bounds:
 
 
 def _nodes_acting(setup: Setup, kind: int) -> np.ndarray:
-    """Return the node index of each action of a kind."""
+    """Return the node index of each action of a kind (subscribe or publish), in the order of the workload."""
     actions = setup.work.actions
     return actions["index"][actions["kind"] == kind]
 
 
-# The most that an event uses
+# Upper limits of the pool entries that one event uses
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
@@ -210,7 +210,7 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> di
 
 
 def _first_rows(counts: np.ndarray) -> np.ndarray:
-    """Return the first row of each node, then the end of the last node's rows."""
+    """Return the index of each node's first row, then the total number of rows; ``counts`` are the rows per node."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
@@ -303,7 +303,9 @@ class _Lists:
             for size, most in ((len(set(lists)), "max_interests"), (len(lists), "max_subscriptions")):
                 if size > getattr(setup.protocol, most):
                     address = setup.network.addresses[node]
-                    raise twin.NoFastTwinError(f"node {address} may subscribe to more than {most}, which is an error")
+                    raise twin.NoFastTwinError(
+                        f"node {address} may subscribe to more than {most} allows, which is an error"
+                    )
         return numbers
 
     def _add(self, attributes: tuple[Attribute, ...]) -> int:

@@ -101,7 +101,7 @@ class Filter:
     def from_dict(values):
         """Return the filter that `to_dict` described. Raises ParameterError if its name is not registered."""
         if not isinstance(values, dict) or "name" not in values:
-            raise ParameterError("a filter is given as %r; it must be an object with a name" % (values,))
+            raise ParameterError("a filter is %r; it must be an object with a name" % (values,))
         rest = {name: value for name, value in values.items() if name not in ("name", "settings")}
         try:
             return Filter(values["name"], **rest, **values.get("settings", {}))
@@ -118,7 +118,7 @@ class Filter:
         return numbers
 
     def user_code(self):
-        """Return {registered name: user's function or class} of the code that the filter calls."""
+        """Return {registered name: function or class} of the user's code that the filter calls."""
         # A setting of a built-in filter may name a registered function (blob_fusion).
         names = [self.name] + [value for value in self.settings.values() if isinstance(value, str)]
         return {name: registered[name] for name in names if name in registered}

@@ -136,7 +136,10 @@ def _looks(
     is_reinforced: np.ndarray,
     of_keys: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (start in µs, look, key) of the intervals of all gradients, in order; RESERVE while not a head."""
+    """Return (start in µs, look, key) of the intervals of all gradients, sorted.
+
+    The look is RESERVE while a gradient is not the first of its sink.
+    """
     head = np.flatnonzero(is_head)
     next_head = until_next(entries[head], head, -1)  # the head that comes after it
     is_replaced = (next_head >= 0) & (keys[next_head] != keys[head])
