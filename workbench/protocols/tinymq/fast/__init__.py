@@ -244,7 +244,7 @@ def _has_room_for(core, state, i, message):
     name = core.messages[message].name
     if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True
-    return rules.may_take_more(state.nodes[i].pending.count, state.max_known, name == Message.EVENT)
+    return rules.has_room_to_forward(state.nodes[i].pending.count, state.max_known, name == Message.EVENT)
 
 
 @compiled
