@@ -76,8 +76,8 @@ def split(core, state, i, position, message):
 
 
 @compiled
-def _neighbors_key(state, link, offset, tree):
-    """Return the key of a neighbor that is in a tree, hears this node and is not a child, or NONE."""
+def _shortcut_key(state, link, offset, tree):
+    """Return a neighbor's key in a tree if the neighbor hears this node and is not a child, or NONE."""
     if not state.neighbors[link].hears_us or state.children[link, offset].slot != NONE:
         return NONE
     return announced_key(state, link, offset, tree)
@@ -85,15 +85,16 @@ def _neighbors_key(state, link, offset, tree):
 
 @compiled
 def _add_shortcuts(state, i, position, box, count):
-    """Add the parts of OUTSIDE for neighbors of the same tree that are nearer to them than the parent.
+    """Add the parts of OUTSIDE for neighbors in the tree that are nearer to these strings than the parent.
 
-    Keys that begin with this node's key need no check: their universes have no strings outside of this node's.
+    Returns the new number of parts. Keys that begin with this node's key need no check, because their universes contain
+    no strings of OUTSIDE.
     """
     record, offset = state.positions[position], position - i * state.positions_per_node
     longer_than = state.keys[state.keys[record.key].parent].length
-    count_found = 0
+    shortcut_count = 0
     for link in range(state.in_first[i], state.in_first[i + 1]):
-        key = _neighbors_key(state, link, offset, record.tree)
+        key = _shortcut_key(state, link, offset, record.tree)
         if key == NONE:
             continue
         length = state.keys[key].length
@@ -103,21 +104,21 @@ def _add_shortcuts(state, i, position, box, count):
         if not overlaps(state, OUTSIDE, low, last_of(state, low, length)):
             continue
         # Sort by descending key length; of equal keys, the lowest address comes first.
-        at = count_found
+        at = shortcut_count
         while at > 0 and state.keys[_key_at(state, at - 1, offset)].length < length:
             state.candidates[at] = state.candidates[at - 1]
             at -= 1
         state.candidates[at] = link
-        count_found += 1
-    for at in range(count_found):
+        shortcut_count += 1
+    for at in range(shortcut_count):
         link = state.candidates[at]
         key = _key_at(state, at, offset)
         low = state.keys[key].low
         high = last_of(state, low, state.keys[key].length)
-        more = _add_part(state, box, count, state.senders[link], OUTSIDE, low, high)
-        if more > count:
+        new_count = _add_part(state, box, count, state.senders[link], OUTSIDE, low, high)
+        if new_count > count:
             subtract(state, OUTSIDE, low, high)
-            count = more
+            count = new_count
     return count
 
 
@@ -145,7 +146,7 @@ def next_hop_to_key(state, i, position, key):
     if state.shortcuts:
         longest, best = keys[keys[record.key].parent].length, NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
-            neighbor_key = _neighbors_key(state, link, offset, record.tree)
+            neighbor_key = _shortcut_key(state, link, offset, record.tree)
             if neighbor_key != NONE and keys[neighbor_key].length > longest and is_prefix(state, neighbor_key, key):
                 longest, best = keys[neighbor_key].length, state.senders[link]
         if best != NONE:
@@ -161,7 +162,7 @@ def direction_to(state, position, neighbor):
 
 @compiled
 def is_misdirected(core, state, i, message, direction, sender):
-    """Return whether this node does not have the role that a sender assumes: `routing.is_misdirected`."""
+    """Return whether this node lacks the role that a sender assumes for a message, as `routing.is_misdirected`."""
     position = position_in(state, i, tree_of(core, state, message))
     if position == NONE:
         return True
@@ -173,7 +174,7 @@ def is_misdirected(core, state, i, message, direction, sender):
 
 @compiled
 def is_still_next_hop(core, state, i, message, direction, neighbor):
-    """Return whether a message sent UP or DOWN to a neighbor would still be sent to it in that direction."""
+    """Return whether this node would still send a message, sent UP or DOWN before, to that neighbor."""
     tree = tree_of(core, state, message)
     position = keyed_position_in(state, i, tree)
     if position == NONE:
