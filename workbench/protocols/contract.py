@@ -76,7 +76,7 @@ class Node:
     False. Then drops are only counted in ``drops`` (reason -> number), and a node may leave out Forwarded events: the
     driver sees the frame itself.
 
-    A node numbers its messages, readings and subscriptions from ``first_number`` on.
+    Messages, readings and subscriptions of a node have numbers, which begin with ``first_number``.
 
     ``settings`` has the protocol's parameters as attributes. In a simulation it is the `Protocol`, on a mote a
     `Settings`.

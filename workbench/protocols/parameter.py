@@ -15,8 +15,8 @@ Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "u
 def check_parameter(owner, parameter, value):
     """Return ``value`` converted to the default's type. Raises ParameterError if its type or range is wrong.
 
-    If ``minimum`` or ``maximum`` is None, the range has no such limit. If ``minimum`` is a tuple, it lists the allowed
-    values. Lists become tuples, and numbers of other libraries become Python's.
+    ``minimum`` or ``maximum`` None: the range has no such limit; ``minimum`` a tuple: the allowed values. Lists become
+    tuples, and numbers of other libraries become Python's.
     """
     name, default, minimum, maximum, unit, _ = parameter
     value = _plain(value, default)

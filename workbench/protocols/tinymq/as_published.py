@@ -115,10 +115,7 @@ def _event_id(event):
 
 
 def query_hops(overlay, position, box, mapping):
-    """Return the neighbors to which algorithm 3.1 sends a query.
-
-    They include NOBODY, which stands for this node, if this node stores the query.
-    """
+    """Return the neighbors to which algorithm 3.1 sends a query, and NOBODY if this node stores the query."""
     own = universe(position.key, mapping.key_bits)
     strings = mapping.cells(box)
     outside = [string for string in strings if not _is_in(string, own)]

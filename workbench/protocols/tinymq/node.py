@@ -200,13 +200,13 @@ class TinyMQNode(Node):
             self.drop_message(message, previous_hop, "astray")
             if not wants_ack:
                 self.unicast.refuse(previous_hop, number)
-            self.overlay.info_soon(now)  # The sender then learns this node's position.
+            self.overlay.plan_info(now)  # The sender then learns this node's position.
         else:
             self.unicast.take(previous_hop, number, wants_ack)
             self._take(message, previous_hop, now)
 
     def _has_room_for(self, message):
-        """Return whether there is room for one more pending frame, in case a message must be forwarded."""
+        """Return whether this node can accept a message; to forward it, it needs room among the pending frames."""
         is_event = isinstance(message, wire.Event)
         if not is_event and (not isinstance(message, wire.Notification) or message.sink == self.address):
             return True

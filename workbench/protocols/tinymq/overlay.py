@@ -81,8 +81,8 @@ class Neighbor:
 class Distance:
     """The distance to a root: epoch, hops and next hop.
 
-    If next_hop is None, the path is broken, and only a newer epoch repairs it. risen_epoch: the epoch in which hops
-    last rose; late_us: when a late path (`rules.is_late`) was last offered, or -1.
+    A broken path has the next_hop None, and only a newer epoch repairs it. risen_epoch: the epoch in which hops last
+    rose; late_us: when a late path (`rules.is_late`) was last offered, or -1.
     """
 
     def __init__(self, epoch, hops, next_hop):
@@ -149,7 +149,7 @@ class Overlay:
     grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
 
         tree_found(now)              a tree can be reached that could not be before
-        key_changed(position, now)   the node has a new key in a tree, or has lost its key there (position.key is None)
+        key_changed(position, now)   the node has a new key in a tree, or has lost its key there (position.key: None)
         child_added(position, child, child_universe, now)   a child has been granted a key
     """
 
@@ -248,7 +248,7 @@ class Overlay:
             self._take_distances(distances, neighbor, now)
 
     def take_info(self, info, neighbor, now):
-        """Update neighbors, distances, children and the own key from a neighbor's info."""
+        """Update this node's neighbors, distances, children and key from a neighbor's info."""
         known = self.neighbors.get(neighbor)
         if known is None:
             known = self.neighbors[neighbor] = Neighbor()
@@ -324,10 +324,10 @@ class Overlay:
         return self.unicast.is_granting(child, position.tree)
 
     def _follow_parent(self, position, above, now):
-        """Derive the key from the parent's position ``above``, which is None if the parent has left the tree."""
+        """Derive the key from the parent's position ``above`` (None: the parent has left the tree)."""
         if above is not None and above.epoch > position.epoch:
             position.epoch, position.epoch_us = above.epoch, now
-            self.info_soon(now)
+            self.plan_info(now)
         slot = slot_of(position.key)
         if above is None or slot > longest_slot(len(above.key)):
             self._lose_position(position, now)
@@ -337,10 +337,10 @@ class Overlay:
     def _announce_change(self, now):
         """Send an info soon, and repeat it, because something has changed."""
         self._repeat_after_us = FIRST_REPEAT_US
-        self.info_soon(now)
+        self.plan_info(now)
 
-    def info_soon(self, now):
-        """Plan an info after a short random time, in which further changes and neighbors' infos may come."""
+    def plan_info(self, now):
+        """Plan an info after a short random time, so that it can include further changes."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
@@ -598,7 +598,7 @@ class Overlay:
             if position.parent == NOBODY and position.key is not None:
                 position.epoch, position.epoch_us = position.epoch + 1, now
                 self.distances[position.tree] = Distance(position.epoch, 0, NOBODY)
-                self.info_soon(now)
+                self.plan_info(now)
         silent = [a for a in sorted(self.neighbors) if is_silent(self.neighbors[a].heard_us, now, lost_after_us)]
         for neighbor in silent:
             self.lose(neighbor, now)
@@ -616,7 +616,7 @@ class Overlay:
                 self._lose_position(position, now)
         self.probe_silent(now)
         if is_info_due(self._info_sent_us, now, info_us):
-            self.info_soon(now)
+            self.plan_info(now)
 
     def probe_silent(self, now):
         """Probe parents, children and next hops that hear this node but have been silent for long.

@@ -18,7 +18,7 @@ Layout (little-endian, packed)
 
     probe         0x50  (nothing: it only requests an ack)
 
-    refusal       0x52  number u16: the sender has not taken the frame of that number
+    refusal       0x52  number u16: the sender has not accepted the frame with that number
 
     The type of a query, an event or a notification has one more bit if the sender addresses the receiver in a role in
     the tree: 0x80 (UP) as its parent, 0x20 (DOWN) as a node whose universe holds the message's region or the sink's

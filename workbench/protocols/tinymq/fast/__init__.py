@@ -40,12 +40,12 @@ from workbench.protocols.tinymq.fast.node import (
 )
 from workbench.protocols.tinymq.fast.overlay import (
     earlier_time,
-    info_soon,
     log_zones,
     lose,
     next_due_us,
     note_answer,
     note_heard,
+    plan_info,
     take_grant,
     take_info,
     take_join,
@@ -232,7 +232,7 @@ def _take_unicast(core, state, i, sender, link, message, header, now):
         drop_message(core, state, i, sender, message, Reason.ASTRAY, now)
         if not wants_ack(header):
             refuse(core, state, i, sender, number, now)
-        info_soon(core, state, i, now)
+        plan_info(core, state, i, now)
     else:
         take(core, state, i, sender, link, number, header, now)
         _take(core, state, i, sender, message, now)
@@ -240,7 +240,7 @@ def _take_unicast(core, state, i, sender, link, message, header, now):
 
 @compiled
 def _has_room_for(core, state, i, message):
-    """Return whether there is room for one more pending frame, in case a message must be forwarded."""
+    """Return whether node ``i`` can accept a message; to forward it, it needs room among the pending frames."""
     name = core.messages[message].name
     if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True

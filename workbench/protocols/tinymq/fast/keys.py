@@ -63,7 +63,7 @@ def child_low(state, low, length):
 
 
 @compiled
-def last_of(state, low, length):
+def last_in_universe(state, low, length):
     """Return the last string of the universe that begins at ``low``; ``length``: the length of the universe's key."""
     return rules.last_string(low, length, state.key_bits)
 
@@ -128,7 +128,7 @@ def is_region_within(state, message, key):
     """Return whether a message's whole region lies in the universe of a key that has one."""
     low = state.keys[key].low
     last = state.fields[message].intervals - 1
-    high = last_of(state, low, state.keys[key].length)
+    high = last_in_universe(state, low, state.keys[key].length)
     return low <= state.regions[message, 0, 0] and state.regions[message, last, 1] <= high
 
 

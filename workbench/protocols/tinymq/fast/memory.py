@@ -132,7 +132,7 @@ POSITION = np.dtype(
     align=True,
 )
 
-# A planned or pending join; ``send_us`` is NONE once it is sent.
+# A planned or pending join; ``send_us``: when to send it, or NONE after that.
 JOINING = np.dtype(
     [
         ("send_us", np.int64),
@@ -237,8 +237,8 @@ INFO_POSITION = np.dtype(
 )
 INFO_DISTANCE = np.dtype([("epoch", np.int64), ("hops", np.int64), ("is_announced", np.int64)], align=True)
 
-# Entries of a node's lists of pending frames, waiting messages and stored queries. ``next`` links the entries of a list,
-# and the free rows.
+# Entries of a node's lists of pending frames, waiting messages and stored queries. ``next`` links the entries of a
+# list, and the free rows.
 PENDING = np.dtype(
     [
         ("first_us", np.int64),

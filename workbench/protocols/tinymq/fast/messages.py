@@ -194,7 +194,7 @@ def measure(core, state, message):
 
 @compiled
 def set_size(core, state, message, size_B):
-    """Set the size of a message's frame, and with it its airtime."""
+    """Set the size of a message's frame, and the airtime that follows from it."""
     core.messages[message].size_B = size_B
     core.messages[message].airtime_us = state.airtimes_us[min(size_B, len(state.airtimes_us) - 1)]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from workbench.protocols.tinymq import rules
-from workbench.protocols.tinymq.fast.keys import clip, has_universe, intersect, last_of, load, save, subtract
+from workbench.protocols.tinymq.fast.keys import clip, has_universe, intersect, last_in_universe, load, save, subtract
 from workbench.protocols.tinymq.fast.memory import (
     END,
     FIRST_PART,
@@ -376,7 +376,7 @@ def child_added(core, state, i, position, child, key, now):
     length, low = state.keys[key].length, state.keys[key].low
     if not has_universe(state, length):
         return
-    high = last_of(state, low, length)
+    high = last_in_universe(state, low, length)
     previous, stored = NONE, state.nodes[i].stored.first
     while stored != NONE:
         next_row = state.storeds[stored].next

@@ -96,7 +96,7 @@ def _keep_distances(state, link, message):
 
 @compiled
 def take_info(core, state, i, sender, link, message, now):
-    """Update neighbors, distances, children and the own key from a neighbor's info."""
+    """Update a node's neighbors, distances, children and key from a neighbor's info."""
     state.neighbors[link].is_known = 1
     state.neighbors[link].heard_us = now
     for offset in range(state.positions_per_node):
@@ -233,7 +233,7 @@ def _follow_parent(core, state, i, position, message, info_offset, now):
     if announced.epoch > record.epoch:
         record.epoch = announced.epoch
         record.epoch_us = now
-        info_soon(core, state, i, now)
+        plan_info(core, state, i, now)
     slot = state.keys[record.key].slot
     if slot > rules.longest_slot(state.keys[announced.key].length):
         _lose_position(core, state, i, position, now)
@@ -244,11 +244,11 @@ def _follow_parent(core, state, i, position, message, info_offset, now):
 @compiled
 def _announce_change(core, state, i, now):
     state.nodes[i].repeat_after_us = FIRST_REPEAT_US
-    info_soon(core, state, i, now)
+    plan_info(core, state, i, now)
 
 
 @compiled
-def info_soon(core, state, i, now):
+def plan_info(core, state, i, now):
     """Plan an info after a short random time."""
     node = state.nodes[i]
     if node.info_due_us == NONE:
@@ -692,7 +692,7 @@ def _tick(core, state, i, now):
         record.epoch += 1
         record.epoch_us = now
         distance.epoch = record.epoch
-        info_soon(core, state, i, now)
+        plan_info(core, state, i, now)
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor = state.neighbors[link]
         if neighbor.is_known and rules.is_silent(neighbor.heard_us, now, state.lost_after_us):
@@ -713,7 +713,7 @@ def _tick(core, state, i, now):
     if state.retries:
         _probe_silent(core, state, i, now)
     if rules.is_info_due(node.info_sent_us, now, state.info_us):
-        info_soon(core, state, i, now)
+        plan_info(core, state, i, now)
 
 
 @compiled

@@ -7,7 +7,7 @@ from workbench.protocols.tinymq.fast.keys import (
     has_universe,
     intersect,
     is_prefix,
-    last_of,
+    last_in_universe,
     load,
     overlaps,
     subtract,
@@ -23,7 +23,7 @@ NO_NODE = -2  # no node has the key
 
 @compiled
 def _add_part(state, box, count, neighbor, source, low, high):
-    """Add the part of ``source`` in [low, high] for a neighbor, if a string of the box lies in it.
+    """Add the part of the region ``source`` in [low, high] for a neighbor, if it contains a string of the box.
 
     Returns the new number of parts.
     """
@@ -50,7 +50,7 @@ def split(core, state, i, position, message):
     load(state, message, OUTSIDE)
     load(state, message, INSIDE)
     if has_universe(state, key.length):
-        last = last_of(state, key.low, key.length)
+        last = last_in_universe(state, key.low, key.length)
         subtract(state, OUTSIDE, key.low, last)
         intersect(state, INSIDE, INSIDE, key.low, last)
         offset = position - i * state.positions_per_node
@@ -60,7 +60,7 @@ def split(core, state, i, position, message):
             length = key.length + child.slot + 1
             if has_universe(state, length):
                 low = child_low(state, key.low, length)
-                high = last_of(state, low, length)
+                high = last_in_universe(state, low, length)
                 if overlaps(state, INSIDE, low, high):
                     count = _add_part(state, box, count, state.senders[link], INSIDE, low, high)
                     subtract(state, INSIDE, low, high)
@@ -101,7 +101,7 @@ def _add_shortcuts(state, i, position, box, count):
         low = state.keys[key].low
         if length <= longer_than or not has_universe(state, length):
             continue
-        if not overlaps(state, OUTSIDE, low, last_of(state, low, length)):
+        if not overlaps(state, OUTSIDE, low, last_in_universe(state, low, length)):
             continue
         # Sort by descending key length; of equal keys, the lowest address comes first.
         at = shortcut_count
@@ -114,7 +114,7 @@ def _add_shortcuts(state, i, position, box, count):
         link = state.candidates[at]
         key = _key_at(state, at, offset)
         low = state.keys[key].low
-        high = last_of(state, low, state.keys[key].length)
+        high = last_in_universe(state, low, state.keys[key].length)
         new_count = _add_part(state, box, count, state.senders[link], OUTSIDE, low, high)
         if new_count > count:
             subtract(state, OUTSIDE, low, high)

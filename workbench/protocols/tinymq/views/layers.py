@@ -123,7 +123,7 @@ def rows_of(rows: Table, **more: Any) -> Table:
 
 
 def _used_words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Return (an index for each code, words): the words that the codes refer to. A root's empty key becomes "root"."""
+    """Return (an index of ``words`` for each code, the used words). A root's empty key becomes the word "root"."""
     used, text = unique_inverse(codes)
     return text, [words[code] or "root" for code in used.tolist()]
 

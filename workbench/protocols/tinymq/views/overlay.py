@@ -287,21 +287,24 @@ def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: i
     # Changes: (node, time, change of the number of places, change of the count "is up").
     changes = [
         (all_nodes, np.zeros(len(all_nodes), np.int64), 0, 1),
-        *((place_rows["node"], place_rows[name], more, 0) for name, more in (("from_us", 1), ("until_us", -1))),
-        *((outages["node"], outages[name], 0, more) for name, more in (("from_us", -1), ("until_us", 1))),
+        *(
+            (place_rows["node"], place_rows[name], place_change, 0)
+            for name, place_change in (("from_us", 1), ("until_us", -1))
+        ),
+        *((outages["node"], outages[name], 0, up_change) for name, up_change in (("from_us", -1), ("until_us", 1))),
     ]
     node, time_us = (np.concatenate([change[at] for change in changes]) for at in (0, 1))
-    more, more_up = (
+    place_change, up_change = (
         np.repeat([change[at] for change in changes], [len(change[0]) for change in changes]) for at in (2, 3)
     )
-    order = lexsort((more_up, more, time_us, node))
+    order = lexsort((up_change, place_change, time_us, node))
     node, time_us = node[order], time_us[order]
     first = np.searchsorted(node, node)
     until = np.append(time_us[1:], duration_us)
     until[:-1][node[1:] != node[:-1]] = duration_us
     # Changes of places sum to 0 for each node, so one sum serves all nodes. Being up adds 1 a node: subtract it.
-    has_all = np.cumsum(more[order]) >= needed
-    is_up = np.cumsum(more_up[order]) - np.searchsorted(all_nodes, node) > 0
+    has_all = np.cumsum(place_change[order]) >= needed
+    is_up = np.cumsum(up_change[order]) - np.searchsorted(all_nodes, node) > 0
     latest = last_marked(has_all)
     state = np.where(has_all, PLACED, np.where(latest >= first, LOST, NEVER))
     states = {"node": node, "state": state, "from_us": time_us, "until_us": until}

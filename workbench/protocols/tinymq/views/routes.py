@@ -125,7 +125,7 @@ def message_table(columns: Columns) -> Table:
 def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None) -> Route:
     """Return the route of a query, ("query", sink, number), or of an event, ("event", publisher, number).
 
-    If ``message`` is None, return the route of the first event. Raises ParameterError if the run has no such query or
+    ``message`` None stands for the first event. Raises ParameterError if the run has no such query or
     event, or if its protocol builds no overlay.
     """
     protocol_of(run)
