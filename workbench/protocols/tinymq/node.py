@@ -295,7 +295,7 @@ class TinyMQNode(Node):
         )
 
     def split(self, position, message):
-        """Return [(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
+        """Split a message within a tree: return [(neighbor, its part of the region)], with NOBODY for this node."""
         return fragments(
             self.overlay, position, self.box(message), message.region, self.mapping, self.settings.shortcuts
         )

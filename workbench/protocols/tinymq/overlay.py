@@ -290,8 +290,8 @@ class Overlay:
                 self._break(tree, now)
 
     def _is_better(self, known, epoch, hops, neighbor, now):
-        waits = is_awaited(known.late_us, now, self.times.lost_after_us)
-        return is_better_path(known, known.next_hop is None, epoch, hops, neighbor, waits)
+        is_other_awaited = is_awaited(known.late_us, now, self.times.lost_after_us)
+        return is_better_path(known, known.next_hop is None, epoch, hops, neighbor, is_other_awaited)
 
     def _set_distance(self, tree, epoch, hops, neighbor, now):
         known = self.distances.get(tree)

@@ -236,7 +236,7 @@ class Unicast:
         )
 
     def withdraw(self, is_wrong):
-        """Remove the waiting frames for which ``is_wrong(pending)`` is true, and return their messages."""
+        """Remove the pending frames for which ``is_wrong(pending)`` is true, and return their messages."""
         wrong = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
         if wrong:
             self.pending = [pending for pending in self.pending if pending not in wrong]

@@ -177,8 +177,8 @@ def _is_better(state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     if known.next_hop == NO_PATH:
         return True
-    waits = rules.is_awaited(known.late_us, now, state.lost_after_us)
-    return rules.is_better_path(known, known.next_hop == BROKEN_PATH, epoch, hops, neighbor, waits)
+    is_other_awaited = rules.is_awaited(known.late_us, now, state.lost_after_us)
+    return rules.is_better_path(known, known.next_hop == BROKEN_PATH, epoch, hops, neighbor, is_other_awaited)
 
 
 @compiled

@@ -156,13 +156,13 @@ def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
     # The legend has a line for each tree, and a square for all roots.
     looks = [look._replace(label="") for look in (*discs, *squares)]
     looks[len(discs)] = looks[len(discs)]._replace(label="root")
-    shown = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(discs)))
+    disc_rows = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(discs)))
     tree_parts = [Layer("trees", places, links, "line", section=PLACE, words=words)]
     if is_shared:
         look = Look("in every tree", palette.LINK_GOOD, 1.9)
         tree_parts.append(Layer("in every tree", rows_of(overlay.whole), (look,), "disc"))
-        shown = select(shown, ~has_parent)
-    tree_parts.append(Layer("trees", shown, tuple(looks), "disc"))
+        disc_rows = select(disc_rows, ~has_parent)
+    tree_parts.append(Layer("trees", disc_rows, tuple(looks), "disc"))
     tree_parts += _key_layers(places, words, overlay.roots, is_shared)
     tree_parts.append(Layer("trees", children, links, section=CHILDREN, words=words))
     return tree_parts
@@ -326,11 +326,11 @@ def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]
     strips, notes = _keep_longest(zones, "zones")
     text, words = _used_words(strips["key"], overlay.words)
     look = strips["tree"] % len(TREES) * DEPTHS + np.minimum(strips["depth"], DEPTHS - 1)
-    shown = _strips(strips, lane=strips["tree"], look=look, text=text)
+    strip_rows = _strips(strips, lane=strips["tree"], look=look, text=text)
     looks = tuple(Look("", depth_colour(*divmod(index, DEPTHS))) for index in range(min(trees, len(TREES)) * DEPTHS))
     return [
         Layer("zones", background, (Look("stored by no node", UNSTORED),), "strip", panel=panel),
-        Layer("zones", shown, looks, "strip", words=words, panel=panel, notes=notes),
+        Layer("zones", strip_rows, looks, "strip", words=words, panel=panel, notes=notes),
         _zone_section(overlay, strips, key_bits),
         *_query_layers(overlay, zones, mapping, panel),
     ]
@@ -370,12 +370,12 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
     lanes = max(min(len(texts), LANES), 1)
     query = query[boxes["row"]]
     lane = query % lanes
-    shown = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query)
+    strip_rows = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query)
     looks = [Look("" if len(texts) > LANES else texts[lane], QUERIES[lane]) for lane in range(min(LANES, len(texts)))]
     text, words = _used_words(stored_rows["text"], overlay.words)
     stored = rows_of(stored_rows, origin=stored_rows["sink"], sequence=stored_rows["number"], text=text)
     return [
-        Layer("queries", shown, tuple(looks), "strip", words=texts, panel=panel, notes=notes),
+        Layer("queries", strip_rows, tuple(looks), "strip", words=texts, panel=panel, notes=notes),
         Layer("queries", stored, section=STORED, words=words),
     ]
 
