@@ -51,9 +51,9 @@ FIELDS = ("peer", "message", "origin", "sequence", "value", "detail")
 
 # A message starts at its origin. value: the number of a reading that it carries; one event per reading.
 Originated = namedtuple("Originated", FIELDS)
-# This node holds a publication (all of it) for the first time. value: hops it travelled.
+# This node holds a whole publication for the first time. value: the number of hops from its publisher.
 Held = namedtuple("Held", FIELDS)
-# A message was forwarded. value: to how many neighbors (0 = broadcast); peer: the neighbor that it came from.
+# A message was forwarded. value: the number of receivers (0: broadcast); peer: the neighbor that sent it to this node.
 Forwarded = namedtuple("Forwarded", FIELDS)
 # A subscription received a sample. value: the subscription's number at this node; detail: the sample's attributes.
 Delivered = namedtuple("Delivered", FIELDS)
@@ -76,14 +76,14 @@ class Node:
     False. Then drops are only counted in ``drops`` (reason -> number), and a node may leave out Forwarded events: the
     driver sees the frame itself.
 
-    A node numbers its messages, readings and subscriptions from ``first_number`` on.
+    Messages, readings and subscriptions of a node have numbers, which begin with ``first_number``.
 
     ``settings`` has the protocol's parameters as attributes. In a simulation it is the `Protocol`, on a mote a
     `Settings`.
     """
 
-    # The protocol's own events, in addition to those of this file. A mote's host link sends an event's index in this
-    # tuple, so new events are appended and none is removed.
+    # The protocol's own events, in addition to the events of this file. A mote's host link sends an event's index in
+    # this tuple, so new events are appended and no event is removed.
     EVENTS = ()
 
     def __init__(self, address, settings, random):
@@ -124,16 +124,16 @@ class Node:
         raise NotImplementedError
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Receive a frame from a neighbor. Must not raise, whatever the bytes are."""
+        """Receive a frame from a neighbor. An implementation must not raise, whatever the bytes are."""
         raise NotImplementedError
 
     def sent(self, destination, frame, ok, now):
-        """React to the outcome of a unicast frame of this node; the default ignores it. Must not raise.
+        """React to the outcome of a unicast frame of this node; the default ignores it. Never raise.
 
-        ``ok``: True if the destination's radio acknowledged the frame. False if no try of the radio was
-        acknowledged, or if carrier sense never found the channel free; the frame may still have arrived. The radio
-        reports each frame at most once. A radio without acknowledgements reports only frames that carrier sense gave
-        up. A node that fails receives no report of the frame that it was sending.
+        ``ok``: True if the destination's radio acknowledged the frame. False if it acknowledged no transmission, or if
+        carrier sense never found the channel free; the frame may still have arrived. The radio reports each frame at
+        most once. A radio without acknowledgements reports only frames that were not sent because the channel was
+        busy. A node that fails receives no report of the frame that it was sending.
         """
 
     def wake(self, now):

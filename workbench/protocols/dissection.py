@@ -40,7 +40,7 @@ REFUSED = "refused"
 NODE = "node {}"
 # The meaning of a number as text: a template for `str.format`, or a function of the number.
 Meaning = str | Callable[[int], str]
-_HEX_B = 8  # most bytes of a field that the text form shows
+_HEX_B = 8  # largest number of bytes of a field that the text form shows
 
 
 class Field(NamedTuple):
@@ -115,7 +115,7 @@ def byte_range(field: Any) -> str:
 def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
     """Dissect a frame; ``of`` is the protocol that sent it, or a scenario or run of that protocol.
 
-    ``broadcast``: whether the frame was sent to all neighbors; some messages differ only in this. Any bytes can be
+    ``broadcast``: whether the frame was sent to all neighbors, as some messages differ only in this. Any bytes can be
     dissected. Raises ParameterError if ``frame`` is not bytes, or if ``of`` has no protocol.
 
     >>> print(dissect(run, run.frames(most=1)["frame"][0].as_py()))
@@ -136,7 +136,7 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
 
 
 def refused(text: str, why: str) -> str:
-    """Return a field's text with the reason why a node refuses the frame, although the field can be read."""
+    """Add to a field's text the reason why a node refuses the frame, although the field can be read."""
     return f"{text} (refused: {why})"
 
 
@@ -158,7 +158,7 @@ def cut(frame: bytes, read: Callable[..., None], *arguments: Any) -> tuple[Field
 
 
 class Group:
-    """A field that is being assembled from other fields; its ``text`` may be set after they are read."""
+    """A field that is being assembled from its children; its ``text`` may be set after they have been read."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -200,7 +200,7 @@ class Cutter:
         return [self.number(name, order + code, meaning) for code, (name, meaning) in zip(codes, fields, strict=True)]
 
     def octets(self, name: str, size_B: int, meaning: Callable[[bytes], str] | None = None) -> bytes:
-        """Cut off ``size_B`` bytes as a field, unless that is 0. Its text is ``meaning(bytes)``, or the size."""
+        """Cut off ``size_B`` bytes as a field, unless ``size_B`` is 0. Its text is ``meaning(bytes)``, or the size."""
         start = self._advance(name, size_B)
         data = self.frame[start : self.at]
         if data:
@@ -214,14 +214,14 @@ class Cutter:
         return self.at - size_B
 
     def leave(self, end: int, why: str) -> None:
-        """Make one unread field of all bytes up to ``end``, if there are any; its text is the reason ``why``."""
+        """Make one field `NOT_READ` of the remaining bytes up to ``end``, if any; its text is the reason ``why``."""
         if self.at < end:
             self.fields.append(Field(NOT_READ, self.at, end, why))
             self.at = end
 
     @contextmanager
     def group(self, name: str) -> Iterator[Group]:
-        """Collect the fields that are cut off within the block as children of one field; no field if there are none."""
+        """Collect the fields that are cut off within the block as children of one field, unless no field is cut off."""
         group, outer, start = Group(), self.fields, self.at
         self.fields = []
         try:

@@ -15,8 +15,8 @@ Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "u
 def check_parameter(owner, parameter, value):
     """Return ``value`` converted to the default's type. Raises ParameterError if its type or range is wrong.
 
-    A ``minimum`` or ``maximum`` of None leaves that side open; a tuple as ``minimum`` lists the allowed values. Lists
-    become tuples, and numbers of other libraries become Python's.
+    ``minimum`` or ``maximum`` None: the range has no such limit; ``minimum`` a tuple: the allowed values. Lists become
+    tuples, and numbers of other libraries become Python's.
     """
     name, default, minimum, maximum, unit, _ = parameter
     value = _plain(value, default)
@@ -40,7 +40,7 @@ def check_parameter(owner, parameter, value):
         if number
         else isinstance(value, type(default))
     )
-    # These conditions also reject NaN and, even where a side is open, infinity: JSON can hold neither.
+    # These conditions also reject NaN and, even in a range without a limit, infinity: JSON can represent neither.
     largest = _LARGEST if isinstance(default, float) else _LARGEST_WHOLE
     too_small = number and right_type and not value >= (-largest if minimum is None else minimum)
     too_large = number and right_type and not value <= (largest if maximum is None else maximum)

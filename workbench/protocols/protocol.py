@@ -44,11 +44,11 @@ class Protocol:
 
     node = Node
     parameters = ()
-    # Names of parameters that the first release did not have. JSON and hash of a scenario omit them if they have their
-    # defaults, so that old scenarios keep their hashes.
+    # Names of parameters that the first release did not have. A scenario's JSON and hash omit those that have their
+    # default values, so that old scenarios keep their hashes.
     added = ()
     largest_address = 0xFFFFFFFF
-    # Whether a publication is meant to reach every node; only then has its coverage a meaning.
+    # Whether a publication is meant to reach every node, so that the metric "coverage" applies.
     disseminates = False
     # The module of the nodes' fast twin (the fast engine's version of the node), by name, or "". Subclasses do not
     # inherit it, as their nodes may behave differently; one with the same nodes sets ``fast = Flooding.fast``.
@@ -144,18 +144,18 @@ class Protocol:
 
     @classmethod
     def settings_from_plain(cls, values):
-        """Return settings from the plain values that `plain` wrote. Raises ParameterError for wrong values."""
+        """Convert the plain values of `plain` back to settings. Raises ParameterError for invalid values."""
         return values
 
     def parts(self):
-        """Return the objects in the settings that are not plain values (filters, for example). Each has
+        """Return the objects in the settings that are not plain values, such as filters. Each of them has:
 
         kind, name                for messages: "filter", "running_mean"
         to_dict()                 its plain values; `settings_from_plain` is the inverse
-        at                        the nodes that it applies to; None for all
+        at                        the nodes to which it applies; None: all nodes
         keys()                    the numbers of the attribute keys that it uses
-        user_code()               {name: function or class} that the user has registered and that it calls
-        register(name, code)      registers such code in another process
+        user_code()               {name: function or class}, the code registered by the user that it calls
+        register(name, code)      register such code in another process
         """
         parts = []
         for value in self.settings.values():
@@ -164,7 +164,7 @@ class Protocol:
         return parts
 
     def named_nodes(self):
-        """Return {setting: nodes} that the settings name; a scenario refuses nodes that its network does not have."""
+        """Return {setting: the nodes that it names}; a scenario refuses nodes that its network does not have."""
         return {}
 
     def kind_of_node(self):
@@ -183,8 +183,8 @@ class Protocol:
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """Estimate the reference engine's receptions on each arc of the topology during a run.
 
-        The result decides whether loading the fast engine pays. ``readings`` and ``subscriptions`` are numbers in the
-        whole network. One flood takes one reception on each arc.
+        The result decides whether loading the fast engine saves time. ``readings`` and ``subscriptions`` are numbers in
+        the whole network. One flood takes one reception on each arc.
         """
         return readings
 
@@ -205,7 +205,7 @@ class Protocol:
     def on_a_mote(self, address=None):
         """Return {name: plain value}, the settings that go as JSON to the mote of the node at ``address``.
 
-        Without an address, the result is the largest that any node receives.
+        Without an address, return the largest settings that any node receives.
         """
         return {name: plain(value) for name, value in self.settings.items()}
 

@@ -1,14 +1,14 @@
 """A node's subscriptions: their constraints, their expiry, and the matching samples that arrived for each.
 
 Theory of operation
-    A subscription is an open pipe from the network to the application. The node puts in each sample that matches;
-    the application takes samples out. It is open from `Subscriptions.add` until the application ends it or it expires.
-    From the microsecond ``expires_us`` on it receives nothing more, even if its node has not noticed: a node without
-    timers never calls `expire`.
+    A subscription is a queue from the network to the application. The node appends each sample that matches; the
+    application takes the samples out. A subscription is open from `Subscriptions.add` until the application ends it or
+    it expires. From the time ``expires_us`` on it receives no samples, even if its node has not removed it: a node
+    without timers never calls `expire`.
 
     A protocol that sends a message for a subscription (an interest, a query) stores it as ``request``. Checks that may
-    refuse a subscription come before `Subscriptions.add`: a refused subscription leaves no state, and the next one
-    gets its number.
+    refuse a subscription come before `Subscriptions.add`: a refused subscription leaves no state, and the next
+    subscription gets its number.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -19,10 +19,10 @@ SECOND_US = 1000000  # All times of a node are whole microseconds.
 
 
 class Subscription:
-    """A subscription, as ``subscribe`` returns it. Iteration takes the samples that arrived since, oldest first.
+    """A subscription, as a node's ``subscribe`` returns it. Iterating over it takes the samples that have arrived.
 
-    It ends after ``expires_s`` seconds (None: never). Raises AttributeFormatError if it has no constraints and
-    ``match_all`` is not set. ``request`` is the message that the node sent for it, or None.
+    The subscription ends after ``expires_s`` seconds (None: never). Raises AttributeFormatError if it has no
+    constraints and ``match_all`` is not set. ``request`` is the message that the node sent for it, or None.
     """
 
     def __init__(self, node, attributes, now, expires_s=None, match_all=False):
@@ -77,10 +77,10 @@ class Subscriptions:
 
     def expire(self, now):
         """Close the expired subscriptions, and return them."""
-        over = [subscription for subscription in self.open if subscription.is_over(now)]
-        for subscription in over:
+        expired = [subscription for subscription in self.open if subscription.is_over(now)]
+        for subscription in expired:
             self.open.remove(subscription)
-        return over
+        return expired
 
     def of(self, request):
         """Return the open subscriptions for which ``request`` was sent."""

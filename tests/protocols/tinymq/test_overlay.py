@@ -184,17 +184,17 @@ def test_digits_that_are_no_number_name_no_key(digits):
         ({"roots": (1, 1)}, "each once"),
         ({"roots": (-1,)}, "it must name"),
         ({"roots": (True,)}, "it must name"),
-        ({"roots": 3}, "write a tuple or a list"),
+        ({"roots": 3}, "it must be a tuple or a list"),
         ({"key_bits": 0}, "from 1 to 127"),
         ({"key_bits": 17, "literal": True}, "must be at most 16"),
         ({"shortcuts": False, "literal": True}, "the published algorithms use them"),
-        ({"dimensions": ()}, "it must name one key or several"),
+        ({"dimensions": ()}, "it must name at least one key"),
         ({"dimensions": ("TEMP", "TEMP 0 50")}, "each once"),
-        ({"dimensions": ("PAYLOAD",)}, "is a blob"),
-        ({"dimensions": ("TEMP 0",)}, 'write a key, as in "TEMP"'),
+        ({"dimensions": ("PAYLOAD",)}, "PAYLOAD, a blob"),
+        ({"dimensions": ("TEMP 0",)}, 'it must be a key, as in "TEMP"'),
         ({"dimensions": ("TEMP 50 0",)}, "from a lower to a higher value"),
         ({"dimensions": ("TEMP 0 x",)}, "must be two numbers"),
-        ({"dimensions": (5,)}, "write a key"),
+        ({"dimensions": (5,)}, "it must be a key"),
         ({"roots": (1.0,)}, "it must name"),
         ({"roots": ({}, {})}, "it must name"),
         ({"lease_s": 20.0}, "lease_s is 20.0 and refresh_s is 30.0; lease_s must be longer"),
@@ -204,7 +204,7 @@ def test_digits_that_are_no_number_name_no_key(digits):
         ({"publish": "some"}, "it must be one of 'all', 'own'"),
     ],
 )
-def test_wrong_settings_are_told(setting, message):
+def test_wrong_settings_are_refused(setting, message):
     with pytest.raises(ParameterError, match=message):
         TinyMQ(**setting)
 

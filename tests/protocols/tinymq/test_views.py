@@ -340,10 +340,10 @@ def test_routes_lead_from_sink_and_publisher_to_rendezvous_nodes_and_back(where,
 def test_what_is_not_in_the_run_has_no_route():
     run = routed_run((5, 9, "originated", SENT))
     with pytest.raises(
-        ParameterError, match=r"message is \('query', 9, 3\), which is not in this run; it has \('event', 9, 3\)"
+        ParameterError, match=r"message is \('query', 9, 3\), which is not in this run; the run has \('event', 9, 3\)"
     ):
         overlay_routes.route(run, ("query", 9, 3))
-    with pytest.raises(ParameterError, match="message is None, which is not in this run; it has none"):
+    with pytest.raises(ParameterError, match="message is None, which is not in this run; the run has none"):
         overlay_routes.route(routed_run())
 
 

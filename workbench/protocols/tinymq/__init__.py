@@ -18,8 +18,10 @@ Messages (protocols/tinymq/wire.py)
     query, event    towards a tree, then by key: the region that the message has not reached yet, attributes
     notification    to the sink: event
     probe           to a neighbor that has been silent for long: requests an ack
-    ack             for each unicast message that requests one, unless the receiver has not the assumed role in the tree
-    refusal         from such a receiver, for a message that requests no ack
+    ack             for each unicast message that requests one, unless the receiver lacks the role in the tree that the
+                    sender assumes
+    refusal         from a receiver that lacks the assumed role, for a message that requests no ack; from a receiver
+                    without room, for a message that requests one
 
 Where to find each rule
     which neighbor becomes the parent          `rules.may_be_parent`, `rules.is_better_parent`
@@ -29,9 +31,9 @@ Where to find each rule
     when a silent neighbor is probed           `rules.is_in_doubt`
     which links work both ways                 `Overlay.take_info`, `Overlay.note_answer`
     which neighbors an info names              `Overlay.choose_named`; `rules.most_named`, `rules.remaining_namings`
-    which messages a node does not take        `routing.is_misdirected`; rerouted by: `routing.is_still_next_hop`
+    which messages a node does not accept      `routing.is_misdirected`; their senders: `routing.is_still_next_hop`
     how many frames a node sends at once       `rules.most_frames`, `rules.MOST_IN_FLIGHT`, `rules.PACE_US`
-    which messages a full node refuses         `rules.may_take_more`
+    which messages a full node refuses         `rules.has_room_to_forward`
     how long an unanswered join is not repeated `rules.join_pause_us`
     when an info is sent again                 `rules.is_repeated`, `rules.is_info_due`
     how long to wait for an answer             `rules.retry_wait_us`; for a grant `rules.times`
@@ -146,7 +148,7 @@ PARAMETERS = (
         "of info_s",
         "at 20 % loss a live neighbor seems lost once in 600; near 2 even at rest",
     ),
-    Parameter("gather_ms", 20.0, 0.0, 60000.0, "ms", "some frames' airtime: one info tells of several changes"),
+    Parameter("gather_ms", 20.0, 0.0, 60000.0, "ms", "some frames' airtime: one info announces several changes"),
     Parameter("settle_s", 0.5, 0.0, 3600.0, "s", "after a new key or tree: by then the overlay has found its form"),
     Parameter("refresh_s", 30.0, 0.0, 65534.0, "s", "diffusion3's interest refresh; 0: queries are sent once"),
     Parameter("lease_s", 150.0, 1.0, 65534.0, "s", "diffusion3's: five refreshes may be lost"),
@@ -157,7 +159,7 @@ PARAMETERS = (
         ("radio", "own"),
         None,
         "",
-        "a radio that reports outcomes spares half of the frames, and sets the pace; own: frames of the nodes' own",
+        "a radio that reports outcomes saves half of the frames, and sets the pace; own: nodes send acks themselves",
     ),
     Parameter("retry_ms", 50.0, 0.1, 60000.0, "ms", "some frames' airtime and a wait for the channel"),
     Parameter("max_queries", 500, 1, 65535, "queries", "as a sink, and as a rendezvous node"),
@@ -229,11 +231,11 @@ class TinyMQ(Protocol):
                 )
 
     def named_nodes(self):
-        """Return the roots, without which no tree grows, by the name of their parameter."""
+        """Return {"roots": the roots}; each root must be a node of the network, or its tree does not grow."""
         return {"roots": self.roots}
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Return the estimated receptions on an arc: readings, queries, infos of the growing overlay and each epoch."""
+        """Estimate the receptions on an arc: readings, queries, and infos of the growing overlay and of each epoch."""
         trees = len(self.roots)
         infos = 60 * trees if self.node.every_tree else 20 + 5 * trees
         epochs = 1 + (duration_s / self.info_s if self.info_s else 0)
@@ -247,7 +249,7 @@ class TinyMQ(Protocol):
 
 
 class PrintedTinyMQ(TinyMQ):
-    """TinyMQ as published and its settings, which are TinyMQ's with ``literal=True``."""
+    """TinyMQ as published, with its settings: those of TinyMQ, with ``literal=True``."""
 
     node = TinyMQNodeAsPublished
     why_not_fast = "algorithms 3.1 and 3.2 as published are meant for small networks, so they have no fast version"
@@ -255,7 +257,7 @@ class PrintedTinyMQ(TinyMQ):
 
     @classmethod
     def public_class(cls):
-        """Return TinyMQ: texts write ``TinyMQ(literal=True)``."""
+        """Return TinyMQ, because scenario files and errors write this protocol as ``TinyMQ(literal=True)``."""
         return TinyMQ
 
     def __init__(self, **settings):

@@ -45,7 +45,7 @@ WIDEST_KEY_SPACE = 16
 
 
 class RendezvousAsPublished(Rendezvous):
-    """A rendezvous node that hands nothing over: the published algorithms would drop it as a duplicate."""
+    """A rendezvous node that hands no queries over: the published algorithms would drop them as duplicates."""
 
     def child_added(self, position, child, child_universe, now):
         """Keep all stored queries."""
@@ -62,7 +62,7 @@ class OverlayAsPublished(Overlay):
         return True
 
     def has_no_key_yet(self, position, child):
-        """Return whether a child has yet to acknowledge any frame."""
+        """Return whether any frame to a child is still pending; the child may not have its key yet."""
         return self.unicast.is_waiting_for(child)
 
     def choose_named(self, now):
@@ -115,10 +115,7 @@ def _event_id(event):
 
 
 def query_hops(overlay, position, box, mapping):
-    """Return the neighbors to which algorithm 3.1 sends a query.
-
-    They may include NOBODY, which stands for this node, where the query is stored.
-    """
+    """Return the neighbors to which algorithm 3.1 sends a query, and NOBODY if this node stores the query."""
     own = universe(position.key, mapping.key_bits)
     strings = mapping.cells(box)
     outside = [string for string in strings if not _is_in(string, own)]
@@ -137,10 +134,7 @@ def query_hops(overlay, position, box, mapping):
 
 
 def event_hop(overlay, position, string, mapping):
-    """Return the neighbor to which algorithm 3.2 sends an event.
-
-    It is NOBODY, which stands for this node, if the event is matched here.
-    """
+    """Return the neighbor to which algorithm 3.2 sends an event, or NOBODY if this node matches the event."""
     target = wire.bits(string, mapping.key_bits)
     if not target.startswith(position.key):
         return _hop_outside(overlay, position, target)

@@ -1,4 +1,4 @@
-"""The dissector of TinyMQ's frames: it lists their fields. PUB-2-SUB+ and TinyMQ as published have the same frames."""
+"""The dissector of the frames of TinyMQ, which PUB-2-SUB+ and TinyMQ as published use too: it lists their fields."""
 
 from collections.abc import Callable
 

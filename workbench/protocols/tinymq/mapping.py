@@ -10,12 +10,14 @@ Theory of operation
     The attribute model allows more than d intervals. Such cases are mapped so that the last sentence stays true. A box
     that becomes too wide does no harm: the rendezvous node, and later the sink, match exactly.
 
-    GT, LT      cover the cell they touch, as GE and LE do; EQ is both; NE and EQ_ANY constrain nothing here
-    a dimension the query does not constrain          all of its cells
-    a dimension the event has no value for            cell 0: it can match only queries that do not constrain it
-    several values of a dimension in an event (A11)   the cells from the smallest to the largest
-    constraints that no single value meets            the cells between the two bounds; an event with several values
-                                                      may still meet both
+    constraints GT and LT                       the same cells as GE and LE
+    constraint EQ                               as GE and LE together
+    constraints NE and EQ_ANY                   all cells of the dimension
+    no constraint of a dimension in a query     all cells of the dimension
+    no value of a dimension in an event         cell 0: the event can match only queries that do not constrain it
+    several values of a dimension in an event   the cells from the smallest value to the largest
+    constraints that no single value meets      the cells between the two bounds; an event with several values may
+                                                still meet both
 
 Cost
     A box may hold many strings; only `Mapping.cells` enumerates them. `first_cell` takes d steps.
@@ -35,13 +37,16 @@ Dimension = namedtuple("Dimension", ("key", "low", "high", "bits"))
 
 
 def split_bits(key_bits, dimensions):
-    """Return a list with the number of bits of each dimension."""
+    """Return a list of the number of bits of each dimension, if ``key_bits`` are shared out among ``dimensions``."""
     share, more = divmod(key_bits, dimensions)
     return [share + 1 if number < more else share for number in range(dimensions)]
 
 
 class Mapping:
-    """The mapping of a key space of ``key_bits`` onto dimensions: a list of (key number, lowest, highest value)."""
+    """The mapping from values of the dimensions to strings of ``key_bits`` bits.
+
+    ``dimensions``: a list of (key number, lowest value, highest value).
+    """
 
     def __init__(self, dimensions, key_bits):
         bits = split_bits(key_bits, len(dimensions))
@@ -58,7 +63,7 @@ class Mapping:
         return tuple(box)
 
     def query_box(self, attributes):
-        """Return the box of a query."""
+        """Return the box of a query: (lowest, highest) cell of each dimension."""
         box = []
         for dimension in self.dimensions:
             low, high = dimension.low, dimension.high
@@ -101,9 +106,9 @@ class Mapping:
         return self._joined([high for _, high in box])
 
     def clip(self, box, region):
-        """Trim a region to a box: drop intervals without a string of the box, and move the lower ends of the others up.
+        """Return a region without the intervals that have no string of a box.
 
-        Each interval that remains begins at its first string of the box.
+        Each remaining interval is shortened: it begins at its first string of the box.
         """
         clipped = []
         for low, high in region:

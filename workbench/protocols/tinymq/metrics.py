@@ -59,8 +59,9 @@ KeysByNode = dict[int, dict[int, str]]  # node -> tree -> key
 
 
 def query_metrics(run: Run) -> dict[str, float]:
-    """Return the metrics of queries: where they are stored, and how far from their sinks. Raises ParameterError if hops
-    cannot be followed.
+    """Return the metrics of queries: at how many nodes they are stored, and how many hops from their sinks.
+
+    Raises ParameterError if the hops of queries cannot be followed in the trace.
     """
     columns = Columns(run.trace)
     places = _keys_of_nodes(columns, columns.where(event="key_set"))
@@ -89,7 +90,7 @@ def query_metrics(run: Run) -> dict[str, float]:
 
 
 def load_metrics(run: Run) -> dict[str, float]:
-    """Return the metrics of events: their frames in all and at the busiest node."""
+    """Return the metrics of events: frames per reading, in the whole network and at the busiest node."""
     columns = Columns(run.trace)
     events = len(columns.where(event="originated", message="event"))
     sent = columns.where(event="sent", message="event")
@@ -108,8 +109,9 @@ def load_metrics(run: Run) -> dict[str, float]:
 
 
 def repair_metrics(run: Run) -> dict[str, float]:
-    """Return the metrics of failures: the nodes whose keys or distances have changed. Raises ParameterError if no node
-    fails.
+    """Return the metrics of failures: numbers of nodes whose keys or distances have changed, and the repair time.
+
+    Raises ParameterError if no node fails.
     """
     columns = Columns(run.trace)
     failures = columns.of("failed", "recovered")
@@ -141,7 +143,7 @@ def repair_metrics(run: Run) -> dict[str, float]:
 
 
 def _keys_of_nodes(columns: Columns, key_sets: np.ndarray) -> KeysByNode:
-    """Return the keys of each node, by tree, after these rows."""
+    """Return {node: {tree: key}} after these "key_set" rows."""
     places: KeysByNode = defaultdict(dict)
     for node, tree, length, key in columns.tuples(key_sets, "node", "origin", "value", "detail"):
         if length == NOBODY:
@@ -207,7 +209,7 @@ def _untraceable_hops() -> ParameterError:
 
 
 def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, int]]:
-    """Return, for each tree, the hops from its root to each node that can be reached."""
+    """Return, for each tree, {node: hops from the root} of the nodes that can be reached."""
     return [
         nx.single_source_shortest_path_length(topology, root) if root in topology else {}
         for _, root in sorted(roots.items())

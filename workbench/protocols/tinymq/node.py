@@ -1,4 +1,4 @@
-"""The TinyMQ node: it serves its application, takes neighbors' frames and acts when time has passed.
+"""The TinyMQ node: calls of its application, frames of its neighbors, routing, and the work that is due at a time.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -15,7 +15,7 @@ from workbench.protocols.tinymq.overlay import Overlay
 from workbench.protocols.tinymq.queries import OwnQuery, QueryStore
 from workbench.protocols.tinymq.rendezvous import Rendezvous
 from workbench.protocols.tinymq.routing import fragments, is_misdirected, is_still_next_hop, next_hop_to_key, tree_of
-from workbench.protocols.tinymq.rules import is_too_old, may_take_more, next_round, times
+from workbench.protocols.tinymq.rules import has_room_to_forward, is_too_old, next_round, times
 from workbench.protocols.tinymq.unicast import Unicast
 
 
@@ -23,7 +23,7 @@ class TinyMQNode(Node):
     """A TinyMQ node: subscriber, publisher, relay and rendezvous node at once."""
 
     EVENTS = EVENTS
-    every_tree = False  # whether a node has a position in every tree, not in one
+    every_tree = False  # whether a node has a position in every tree, or in only one
     describe = staticmethod(wire.describe)
 
     @classmethod
@@ -61,10 +61,10 @@ class TinyMQNode(Node):
     # Calls of the application
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Send a query to all trees for events that match ``attributes``; returns the subscription.
+        """Send a query to all trees for events that match ``attributes``; return the subscription.
 
-        It lasts ``expires_s`` seconds (None: for ever). Raises ParameterError if the node has ``max_queries``
-        subscriptions.
+        The subscription lasts ``expires_s`` seconds (None: for ever). Raises ParameterError if the node already has
+        ``max_queries`` subscriptions.
         """
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         if len(self.subscriptions.open) >= self.settings.max_queries:
@@ -90,7 +90,7 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
-        """Send an event to its rendezvous nodes; returns its sequence number at this node."""
+        """Send an event to its rendezvous nodes; return its sequence number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         number = self.first_number + self._published
@@ -136,7 +136,10 @@ class TinyMQNode(Node):
         )
 
     def _send_query(self, own_query, now, is_end=False):
-        """Send the query of an own subscription to every tree that can be reached; ``is_end``: with lease 0."""
+        """Send the query of an own subscription to every tree that can be reached.
+
+        ``is_end``: whether the query ends; its lease is then 0.
+        """
         refresh_us = self.settings.times.refresh_us
         own_query.round = next_round(own_query.round)
         lease_s = 0 if is_end else own_query.lease_s(now, self.settings.times.longest_lease_s)
@@ -152,12 +155,12 @@ class TinyMQNode(Node):
     # Frames
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Take a neighbor's frame; one that cannot be decoded is dropped as "malformed"."""
+        """Process a neighbor's frame. A frame that cannot be decoded is dropped as "malformed"."""
         try:
             number, message = wire.decode(frame)
             self._check(message)
             if broadcast != isinstance(message, wire.Info):
-                raise DecodeError("an info came as unicast or another message as broadcast; only infos are broadcast")
+                raise DecodeError("an info is unicast, or another message is broadcast; only infos must be broadcast")
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
@@ -176,7 +179,7 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def sent(self, destination, frame, ok, now):
-        """Take the radio's report of a unicast frame; an acknowledgement shows that the neighbor hears this node."""
+        """Process the radio's report of a unicast frame; an acknowledgement shows that the neighbor hears this node."""
         number = wire.number_of(frame)
         if number is None or not self.unicast.uses_reports:
             return
@@ -197,17 +200,17 @@ class TinyMQNode(Node):
             self.drop_message(message, previous_hop, "astray")
             if not wants_ack:
                 self.unicast.refuse(previous_hop, number)
-            self.overlay.info_soon(now)  # The sender then learns this node's position.
+            self.overlay.plan_info(now)  # The sender then learns this node's position.
         else:
             self.unicast.take(previous_hop, number, wants_ack)
             self._take(message, previous_hop, now)
 
     def _has_room_for(self, message):
-        """Return whether the pending frames leave room for a message that must be forwarded."""
+        """Return whether this node can accept a message; to forward it, it needs room among the pending frames."""
         is_event = isinstance(message, wire.Event)
         if not is_event and (not isinstance(message, wire.Notification) or message.sink == self.address):
             return True
-        return may_take_more(len(self.unicast.pending), self.settings.max_known, is_event)
+        return has_room_to_forward(len(self.unicast.pending), self.settings.max_known, is_event)
 
     def _check(self, message):
         """Raise DecodeError for a message of a network with other settings."""
@@ -248,7 +251,7 @@ class TinyMQNode(Node):
     # Routing
 
     def route(self, message, previous_hop, now):
-        """Send a query, event or notification on: towards its tree, or within it."""
+        """Forward a query, event or notification towards its tree, or within it; or keep it until that is possible."""
         if self.must_wait(message):
             self._wait(message, previous_hop, now)
         elif isinstance(message, wire.Notification):
@@ -292,7 +295,7 @@ class TinyMQNode(Node):
         )
 
     def split(self, position, message):
-        """Return [(neighbor, its part of the message's region)] within a tree; NOBODY stands for this node."""
+        """Split a message within a tree: return [(neighbor, its part of the region)], with NOBODY for this node."""
         return fragments(
             self.overlay, position, self.box(message), message.region, self.mapping, self.settings.shortcuts
         )
@@ -360,7 +363,7 @@ class TinyMQNode(Node):
     # Received events
 
     def deliver(self, message, name, previous_hop, now):
-        """Hand an event to the subscriptions that it matches, once, even if several rendezvous nodes send it."""
+        """Deliver an event to the subscriptions that it matches, once, even if several rendezvous nodes send it."""
         event_id = message.publisher, message.sequence
         if self._events.get(event_id):
             self.drop_message(message, previous_hop, "duplicate")
@@ -372,7 +375,7 @@ class TinyMQNode(Node):
         )
 
     def hold(self, message, name, previous_hop):
-        """Log that this node holds an event, the first time."""
+        """Log that this node holds an event, unless it has held the event before."""
         event_id = message.publisher, message.sequence
         if event_id not in self._events:
             self._events.put(event_id, False)
@@ -386,7 +389,7 @@ class TinyMQNode(Node):
         self._plan_queries(now)
 
     def key_changed(self, position, now):
-        """Log a key that this node has got or lost; with a new key, route messages and queries anew."""
+        """Log a key that this node got or lost. After a new key, route waiting messages and stored queries anew."""
         self._log_key(position)
         if position.key is not None:
             self._send_waiting(now)
@@ -400,7 +403,7 @@ class TinyMQNode(Node):
     # Time
 
     def wake(self, now):
-        """Do what is due: send frames again, give neighbors up, join, refresh queries."""
+        """Do the work that is due: send frames again, give neighbors up, join, refresh queries."""
         self.unicast.begin(now)
         for neighbor, messages in self.unicast.wake(now):
             self.overlay.lose(neighbor, now)

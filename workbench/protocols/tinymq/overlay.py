@@ -62,9 +62,10 @@ from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slo
 class Neighbor:
     """The state of a neighbor, mostly from its last info.
 
-    places: tree -> InfoPlace; since_us: tree -> when the neighbor was first heard there; hears_us: whether the neighbor
-    is known to hear this node; distances: those it announced while that was not known; named_us: when an info of this
-    node last named it, or -1; owed: how many more infos must name it, because it has named this node.
+    positions: tree -> InfoPosition; since_us: tree -> when the neighbor was first heard in that tree; heard_us: when it
+    was last heard; hears_us: whether it is known to hear this node; distances: the distances that it announced while
+    that was not known; named_us: when an info of this node last named it, or -1; namings_left: how many more infos must
+    name it, because it has named this node.
     """
 
     def __init__(self):
@@ -80,8 +81,8 @@ class Neighbor:
 class Distance:
     """The distance to a root: epoch, hops and next hop.
 
-    next_hop None: the path is broken, and only a newer epoch repairs it; risen_epoch: the epoch in which hops last
-    rose; late_us: when a late path (`is_late`) was last offered, or -1.
+    A broken path has the next_hop None, and only a newer epoch repairs it. risen_epoch: the epoch in which hops last
+    rose; late_us: when a late path (`rules.is_late`) was last offered, or -1.
     """
 
     def __init__(self, epoch, hops, next_hop):
@@ -147,8 +148,8 @@ class Overlay:
     The node hands it infos, joins, grants and the time, and broadcasts the infos that `wake` returns. The overlay sends
     grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
 
-        tree_found(now)                         a tree can be reached that could not be before
-        key_changed(place, now)                 the node has a new key; None: it has lost its position
+        tree_found(now)              a tree can be reached that could not be before
+        key_changed(position, now)   the node has a new key in a tree, or has lost its key there (position.key: None)
         child_added(position, child, child_universe, now)   a child has been granted a key
     """
 
@@ -159,7 +160,7 @@ class Overlay:
         self.random = random
         self.unicast = unicast
         self.listener = listener
-        self.positions = {}  # tree -> Place
+        self.positions = {}  # tree -> Position
         self.neighbors = {}
         self.distances = {}  # tree -> Distance
         self.left_epochs = {}  # tree -> the newest epoch of a position that was given up there
@@ -168,7 +169,7 @@ class Overlay:
         self.info_due_us = None
         self.tick_us = None
         self._repeat_us = None  # when the last info is repeated
-        self._repeat_after_us = 0  # pause before that; 0: the info announced no change
+        self._repeat_after_us = 0  # pause before the next repetition; 0: the last info announced no change
         self._info_sent_us = 0
 
     def start(self, epoch, now):
@@ -247,7 +248,7 @@ class Overlay:
             self._take_distances(distances, neighbor, now)
 
     def take_info(self, info, neighbor, now):
-        """Update neighbors, distances, children and the own key from a neighbor's info."""
+        """Update this node's neighbors, distances, children and key from a neighbor's info."""
         known = self.neighbors.get(neighbor)
         if known is None:
             known = self.neighbors[neighbor] = Neighbor()
@@ -289,8 +290,8 @@ class Overlay:
                 self._break(tree, now)
 
     def _is_better(self, known, epoch, hops, neighbor, now):
-        waits = is_awaited(known.late_us, now, self.times.lost_after_us)
-        return is_better_path(known, known.next_hop is None, epoch, hops, neighbor, waits)
+        is_other_awaited = is_awaited(known.late_us, now, self.times.lost_after_us)
+        return is_better_path(known, known.next_hop is None, epoch, hops, neighbor, is_other_awaited)
 
     def _set_distance(self, tree, epoch, hops, neighbor, now):
         known = self.distances.get(tree)
@@ -311,7 +312,7 @@ class Overlay:
     def _take_claim(self, position, claimed, neighbor, now):
         """Compare the parent and key in a neighbor's info with this node's list of children."""
         if claimed is None or claimed.parent != self.address or not claimed.key:
-            # A child without a key yet may have sent this info before its grant arrived: keep it.
+            # A child that has no key yet may have sent this info before its grant arrived. Such a child stays.
             if neighbor in position.children and not self.has_no_key_yet(position, neighbor):
                 self._remove_child(position, neighbor)
         elif position.key is not None and position.children.get(neighbor) != slot_of(claimed.key):
@@ -323,10 +324,10 @@ class Overlay:
         return self.unicast.is_granting(child, position.tree)
 
     def _follow_parent(self, position, above, now):
-        """Derive the key from the parent's position ``above``; None: the parent has left the tree."""
+        """Derive the key from the parent's position ``above`` (None: the parent has left the tree)."""
         if above is not None and above.epoch > position.epoch:
             position.epoch, position.epoch_us = above.epoch, now
-            self.info_soon(now)
+            self.plan_info(now)
         slot = slot_of(position.key)
         if above is None or slot > longest_slot(len(above.key)):
             self._lose_position(position, now)
@@ -336,10 +337,10 @@ class Overlay:
     def _announce_change(self, now):
         """Send an info soon, and repeat it, because something has changed."""
         self._repeat_after_us = FIRST_REPEAT_US
-        self.info_soon(now)
+        self.plan_info(now)
 
-    def info_soon(self, now):
-        """Plan an info after a short random time, in which further changes and neighbors' infos may come."""
+    def plan_info(self, now):
+        """Plan an info after a short random time, so that it can include further changes."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
@@ -363,10 +364,10 @@ class Overlay:
         return wire.Info(tuple(positions), tuple(distances), heard)
 
     def choose_named(self, now):
-        """Choose the neighbors that this info names: those that may not know yet that this node hears them.
+        """Choose the neighbors that the next info names, which may not know yet that this node hears them.
 
-        A neighbor that is named learns that it is heard, and names this node in its own infos if it did not know. If
-        there are too many, those named longest ago come first.
+        A neighbor that an info names learns that it is heard. If this is new to it, it names this node in its own
+        infos. If there are more such neighbors than an info may name, those that were named longest ago come first.
         """
         count = most_named(self._repeat_after_us, self.times.info_us)
         unsure = [
@@ -391,7 +392,7 @@ class Overlay:
     # Joining
 
     def look_for_parent(self, now):
-        """Plan a join wherever a position is missing and a neighbor can be the parent."""
+        """Plan a join in each tree in which this node needs a position and a neighbor can be its parent."""
         trees = range(len(self.settings.roots))
         if self.settings.every_tree:
             for tree in trees:
@@ -401,7 +402,7 @@ class Overlay:
             self._join_best(trees, now)
 
     def _join_best(self, trees, now):
-        """Plan a join to the best possible parent among the neighbors in these trees, if there is one."""
+        """Plan a join to the best possible parent among the neighbors in these trees, if any neighbor can be one."""
         best = None
         for address, neighbor in self.neighbors.items():
             if address in self._failed_joins and now < self._failed_joins.get(address)[1]:
@@ -426,14 +427,14 @@ class Overlay:
         return may_be_parent(position.epoch, newest, position.parent == self.address, len(position.key))
 
     def take_join(self, join, child, now):
-        """Take a neighbor in as a child; returns whether it gets a key."""
+        """Make a neighbor that has sent a join a child, and grant it a key; return False if it gets none."""
         position = self.position(join.tree)
         if position is None or position.parent == child:
             return False
         return self._adopt(position, child, position.children.get(child, 0), now)
 
     def _adopt(self, position, child, slot, now):
-        """Grant a child the key of ``slot``, or of the first free slot if that is taken.
+        """Grant a child the key of ``slot``, or of the first free slot if another child has ``slot``.
 
         Returns False if the key would be too long.
         """
@@ -455,7 +456,7 @@ class Overlay:
         position.clear_regions()
 
     def take_grant(self, grant, parent, now):
-        """Take a key from a neighbor; returns False if the node did not request it."""
+        """Take the key that a neighbor grants to this node; return False if this node did not request it."""
         tree, epoch, key = grant
         position = self.positions.get(tree)
         joining = self.joining.get(tree)
@@ -484,7 +485,7 @@ class Overlay:
     def _forget_one_way_distances(self):
         """Remove distances over links that may work one way only.
 
-        They are useful only before the node has a position: it has no messages to send until then.
+        They are useful only before the node has a position, while it has no messages to send.
         """
         for tree in list(self.distances):
             next_hop = self.distances[tree].next_hop
@@ -505,7 +506,7 @@ class Overlay:
         self.listener.key_changed(position, now)
 
     def changed_zones(self):
-        """Return the events that log the zones which have changed since the last call."""
+        """Return the trace events for the zones that have changed since the last call."""
         events = []
         key_bits = self.settings.key_bits
         for tree in sorted(self.positions) if key_bits <= WIDEST_LOGGED else ():
@@ -544,7 +545,7 @@ class Overlay:
         self.look_for_parent(now)
 
     def _pause_joins(self, neighbor, now):
-        """Send a neighbor that did not answer a join no further joins for a while: it may not receive."""
+        """Stop joins to a neighbor for a while, because it did not answer one: perhaps it receives nothing."""
         known = self._failed_joins.get(neighbor)
         failed = 1 if known is None else known[0] + 1
         self._failed_joins.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
@@ -574,7 +575,7 @@ class Overlay:
             joining = self.joining[tree]
             if joining.send_us is not None and joining.send_us <= now:
                 joining.send_us = None
-                # Counted from now: after an outage this is later than the planned time.
+                # Measured from now, because after an outage this is later than the planned time.
                 joining.give_up_us = now + self.times.grant_wait_us
                 self.unicast.send(joining.neighbor, wire.Join(tree), now)
             elif joining.send_us is None and joining.give_up_us <= now:
@@ -597,7 +598,7 @@ class Overlay:
             if position.parent == NOBODY and position.key is not None:
                 position.epoch, position.epoch_us = position.epoch + 1, now
                 self.distances[position.tree] = Distance(position.epoch, 0, NOBODY)
-                self.info_soon(now)
+                self.plan_info(now)
         silent = [a for a in sorted(self.neighbors) if is_silent(self.neighbors[a].heard_us, now, lost_after_us)]
         for neighbor in silent:
             self.lose(neighbor, now)
@@ -615,7 +616,7 @@ class Overlay:
                 self._lose_position(position, now)
         self.probe_silent(now)
         if is_info_due(self._info_sent_us, now, info_us):
-            self.info_soon(now)
+            self.plan_info(now)
 
     def probe_silent(self, now):
         """Probe parents, children and next hops that hear this node but have been silent for long.

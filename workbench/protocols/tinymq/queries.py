@@ -18,7 +18,7 @@ from workbench.protocols.tinymq.zones import union
 
 
 class OwnQuery:
-    """A subscription of this node, with the state of its query: its round and its next refresh."""
+    """A subscription of this node with the state of its query: the round, and the time of the next refresh."""
 
     def __init__(self, subscription):
         self.subscription = subscription
@@ -26,13 +26,13 @@ class OwnQuery:
         self.refresh_us = None
 
     def lease_s(self, now, longest_s):
-        """Return the lease that the query requests, in seconds."""
+        """Return the lease in seconds to request for the query, at most ``longest_s``."""
         expires_us = self.subscription.expires_us
         return longest_s if expires_us is None else asked_lease_s(longest_s, expires_us, now)
 
 
 class StoredQuery:
-    """A query that this node stores: the message, and when its lease ends (None: never)."""
+    """A query that this node stores: its message, and the time at which its lease ends (None: never)."""
 
     def __init__(self, message, expires_us):
         self.message = message
@@ -45,14 +45,14 @@ class QueryStore:
     def __init__(self, node):
         self.node = node
         self.stored = {}
-        self._paths = RecentIds(node.settings.max_known)  # id -> (round, previous hop, and that of the round before)
+        self._paths = RecentIds(node.settings.max_known)  # id -> (round, previous hop, that of the round before)
         self._next_expiry_us = None
         self._order = None  # The sorted ids, or None after a change. Dictionaries on a mote have no order.
 
     def note_path(self, query, previous_hop):
         """Note the neighbor from which a query came.
 
-        Returns False, and notes nothing, if a newer round is known already.
+        Returns False, and notes nothing, if the node has already received a newer round of the query.
         """
         query_id = (query.tree, query.sink, query.query)
         known = self._paths.get(query_id)
@@ -65,8 +65,8 @@ class QueryStore:
     def path(self, tree, sink, number, previous_hop):
         """Return the next hop of a notification on the reverse path of its query, or None.
 
-        If the query's last round came from ``previous_hop``, from which the notification has just come, the two have
-        met halfway. Then the round before gives the next hop, so that the notification does not turn back.
+        The notification has just come from ``previous_hop``. If the query's last round came from there too, the two
+        have met halfway. Then the round before gives the next hop, so that the notification does not turn back.
         """
         known = self._paths.get((tree, sink, number))
         if known is None:
@@ -102,7 +102,7 @@ class QueryStore:
             self._next_expiry_us = expires_us
 
     def reduce_region(self, query_id, region):
-        """Reduce a stored query to ``region``, after a child has taken over the rest."""
+        """Reduce the region of a stored query to ``region``, after a child has taken over the rest."""
         stored = self.stored[query_id]
         stored.message = wire.with_region(stored.message, region)
 
@@ -120,7 +120,7 @@ class QueryStore:
         return self._order
 
     def in_tree(self, tree, now):
-        """Return the stored queries of a tree whose leases last, in the order of sinks and numbers."""
+        """Return the stored queries of a tree whose leases have not ended, sorted by sink and number."""
         return [
             self.stored[query_id].message
             for query_id in self.ids()
@@ -128,7 +128,7 @@ class QueryStore:
         ]
 
     def message_to_move(self, query_id, now):
-        """Return a stored query as a message for another node, with the rest of its lease; it stays stored."""
+        """Return a stored query as a message for another node, with the remaining lease; the query stays stored."""
         stored = self.stored[query_id]
         if stored.expires_us is None:
             return stored.message

@@ -77,7 +77,7 @@ class Rendezvous:
                 self.queries.forget(query_id)
 
     def key_changed(self, position, now):
-        """Route all stored queries of a tree anew: this node has another key there, or has come from another tree."""
+        """Route stored queries anew: those of the position's tree, and of trees in which this node has no key."""
         for query_id in list(self.queries.ids()):
             if query_id[0] == position.tree or self.node.overlay.position(query_id[0]) is None:
                 query = self.queries.message_to_move(query_id, now)

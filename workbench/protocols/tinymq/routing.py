@@ -30,7 +30,10 @@ from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, s
 
 
 def fragments(overlay, position, box, region, mapping, shortcuts):
-    """Return [(neighbor, its part of the region)] without empty parts; NOBODY stands for this node."""
+    """Split a message's region: return [(neighbor, its part of the region)] without empty parts.
+
+    The neighbor NOBODY stands for this node.
+    """
     own, _, below = position.regions(mapping.key_bits)
     inside = intersect(region, own)
     outside = subtract(region, own)
@@ -57,9 +60,9 @@ def _add_part(parts, mapping, box, neighbor, region):
 
 
 def _shortcuts(overlay, position):
-    """Return [(neighbor, key)] of the neighbors that may be nearer to an outside target than the parent.
+    """Return [(neighbor, key)] of the neighbors in the tree that may be nearer than the parent to a target.
 
-    The longest keys come first.
+    The target lies outside of this node's universe. The longest keys come first.
     """
     longer_than = len(parent_key(position.key))
     shortcuts = [
@@ -71,10 +74,7 @@ def _shortcuts(overlay, position):
 
 
 def next_hop_to_key(overlay, position, key, shortcuts):
-    """Return the next hop to the node that has a key.
-
-    It is NOBODY if this node has the key, and None if no node has it.
-    """
+    """Return the next hop to the node that has a key: NOBODY if it is this node, None if no node has the key."""
     if key == position.key:
         return NOBODY
     if key.startswith(position.key):
@@ -95,7 +95,7 @@ def tree_of(message):
 
 
 def is_misdirected(overlay, message, direction, sender, key_bits):
-    """Return whether this node does not have the role (``direction``: UP or DOWN) that a sender assumes."""
+    """Return whether this node lacks the role that a sender assumes for a message (``direction``: UP or DOWN)."""
     position = overlay.positions.get(tree_of(message))
     if position is None:
         return True
@@ -105,7 +105,7 @@ def is_misdirected(overlay, message, direction, sender, key_bits):
 
 
 def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
-    """Return whether a message sent UP or DOWN to a neighbor would still be sent to it in that direction."""
+    """Return whether this node would still send a message, sent UP or DOWN before, to that neighbor."""
     position = overlay.position(tree_of(message))
     if position is None:
         return False
@@ -117,7 +117,7 @@ def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
 
 
 def _is_within(message, key, key_bits):
-    """Return whether a message is for a node with this key or for a node below it."""
+    """Return whether a message is for the node with a key or for nodes below that node."""
     if isinstance(message, Notification):
         return message.sink_key.startswith(key)
     return not subtract(message.region, universe(key, key_bits))

@@ -1,10 +1,9 @@
 """TinyMQ's decision rules on plain numbers: the node calls them, and its fast twin compiles the same functions.
 
-The fast twin (`fast/`) is the fast engine's version of the node. `overlay.py`, `unicast.py`, `queries.py`, `node.py`
-and
-the files of the same names in `fast/` call these rules, so a rule is changed here for both. Only a new argument needs
-changes in both callers. Rules take and return numbers, and a path as a record of three numbers: numba compiles neither
-text nor None here.
+The fast twin (`fast/`) is the fast engine's version of the node. The modules `overlay`, `unicast`, `queries` and `node`
+and their counterparts in `fast/` call these rules. So a rule is changed here for both; only a new argument needs
+changes in both callers. Rules take and return numbers, and a path as a record of numbers, because Numba compiles
+neither text nor None here.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -15,9 +14,9 @@ from workbench.protocols.contract import NOBODY
 from workbench.protocols.tinymq.wire import LEASE_FOREVER_S, LONGEST_KEY, U8
 
 SECOND_US = 1000000
-FIRST_REPEAT_US = 250000  # after an info that announced a change
-HELLO_AFTER = 1.5  # times info_s without an info: a little more than the time between two epochs
-PATIENCE = 3  # a neighbor that is still heard gets this many times the transmissions
+FIRST_REPEAT_US = 250000  # pause before an info that announced a change is repeated for the first time
+HELLO_AFTER = 1.5  # longest pause between two infos, in units of info_s: a little more than an epoch
+PATIENCE = 3  # factor by which more retransmissions go to a neighbor that is still heard
 MOST_AT_ONCE = 7  # unicast frames of one call of a node; eight frames with an acknowledgement or an info
 MOST_IN_FLIGHT = 12  # unicast frames in flight, in all and per neighbor: with their acks they take less than retry_ms
 PACE_US = 20000  # pause before the remaining frames are sent: the airtime of some frames
@@ -26,9 +25,9 @@ MOST_NAMED = 16  # neighbors named by an info that announces a change or repeats
 FEW_NAMED = 4  # neighbors named by any other info
 MOST_DOUBLINGS = 3  # how often retry_ms is doubled
 MOST_IN_RADIO = 1  # unicast frames in a radio that reports outcomes: the channel sets the pace
-MOST_PAUSE_DOUBLINGS = 6  # of the pause after a join that a neighbor did not answer
+MOST_PAUSE_DOUBLINGS = 6  # how often the pause after unanswered joins to a neighbor is doubled
 
-# The settings as the integers that nodes compute with; refresh_us 0: queries are sent once.
+# The settings as integers, for the nodes' computations. If refresh_us is 0, queries are sent once.
 Times = namedtuple(
     "Times",
     (
@@ -82,14 +81,14 @@ def is_better_parent(since_us, address, best_since_us, best_address):
 
 
 def join_pause_us(failed, info_us):
-    """Return how long a node does not join a neighbor that has not answered ``failed`` joins in a row."""
+    """Return how long a node sends no join to a neighbor that has not answered ``failed`` joins in a row."""
     return info_us << min(failed - 1, MOST_PAUSE_DOUBLINGS)
 
 
 def longest_slot(key_length):
-    """Return the last slot below a key of that length whose own key is not too long.
+    """Return the highest slot of a child whose key is not too long; ``key_length``: the length of its parent's key.
 
-    The result is negative if no slot exists.
+    The result is negative if every child's key would be too long.
     """
     return LONGEST_KEY - key_length - 1
 
@@ -100,7 +99,7 @@ def longest_slot(key_length):
 def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
     """Return whether a neighbor's path to a root replaces the ``known`` one, a record of epoch, hops and next_hop.
 
-    At the root itself the next hop is NOBODY. ``is_broken``: the known next hop is lost. ``is_awaited``: another
+    A root's path to itself has the next hop NOBODY. ``is_broken``: the known next hop is lost. ``is_awaited``: another
     neighbor's shorter path (`is_late`) has not reached this epoch yet. As in DSDV, a path is replaced only by one of a
     newer epoch, or by a shorter one of the same epoch, so next hops never form a loop.
     """
@@ -151,7 +150,7 @@ def is_info_due(sent_us, now, info_us):
 
 
 def is_repeated(after_us, info_us):
-    """Return whether an info is sent again after ``after_us``; 0: the info announced no change."""
+    """Return whether an info is repeated after the pause ``after_us``, which is 0 if the info announced no change."""
     return 0 < after_us < info_us
 
 
@@ -165,8 +164,9 @@ def most_named(repeat_after_us, info_us):
 def remaining_namings(left, named_us, now, lost_after_us):
     """Return how many of the next infos must name a neighbor that has just named this node.
 
-    ``left``: that number before. The neighbor may not know that it is heard, so it is named `NAMED_AGAIN` times. If
-    this node named it recently, its info may be the answer to that, and the number does not change.
+    ``left``: how many of them had to name it before. The neighbor may not know that this node hears it, so
+    `NAMED_AGAIN` infos name it. If this node named it recently, its info may be the answer to that, and the number does
+    not change.
     """
     return NAMED_AGAIN if named_us < 0 or is_in_doubt(named_us, now, lost_after_us) else left
 
@@ -191,7 +191,7 @@ def longest_wait_us(retry_us):
 
 
 def most_frames(reports, in_flight):
-    """Return how many unicast frames a call may hand to the radio while ``in_flight`` frames are in flight.
+    """Return how many unicast frames one call of a node may still send while ``in_flight`` frames are in flight.
 
     ``reports``: whether the radio reports outcomes. A frame is in flight until its report comes. Without reports it is
     in flight until its acknowledgement comes or is late for the first time.
@@ -201,13 +201,13 @@ def most_frames(reports, in_flight):
     return max(0, min(MOST_AT_ONCE, MOST_IN_FLIGHT - in_flight))
 
 
-def may_take_more(pending, most, is_event):
-    """Return whether a node accepts a message that it must forward.
+def has_room_to_forward(pending, capacity, is_event):
+    """Return whether a node with ``pending`` frames accepts a message that it must forward.
 
-    It has ``pending`` frames of at most ``most``. ``is_event``: the message may become a notification for each sink
-    here, so more room must be free.
+    ``capacity``: the largest number of pending frames. ``is_event``: whether the message is an event. It may become a
+    notification for each sink here, so more room must be free.
     """
-    return pending < most - most // (2 if is_event else 4)
+    return pending < capacity - capacity // (2 if is_event else 4)
 
 
 def is_given_up(sent, retries, is_heard):
@@ -222,7 +222,7 @@ def is_given_up(sent, retries, is_heard):
 
 
 def next_round(round_):
-    """Return the round after another, modulo 256."""
+    """Return the round that follows ``round_``, modulo 256."""
     return (round_ + 1) & U8
 
 
@@ -232,14 +232,14 @@ def is_newer_round(round_, known):
 
 
 def lease_left_s(ends_us, now):
-    """Return the rest of a lease in whole seconds, at least 1: a lease of 0 would end the query."""
+    """Return the remaining time of a lease in whole seconds, at least 1, because a lease of 0 would end the query."""
     return max(1, -((now - ends_us) // SECOND_US))
 
 
 def asked_lease_s(longest_s, expires_us, now):
     """Return the lease to request for a subscription that ends at ``expires_us``.
 
-    It is the time to that end, but at most ``longest_s``: refreshes extend it.
+    The lease lasts until the subscription ends, but at most ``longest_s`` seconds: refreshes extend it.
     """
     return min(longest_s, LEASE_FOREVER_S - 1, lease_left_s(expires_us, now))
 

@@ -15,9 +15,9 @@ Theory of operation
     sent again is no longer in flight: a neighbor that is gone does not hold up the others.
 
     A node whose memory of pending frames fills up refuses events, and soon notifications as well, instead of
-    acknowledging them (`rules.may_take_more`). The sender sends a refused frame again after the longest wait, and does
-    not count its neighbor as lost. A message that is still refused after the time in which neighbors count as lost is
-    dropped as "full": two nodes may both be full of notifications to each other. Events are counted apart from other
+    acknowledging them (`rules.has_room_to_forward`). The sender sends a refused frame again after the longest wait, and
+    does not count its neighbor as lost. A message that is still refused after the time in which neighbors count as lost
+    is dropped as "full": two nodes may both be full of notifications to each other. Events are counted apart from other
     frames. Otherwise refused events would hold up the notifications that the neighbor accepts: two nodes full of events
     to each other would send nothing else.
 
@@ -58,7 +58,7 @@ class Pending:
     """A frame that waits to be sent or answered.
 
     waits_for: TURN, REPORT, ACK or REFUSAL; direction: the role in which it addresses the neighbor; sent: how often it
-    was sent; due_us: when the wait ends.
+    was sent; first_us: when it was first sent; due_us: when the wait ends.
     """
 
     def __init__(self, neighbor, number, message, direction, frame, now):
@@ -91,7 +91,7 @@ class Unicast:
         self._numbers = RecentIds(MOST_NEIGHBORS)  # neighbor -> the number of the last frame to it
 
     def begin(self, now):
-        """Begin a call of the node: count the frames in flight, and so the frames that the call may send."""
+        """Begin a call of the node: count the frames in flight, and compute how many more the call may send."""
         in_flight = 0
         unacknowledged = {}
         for pending in self.pending:
@@ -120,7 +120,7 @@ class Unicast:
         self._send_or_wait(pending, now)
 
     def _may_send(self, pending):
-        """Return whether a frame may go now; a retransmission already counts in its neighbor's window."""
+        """Return whether a frame may be sent now; a retransmission is already counted in its neighbor's window."""
         if not self._frames_left:
             return False
         return self._has_reported or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_IN_FLIGHT
@@ -175,9 +175,9 @@ class Unicast:
                 self._send(pending, now)
 
     def take_refusal(self, neighbor, number, now):
-        """Send a refused frame again later: its neighbor has no room now, or not the role that the frame assumes.
+        """Plan to send a refused frame again: its neighbor has no room now, or lacks the role that the frame assumes.
 
-        In the latter case the neighbor's info may change the message's next hop before.
+        If it lacks the role, its next info may change the message's next hop before that.
         """
         pending = self._find(neighbor, number)
         if pending is None:
@@ -189,23 +189,23 @@ class Unicast:
             self.pending.remove(pending)
             self.node.drop_message(pending.message, NOBODY, "full")
         elif pending.waits_for == ACK and not self._has_reported:
-            # The neighbor answers, so it is not lost; 2: the frame is no longer in flight.
+            # The neighbor answers, so it is not lost. A frame that was sent twice is no longer in flight.
             pending.sent = 2
             self._wait_for(ACK, pending, longest_wait_us(self._retry_us), now)
 
     def _find(self, neighbor, number):
-        """Return the pending frame of that number to a neighbor, or None."""
+        """Return the pending frame with a number to a neighbor, or None."""
         for pending in self.pending:
             if pending.neighbor == neighbor and pending.number == number:
                 return pending
         return None
 
     def is_new(self, neighbor, number):
-        """Return whether a neighbor's frame was not taken before."""
+        """Return whether a neighbor's frame has not been accepted before."""
         return not self._retries or (neighbor, number) not in self._heard
 
     def take(self, neighbor, number, wants_ack):
-        """Remember a neighbor's frame, and acknowledge it if ``wants_ack``."""
+        """Remember the number of a neighbor's frame as accepted, and acknowledge the frame if ``wants_ack``."""
         if self._retries:
             if wants_ack:
                 self.node.outbox.append((neighbor, wire.encode_ack(number)))
@@ -223,11 +223,11 @@ class Unicast:
             self._send_next(now)
 
     def is_waiting_for(self, neighbor):
-        """Return whether a neighbor has yet to acknowledge a frame."""
+        """Return whether a frame to a neighbor still waits for its turn, its report or its acknowledgement."""
         return any([pending.neighbor == neighbor and pending.waits_for != REFUSAL for pending in self.pending])
 
     def is_granting(self, neighbor, tree):
-        """Return whether a neighbor has yet to acknowledge a grant in a tree."""
+        """Return whether a grant in a tree to a neighbor is still pending."""
         return any(
             [
                 frame.neighbor == neighbor and isinstance(frame.message, wire.Grant) and frame.message.tree == tree
@@ -236,7 +236,7 @@ class Unicast:
         )
 
     def withdraw(self, is_wrong):
-        """Remove the waiting frames for which ``is_wrong(pending)`` is true, and return their messages."""
+        """Remove the pending frames for which ``is_wrong(pending)`` is true, and return their messages."""
         wrong = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
         if wrong:
             self.pending = [pending for pending in self.pending if pending not in wrong]
@@ -247,7 +247,7 @@ class Unicast:
         return min([pending.due_us for pending in self.pending]) if self.pending else None
 
     def wake(self, now):
-        """Send due frames again; returns [(neighbor, messages)] of the neighbors that no longer answer."""
+        """Send due frames again; return [(neighbor, pending messages)] of the neighbors that no longer answer."""
         silent = []
         self.pending = [frame for frame in self.pending if frame.waits_for != REFUSAL or frame.due_us > now]
         for pending in self.pending:

@@ -18,7 +18,7 @@ Layout (little-endian, packed)
 
     probe         0x50  (nothing: it only requests an ack)
 
-    refusal       0x52  number u16: the sender has not taken the frame of that number
+    refusal       0x52  number u16: the sender has not accepted the frame with that number
 
     The type of a query, an event or a notification has one more bit if the sender addresses the receiver in a role in
     the tree: 0x80 (UP) as its parent, 0x20 (DOWN) as a node whose universe holds the message's region or the sink's
@@ -67,10 +67,11 @@ LONGEST_KEY = U16
 MOST_INTERVALS = U8
 WIDEST_KEY_SPACE = 127  # bits; the paper: less than 128
 
-# A node's position in a tree, and its distance to a root. parent: NOBODY at a root. A key is a text of 0 and 1.
+# The position of an info's sender in a tree; parent: NOBODY if the sender is the root; key: a text of 0 and 1.
 InfoPosition = namedtuple("InfoPosition", ("tree", "epoch", "parent", "key"))
+# The distance from an info's sender to the root of a tree.
 InfoDistance = namedtuple("InfoDistance", ("tree", "epoch", "hops"))
-# heard: addresses of some of the neighbors that the sender hears.
+# heard: the addresses of some neighbors that the sender hears.
 Info = namedtuple("Info", ("positions", "distances", "heard"))
 Ack = namedtuple("Ack", ("number",))
 Refusal = namedtuple("Refusal", ("number",))
@@ -183,15 +184,15 @@ def wants_ack(frame):
 
 
 def number_of(frame):
-    """Return the number of a unicast frame; None for an info, an ack, a refusal, and for other bytes."""
+    """Return the number of a unicast frame, or None for an info, an ack, a refusal or other bytes."""
     return unpack_from("<H", frame, 1)[0] if len(frame) >= 3 and frame[0] in KINDS else None
 
 
 def encode(number, message, direction=OPEN):
-    """Return the unicast frame of a message other than Info, Ack and Refusal. Raises EncodeError for a field out of
-    range.
+    """Return the unicast frame of a message other than Info, Ack and Refusal.
 
-    direction   OPEN, or for a Query, an Event or a Notification also UP or DOWN
+    ``direction``: OPEN, or for a Query, an Event or a Notification also UP or DOWN. Raises EncodeError if a field is
+    out of range.
     """
     kind, encode_body = ENCODERS[type(message)]
     return _pack(HEAD_LAYOUT, kind | _DIRECTION_BITS[direction], number) + encode_body(message)
@@ -284,7 +285,7 @@ def ascends(region, key_bits):
 def decode(frame):
     """Return (number or None, message) of a frame.
 
-    Raises DecodeError, and no other error, for any other bytes.
+    Raises DecodeError, and no other error, for bytes that are not a frame of TinyMQ.
     """
     kind = frame[0] if len(frame) else 0
     if kind == INFO:
@@ -302,7 +303,7 @@ def decode(frame):
 
 
 class _Reader:
-    """A cursor that decodes a frame from left to right; raises DecodeError if the frame is too short or too long."""
+    """A cursor that decodes a frame from left to right. Its methods raise DecodeError for invalid bytes."""
 
     def __init__(self, frame, offset):
         self.frame = frame
@@ -450,7 +451,7 @@ _ORIGIN_AT = {QUERY: 4, EVENT: 4, NOTIFICATION: 13}
 def describe(frame, broadcast=True):
     """Return (message name, origin, sequence) of a frame that this module encoded, for traces.
 
-    A message without an origin has NOBODY and 0.
+    For a message without an origin, the origin is NOBODY and the sequence 0.
     """
     origin, sequence = NOBODY, 0
     kind = KINDS[frame[0]][0] if frame[0] in KINDS else frame[0]

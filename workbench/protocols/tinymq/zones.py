@@ -27,12 +27,12 @@ def parent_key(key):
 
 
 def slot_of(key):
-    """Return the number of the slot, below its parent, to which a child's key belongs."""
+    """Return the slot of a child's key: the number of zeros between the parent's key and the last 1."""
     return len(key) - len(parent_key(key)) - 1
 
 
 def free_slot(taken):
-    """Return the first slot that is not in ``taken``; its key is the shortest."""
+    """Return the lowest slot that is not in ``taken``; a lower slot makes a shorter key."""
     slot = 0
     while slot in taken:
         slot += 1
@@ -62,7 +62,7 @@ def zone(key, child_keys, key_bits):
 
 
 def intersect(region, other):
-    """Return the region that lies in both regions."""
+    """Return the strings that lie in both regions, as a region."""
     common = []
     for low, high in region:
         for other_low, other_high in other:
@@ -72,7 +72,7 @@ def intersect(region, other):
 
 
 def subtract(region, other):
-    """Return the region that lies in ``region`` and not in ``other``."""
+    """Return the strings that lie in ``region`` and not in ``other``, as a region."""
     for other_low, other_high in other:
         rest = []
         for low, high in region:
@@ -88,5 +88,5 @@ def subtract(region, other):
 
 
 def union(region, other):
-    """Return the region that lies in at least one of two regions."""
+    """Return the strings that lie in at least one of two regions, as a region."""
     return tuple(sorted(region + subtract(other, region)))

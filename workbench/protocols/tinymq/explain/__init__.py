@@ -18,7 +18,7 @@ HARMLESS = ("duplicate", "repeated")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield sentences on the missing readings that the topology alone explains: a query has no path to the node."""
+    """Yield sentences on missing readings that the topology alone explains: no path leads from sink to publisher."""
     yield from unheard(missing, "a query")
 
 
@@ -49,7 +49,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 def _find_last_step(
     evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: Collection[Copy]
 ) -> Step | None:
-    """Return the last proven step of the copies ``own``, or None if a later row may be about one of them."""
+    """Return the last step that the trace proves for the copies ``own``, or None if a later row may be about one."""
     steps: list[Step] = []
     for copy in own:
         rows = trail.those({row.position for row in trail.rows if copy in copies[row.position]})
@@ -85,7 +85,7 @@ def _stored(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
 
 
 def _without_place(evidence: Evidence, step: Step) -> Step | None:
-    """Return the step "no_place" if the node had no key and so kept the message, else None."""
+    """Return the step "no_place" if the node kept the message because it had no key, or None."""
     if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
         return None
     last: dict[int, Row] = {}
@@ -98,7 +98,7 @@ def _without_place(evidence: Evidence, step: Step) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause on a rendezvous node without the query, or on a node without a key, or None."""
+    """Return the clause that explains the causes "not_matched" and "no_place", or None for other causes."""
     node, when = account.node, seconds(account.time_us)
     if account.cause == "not_matched":
         return (

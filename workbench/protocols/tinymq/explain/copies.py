@@ -24,7 +24,7 @@ Copies = frozenset[Copy]
 
 
 class _Frame:
-    """A frame that waits at a node; before it is sent, ``neighbor`` is None."""
+    """A frame that waits at a node; ``neighbor``: its receiver, or None before it is sent."""
 
     def __init__(self, copies: Copies, made_us: int) -> None:
         self.copies = copies
@@ -33,7 +33,7 @@ class _Frame:
         self.neighbor: int | None = None
         self.tries = 0
         self.is_sure = True  # whether it will certainly be sent
-        self.is_taken: bool | None = False  # whether the neighbor has taken it; None: not known
+        self.is_taken: bool | None = False  # whether the neighbor has accepted it; None: unknown
 
     def fits(self, row: Row) -> bool:
         """Return whether a row "sent" or "given_up" may belong to this frame."""
@@ -90,7 +90,7 @@ class CopyRows:
         return self._copies_of_node(row) if copies is None else copies
 
     def _copies_just_received(self, row: Row) -> Copies | None:
-        """Return the copies of the frame that a node has just received, if a row belongs to it."""
+        """Return the copies of the frame that a node has just received, or None if a row does not belong to it."""
         if self._last_received is None:
             return None
         heard, copies = self._last_received
@@ -103,7 +103,7 @@ class CopyRows:
         return copies if is_same else None
 
     def _copies_of_node(self, row: Row) -> Copies:
-        """Return all copies of a row's message that its node has had."""
+        """Return all copies that the node of a row has held of the row's message."""
         return frozenset(copy for copy in self._copies_at.get(row.node, ()) if copy[0] == row.message)
 
     def _match(self, index: int, row: Row) -> Copies:
@@ -122,7 +122,7 @@ class CopyRows:
         return frozenset()
 
     def _forward(self, row: Row) -> Copies:
-        """Return the copies that a node hands to its radio: a new one, the one just received, or any of its own."""
+        """Return the copies to which a row "forwarded" may belong: new, just received, or any of the node's."""
         copies = self.copies_by_row.get(row.position)
         if copies is None:
             copies = self._copies_just_received(row)
@@ -141,7 +141,7 @@ class CopyRows:
         return copies
 
     def _send(self, index: int, row: Row) -> Copies:
-        """Return the copies to which a sent frame may belong: those of the first waiting frame, or all."""
+        """Return the copies to which a row "sent" or "given_up" may belong: those of one or several waiting frames."""
         self._last_received = self._last_sent = None
         frames = self._frames.setdefault(row.node, [])
         candidates = [] if row.node in self._unclear_nodes else self._candidates(row, frames)
@@ -174,7 +174,7 @@ class CopyRows:
         return (row.event, row.node, row.peer, row.time_us) == ("received", sent.peer, sent.node, sent.time_us)
 
     def _is_repeated(self, index: int, sent: Row) -> bool | None:
-        """Return whether the receiver dropped a frame as already received; None: not known."""
+        """Return whether the receiver dropped a frame because it had the frame before; None if this is unknown."""
         if not self._is_received(index, sent) or index + 2 >= len(self._rows):
             return None
         row = self._rows[index + 2]

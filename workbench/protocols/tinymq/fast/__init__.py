@@ -40,12 +40,12 @@ from workbench.protocols.tinymq.fast.node import (
 )
 from workbench.protocols.tinymq.fast.overlay import (
     earlier_time,
-    info_soon,
     log_zones,
     lose,
     next_due_us,
     note_answer,
     note_heard,
+    plan_info,
     take_grant,
     take_info,
     take_join,
@@ -84,9 +84,9 @@ WAKES = True
 @compiled
 def has_room(core, state):
     """Return whether the pools have room for the next event of the run, and no problem has occurred."""
-    most = state.least_room + core.numbers[twin.Number.MORE]
-    state.numbers[Number.WANTED] = most
-    return state.numbers[Number.PROBLEM] == Problem.FINE and has_room_for(core, state, most)
+    needed = state.least_room + core.numbers[twin.Number.MORE]
+    state.numbers[Number.NEEDED] = needed
+    return state.numbers[Number.PROBLEM] == Problem.FINE and has_room_for(core, state, needed)
 
 
 # The event loop calls these functions. They pass numbers on as int64, so that each is compiled for one set of types.
@@ -94,7 +94,7 @@ def has_room(core, state):
 
 @compiled
 def start(core, state, i, now):
-    """Begin at node ``i``; a root takes its position."""
+    """Start node ``i``; a root takes its position in its tree."""
     _start(core, state, np.int64(i), np.int64(now))
 
 
@@ -118,20 +118,20 @@ def unsubscribe(core, state, i, subscription, now):
 
 @compiled
 def receive(core, state, i, sender, message, header, broadcast, now):
-    """Take a neighbor's frame; ``header`` is its number, its direction and whether it requests an ack."""
+    """Process a neighbor's frame. ``header``: the frame's number and direction, and whether it requests an ack."""
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(header), now)
 
 
 @compiled
 def sent(core, state, i, receiver, message, header, ok, now):
-    """Take the radio's report of a unicast frame."""
+    """Process the radio's report of the outcome of a unicast frame."""
     if state.uses_reports:
         _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(header), np.int64(ok), now)
 
 
 @compiled
 def wake(core, state, i, now):
-    """Do what is due: send frames again, give neighbors up, join, refresh queries."""
+    """Do the work that is due: send frames again, give neighbors up, join, refresh queries."""
     _wake(core, state, np.int64(i), now)
 
 
@@ -164,7 +164,7 @@ def _publish(core, state, i, content, number, now):
 @compiled
 def _subscribe(core, state, i, subscription, now):
     own = state.own_queries[subscription]
-    own.is_asked = 1
+    own.is_open = 1
     own.round = NONE
     own.refresh_us = NONE
     begin(core, state, i, now)
@@ -178,8 +178,8 @@ def _subscribe(core, state, i, subscription, now):
 def _unsubscribe(core, state, i, subscription, now):
     own = state.own_queries[subscription]
     begin(core, state, i, now)
-    if own.is_asked:
-        own.is_asked = 0
+    if own.is_open:
+        own.is_open = 0
         state.nodes[i].own -= 1
         if own.round >= 0:
             send_query(core, state, i, subscription, END, now)
@@ -232,7 +232,7 @@ def _take_unicast(core, state, i, sender, link, message, header, now):
         drop_message(core, state, i, sender, message, Reason.ASTRAY, now)
         if not wants_ack(header):
             refuse(core, state, i, sender, number, now)
-        info_soon(core, state, i, now)
+        plan_info(core, state, i, now)
     else:
         take(core, state, i, sender, link, number, header, now)
         _take(core, state, i, sender, message, now)
@@ -240,11 +240,11 @@ def _take_unicast(core, state, i, sender, link, message, header, now):
 
 @compiled
 def _has_room_for(core, state, i, message):
-    """Return whether the pending frames leave room for a message that must be forwarded."""
+    """Return whether node ``i`` can accept a message; to forward it, it needs room among the pending frames."""
     name = core.messages[message].name
     if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True
-    return rules.may_take_more(state.nodes[i].pending.count, state.max_known, name == Message.EVENT)
+    return rules.has_room_to_forward(state.nodes[i].pending.count, state.max_known, name == Message.EVENT)
 
 
 @compiled
@@ -293,7 +293,7 @@ def _give_up_silent(core, state, i, now):
     lost, row = NONE, np.int64(state.given_up[0].first)
     while row != NONE:
         frame = state.pendings[row]
-        following, neighbor, message = frame.next, frame.neighbor, frame.message
+        next_row, neighbor, message = frame.next, frame.neighbor, frame.message
         if neighbor != lost:
             lost = neighbor
             lose(core, state, i, neighbor, now)
@@ -301,7 +301,7 @@ def _give_up_silent(core, state, i, now):
         if frame.waits_for != WAITS_FOR_REFUSAL and name in (Message.QUERY, Message.EVENT, Message.NOTIFICATION):
             route(core, state, i, message, NONE, now)
         free_pending(core, state, row)
-        row = following
+        row = next_row
 
 
 @compiled
@@ -312,8 +312,8 @@ def _send_due_queries(core, state, i, now):
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
         own, record = state.own_queries[subscription], core.subscriptions[subscription]
-        if own.is_asked and record.expires_us != NONE and record.expires_us <= now:
-            own.is_asked = 0
+        if own.is_open and record.expires_us != NONE and record.expires_us <= now:
+            own.is_open = 0
             node.own -= 1
         subscription = np.int64(record.next)
     if not is_attached(state, i):
@@ -324,14 +324,14 @@ def _send_due_queries(core, state, i, now):
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
         own = state.own_queries[subscription]
-        if own.is_asked and (all_due or (own.refresh_us != NONE and own.refresh_us <= now)):
+        if own.is_open and (all_due or (own.refresh_us != NONE and own.refresh_us <= now)):
             send_query(core, state, i, subscription, RENEW, now)
         subscription = np.int64(core.subscriptions[subscription].next)
 
 
 @compiled
 def _plan_wake_up(core, state, i, now):
-    """End a call: log the zones that it changed, and note the next wake-up and the room that it may need."""
+    """End a call of the node: log changed zones, set the next wake-up, and reserve room for the next call."""
     node = state.nodes[i]
     if node.is_changed:
         log_zones(core, state, i, now)
@@ -348,7 +348,7 @@ def _plan_wake_up(core, state, i, now):
             subscription = np.int64(core.nodes[i].first_subscription)
             while subscription != NONE:
                 own = state.own_queries[subscription]
-                if own.is_asked:
+                if own.is_open:
                     due_us = earlier_time(due_us, core.subscriptions[subscription].expires_us)
                     if attached:
                         due_us = earlier_time(due_us, own.refresh_us)

@@ -16,7 +16,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def child_key(state, parent, slot):
-    """Return the key of the child in a slot below ``parent``; the first call adds it."""
+    """Return the key of a child in a slot below the key ``parent``; the first call adds its row."""
     keys = state.keys
     key = keys[parent].first
     while key != NONE:
@@ -55,13 +55,16 @@ def has_universe(state, length):
 
 @compiled
 def child_low(state, low, length):
-    """Return the first string of a child's universe; ``low``: its parent's, ``length``: that of the child's key."""
+    """Return the first string of a child's universe.
+
+    ``low``: the first string of its parent's universe; ``length``: the length of the child's key.
+    """
     return low + (1 << (state.key_bits - length))
 
 
 @compiled
-def last_of(state, low, length):
-    """Return the last string of the universe that begins at ``low``; ``length``: that of its key."""
+def last_in_universe(state, low, length):
+    """Return the last string of the universe that begins at ``low``; ``length``: the length of the universe's key."""
     return rules.last_string(low, length, state.key_bits)
 
 
@@ -100,7 +103,7 @@ def save(state, row, message):
 
 @compiled
 def intersect(state, source, row, low, high):
-    """Write the part of row ``source`` that lies in [low, high] into ``row``, which may be the same."""
+    """Write the part of the region in row ``source`` that lies in [low, high] into ``row``, perhaps the same."""
     scratch = state.scratch
     count = 0
     for k in range(state.scratch_counts[source]):
@@ -125,7 +128,7 @@ def is_region_within(state, message, key):
     """Return whether a message's whole region lies in the universe of a key that has one."""
     low = state.keys[key].low
     last = state.fields[message].intervals - 1
-    high = last_of(state, low, state.keys[key].length)
+    high = last_in_universe(state, low, state.keys[key].length)
     return low <= state.regions[message, 0, 0] and state.regions[message, last, 1] <= high
 
 
@@ -142,9 +145,9 @@ def subtract(state, row, low, high):
             if count == MOST_INTERVALS:
                 state.numbers[Number.PROBLEM] = Problem.TOO_MANY_INTERVALS
                 return
-            for following in range(count, k + 1, -1):
-                scratch[row, following, 0] = scratch[row, following - 1, 0]
-                scratch[row, following, 1] = scratch[row, following - 1, 1]
+            for next_row in range(count, k + 1, -1):
+                scratch[row, next_row, 0] = scratch[row, next_row - 1, 0]
+                scratch[row, next_row, 1] = scratch[row, next_row - 1, 1]
             scratch[row, k, 1] = low - 1
             scratch[row, k + 1, 0] = high + 1
             scratch[row, k + 1, 1] = last
@@ -166,7 +169,7 @@ def subtract(state, row, low, high):
 
 @compiled
 def unite(state, message, row):
-    """Add the strings of a row of scratch to a message's region; the row is used up."""
+    """Add the strings of a row of scratch to a message's region; the row's content is lost."""
     regions, count = state.regions, state.fields[message].intervals
     for k in range(count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
@@ -192,8 +195,8 @@ def unite(state, message, row):
 @compiled
 def _lowest_from(state, box, dimension):
     number = 0
-    for following in range(dimension, len(state.dimension_bits)):
-        number |= state.boxes[box, following, 0] << state.dimension_shifts[following]
+    for next_row in range(dimension, len(state.dimension_bits)):
+        number |= state.boxes[box, next_row, 0] << state.dimension_shifts[next_row]
     return number
 
 

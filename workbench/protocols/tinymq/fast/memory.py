@@ -79,10 +79,11 @@ WIDEST_KEY_SPACE = 62  # bits: strings are int64
 LONGEST_KEY = 4096  # bits
 MOST_INTERVALS = 32  # intervals of a region
 
-# NONE in a time stands for the None of a `TinyMQNode`. ``heard``, ``events`` and ``paths``: how many ids the node's
-# memories of recent ids have received; ``may_send``: how many unicast frames this call may still send; ``reports``:
-# whether the radio has reported an acknowledgement; ``counts``: how often unacknowledged frames were counted;
-# ``is_changed``: whether keys or children have changed since zones were logged.
+# NONE in a time stands for the None of a `TinyMQNode`. ``own``: the number of its own open subscriptions. ``heard``,
+# ``events`` and ``paths``: how many ids the node's memories of recent ids have received; ``frames_left``: how many
+# unicast frames this call may still send; ``reports``: whether the radio has reported an acknowledgement; ``counts``:
+# how often unacknowledged frames were counted; ``is_changed``: whether keys or children have changed since zones were
+# logged.
 NODE = np.dtype(
     [
         ("queries_due_us", np.int64),
@@ -100,7 +101,7 @@ NODE = np.dtype(
         ("heard", np.int64),
         ("events", np.int64),
         ("paths", np.int64),
-        ("may_send", np.int64),
+        ("frames_left", np.int64),
         ("is_changed", np.int64),
         ("reports", np.int64),
         ("counts", np.int64),
@@ -131,7 +132,7 @@ POSITION = np.dtype(
     align=True,
 )
 
-# A planned or pending join; ``send_us`` is NONE once it is sent.
+# A planned or pending join; ``send_us``: when to send it, or NONE after that.
 JOINING = np.dtype(
     [
         ("send_us", np.int64),
@@ -236,7 +237,8 @@ INFO_POSITION = np.dtype(
 )
 INFO_DISTANCE = np.dtype([("epoch", np.int64), ("hops", np.int64), ("is_announced", np.int64)], align=True)
 
-# Entries of a node's lists. ``next`` links the entries of a list, and the free rows.
+# Entries of a node's lists of pending frames, waiting messages and stored queries. ``next`` links the entries of a
+# list, and the free rows.
 PENDING = np.dtype(
     [
         ("first_us", np.int64),
@@ -257,8 +259,8 @@ WAITING = np.dtype(
 )
 STORED = np.dtype([("expires_us", np.int64), ("message", np.int64), ("next", np.int64)], align=True)
 
-# The state of an own query; ``is_asked``: whether the subscription is open.
-OWN_QUERY = np.dtype([("refresh_us", np.int64), ("round", np.int64), ("is_asked", np.int64)], align=True)
+# The state of an own query; ``is_open``: whether the subscription is open.
+OWN_QUERY = np.dtype([("refresh_us", np.int64), ("round", np.int64), ("is_open", np.int64)], align=True)
 
 # An id that a node remembers; ``id`` 0: the row is free.
 RECENT = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int32)], align=True)
@@ -279,8 +281,8 @@ class Number(twin.Codes):
     FREE_STOREDS = auto()
     PUBLISHED = auto()
     ACKNOWLEDGEMENT = auto()  # the message of all acknowledgements
-    WANTED = auto()  # free rows that the next event needs of each pool
-    PROBLEM = auto()  # why the run cannot go on in the fast engine
+    NEEDED = auto()  # free rows that the next event needs of each pool
+    PROBLEM = auto()  # why the fast engine cannot continue the run
 
 
 # The purpose of sending an own query again.
@@ -288,7 +290,7 @@ RENEW, END = range(2)
 
 
 class Problem(twin.Codes):
-    """The reasons why a run cannot go on in the fast engine (``numbers[PROBLEM]``)."""
+    """The reasons why the fast engine cannot continue a run (``numbers[PROBLEM]``)."""
 
     FINE = auto()
     KEY_TOO_LONG = auto()
@@ -328,7 +330,7 @@ FIELDS: Fields = {
     "positions": Array(POSITION, "positions", {"children": twin.NO_ROWS}),
     "joinings": Array(JOINING, "positions"),
     "distances": Array(DISTANCE, ("nodes", "trees"), {"next_hop": NO_PATH, "late_us": NONE}),
-    "left": Array(np.int64, ("nodes", "trees"), NONE),  # the newest epoch of a position that was given up
+    "left_epochs": Array(np.int64, ("nodes", "trees"), NONE),  # the newest epoch of a position that was given up
     "in_first": GIVEN,
     "senders": GIVEN,
     "listeners": GIVEN,

@@ -13,16 +13,16 @@ from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
-def has_room_for(core, state, most):
-    """Return whether the pools have ``most`` free rows each."""
+def has_room_for(core, state, needed):
+    """Return whether each pool has at least ``needed`` free rows."""
     numbers = state.numbers
     return (
-        numbers[Number.FREE_PENDINGS] >= most
-        and numbers[Number.FREE_WAITINGS] >= most
-        and numbers[Number.FREE_STOREDS] >= most
-        and numbers[Number.KEYS] + most <= len(state.keys)
-        and 2 * (numbers[Number.RECENTS] + most) <= len(state.recents)
-        and 2 * (numbers[Number.PATHS] + most) <= len(state.paths)
+        numbers[Number.FREE_PENDINGS] >= needed
+        and numbers[Number.FREE_WAITINGS] >= needed
+        and numbers[Number.FREE_STOREDS] >= needed
+        and numbers[Number.KEYS] + needed <= len(state.keys)
+        and 2 * (numbers[Number.RECENTS] + needed) <= len(state.recents)
+        and 2 * (numbers[Number.PATHS] + needed) <= len(state.paths)
     )
 
 
@@ -30,13 +30,13 @@ def has_room_for(core, state, most):
 def lacks_room(core, state, i):
     """Return whether the pools may lack room for one more step; if so, note the problem, which ends the run."""
     node = state.nodes[i]
-    most = state.most_parts + node.stored.count + 8
+    needed = state.most_parts + node.stored.count + 8
     numbers = core.numbers
     if (
-        numbers[twin.Number.FREE_FRAMES] >= most
-        and numbers[twin.Number.FREE_MESSAGES] >= 2 * most
-        and numbers[twin.Number.ROWS] + most + state.most_deliveries <= len(core.rows)
-        and has_room_for(core, state, most)
+        numbers[twin.Number.FREE_FRAMES] >= needed
+        and numbers[twin.Number.FREE_MESSAGES] >= 2 * needed
+        and numbers[twin.Number.ROWS] + needed + state.most_deliveries <= len(core.rows)
+        and has_room_for(core, state, needed)
     ):
         return False
     state.numbers[Number.PROBLEM] = Problem.TOO_LITTLE_ROOM
@@ -194,7 +194,7 @@ def measure(core, state, message):
 
 @compiled
 def set_size(core, state, message, size_B):
-    """Set the size of a message's frame, and with it its airtime."""
+    """Set the size of a message's frame, and the airtime that follows from it."""
     core.messages[message].size_B = size_B
     core.messages[message].airtime_us = state.airtimes_us[min(size_B, len(state.airtimes_us) - 1)]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from workbench.protocols.tinymq import rules
-from workbench.protocols.tinymq.fast.keys import clip, has_universe, intersect, last_of, load, save, subtract
+from workbench.protocols.tinymq.fast.keys import clip, has_universe, intersect, last_in_universe, load, save, subtract
 from workbench.protocols.tinymq.fast.memory import (
     END,
     FIRST_PART,
@@ -68,13 +68,13 @@ def _wait(core, state, i, message, previous_hop, now):
 
 @compiled
 def send_waiting(core, state, i, now):
-    """Send the waiting messages, if they can be sent now."""
+    """Send each waiting message that can be sent now; drop those that have waited too long."""
     waiting = state.nodes[i].waiting
     row = np.int64(waiting.first)
     twin.clear(waiting)
     while row != NONE:
         entry = state.waitings[row]
-        message, previous_hop, since_us, following = entry.message, entry.previous_hop, entry.since_us, entry.next
+        message, previous_hop, since_us, next_row = entry.message, entry.previous_hop, entry.since_us, entry.next
         twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, row)
         if rules.is_too_old(since_us, now, state.lost_after_us):
             drop_message(core, state, i, previous_hop, message, Reason.WAITED, now)
@@ -86,7 +86,7 @@ def send_waiting(core, state, i, now):
             # A message that must keep waiting keeps its original time.
             state.waitings[waiting.last].since_us = since_us
         twin.let_go(core, message)
-        row = following
+        row = next_row
 
 
 # Events
@@ -94,7 +94,7 @@ def send_waiting(core, state, i, now):
 
 @compiled
 def hold_event(core, state, i, peer, message, now):
-    """Log that node ``i`` holds an event, the first time."""
+    """Log that node ``i`` holds an event, unless it has held the event before."""
     fields, node = state.fields[message], state.nodes[i]
     id = event_id(i, fields.publication)
     row = find(state.recents, id)
@@ -108,7 +108,7 @@ def hold_event(core, state, i, peer, message, now):
 
 @compiled
 def deliver(core, state, i, peer, message, now):
-    """Hand an event to the subscriptions that it matches, once."""
+    """Deliver an event to the subscriptions that it matches, unless it has been delivered before."""
     id = event_id(i, state.fields[message].publication)
     row = find(state.recents, id)
     known = state.recents[row]
@@ -211,7 +211,7 @@ def _route_notification(core, state, i, message, previous_hop, now):
 
 @compiled
 def _route(core, state, i, message, previous_hop, now):
-    """Route a notification. It is a function of its own because `route`, which makes notifications, cannot recurse."""
+    """Route a notification. `route` cannot do this itself, because it creates notifications and cannot recurse."""
     if lacks_room(core, state, i):
         return
     if _must_wait(core, state, i, message):
@@ -222,7 +222,7 @@ def _route(core, state, i, message, previous_hop, now):
 
 @compiled
 def route(core, state, i, message, previous_hop, now):
-    """Send a query, event or notification on: towards its tree, or within it."""
+    """Forward a query, event or notification towards its tree, or within it; or keep it until that is possible."""
     if lacks_room(core, state, i):
         return
     name = core.messages[message].name
@@ -262,21 +262,21 @@ def reroute_pending(core, state, i, now):
         ):
             previous, row = row, np.int64(frame.next)
             continue
-        following = twin.remove_behind(pending, state.pendings, previous, row)
+        next_row = twin.remove_behind(pending, state.pendings, previous, row)
         twin.append_behind(wrong, state.pendings, wrong.last, row)
-        row = np.int64(following)
+        row = np.int64(next_row)
     row = np.int64(wrong.first)
     while row != NONE:
         frame = state.pendings[row]
-        following, message = frame.next, frame.message
+        next_row, message = frame.next, frame.message
         route(core, state, i, message, NONE, now)
         free_pending(core, state, row)
-        row = np.int64(following)
+        row = np.int64(next_row)
 
 
 @compiled
 def _send_parts(core, state, i, position, message, previous_hop, count, now):
-    """Send the parts that `split` made of a message; store or match the part of this node."""
+    """Send the parts into which `split` has split a message; store or match this node's own part."""
     neighbors = 0
     for k in range(count):
         neighbors += state.part_hops[k] != NONE
@@ -335,7 +335,7 @@ def _lease_s(core, state, subscription, now):
 
 @compiled
 def send_query(core, state, i, subscription, end, now):
-    """Send an own query to every tree that can be reached, to RENEW or to END it."""
+    """Send an own query to every tree that can be reached. ``end``: RENEW or END."""
     own = state.own_queries[subscription]
     own.round = rules.next_round(own.round)
     lease_s = 0 if end == END else _lease_s(core, state, subscription, now)
@@ -376,10 +376,10 @@ def child_added(core, state, i, position, child, key, now):
     length, low = state.keys[key].length, state.keys[key].low
     if not has_universe(state, length):
         return
-    high = last_of(state, low, length)
+    high = last_in_universe(state, low, length)
     previous, stored = NONE, state.nodes[i].stored.first
     while stored != NONE:
-        following = state.storeds[stored].next
+        next_row = state.storeds[stored].next
         if lacks_room(core, state, i):
             return
         if state.fields[state.storeds[stored].message].tree == tree:
@@ -399,7 +399,7 @@ def child_added(core, state, i, position, child, key, now):
                     forget(core, state, i, previous, stored, now)
                     stored = previous
             twin.let_go(core, query)
-        previous, stored = stored, following
+        previous, stored = stored, next_row
 
 
 @compiled
@@ -411,14 +411,14 @@ def key_changed(core, state, i, position, now):
     while stored != NONE:
         if lacks_room(core, state, i):
             return
-        following = state.storeds[stored].next
+        next_row = state.storeds[stored].next
         its_tree = state.fields[state.storeds[stored].message].tree
         if its_tree == tree or keyed_position_in(state, i, its_tree) == NONE:
             query = message_to_move(core, state, stored, now)
             forget(core, state, i, _row_before(state, i, stored), stored, now)
             route(core, state, i, query, NONE, now)
             twin.let_go(core, query)
-        stored = following
+        stored = next_row
     plan_queries(state, i, now)
 
 

@@ -64,7 +64,7 @@ def start(core, state, i, now):
 
 @compiled
 def note_heard(state, link, now):
-    """Note that a known neighbor was heard."""
+    """Set the time at which a known neighbor was last heard; ignore unknown neighbors."""
     if state.neighbors[link].is_known:
         state.neighbors[link].heard_us = now
 
@@ -96,7 +96,7 @@ def _keep_distances(state, link, message):
 
 @compiled
 def take_info(core, state, i, sender, link, message, now):
-    """Update neighbors, distances, children and the own key from a neighbor's info."""
+    """Update a node's neighbors, distances, children and key from a neighbor's info."""
     state.neighbors[link].is_known = 1
     state.neighbors[link].heard_us = now
     for offset in range(state.positions_per_node):
@@ -177,8 +177,8 @@ def _is_better(state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     if known.next_hop == NO_PATH:
         return True
-    waits = rules.is_awaited(known.late_us, now, state.lost_after_us)
-    return rules.is_better_path(known, known.next_hop == BROKEN_PATH, epoch, hops, neighbor, waits)
+    is_other_awaited = rules.is_awaited(known.late_us, now, state.lost_after_us)
+    return rules.is_better_path(known, known.next_hop == BROKEN_PATH, epoch, hops, neighbor, is_other_awaited)
 
 
 @compiled
@@ -233,7 +233,7 @@ def _follow_parent(core, state, i, position, message, info_offset, now):
     if announced.epoch > record.epoch:
         record.epoch = announced.epoch
         record.epoch_us = now
-        info_soon(core, state, i, now)
+        plan_info(core, state, i, now)
     slot = state.keys[record.key].slot
     if slot > rules.longest_slot(state.keys[announced.key].length):
         _lose_position(core, state, i, position, now)
@@ -244,11 +244,11 @@ def _follow_parent(core, state, i, position, message, info_offset, now):
 @compiled
 def _announce_change(core, state, i, now):
     state.nodes[i].repeat_after_us = FIRST_REPEAT_US
-    info_soon(core, state, i, now)
+    plan_info(core, state, i, now)
 
 
 @compiled
-def info_soon(core, state, i, now):
+def plan_info(core, state, i, now):
     """Plan an info after a short random time."""
     node = state.nodes[i]
     if node.info_due_us == NONE:
@@ -284,7 +284,7 @@ def _plan_repetition(core, state, i, now):
 
 @compiled
 def _write_info(state, i, message):
-    """Write the node's positions and distances into an info; returns how many bytes they take."""
+    """Write the node's positions and distances into an info; return their size in bytes."""
     size_B = 0
     for offset in range(state.positions_per_node):
         record, announced = (
@@ -310,22 +310,22 @@ def _write_info(state, i, message):
 
 @compiled
 def _name_neighbors(state, i, message, now):
-    """Write the neighbors that may not know that they are heard into an info; returns how many bytes they take.
+    """Write the neighbors that may not know that this node hears them into an info; return their size in bytes.
 
-    They are written in the order in which they are chosen; `Overlay.choose_named` sorts them.
+    They are in the order in which they are chosen, whereas `Overlay.choose_named` sorts them.
     """
-    most, count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
-    while count < most:
-        longest = NONE
+    limit, count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
+    while count < limit:
+        next_link = NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
             neighbor = state.neighbors[link]
             is_unsure = neighbor.is_known and (neighbor.namings_left > 0 or not neighbor.hears_us)
             is_free = is_unsure and not _is_named(state, message, count, state.senders[link])
-            if is_free and (longest == NONE or neighbor.named_us < state.neighbors[longest].named_us):
-                longest = link
-        if longest == NONE:
+            if is_free and (next_link == NONE or neighbor.named_us < state.neighbors[next_link].named_us):
+                next_link = link
+        if next_link == NONE:
             break
-        state.info_heard[message, count] = state.senders[longest]
+        state.info_heard[message, count] = state.senders[next_link]
         count += 1
     for link in range(state.in_first[i], state.in_first[i + 1]):
         if _is_named(state, message, count, state.senders[link]):
@@ -349,7 +349,7 @@ def _is_named(state, message, count, neighbor):
 
 @compiled
 def look_for_parent(core, state, i, now):
-    """Plan a join wherever a position is missing and a neighbor can be the parent."""
+    """Plan a join in each tree in which this node needs a position and a neighbor can be its parent."""
     if state.every_tree:
         for tree in range(state.trees):
             if (
@@ -363,7 +363,7 @@ def look_for_parent(core, state, i, now):
 
 @compiled
 def _join_best(core, state, i, offset, now):
-    """Plan a join to the best possible parent, if there is one."""
+    """Plan a join to the best possible parent, if any neighbor can be one."""
     best = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
         announced = state.announced_positions[link, offset]
@@ -389,7 +389,7 @@ def _join_best(core, state, i, offset, now):
 
 @compiled
 def _may_join(state, i, announced):
-    newest = state.left[i, announced.tree]
+    newest = state.left_epochs[i, announced.tree]
     position = position_in(state, i, announced.tree)
     if position != NONE:
         newest = max(newest, state.positions[position].epoch)
@@ -398,7 +398,7 @@ def _may_join(state, i, announced):
 
 @compiled
 def take_join(core, state, i, child, tree, now):
-    """Take a neighbor in as a child; returns whether it gets a key."""
+    """Make a neighbor that has sent a join a child, and grant it a key; return False if it gets none."""
     position = keyed_position_in(state, i, tree)
     if position == NONE or state.positions[position].parent == child:
         return False
@@ -409,7 +409,7 @@ def take_join(core, state, i, child, tree, now):
 
 @compiled
 def _adopt(core, state, i, position, link, slot, now):
-    """Grant a child the key of ``slot``, or of the first free slot if that is taken.
+    """Grant a child the key of ``slot``, or of the first free slot if another child has ``slot``.
 
     Returns False if the key would be too long.
     """
@@ -433,7 +433,7 @@ def _adopt(core, state, i, position, link, slot, now):
 
 @compiled
 def take_grant(core, state, i, parent, message, now):
-    """Take a key from a neighbor; returns False if the node did not request it."""
+    """Take the key that a neighbor grants to this node; return False if this node did not request it."""
     grant = state.fields[message]
     tree, epoch, key = grant.tree, grant.epoch, grant.key
     offset = offset_of(state, tree)
@@ -471,7 +471,7 @@ def take_grant(core, state, i, parent, message, now):
 def _forget_one_way_distances(state, i):
     """Remove distances over links that may work one way only.
 
-    They are useful only before the node has a position: it has no messages to send until then.
+    They are useful only before the node has a position, while it has no messages to send.
     """
     for tree in range(state.trees):
         hop = state.distances[i, tree].next_hop
@@ -486,7 +486,7 @@ def _move_to(state, i, position, tree):
     """Move a position to another tree, where it has no key yet."""
     record = state.positions[position]
     if record.is_used:
-        state.left[i, record.tree] = max(state.left[i, record.tree], record.epoch)
+        state.left_epochs[i, record.tree] = max(state.left_epochs[i, record.tree], record.epoch)
         remove_all_children(state, position, i)
     record.is_used = 1
     record.tree = tree
@@ -692,7 +692,7 @@ def _tick(core, state, i, now):
         record.epoch += 1
         record.epoch_us = now
         distance.epoch = record.epoch
-        info_soon(core, state, i, now)
+        plan_info(core, state, i, now)
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor = state.neighbors[link]
         if neighbor.is_known and rules.is_silent(neighbor.heard_us, now, state.lost_after_us):
@@ -704,16 +704,16 @@ def _tick(core, state, i, now):
             continue
         link = record.children.first
         while link != NONE:
-            following = state.children[link, offset].next
+            next_row = state.children[link, offset].next
             if not state.neighbors[link].is_known and not is_waiting_for(state, i, state.senders[link]):
                 remove_child(state, position, i, link)
-            link = following
+            link = next_row
         if record.parent != NONE and rules.is_cut_off(record.epoch_us, now, state.lost_after_us):
             _lose_position(core, state, i, position, now)
     if state.retries:
         _probe_silent(core, state, i, now)
     if rules.is_info_due(node.info_sent_us, now, state.info_us):
-        info_soon(core, state, i, now)
+        plan_info(core, state, i, now)
 
 
 @compiled

@@ -21,7 +21,7 @@ def link_from(state, i, sender):
 
 @compiled
 def offset_of(state, tree):
-    """Return the offset of a tree's position among the positions of a node."""
+    """Return the offset of the position in a tree among the positions of a node."""
     return tree if state.every_tree else 0
 
 
@@ -110,9 +110,9 @@ def add_child(state, position, i, link, slot):
     children, rows = state.positions[position].children, state.children[:, position - i * state.positions_per_node]
     if rows[link].slot != NONE:
         remove_child(state, position, i, link)
-    previous, following = NONE, children.first
-    while following != NONE and rows[following].slot < slot:
-        previous, following = following, rows[following].next
+    previous, next_row = NONE, children.first
+    while next_row != NONE and rows[next_row].slot < slot:
+        previous, next_row = next_row, rows[next_row].next
     rows[link].slot = slot
     twin.append_behind(children, rows, previous, link)
     state.nodes[i].is_changed = 1

@@ -15,7 +15,8 @@ from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# Reverse paths: the round, the previous hop, and that of the round before. A hop is stored plus 1.
+# The value of a reverse path: the round, the previous hop, and the previous hop in the round before. Hops are stored
+# plus 1, so that 0 stands for no hop.
 
 _HOP, _HOP_BEFORE = 8, 36  # where the hops begin in a value
 _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
@@ -23,7 +24,7 @@ _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 
 @compiled
 def note_path(state, i, message, previous_hop):
-    """Note the neighbor from which a query came; returns False if a newer round is known already."""
+    """Note the neighbor from which a query came; return False if the node has received a newer round of the query."""
     fields, node = state.fields[message], state.nodes[i]
     id = path_id(i, fields.subscription * state.trees + fields.tree)
     row = find(state.paths, id)
@@ -132,7 +133,7 @@ def has_ended(stored, now):
 
 @compiled
 def message_to_move(core, state, row, now):
-    """Copy a stored query into a message with the rest of its lease; it stays stored."""
+    """Copy a stored query into a message with its remaining lease; the query stays stored."""
     entry = state.storeds[row]
     copy = copy_message(core, state, entry.message)
     if entry.expires_us != NONE:
@@ -150,12 +151,12 @@ def end_leases(core, state, i, now):
     previous, row = NONE, np.int64(node.stored.first)
     while row != NONE:
         entry = state.storeds[row]
-        following, expires_us = entry.next, entry.expires_us
+        next_row, expires_us = entry.next, entry.expires_us
         if has_ended(entry, now):
             forget(core, state, i, previous, row, now)
         else:
             previous = row
             if expires_us != NONE and (earliest == NONE or expires_us < earliest):
                 earliest = expires_us
-        row = following
+        row = next_row
     node.next_expiry_us = earliest

@@ -1,13 +1,13 @@
 """The ids that TinyMQ's nodes have recently seen, in hash tables: `recent.RecentIds` for all nodes at once.
 
-An id's *ordinal* (`sim.fast.recent`) shows whether its node still remembers it. So no id has to be removed; outdated
-ones are left out when the table grows. Events are kept for the whole run, because the trace marks the first time that a
-node holds one.
+An id's *ordinal* (`sim.fast.recent`) shows whether its node still remembers it. So no id has to be removed; ids that
+are no longer remembered are left out when the table grows. Events are kept for the whole run, because the trace marks
+the first time that a node holds one.
 
 The reverse paths of queries are looked up for every notification. They are few, and have their own table ``paths``,
 which fits a processor's cache; their values are too large for the other table. The frames heard on a link have
-consecutive numbers. Ids that differ only in their last bits are therefore stored together: most are found beside the
-one before.
+consecutive numbers. Ids that differ only in their last bits are therefore stored side by side, so that most look-ups
+are near the previous one.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from workbench.sim.fast.twin import compiled
 
 _HEARD, _EVENTS, _PATHS = 1, 2, 3  # kinds of ids
 _KIND, _NODE = 61, 32  # where the kind and the node begin in an id
-_TOGETHER = 3  # number of last bits in which neighboring ids differ
+_BLOCK_BITS = 3  # number of last bits in which neighboring ids differ
 
 
 @compiled
@@ -40,10 +40,10 @@ def path_id(i, query):
 
 @compiled
 def find(recents, id):
-    """Return the row of an id, or the free row where it belongs."""
+    """Return the row of an id in a hash table, or the free row in which to store it."""
     mask = np.int64(len(recents) - 1)
-    block = np.int64(twin.mix64(np.uint64(id >> _TOGETHER)) >> np.uint64(_TOGETHER + 1)) << _TOGETHER
-    row = (block | (id & ((1 << _TOGETHER) - 1))) & mask
+    block = np.int64(twin.mix64(np.uint64(id >> _BLOCK_BITS)) >> np.uint64(_BLOCK_BITS + 1)) << _BLOCK_BITS
+    row = (block | (id & ((1 << _BLOCK_BITS) - 1))) & mask
     while recents[row].id != 0 and recents[row].id != id:
         row = (row + 1) & mask
     return row
@@ -51,8 +51,9 @@ def find(recents, id):
 
 @compiled
 def put(state, recents, counter, row, id, ordinal, value):
-    """Store an id that is not remembered, with its value, in the row that `find` returned; ``counter``: the table's
-    count.
+    """Store an id that is not remembered, with its value, in the row that `find` returned.
+
+    ``counter``: the index in ``state.numbers`` of the number of ids in the table.
     """
     entry = recents[row]
     if entry.id == 0:
@@ -63,7 +64,7 @@ def put(state, recents, counter, row, id, ordinal, value):
 
 
 @compiled
-def _still_counts(entry, listeners, heard, paths, max_known):
+def _is_remembered(entry, listeners, heard, paths, max_known):
     if entry.id == 0:
         return False
     kind = entry.id >> _KIND
@@ -76,22 +77,22 @@ def _still_counts(entry, listeners, heard, paths, max_known):
 
 @twin.compiled_loop
 def count_remembered(recents, listeners, heard, paths, max_known):
-    """Return how many of the ids are still remembered.
+    """Return how many ids in a table nodes still remember.
 
-    ``heard`` and ``paths`` (n,): how many ids each node has received.
+    ``heard`` and ``paths`` (n,): how many frames and paths each node has stored so far.
     """
     count = 0
     for row in range(len(recents)):
-        count += _still_counts(recents[row], listeners, heard, paths, max_known)
+        count += _is_remembered(recents[row], listeners, heard, paths, max_known)
     return count
 
 
 @twin.compiled_loop
-def move(old, new, listeners, heard, paths, max_known):
-    """Copy the ids that are still remembered into another table, which is empty."""
+def copy_remembered(old, new, listeners, heard, paths, max_known):
+    """Copy the ids that nodes still remember from the table ``old`` to the empty table ``new``."""
     for row in range(len(old)):
         entry = old[row]
-        if _still_counts(entry, listeners, heard, paths, max_known):
+        if _is_remembered(entry, listeners, heard, paths, max_known):
             target = new[find(new, entry.id)]
             target.id = entry.id
             target.ordinal = entry.ordinal

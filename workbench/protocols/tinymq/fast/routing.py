@@ -7,7 +7,7 @@ from workbench.protocols.tinymq.fast.keys import (
     has_universe,
     intersect,
     is_prefix,
-    last_of,
+    last_in_universe,
     load,
     overlaps,
     subtract,
@@ -23,7 +23,7 @@ NO_NODE = -2  # no node has the key
 
 @compiled
 def _add_part(state, box, count, neighbor, source, low, high):
-    """Add the part of ``source`` in [low, high] for a neighbor, if a string of the box lies in it.
+    """Add the part of the region ``source`` in [low, high] for a neighbor, if it contains a string of the box.
 
     Returns the new number of parts.
     """
@@ -50,7 +50,7 @@ def split(core, state, i, position, message):
     load(state, message, OUTSIDE)
     load(state, message, INSIDE)
     if has_universe(state, key.length):
-        last = last_of(state, key.low, key.length)
+        last = last_in_universe(state, key.low, key.length)
         subtract(state, OUTSIDE, key.low, last)
         intersect(state, INSIDE, INSIDE, key.low, last)
         offset = position - i * state.positions_per_node
@@ -60,7 +60,7 @@ def split(core, state, i, position, message):
             length = key.length + child.slot + 1
             if has_universe(state, length):
                 low = child_low(state, key.low, length)
-                high = last_of(state, low, length)
+                high = last_in_universe(state, low, length)
                 if overlaps(state, INSIDE, low, high):
                     count = _add_part(state, box, count, state.senders[link], INSIDE, low, high)
                     subtract(state, INSIDE, low, high)
@@ -76,8 +76,8 @@ def split(core, state, i, position, message):
 
 
 @compiled
-def _neighbors_key(state, link, offset, tree):
-    """Return the key of a neighbor that is in a tree, hears this node and is not a child, or NONE."""
+def _shortcut_key(state, link, offset, tree):
+    """Return a neighbor's key in a tree if the neighbor hears this node and is not a child, or NONE."""
     if not state.neighbors[link].hears_us or state.children[link, offset].slot != NONE:
         return NONE
     return announced_key(state, link, offset, tree)
@@ -85,39 +85,40 @@ def _neighbors_key(state, link, offset, tree):
 
 @compiled
 def _add_shortcuts(state, i, position, box, count):
-    """Add the parts of OUTSIDE for neighbors of the same tree that are nearer to them than the parent.
+    """Add the parts of OUTSIDE for neighbors in the tree that are nearer to these strings than the parent.
 
-    Keys that begin with this node's key need no check: their universes have no strings outside of this node's.
+    Returns the new number of parts. Keys that begin with this node's key need no check, because their universes contain
+    no strings of OUTSIDE.
     """
     record, offset = state.positions[position], position - i * state.positions_per_node
     longer_than = state.keys[state.keys[record.key].parent].length
-    count_found = 0
+    shortcut_count = 0
     for link in range(state.in_first[i], state.in_first[i + 1]):
-        key = _neighbors_key(state, link, offset, record.tree)
+        key = _shortcut_key(state, link, offset, record.tree)
         if key == NONE:
             continue
         length = state.keys[key].length
         low = state.keys[key].low
         if length <= longer_than or not has_universe(state, length):
             continue
-        if not overlaps(state, OUTSIDE, low, last_of(state, low, length)):
+        if not overlaps(state, OUTSIDE, low, last_in_universe(state, low, length)):
             continue
         # Sort by descending key length; of equal keys, the lowest address comes first.
-        at = count_found
+        at = shortcut_count
         while at > 0 and state.keys[_key_at(state, at - 1, offset)].length < length:
             state.candidates[at] = state.candidates[at - 1]
             at -= 1
         state.candidates[at] = link
-        count_found += 1
-    for at in range(count_found):
+        shortcut_count += 1
+    for at in range(shortcut_count):
         link = state.candidates[at]
         key = _key_at(state, at, offset)
         low = state.keys[key].low
-        high = last_of(state, low, state.keys[key].length)
-        more = _add_part(state, box, count, state.senders[link], OUTSIDE, low, high)
-        if more > count:
+        high = last_in_universe(state, low, state.keys[key].length)
+        new_count = _add_part(state, box, count, state.senders[link], OUTSIDE, low, high)
+        if new_count > count:
             subtract(state, OUTSIDE, low, high)
-            count = more
+            count = new_count
     return count
 
 
@@ -145,7 +146,7 @@ def next_hop_to_key(state, i, position, key):
     if state.shortcuts:
         longest, best = keys[keys[record.key].parent].length, NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
-            neighbor_key = _neighbors_key(state, link, offset, record.tree)
+            neighbor_key = _shortcut_key(state, link, offset, record.tree)
             if neighbor_key != NONE and keys[neighbor_key].length > longest and is_prefix(state, neighbor_key, key):
                 longest, best = keys[neighbor_key].length, state.senders[link]
         if best != NONE:
@@ -161,7 +162,7 @@ def direction_to(state, position, neighbor):
 
 @compiled
 def is_misdirected(core, state, i, message, direction, sender):
-    """Return whether this node does not have the role that a sender assumes: `routing.is_misdirected`."""
+    """Return whether this node lacks the role that a sender assumes for a message, as `routing.is_misdirected`."""
     position = position_in(state, i, tree_of(core, state, message))
     if position == NONE:
         return True
@@ -173,7 +174,7 @@ def is_misdirected(core, state, i, message, direction, sender):
 
 @compiled
 def is_still_next_hop(core, state, i, message, direction, neighbor):
-    """Return whether a message sent UP or DOWN to a neighbor would still be sent to it in that direction."""
+    """Return whether this node would still send a message, sent UP or DOWN before, to that neighbor."""
     tree = tree_of(core, state, message)
     position = keyed_position_in(state, i, tree)
     if position == NONE:

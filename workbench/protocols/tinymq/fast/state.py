@@ -22,7 +22,7 @@ from workbench.protocols.tinymq.fast.memory import (
     Number,
     State,
 )
-from workbench.protocols.tinymq.fast.recent import count_remembered, move
+from workbench.protocols.tinymq.fast.recent import copy_remembered, count_remembered
 from workbench.protocols.tinymq.rules import MOST_NAMED
 from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.sim.fast import twin
@@ -71,7 +71,7 @@ def distance_B() -> int:
 
 
 def named_B() -> tuple[int, int]:
-    """Return the sizes in bytes of an info's count of named neighbors, and of each named neighbor."""
+    """Return two sizes in an info, in bytes: of the count of named neighbors, and of one named neighbor."""
     first_B, second_B = (_info_B(heard=(0,) * count) for count in (1, 2))
     return first_B - _info_B() - (second_B - first_B), second_B - first_B
 
@@ -89,7 +89,7 @@ def _longest_key(setup: Setup) -> int:
 
 
 def _most_neighbors(setup: Setup) -> int:
-    """Return the largest number of neighbors that a node hears, or that hear a node."""
+    """Return the largest number of neighbors that any node hears, or that hear any node."""
     network = setup.network
     heard = np.bincount(network.receivers, minlength=1)
     return max(1, int(heard.max(initial=0)), int(np.diff(network.first).max(initial=0)))
@@ -116,7 +116,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def _attributes(setup: Setup, first: int, last: int) -> tuple[Attribute, ...]:
-    """Return rows of the attribute table as attributes, with blobs for their indexes."""
+    """Return the rows [first, last) of the attribute table as attributes; values that index blobs become the blobs."""
     from workbench.attributes.model import is_blob
 
     return tuple(
@@ -144,9 +144,9 @@ def _boxes(setup: Setup) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds for the room that one call needs, if the nodes have no pending or stored messages.
+    """Return upper bounds for the room that a call needs if the node has no pending or stored messages.
 
-    They are for the reception of a broadcast, for the reception of a unicast frame, and for any other call.
+    The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
     """
     protocol, _, work, _ = setup
     positions_per_node, trees, parts = _positions_per_node(protocol), len(protocol.roots), _most_neighbors(setup) + 3
@@ -164,7 +164,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     )
 
 
-def _refuse(setup: Setup) -> None:
+def _check_supported(setup: Setup) -> None:
     """Raise NoFastTwinError for a scenario that the twin does not support."""
     protocol, _, work, _ = setup
     if protocol.key_bits > WIDEST_KEY_SPACE:
@@ -175,7 +175,7 @@ def _refuse(setup: Setup) -> None:
         )
     if _most_neighbors(setup) > MOST_NEIGHBORS:
         raise twin.NoFastTwinError(
-            f"a node has more than {MOST_NEIGHBORS} neighbors; it keeps the frame numbers of no more"
+            f"a node has more than {MOST_NEIGHBORS} neighbors, the most whose frame numbers a node keeps"
         )
     counts = work.subscriptions["last"] - work.subscriptions["first"]
     if counts.max(initial=0) > wire.U8:
@@ -184,7 +184,7 @@ def _refuse(setup: Setup) -> None:
 
 def make_state(setup: Setup, messages: int) -> Any:
     """Return the state of all nodes, with room for ``messages`` messages at once."""
-    _refuse(setup)
+    _check_supported(setup)
     protocol: Any = setup.protocol
     numbers = np.zeros(len(Number), np.int64)
     numbers[[Number.KEYS, Number.ACKNOWLEDGEMENT]] = 1, NONE
@@ -204,7 +204,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         **_links(setup.network),
         **_key_space(setup),
         **_frames(setup),
-        **_most(setup),
+        **_bounds(setup),
         numbers=numbers,
     )
 
@@ -247,7 +247,7 @@ def _key_space(setup: Setup) -> dict[str, np.ndarray]:
 
 
 def _frames(setup: Setup) -> dict[str, Any]:
-    """Return sizes of messages and their fields, airtimes by size, and where event boxes and key texts begin."""
+    """Return the sizes of messages and their fields, the airtimes by size, and the first rows of boxes and texts."""
     protocol, _, work, radio = setup
     return {
         "base_B": base_sizes_B(protocol),
@@ -264,8 +264,8 @@ def _frames(setup: Setup) -> dict[str, Any]:
     }
 
 
-def _most(setup: Setup) -> dict[str, int]:
-    """Return upper bounds for one event of the run: parts, neighbors, deliveries, and room in the pools."""
+def _bounds(setup: Setup) -> dict[str, int]:
+    """Return upper bounds for one event of the run: parts of a message, neighbors, deliveries, rows of the pools."""
     neighbors, work = _most_neighbors(setup), setup.work
     broadcast, unicast, other = needs(setup)
     return {
@@ -277,7 +277,7 @@ def _most(setup: Setup) -> dict[str, int]:
 
 
 def _root_trees(protocol: Any, network: Any) -> np.ndarray:
-    """Return the tree of which each node is the root, or NONE, as an array (n,).
+    """Return an array (n,): for each node the tree of which it is the root, or NONE.
 
     A root that is not a node of the network has no tree.
     """
@@ -293,24 +293,24 @@ def with_more_room(state: Any) -> Any:
     """Return the state with larger pools. Raises NoFastTwinError if the run stopped for another reason."""
     if state.numbers[Number.PROBLEM]:
         raise twin.NoFastTwinError(PROBLEM_TEXTS[state.numbers[Number.PROBLEM]])
-    wanted = int(state.numbers[Number.WANTED])
-    state = twin.grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[Number.KEYS]) + wanted))
+    needed = int(state.numbers[Number.NEEDED])
+    state = twin.grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[Number.KEYS]) + needed))
     for pool, free in (
         ("pendings", Number.FREE_PENDINGS),
         ("waitings", Number.FREE_WAITINGS),
         ("storeds", Number.FREE_STOREDS),
     ):
         rows = len(getattr(state, pool))
-        if state.numbers[free] < wanted:
-            state = twin.grown(FIELDS, state, pool, _doubled(rows, rows - int(state.numbers[free]) + wanted))
+        if state.numbers[free] < needed:
+            state = twin.grown(FIELDS, state, pool, _doubled(rows, rows - int(state.numbers[free]) + needed))
     return state._replace(
-        recents=_more_recents(state, state.recents, Number.RECENTS, wanted),
-        paths=_more_recents(state, state.paths, Number.PATHS, wanted),
+        recents=_with_free_rows(state, state.recents, Number.RECENTS, needed),
+        paths=_with_free_rows(state, state.paths, Number.PATHS, needed),
     )
 
 
 def _expected_recents(setup: Setup) -> int:
-    """Return a table size for the ids of a run, so that the table rarely has to grow: growing copies it."""
+    """Estimate the number of recent ids in a run. With a table of that size, it is rarely copied to a larger one."""
     protocol, network, work, _ = setup
     trees = len(protocol.roots) if protocol.publish == "all" else 1
     return min(
@@ -318,25 +318,25 @@ def _expected_recents(setup: Setup) -> int:
     )
 
 
-def _doubled(length: int, wanted: int) -> int:
-    while length < wanted:
+def _doubled(length: int, needed: int) -> int:
+    while length < needed:
         length *= 2
     return length
 
 
-def _more_recents(state: Any, rows: np.ndarray, count: int, wanted: int) -> np.ndarray:
-    """Return a table without forgotten ids, larger if necessary."""
-    if 2 * (state.numbers[count] + wanted) <= len(rows):
+def _with_free_rows(state: Any, rows: np.ndarray, count: int, needed: int) -> np.ndarray:
+    """Return a table of recent ids with room for ``needed`` more: the same, or a larger copy without forgotten ids."""
+    if 2 * (state.numbers[count] + needed) <= len(rows):
         return rows
     heard, paths = (np.ascontiguousarray(state.nodes[name]) for name in ("heard", "paths"))
     known = state.listeners, heard, paths, state.max_known
     state.numbers[count] = count_remembered(rows, *known)
     # At most a quarter full, so that the table does not grow again soon.
-    longer_rows = np.zeros(_doubled(len(rows), 4 * int(state.numbers[count] + wanted)), rows.dtype)
-    move(rows, longer_rows, *known)
+    longer_rows = np.zeros(_doubled(len(rows), 4 * int(state.numbers[count] + needed)), rows.dtype)
+    copy_remembered(rows, longer_rows, *known)
     return longer_rows
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text of a trace detail: TinyMQ's own details are keys."""
+    """Return the text of a trace detail of TinyMQ, which is always a key."""
     return key_text(state.keys, number)

@@ -35,7 +35,7 @@ def wants_ack(header):
 
 @compiled
 def begin(core, state, i, now):
-    """Begin a call of the node: count the frames in flight, and so the frames that the call may send."""
+    """Begin a call of the node: count the frames in flight, and compute how many more the call may send."""
     node, in_flight = state.nodes[i], 0
     node.counts += 1
     row = node.pending.first
@@ -47,7 +47,7 @@ def begin(core, state, i, now):
             _count(core, state, i, row)
             in_flight += node.reports == 0 and frame.sent == 1 and frame.due_us > now
         row = frame.next
-    node.may_send = rules.most_frames(node.reports, in_flight)
+    node.frames_left = rules.most_frames(node.reports, in_flight)
 
 
 @compiled
@@ -87,8 +87,8 @@ def send_to(core, state, i, neighbor, message, direction, now):
     known.numbered += 1
     number = (node.first_number + known.numbered) & U16
     measure(core, state, message)
-    if state.retries == 0 and node.may_send:
-        node.may_send -= 1
+    if state.retries == 0 and node.frames_left:
+        node.frames_left -= 1
         twin.send(core, now, i, neighbor, message, number | (direction << _DIRECTION))
         return
     row = twin.take_free(state.pendings, state.numbers, Number.FREE_PENDING)
@@ -107,9 +107,9 @@ def send_to(core, state, i, neighbor, message, direction, now):
 
 @compiled
 def _may_send(core, state, i, row):
-    """Return whether a frame may go now; a retransmission already counts in its neighbor's window."""
+    """Return whether a frame may be sent now; a retransmission is already counted in its neighbor's window."""
     frame, node = state.pendings[row], state.nodes[i]
-    if node.may_send == 0:
+    if node.frames_left == 0:
         return False
     return node.reports or frame.sent or _has_room(core, state, i, row)
 
@@ -127,7 +127,7 @@ def _send_or_wait(core, state, i, row, now):
 @compiled
 def _send(core, state, i, row, now):
     frame, node = state.pendings[row], state.nodes[i]
-    node.may_send -= 1
+    node.frames_left -= 1
     twin.send(
         core,
         now,
@@ -157,7 +157,7 @@ def _wait_for(core, state, i, row, waits_for, wait_us, now):
 
 @compiled
 def take_report(core, state, i, neighbor, number, ok, now):
-    """Take the radio's report of a frame, and send the frames whose turn has come."""
+    """Process the radio's report of a frame, and send the frames whose turn has come."""
     node = state.nodes[i]
     node.reports |= ok
     previous, row = _find(state, i, neighbor, number)
@@ -178,7 +178,7 @@ def _send_next(core, state, i, now):
     """Send the frames whose turn has come."""
     begin(core, state, i, now)
     row = state.nodes[i].pending.first
-    while row != NONE and state.nodes[i].may_send:
+    while row != NONE and state.nodes[i].frames_left:
         if state.pendings[row].waits_for == TURN and _may_send(core, state, i, row):
             _send(core, state, i, row, now)
         row = state.pendings[row].next
@@ -186,7 +186,7 @@ def _send_next(core, state, i, now):
 
 @compiled
 def take_refusal(core, state, i, neighbor, number, now):
-    """Send a refused frame again later: its neighbor has no room now, or not the role that the frame assumes."""
+    """Plan to send a refused frame again: its neighbor has no room now, or lacks the role that the frame assumes."""
     previous, row = _find(state, i, neighbor, number)
     if row == NONE:
         return
@@ -204,7 +204,7 @@ def take_refusal(core, state, i, neighbor, number, now):
 
 @compiled
 def _find(state, i, neighbor, number):
-    """Return (row before, row) of the pending frame of that number to a neighbor; NONE for a missing row."""
+    """Return (previous row, row) of the pending frame with a number to a neighbor; NONE for a missing row."""
     previous, row = NONE, state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]
@@ -216,7 +216,7 @@ def _find(state, i, neighbor, number):
 
 @compiled
 def is_new(state, i, link, number):
-    """Return whether a neighbor's frame was not taken before."""
+    """Return whether a neighbor's frame has not been accepted before."""
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))
@@ -240,7 +240,7 @@ def refuse(core, state, i, neighbor, number, now):
 
 @compiled
 def take(core, state, i, neighbor, link, number, header, now):
-    """Remember a neighbor's new frame, and acknowledge it if its header requests that."""
+    """Remember the number of a neighbor's frame as accepted, and acknowledge the frame if its header requests that."""
     if state.retries == 0:
         return
     acknowledge(core, state, i, neighbor, number, header, now)
@@ -268,7 +268,7 @@ def take_acknowledgement(core, state, i, neighbor, number, now):
 
 @compiled
 def is_waiting_for(state, i, neighbor):
-    """Return whether a neighbor has yet to acknowledge a frame."""
+    """Return whether a frame to a neighbor still waits for its turn, its report or its acknowledgement."""
     row = state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]
@@ -280,7 +280,7 @@ def is_waiting_for(state, i, neighbor):
 
 @compiled
 def is_granting(core, state, i, neighbor, tree):
-    """Return whether a neighbor has yet to acknowledge a grant in a tree."""
+    """Return whether a grant in a tree to a neighbor is still pending."""
     row = state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]
@@ -299,22 +299,22 @@ def _is_heard(state, i, pending):
 
 @compiled
 def repeat(core, state, i, now, given_up):
-    """Send due frames again, and move the frames that are given up to the list ``given_up``, neighbor by neighbor.
+    """Send due frames again. Move all frames to neighbors that no longer answer to the list ``given_up``.
 
-    The caller frees the rows of that list.
+    The list is ordered by neighbor. The caller frees its rows.
     """
     _free_taken(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]
-        following = frame.next
+        next_row = frame.next
         if frame.due_us <= now:
             if frame.sent and rules.is_given_up(frame.sent, state.retries, _is_heard(state, i, frame)):
                 # NONE marks the frame. Other frames to this neighbor may have to be sent again before it is lost.
                 frame.due_us = NONE
             else:
                 _send_or_wait(core, state, i, row, now)
-        row = following
+        row = next_row
     twin.clear(given_up)
     if state.retries == 0:
         _free_sent(core, state, i, now)
@@ -334,9 +334,9 @@ def _free_taken(core, state, i, now):
         if frame.waits_for != REFUSAL or frame.due_us > now:
             previous, row = row, frame.next
             continue
-        following = twin.remove_behind(pending, state.pendings, previous, row)
+        next_row = twin.remove_behind(pending, state.pendings, previous, row)
         free_pending(core, state, row)
-        row = following
+        row = next_row
 
 
 @compiled
@@ -348,9 +348,9 @@ def _free_sent(core, state, i, now):
         if state.pendings[row].due_us > now:
             previous, row = row, state.pendings[row].next
             continue
-        following = twin.remove_behind(pending, state.pendings, previous, row)
+        next_row = twin.remove_behind(pending, state.pendings, previous, row)
         free_pending(core, state, row)
-        row = following
+        row = next_row
 
 
 @compiled
@@ -373,6 +373,6 @@ def _give_up(state, i, neighbor, given_up):
         if state.pendings[row].neighbor != neighbor:
             previous, row = row, state.pendings[row].next
             continue
-        following = twin.remove_behind(pending, state.pendings, previous, row)
+        next_row = twin.remove_behind(pending, state.pendings, previous, row)
         twin.append_behind(given_up, state.pendings, given_up.last, row)
-        row = following
+        row = next_row

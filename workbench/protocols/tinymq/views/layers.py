@@ -2,10 +2,10 @@
 
     layers(recorded)    the layers, curves and routes of a run (`workbench.views.layers`)
 
-Each tree has a color and, up to ten trees, a chip. In PUB-2-SUB+ a node is in every tree: its disc is grey, and each
-tree's keys have a chip of their own. Zones are strips in a lane for each tree, with the stored queries below them. If
-there are very many zones or parts of queries, those that last longest are drawn. Of many messages some can be followed,
-evenly spread over the run.
+Each tree has a color. If there are at most ten trees, each has a chip that shows and hides it. In PUB-2-SUB+ a node is
+in every tree: its disc is grey, and the keys of each tree have a chip of their own. Zones are strips in a lane for each
+tree, with the stored queries below them. Of more than ``MOST_STRIPS`` zones or parts of queries, those that last the
+longest are drawn. Of more than ``MOST_ROUTES`` messages, a selection spread evenly over the run can be followed.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def layers(recorded: Recorded) -> list[Part]:
 
 
 def rows_of(rows: Table, **more: Any) -> Table:
-    """Return a table with the node and the interval of each row, and more columns."""
+    """Return a table of the columns node, from_us and until_us of ``rows``, and the columns ``more``."""
     return table(node=rows["node"], from_us=rows["from_us"], until_us=rows["until_us"], **more)
 
 
@@ -123,7 +123,7 @@ def rows_of(rows: Table, **more: Any) -> Table:
 
 
 def _used_words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Return (indexes of words, the words that are used) for codes of keys; a root's empty key becomes "root"."""
+    """Return (an index of ``words`` for each code, the used words). A root's empty key becomes the word "root"."""
     used, text = unique_inverse(codes)
     return text, [words[code] or "root" for code in used.tolist()]
 
@@ -140,7 +140,7 @@ def _tree_looks(roots: Sequence[int], **look: Any) -> tuple[Look, ...]:
 def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
     """Return the layers of links to parents, discs, keys and children.
 
-    ``is_shared``: a node has a place in every tree.
+    ``is_shared``: whether a node has a place in every tree.
     """
     place_rows = overlay.place_rows
     text, words = _used_words(place_rows["key"], overlay.words)
@@ -156,13 +156,13 @@ def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
     # The legend has a line for each tree, and a square for all roots.
     looks = [look._replace(label="") for look in (*discs, *squares)]
     looks[len(discs)] = looks[len(discs)]._replace(label="root")
-    shown = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(discs)))
+    disc_rows = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(discs)))
     tree_parts = [Layer("trees", places, links, "line", section=PLACE, words=words)]
     if is_shared:
         look = Look("in every tree", palette.LINK_GOOD, 1.9)
         tree_parts.append(Layer("in every tree", rows_of(overlay.whole), (look,), "disc"))
-        shown = select(shown, ~has_parent)
-    tree_parts.append(Layer("trees", shown, tuple(looks), "disc"))
+        disc_rows = select(disc_rows, ~has_parent)
+    tree_parts.append(Layer("trees", disc_rows, tuple(looks), "disc"))
     tree_parts += _key_layers(places, words, overlay.roots, is_shared)
     tree_parts.append(Layer("trees", children, links, section=CHILDREN, words=words))
     return tree_parts
@@ -199,34 +199,34 @@ def ring_layers(overlay: Overlay) -> list[Layer]:
 
 
 def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> list[Layer]:
-    """Return discs colored by the number of frames that a node has sent so far."""
+    """Return a layer of discs, each colored by the number of frames that its node has sent so far."""
     ids, columns = recorded.plan.ids, recorded.columns
-    sent, place = _rows_in_plan(recorded.plan, columns["node"], sent)
-    order = argsort(place)
-    counts = np.bincount(place, minlength=len(ids))
-    most = max(int(counts.max(initial=0)), 1)
+    sent, node_index = _rows_in_plan(recorded.plan, columns["node"], sent)
+    order = argsort(node_index)
+    counts = np.bincount(node_index, minlength=len(ids))
+    largest = max(int(counts.max(initial=0)), 1)
     # The smallest number of frames of each class.
-    least = np.ceil((np.arange(SHADES) - 0.5) * most / (SHADES - 1)).astype(np.int64)
-    least[0] = 0
-    which, shade = np.nonzero((least <= counts[:, None]) & (np.diff(least, prepend=-1) > 0))
-    frame = np.append(order, 0)[np.cumsum(counts)[which] - counts[which] + least[shade] - 1]
-    start = np.where(least[shade] > 0, np.append(columns["time_us"][sent], 0)[frame], 0)
+    lower_ends = np.ceil((np.arange(SHADES) - 0.5) * largest / (SHADES - 1)).astype(np.int64)
+    lower_ends[0] = 0
+    which, shade = np.nonzero((lower_ends <= counts[:, None]) & (np.diff(lower_ends, prepend=-1) > 0))
+    frame = np.append(order, 0)[np.cumsum(counts)[which] - counts[which] + lower_ends[shade] - 1]
+    start = np.where(lower_ends[shade] > 0, np.append(columns["time_us"][sent], 0)[frame], 0)
     until = until_next(which, start, recorded.duration_us)
     classes = {"node": ids[which], "from_us": start, "until_us": until}
     discs = rows_of(classes, look=np.isin(ids[which], roots), weight=shade / (SHADES - 1))
     scale = Scale(
-        "frames sent so far", tuple(load_colour(shade / (SHADES - 1)) for shade in range(SHADES)), "0", f"{most:,}"
+        "frames sent so far", tuple(load_colour(shade / (SHADES - 1)) for shade in range(SHADES)), "0", f"{largest:,}"
     )
     looks = (Look(size=1.9), Look(size=2.5, least=13, marker="square"))
     return [Layer("load", within(discs, recorded.duration_us), looks, "disc", is_on=False, scale=scale)]
 
 
 def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows whose nodes are in the plan, and the plan's indexes of these nodes."""
+    """Return the rows whose nodes are in the layout ``plan``, and for each of them the index of its node there."""
     node = nodes[rows]
-    most = int(node.max(initial=0)) + 1
-    place = plan.indices(np.arange(most))[node] if most <= 4 * len(plan.ids) + 1000 else plan.indices(node)
-    return (rows, place) if (place >= 0).all() else (rows[place >= 0], place[place >= 0])
+    size = int(node.max(initial=0)) + 1
+    index = plan.indices(np.arange(size))[node] if size <= 4 * len(plan.ids) + 1000 else plan.indices(node)
+    return (rows, index) if (index >= 0).all() else (rows[index >= 0], index[index >= 0])
 
 
 # Messages
@@ -234,36 +234,36 @@ def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np
 
 def message_routes(recorded: Recorded) -> list[Layer | MessagePaths]:
     """Return the routes of at most ``MOST_ROUTES`` queries and events; at most half of them are queries."""
-    known = message_table(recorded.columns)
-    queries = _choose_evenly(np.flatnonzero(known["kind"] == 0), MOST_ROUTES // 2)
-    events = _choose_evenly(np.flatnonzero(known["kind"] == 1), MOST_ROUTES - len(queries))
-    wanted = select(known, np.concatenate([queries, events]))
-    hops, marks = find_hops_and_marks(recorded.columns, wanted)
-    step = -(-len(hops["way"]) // MOST_HOPS)
+    all_messages = message_table(recorded.columns)
+    queries = _choose_evenly(np.flatnonzero(all_messages["kind"] == 0), MOST_ROUTES // 2)
+    events = _choose_evenly(np.flatnonzero(all_messages["kind"] == 1), MOST_ROUTES - len(queries))
+    chosen = select(all_messages, np.concatenate([queries, events]))
+    hops, marks = find_hops_and_marks(recorded.columns, chosen)
+    step = -(-len(hops["route"]) // MOST_HOPS)
     if step > 1:
-        wanted = select(wanted, np.arange(0, len(wanted["kind"]), step))
+        chosen = select(chosen, np.arange(0, len(chosen["kind"]), step))
         hops, marks = (
-            select(rows, rows["way"] % step == 0) | {"way": rows["way"][rows["way"] % step == 0] // step}
+            select(rows, rows["route"] % step == 0) | {"route": rows["route"][rows["route"] % step == 0] // step}
             for rows in (hops, marks)
         )
-    return [_messages_to_follow(known, wanted, hops, marks), *route_layers(recorded.duration_us, hops, marks)]
+    return [_messages_to_follow(all_messages, chosen, hops, marks), *route_layers(recorded.duration_us, hops, marks)]
 
 
-def _choose_evenly(known: np.ndarray, most: int) -> np.ndarray:
-    count = min(most, len(known))
-    return known[np.arange(count) * len(known) // max(count, 1)]
+def _choose_evenly(rows: np.ndarray, limit: int) -> np.ndarray:
+    count = min(limit, len(rows))
+    return rows[np.arange(count) * len(rows) // max(count, 1)]
 
 
-def _messages_to_follow(known: Table, wanted: Table, hops: Table, marks: Table) -> MessagePaths:
+def _messages_to_follow(all_messages: Table, chosen: Table, hops: Table, marks: Table) -> MessagePaths:
     routes = []
     arrived = select(hops, hops["arrived"])
-    count = np.bincount(arrived["way"], minlength=len(wanted["kind"])).tolist()
-    last_us = wanted["from_us"].copy()
-    np.maximum.at(last_us, arrived["way"], arrived["arrived_us"])
-    at = np.bincount(marks["way"] * len(MARKS) + marks["look"], minlength=len(count) * len(MARKS))
+    count = np.bincount(arrived["route"], minlength=len(chosen["kind"])).tolist()
+    last_us = chosen["from_us"].copy()
+    np.maximum.at(last_us, arrived["route"], arrived["arrived_us"])
+    at = np.bincount(marks["route"] * len(MARKS) + marks["look"], minlength=len(count) * len(MARKS))
     mark_counts = at.reshape(-1, len(MARKS)).tolist()
-    spans_ms = ((last_us - wanted["from_us"]) / 1000).tolist()
-    for which, (kind, node, sequence, from_us) in enumerate(tuples(wanted, "kind", "node", "sequence", "from_us")):
+    spans_ms = ((last_us - chosen["from_us"]) / 1000).tolist()
+    for which, (kind, node, sequence, from_us) in enumerate(tuples(chosen, "kind", "node", "sequence", "from_us")):
         name, messages = list(KINDS.items())[kind]
         frames = tuple((node, sequence, message) for message in messages)
         summary = [f"{count[which]} hop{'s' * (count[which] != 1)} within {spans_ms[which]:,.1f} ms"]
@@ -272,10 +272,10 @@ def _messages_to_follow(known: Table, wanted: Table, hops: Table, marks: Table) 
         ]
         routes.append(MessagePath(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(summary)))
     notes = []
-    for kind, named in enumerate(("queries", "events")):
-        all_of, of = int((known["kind"] == kind).sum()), int((wanted["kind"] == kind).sum())
-        if of < all_of:
-            notes.append(f"Of {all_of:,} {named} {of:,} can be followed, spread over the run.")
+    for kind, kind_name in enumerate(("queries", "events")):
+        total, count_chosen = (int((rows["kind"] == kind).sum()) for rows in (all_messages, chosen))
+        if count_chosen < total:
+            notes.append(f"Of {total:,} {kind_name} {count_chosen:,} can be followed, spread over the run.")
     return MessagePaths(tuple(routes), notes=tuple(notes))
 
 
@@ -290,7 +290,7 @@ def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
         _extend_to_end(duration_us, arrived, "sender", "arrived_us", peer=arrived["receiver"], look=arrived["message"]),
         _extend_to_end(duration_us, marks, "node", "at_us", look=marks["look"]),
         _extend_to_end(
-            duration_us, lost, "receiver", "arrived_us", peer=lost["sender"], weight=np.ones(len(lost["way"]))
+            duration_us, lost, "receiver", "arrived_us", peer=lost["sender"], weight=np.ones(len(lost["route"]))
         ),
     ]
     lost_looks = (Look("lost on this link", palette.LOST, 0.75, 6, 2),)
@@ -299,8 +299,8 @@ def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
 
 
 def _extend_to_end(duration_us: int, rows: Table, node: str, begin: str, **more: Any) -> Table:
-    until = np.full(len(rows["way"]), duration_us)
-    return table(node=rows[node], from_us=rows[begin], until_us=until, path=rows["way"], **more)
+    until = np.full(len(rows["route"]), duration_us)
+    return table(node=rows[node], from_us=rows[begin], until_us=until, path=rows["route"], **more)
 
 
 # Zones
@@ -326,18 +326,18 @@ def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]
     strips, notes = _keep_longest(zones, "zones")
     text, words = _used_words(strips["key"], overlay.words)
     look = strips["tree"] % len(TREES) * DEPTHS + np.minimum(strips["depth"], DEPTHS - 1)
-    shown = _strips(strips, lane=strips["tree"], look=look, text=text)
+    strip_rows = _strips(strips, lane=strips["tree"], look=look, text=text)
     looks = tuple(Look("", depth_colour(*divmod(index, DEPTHS))) for index in range(min(trees, len(TREES)) * DEPTHS))
     return [
         Layer("zones", background, (Look("stored by no node", UNSTORED),), "strip", panel=panel),
-        Layer("zones", shown, looks, "strip", words=words, panel=panel, notes=notes),
+        Layer("zones", strip_rows, looks, "strip", words=words, panel=panel, notes=notes),
         _zone_section(overlay, strips, key_bits),
         *_query_layers(overlay, zones, mapping, panel),
     ]
 
 
 def _strips(rows: Table, **more: Any) -> Table:
-    """Return the columns that strips need; ``high`` is the string after the last one."""
+    """Return a table of strips with the columns ``more``; ``high`` becomes the string after the last one."""
     low, high = rows["low"].astype(np.float64), rows["high"].astype(np.float64)
     return rows_of(rows, low=low, high=high + 1, **more)
 
@@ -370,12 +370,12 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
     lanes = max(min(len(texts), LANES), 1)
     query = query[boxes["row"]]
     lane = query % lanes
-    shown = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query)
+    strip_rows = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query)
     looks = [Look("" if len(texts) > LANES else texts[lane], QUERIES[lane]) for lane in range(min(LANES, len(texts)))]
     text, words = _used_words(stored_rows["text"], overlay.words)
     stored = rows_of(stored_rows, origin=stored_rows["sink"], sequence=stored_rows["number"], text=text)
     return [
-        Layer("queries", shown, tuple(looks), "strip", words=texts, panel=panel, notes=notes),
+        Layer("queries", strip_rows, tuple(looks), "strip", words=texts, panel=panel, notes=notes),
         Layer("queries", stored, section=STORED, words=words),
     ]
 
@@ -384,9 +384,9 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
 
 
 def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
-    """Return counts of nodes after each change: time_us, down, orphans, rekeyed, each of shape (steps,).
+    """Return the numbers of nodes that are down, orphans or re-keyed after each change, as arrays of shape (steps,).
 
-    Orphans are only nodes that had a place before.
+    The keys are time_us, down, orphans and rekeyed. Nodes that never had a place are not counted as orphans.
     """
     # A node that is re-keyed in several trees at once counts once.
     rekeyed = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")
@@ -398,7 +398,7 @@ def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
 
 
 def _repair_curves(overlay: Overlay) -> Iterable[Curves]:
-    """Return the counts of nodes over a run in which a node failed, else nothing."""
+    """Return the curves of `repair_steps`, or () for a run without failures."""
     if not len(overlay.outages["node"]):
         return ()
     steps = repair_steps(overlay)

@@ -18,21 +18,21 @@ ORPHAN = palette.LOST
 REKEYED = palette.TEXT
 UNSTORED = "#E3E6EA"
 LOAD_LOW, LOAD_HIGH = "#FFF6DC", "#7A1C12"
-LIGHTEST, LIGHTER = 0.82, 0.13
+LIGHTEST, LIGHTER = 0.82, 0.13  # largest share of the background color; increase with each level of depth
 
 
 def tree_colour(tree: int) -> str:
-    """Return a tree's color."""
+    """Return the color of the tree with an index."""
     return TREES[tree % len(TREES)]
 
 
 def depth_colour(tree: int, depth: int) -> str:
-    """Return a tree's color at a depth; the deeper, the lighter."""
+    """Return the color of nodes at a depth of a tree; deeper nodes are lighter."""
     return palette.blend(tree_colour(tree), palette.BACKGROUND, min(LIGHTEST, 0.15 + LIGHTER * depth))
 
 
 def ink_on(colour: str) -> str:
-    """Return black or white, whichever is easier to read on a color."""
+    """Return the text color, dark or light, that is easier to read on a color."""
     red, green, blue = palette.rgb(colour)
     return palette.TEXT if 0.3 * red + 0.59 * green + 0.11 * blue > 140 else palette.BACKGROUND
 

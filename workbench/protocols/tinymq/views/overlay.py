@@ -7,9 +7,9 @@ A node's *place* is its position in a tree: its parent and its key.
 
 Theory of operation
     ``key_set`` rows set and remove keys, ``zone_set`` rows zones, ``query_stored`` rows queries. ``failed`` and
-    ``recovered`` rows interrupt all three: a node that is down has no place, and has its own again when it is up, as an
-    outage keeps its memory. A node that is up and has no place is an *orphan*. In PUB-2-SUB+, where a node belongs to
-    every tree, a node is an orphan if it lacks a place in any of them.
+    ``recovered`` rows interrupt all three: a node that is down has no place. When it is up again, it has its former
+    place, because an outage keeps its memory. A node that is up and has no place is an *orphan*. In PUB-2-SUB+, where a
+    node belongs to every tree, a node is an orphan if it lacks a place in any of them.
 
     A place is *re-keyed* if its node had another key, or was in another tree, just before the last failure in the
     network. With the next failure the comparison begins anew: views show the repair of one failure. `repair_metrics`
@@ -17,11 +17,11 @@ Theory of operation
     not as re-keyed.
 
 Cost
-    Sorting these few rows as arrays; rows of frames are not read.
+    The few rows named above are sorted as arrays. Rows of frames are not read.
 
 Limits
-    A trace has the keys and zones that nodes believe to have. While a change spreads, parent and child may disagree,
-    and two nodes may claim the same string.
+    A trace has the keys and zones that the nodes themselves logged. While a change spreads, parent and child may
+    disagree, and two nodes may claim the same string.
 
 Reference
     Events KeySet, ZoneSet and QueryStored of `workbench.protocols.tinymq.events`.
@@ -82,12 +82,18 @@ class StoredSpan(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Overlay:
-    """The overlay of a run in time, as tables sorted by ``from_us`` and as lists of spans.
+    """The overlay of a run in time, as tables sorted by ``from_us`` and as tuples of spans.
 
-    roots: the root of each tree. placed, homeless, storing: the fields of `PlaceSpan` and the depth, of `OrphanSpan`,
-    and of `StoredSpan`, with keys and texts as indexes of ``words``. zoned: node, tree, the interval [low, high] of
-    strings that the node stored, from_us, until_us, and zone, a number common to all intervals of a zone. whole: when a
-    node had all its places; outages: when it was down. Both have node, from_us, until_us.
+        roots         the root of each tree
+        place_rows    columns: the fields of `PlaceSpan`, and the depth of the node in the tree
+        orphan_rows   columns: the fields of `OrphanSpan`
+        stored_rows   columns: the fields of `StoredSpan`
+        zone_rows     node, tree, low, high (the node stored the strings in [low, high]), from_us, until_us, zone (a
+                      number common to all intervals of a zone)
+        whole         node, from_us, until_us: when a node had all its places
+        outages       node, from_us, until_us: when a node was down
+
+    The tables have keys and texts as indexes of ``words``.
     """
 
     roots: tuple[int, ...]
@@ -102,7 +108,7 @@ class Overlay:
 
     @cached_property
     def places(self) -> tuple[PlaceSpan, ...]:
-        """All places."""
+        """The places of all nodes in all trees."""
         return tuple(as_spans(PlaceSpan, self.place_rows, self.words))
 
     @cached_property
@@ -112,19 +118,19 @@ class Overlay:
 
     @cached_property
     def stored(self) -> tuple[StoredSpan, ...]:
-        """The stored queries."""
+        """The queries that nodes stored, and when."""
         return tuple(as_spans(StoredSpan, self.stored_rows, self.words))
 
     def places_at(self, time_us: int) -> list[PlaceSpan]:
-        """Return the places at a time, by node and tree."""
+        """Return the places of nodes in trees at a time, sorted by node and tree."""
         return sorted(as_spans(PlaceSpan, self.place_rows, self.words, self.alive(self.place_rows, time_us)))
 
     def orphans_at(self, time_us: int) -> list[OrphanSpan]:
-        """Return the nodes that are up without a place at a time, as spans."""
+        """Return the spans of the nodes that are up but have no place at a time, by node."""
         return sorted(as_spans(OrphanSpan, self.orphan_rows, (), self.alive(self.orphan_rows, time_us)))
 
     def stored_at(self, time_us: int) -> list[StoredSpan]:
-        """Return the queries that are stored at a time, by node, sink and number."""
+        """Return the queries that are stored at a time, sorted by node, sink and number."""
         return sorted(as_spans(StoredSpan, self.stored_rows, self.words, self.alive(self.stored_rows, time_us)))
 
     def down_at(self, time_us: int) -> set[int]:
@@ -132,7 +138,10 @@ class Overlay:
         return set(self.outages["node"][self.alive(self.outages, time_us)].tolist())
 
     def alive(self, spans: Table, time_us: int) -> np.ndarray:
-        """Return the rows of a table whose intervals contain a time; the run's end counts to the last interval."""
+        """Return the indexes of the rows of a table whose intervals contain a time.
+
+        The end of the run belongs to the last interval.
+        """
         return alive(spans, min(time_us, self.duration_us - 1))
 
 
@@ -146,7 +155,10 @@ def protocol_of(run: Any) -> TinyMQ:
 
 
 def overlay_of(run: Any) -> Overlay:
-    """Return the overlay of a run. Raises ParameterError without an overlay, ScenarioError without a trace."""
+    """Return the overlay of a run.
+
+    Raises ParameterError if the run's protocol builds no overlay, ScenarioError if the run has kept no trace.
+    """
     protocol_of(run)
     return overlay_in(run, Columns(run.trace))
 
@@ -163,8 +175,8 @@ def overlay(
 ) -> Overlay:
     """Return the overlay from a trace. Raises DataError if the table is not a trace.
 
-    ``nodes``: all nodes of the network, as a node that never joined is in no row; ``every_tree``: each node belongs to
-    all trees.
+    ``nodes``: all nodes of the network, because nodes that never joined are in no row; ``every_tree``: whether each
+    node belongs to all trees.
     """
     return _read_overlay(Columns(trace), roots, duration_us, nodes, every_tree)
 
@@ -214,7 +226,7 @@ def _places(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
 
 
 def _depths(keys: list[str]) -> np.ndarray:
-    """Return the depth of each key's node: each hop from the root has added a 1 to the key."""
+    """Return the depth of the node of each key: the number of its 1s, as each hop from the root adds one."""
     length = np.fromiter(map(len, keys), np.int64, len(keys))
     end = np.cumsum(length)
     ones_before = np.append(0, np.cumsum(np.frombuffer("".join(keys).encode(), np.uint8) == ord("1")))
@@ -248,9 +260,9 @@ def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
 
 
 def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
-    """Return the places with ``is_rekeyed``: whether they differ from those before the last failure.
+    """Return the places with a column ``is_rekeyed``: whether they differ from those before the last failure.
 
-    A place that lasts beyond the next failure is split there: the comparison begins anew.
+    A re-keyed place that lasts beyond the next failure is split at that time, because the comparison begins anew.
     """
     line = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
     order = lexsort((place_rows["from_us"], line))
@@ -275,21 +287,24 @@ def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: i
     # Changes: (node, time, change of the number of places, change of the count "is up").
     changes = [
         (all_nodes, np.zeros(len(all_nodes), np.int64), 0, 1),
-        *((place_rows["node"], place_rows[name], more, 0) for name, more in (("from_us", 1), ("until_us", -1))),
-        *((outages["node"], outages[name], 0, more) for name, more in (("from_us", -1), ("until_us", 1))),
+        *(
+            (place_rows["node"], place_rows[name], place_change, 0)
+            for name, place_change in (("from_us", 1), ("until_us", -1))
+        ),
+        *((outages["node"], outages[name], 0, up_change) for name, up_change in (("from_us", -1), ("until_us", 1))),
     ]
     node, time_us = (np.concatenate([change[at] for change in changes]) for at in (0, 1))
-    more, more_up = (
+    place_change, up_change = (
         np.repeat([change[at] for change in changes], [len(change[0]) for change in changes]) for at in (2, 3)
     )
-    order = lexsort((more_up, more, time_us, node))
+    order = lexsort((up_change, place_change, time_us, node))
     node, time_us = node[order], time_us[order]
     first = np.searchsorted(node, node)
     until = np.append(time_us[1:], duration_us)
     until[:-1][node[1:] != node[:-1]] = duration_us
     # Changes of places sum to 0 for each node, so one sum serves all nodes. Being up adds 1 a node: subtract it.
-    has_all = np.cumsum(more[order]) >= needed
-    is_up = np.cumsum(more_up[order]) - np.searchsorted(all_nodes, node) > 0
+    has_all = np.cumsum(place_change[order]) >= needed
+    is_up = np.cumsum(up_change[order]) - np.searchsorted(all_nodes, node) > 0
     latest = last_marked(has_all)
     state = np.where(has_all, PLACED, np.where(latest >= first, LOST, NEVER))
     states = {"node": node, "state": state, "from_us": time_us, "until_us": until}

@@ -2,17 +2,18 @@
 
     list_messages(trace)                   messages of a trace: [("query", sink, number), ("event", node, number)]
     route(run, message, from_s, until_s)   one of these routes: a `Route`
-    find_hops_and_marks(columns, wanted)   several routes, as tables of hops and marks
+    find_hops_and_marks(columns, messages) several routes, as tables of hops and marks
 
 Theory of operation
     A hop is a unicast frame of the message that arrived. Frames that are repeated, or sent to two trees over one
     link, are one hop, at the first arrival. A link that lost all its frames is a hop with ``arrived`` False. An event's
-    route includes the notifications about it, which carry its number.
+    route includes the notifications about it, which carry the event's sequence number.
 
-    The rendezvous nodes of a query log that they have stored it, those of an event that they match it.
+    A rendezvous node logs "query_stored" for a query and "event_matched" for an event. These rows become marks.
 
 Limits
-    A query is sent again and again. Its route has all that was new since ``from_s``, be it by a refresh or a repair.
+    A sink sends its query repeatedly. The route of a query has the first frame over each link since ``from_s``, after a
+    refresh as well as after a repair.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ _QUIET = {"repeated": 0, "duplicate": 0}  # reasons of drops that only show that
 
 
 class Hop(NamedTuple):
-    """A message's hop from sender to receiver; from_us: when its frame began, arrived_us: when it ended."""
+    """A hop of a message from sender to receiver. Its frame began at from_us and ended at arrived_us.
+
+    arrived: whether the receiver received the frame.
+    """
 
     sender: int
     receiver: int
@@ -52,7 +56,7 @@ class Hop(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """An event at a node; look: stored, matched, delivered or dropped; text: the reason of a drop."""
+    """A mark at a node of a route. look: "stored", "matched", "delivered" or "dropped"; text: the reason of a drop."""
 
     node: int
     look: str
@@ -69,7 +73,7 @@ class Route:
     marks: tuple[Mark, ...]
 
     def until(self, hops: int) -> Route:
-        """Return the route up to its first ``hops`` hops that arrived, with the marks until then."""
+        """Return the route up to the arrival of its first ``hops`` hops, with the marks until that time."""
         arrived = [hop for hop in self.hops if hop.arrived][:hops]
         last_us = arrived[-1].arrived_us if arrived else self.hops[0].from_us if self.hops else 0
         hops_until = tuple(
@@ -78,19 +82,19 @@ class Route:
         return Route(self.message, hops_until, tuple(mark for mark in self.marks if mark.at_us <= last_us))
 
     def nodes(self, look: str) -> list[int]:
-        """Return the nodes with a kind of mark, in order of time."""
+        """Return the nodes with marks of the kind ``look`` (one of ``MARKS``), in order of time."""
         return list(dict.fromkeys(mark.node for mark in self.marks if mark.look == look))
 
     def links(self, message: str) -> list[tuple[int, int]]:
-        """Return (sender, receiver) of the hops of a message that arrived, in order of time."""
+        """Return (sender, receiver) of the hops with a message name whose frames arrived, in order of time."""
         return [(hop.sender, hop.receiver) for hop in self.hops if hop.message == message and hop.arrived]
 
     def in_words(self, message: str) -> str:
-        """Return the hops of a message that arrived as a text, in order of time: "13 → 6, 6 → 7"."""
+        """Return `links` of a message name as a text: "13 → 6, 6 → 7"."""
         return ", ".join(f"{sender} → {receiver}" for sender, receiver in self.links(message))
 
     def path(self, message: str, start: int, end: int) -> list[int]:
-        """Return the nodes from start to end along the first hops into each of them; [] if they do not connect them."""
+        """Return the path from start to end along the first hop into each node, or [] if these do not connect them."""
         came_from: dict[int, int] = {}
         for sender, receiver in self.links(message):
             came_from.setdefault(receiver, sender)
@@ -121,7 +125,8 @@ def message_table(columns: Columns) -> Table:
 def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None) -> Route:
     """Return the route of a query, ("query", sink, number), or of an event, ("event", publisher, number).
 
-    None stands for the first event. Raises ParameterError if the run has no such query or event, or no overlay.
+    ``message`` None stands for the first event. Raises ParameterError if the run has no such query or
+    event, or if its protocol builds no overlay.
     """
     protocol_of(run)
     known = list_messages(run.trace)
@@ -130,79 +135,86 @@ def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until
     at = known.index((message[0], message[1], message[2])) if message is not None and tuple(message) in known else -1
     if at < 0:
         examples = ", ".join(map(str, known[:4])) or "none"
-        raise ParameterError(f"route: message is {message!r}, which is not in this run; it has {examples}")
+        raise ParameterError(f"route: message is {message!r}, which is not in this run; the run has {examples}")
     columns, until_us = Columns(run.trace), time_us_of(run, until_s, "route")
-    wanted = select(message_table(columns), np.array([at]))
+    messages = select(message_table(columns), np.array([at]))
     time_us = columns["time_us"]
     in_time = np.flatnonzero((time_us >= round(from_s * 1e6)) & (time_us <= until_us))
-    hops, marks = find_hops_and_marks(columns.part(in_time), wanted)
+    hops, marks = find_hops_and_marks(columns.part(in_time), messages)
     hop_spans = as_spans(Hop, hops | {"message": np.array(MESSAGE_NAMES, object)[hops["message"]]})
     named_marks = marks | {"look": np.array(MARKS, object)[marks["look"]]}
     return Route(known[at], tuple(hop_spans), tuple(as_spans(Mark, named_marks, [*columns.words["detail"], ""])))
 
 
-def find_hops_and_marks(columns: Columns, wanted: Table) -> tuple[Table, Table]:
+def find_hops_and_marks(columns: Columns, messages: Table) -> tuple[Table, Table]:
     """Return the hops and marks of several queries and events, in order of time.
 
-    ``wanted``: rows of `message_table`. Hops have the fields of `Hop`, with indexes of ``MESSAGE_NAMES`` for messages.
-    Marks have those of `Mark`, with indexes of ``MARKS`` for looks and codes of ``columns.words["detail"]`` for texts
-    (-1: no text). Both have the column ``way``: the row of ``wanted``.
+    ``messages``: rows of `message_table`. Hops have the fields of `Hop`; their messages are indexes of
+    ``MESSAGE_NAMES``. Marks have the fields of `Mark`; their looks are indexes of ``MARKS``, and their texts are codes
+    of ``columns.words["detail"]`` (-1: no text). Both tables have the column ``route``, an index of ``messages``.
     """
-    hops, marks = _hops(columns, wanted), _marks(columns, wanted)
-    marks = select(marks, first_rows(row_keys(marks["way"], marks["look"], marks["node"])))
+    hops, marks = _hops(columns, messages), _marks(columns, messages)
+    marks = select(marks, first_rows(row_keys(marks["route"], marks["look"], marks["node"])))
     return select(hops, argsort(hops["arrived_us"])), select(marks, lexsort((marks["node"], marks["at_us"])))
 
 
-def _select_wanted(columns: Columns, rows: np.ndarray, wanted: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows about wanted messages, and for each of them its row of ``wanted``."""
+def _select_rows_about(columns: Columns, rows: np.ndarray, messages: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of the trace about these messages, and for each of them the index of its message."""
     kind = columns.numbered("message", rows, _KIND_OF)
     about = kind, columns["origin"][rows], columns["sequence"][rows]
-    wanted_row = find_last(about, (wanted["kind"], wanted["node"], wanted["sequence"]))
-    return rows[wanted_row >= 0], wanted_row[wanted_row >= 0]
+    message_row = find_last(about, (messages["kind"], messages["node"], messages["sequence"]))
+    return rows[message_row >= 0], message_row[message_row >= 0]
 
 
-def _hops(columns: Columns, wanted: Table) -> Table:
+def _hops(columns: Columns, messages: Table) -> Table:
     frames = columns.where(event=("sent", "received"), message=MESSAGE_NAMES)
-    rows, wanted_row = _select_wanted(columns, frames[columns["peer"][frames] >= 0], wanted)
+    rows, message_row = _select_rows_about(columns, frames[columns["peer"][frames] >= 0], messages)
     is_sent = columns.says("event", rows, "sent")
     message = columns.numbered("message", rows, _MESSAGES)
     node, peer, time_us = columns["node"][rows], columns["peer"][rows], columns["time_us"][rows]
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
-    key = row_keys(wanted_row, message, sender, receiver)
+    key = row_keys(message_row, message, sender, receiver)
     sent, received = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
     known, first = unique_index(key[sent])
     arrived_keys, first_came = unique_index(key[received])
     hop, place = sent[first], find_sorted(known, arrived_keys)
     arrived, arrival = place >= 0, np.append(received[first_came], 0)[place]
-    hops = {"sender": sender[hop], "receiver": receiver[hop], "message": message[hop], "way": wanted_row[hop]}
+    hops = {"sender": sender[hop], "receiver": receiver[hop], "message": message[hop], "route": message_row[hop]}
     hops["from_us"] = time_us[hop] - columns["value"][rows[hop]]
     return hops | {"arrived_us": time_us[np.where(arrived, arrival, hop)], "arrived": arrived}
 
 
-def _marks(columns: Columns, wanted: Table) -> Table:
-    """Return the marks: the rows in which nodes store, match, deliver or drop a wanted message."""
-    rows, wanted_row = _select_wanted(columns, columns.where(event=_MARKED_EVENTS), wanted)
+def _marks(columns: Columns, messages: Table) -> Table:
+    """Return the marks: the rows in which nodes store, match, deliver or drop one of the messages."""
+    rows, message_row = _select_rows_about(columns, columns.where(event=_MARKED_EVENTS), messages)
     look = columns.numbered("event", rows, _MARKED_EVENTS)
-    is_shown = (look != _MARKED_EVENTS["query_stored"]) | (columns["value"][rows] > 0)
+    is_mark = (look != _MARKED_EVENTS["query_stored"]) | (columns["value"][rows] > 0)
     is_dropped = look == _MARKED_EVENTS["dropped"]
-    is_shown &= ~is_dropped | (columns.numbered("detail", rows, _QUIET) < 0)
+    is_mark &= ~is_dropped | (columns.numbered("detail", rows, _QUIET) < 0)
     text = np.where(is_dropped, columns.codes["detail"][rows], -1)
     marks = {
         "node": columns["node"][rows],
         "look": look,
         "at_us": columns["time_us"][rows],
         "text": text,
-        "way": wanted_row,
+        "route": message_row,
     }
-    return select(marks, is_shown)
+    return select(marks, is_mark)
 
 
-def tables_of(drawn: Route) -> tuple[Table, Table]:
-    """Return a route as tables of hops and marks, as `find_hops_and_marks` does, without texts."""
-    hops = {name: np.array([getattr(hop, name) for hop in drawn.hops], np.int64) for name in ("sender", "receiver")}
-    hops["message"] = np.array([MESSAGE_NAMES.index(hop.message) for hop in drawn.hops], np.int64)
-    hops["arrived_us"] = np.array([hop.arrived_us for hop in drawn.hops], np.int64)
-    hops |= {"arrived": np.array([hop.arrived for hop in drawn.hops], bool), "way": np.zeros(len(drawn.hops), np.int64)}
-    marks = {name: np.array([getattr(mark, name) for mark in drawn.marks], np.int64) for name in ("node", "at_us")}
-    marks["look"] = np.array([MARKS.index(mark.look) for mark in drawn.marks], np.int64)
-    return hops, marks | {"way": np.zeros(len(drawn.marks), np.int64)}
+def tables_of(shown_route: Route) -> tuple[Table, Table]:
+    """Return tables of a route's hops and marks as `find_hops_and_marks` does, but without texts."""
+    hops = {
+        name: np.array([getattr(hop, name) for hop in shown_route.hops], np.int64) for name in ("sender", "receiver")
+    }
+    hops["message"] = np.array([MESSAGE_NAMES.index(hop.message) for hop in shown_route.hops], np.int64)
+    hops["arrived_us"] = np.array([hop.arrived_us for hop in shown_route.hops], np.int64)
+    hops |= {
+        "arrived": np.array([hop.arrived for hop in shown_route.hops], bool),
+        "route": np.zeros(len(shown_route.hops), np.int64),
+    }
+    marks = {
+        name: np.array([getattr(mark, name) for mark in shown_route.marks], np.int64) for name in ("node", "at_us")
+    }
+    marks["look"] = np.array([MARKS.index(mark.look) for mark in shown_route.marks], np.int64)
+    return hops, marks | {"route": np.zeros(len(shown_route.marks), np.int64)}

@@ -44,11 +44,11 @@ MOST_SLIDES = 60
 def overlay_drawing(
     run: Any, time_s: float | None = None, width: int = WIDTH, keys: bool | None = None, tree: int | None = None
 ) -> Drawing:
-    """Draw the trees at a time (None: at the run's end), or one ``tree`` of them, given by its index among the roots.
+    """Draw the trees at a time (None: at the run's end), or only the tree of the root ``roots[tree]``.
 
     ``keys``: whether keys are written (None: in networks of up to 60 nodes). In PUB-2-SUB+ a node has a key in every
-    tree; they are written only if one tree is drawn. Raises ParameterError for a time outside of the run, an unknown
-    tree, or a run without an overlay.
+    tree; keys are written only if a single tree is drawn. Raises ParameterError for a time outside of the run, for a
+    tree that the run does not have, or if its protocol builds no overlay.
     """
     time_us, overlay = time_us_of(run, time_s, "overlay_drawing"), overlay_of(run)
     if tree is not None and not 0 <= tree < len(overlay.roots):
@@ -67,7 +67,7 @@ def route_drawing(
     width: int = WIDTH,
     keys: bool | None = None,
 ) -> Drawing:
-    """Draw a route as arrows over the trees at its beginning; small numbers give the order of its hops.
+    """Draw a route as arrows over the trees at the time when the route begins; numbers give the order of its hops.
 
     ``keys`` as in `overlay_drawing`; the other arguments and errors are those of `route`.
     """
@@ -76,7 +76,10 @@ def route_drawing(
 
 @carries_record
 def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> Stepper:
-    """Draw the trees at several times, with a slider. Raises ParameterError for no times, or as `overlay_drawing`."""
+    """Draw the trees at several times, with a slider.
+
+    Raises ParameterError if ``times_s`` is empty, and for the same reasons as `overlay_drawing`.
+    """
     if not times_s:
         raise ParameterError("overlay_slides: times_s is empty; it must have at least one time of the run, in s")
     return Stepper([overlay_drawing(run, time_s, width) for time_s in times_s], [f"{t:g} s" for t in times_s], "time")
@@ -98,7 +101,7 @@ def route_slides(
 
 
 def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
-    """Return the layers of the trees at a time, with names of nodes where keys are to be written."""
+    """Return the layers of the trees at a time; nodes are labelled with their numbers and keys if keys are written."""
     is_shared = tree is None and protocol_of(run).node.every_tree and len(overlay.roots) > 1
     if tree is not None:
         overlay = replace(overlay, place_rows=select(overlay.place_rows, overlay.place_rows["tree"] == tree))
@@ -120,7 +123,7 @@ def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: in
 
 
 class RouteScene(LayerScene):
-    """A scene in which hops are numbered; ``count``: the number of hops."""
+    """A scene of a route, in which the hops are numbered; ``count``: the number of hops."""
 
     count = 0
 
@@ -142,7 +145,7 @@ class RouteScene(LayerScene):
 
 
 def _routes(run: Any, whole: Route, steps: Sequence[int | None], width: int, keys: bool | None = None) -> list[Drawing]:
-    """Draw a route up to some of its hops (None: all of them), each time with the legend of the whole route."""
+    """Draw a route up to each number of hops in ``steps`` (None: all hops), each time with the whole route's legend."""
     start_us = whole.hops[0].from_us if whole.hops else whole.marks[0].at_us if whole.marks else 0
     trees = _trees(run, overlay_of(run), start_us, keys)
     faint_trees = [
@@ -171,10 +174,10 @@ def _routes(run: Any, whole: Route, steps: Sequence[int | None], width: int, key
     return drawings
 
 
-def _route_scene(run: Any, faint_trees: Sequence[Layer], drawn: Route, start_us: int, width: int) -> RouteScene:
-    hops, marks = tables_of(drawn)
+def _route_scene(run: Any, faint_trees: Sequence[Layer], shown_route: Route, start_us: int, width: int) -> RouteScene:
+    hops, marks = tables_of(shown_route)
     begin = np.zeros(1, np.int64)
-    begun = rows_of({"node": np.array([drawn.message[1]]), "from_us": begin, "until_us": begin + FOREVER_US})
+    begun = rows_of({"node": np.array([shown_route.message[1]]), "from_us": begin, "until_us": begin + FOREVER_US})
     origin = Layer("origin", begun, (Look("", palette.LINK_GOOD, 2.9, 14, marker="diamond"),), "disc")
     # The trees are drawn as they were at the start of the route, so all hops must be alive at that time.
     layers = []

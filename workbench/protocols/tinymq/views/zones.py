@@ -1,7 +1,7 @@
 """Zones in time: how the nodes of each tree share out the key space, and which part of it stored queries cover.
 
-    zone_table(seen)                         which node stored which strings of a tree, from when to when
-    stored_boxes(seen, zones, mapping)       the strings of zones that belong to queries stored there
+    zone_table(overlay)                      which node stored which strings of a tree, from when to when
+    stored_boxes(overlay, zones, mapping)    the strings of each zone that belong to queries which its node stored
     in_zones(zones, rows, regions)           the same for any regions of nodes in time
     blocks(low, high, bits)                  an interval of strings of two dimensions, as rectangles
 
@@ -36,7 +36,10 @@ Region = tuple[tuple[int, int], ...]
 
 
 class ZoneSpan(NamedTuple):
-    """A node stores the strings in [low, high] of a tree during [from_us, until_us); depth: hops to the root."""
+    """An interval [low, high] of a tree's strings that a node stores during [from_us, until_us).
+
+    key: the node's key in that tree; depth: its number of hops to the root.
+    """
 
     tree: int
     node: int
@@ -49,7 +52,7 @@ class ZoneSpan(NamedTuple):
 
 
 class BoxSpan(NamedTuple):
-    """A node stores a query whose box has the strings in [low, high] of a tree during [from_us, until_us)."""
+    """An interval [low, high] of a tree's strings for which a node stores a query during [from_us, until_us)."""
 
     tree: int
     node: int
@@ -64,8 +67,8 @@ class BoxSpan(NamedTuple):
 def zone_table(overlay: Overlay) -> Table:
     """Return the zones of all trees in time, sorted by ``from_us``, tree and strings, with a row for each interval.
 
-    Columns: those of `ZoneSpan`, with keys as indexes of ``seen.words``, and ``zone``, a number for each zone. No node
-    stores the strings of a tree that are in no row at a time.
+    Columns: the fields of `ZoneSpan`, with keys as indexes of ``overlay.words``, and ``zone``, a number for each zone.
+    If a string of a tree is in no row at a time, no node stores it then.
     """
     zone_rows = overlay.zone_rows
     claims = joined(
@@ -116,7 +119,10 @@ def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
 
 
 def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
-    """Return the parts of zones that stored queries cover: the columns of `BoxSpan`, by ``from_us``, tree, strings."""
+    """Return the parts of zones that stored queries cover, sorted by ``from_us``, tree and strings.
+
+    The columns are the fields of `BoxSpan`, and ``row``, an index of ``overlay.stored_rows``.
+    """
     boxes = in_zones(
         zones, overlay.stored_rows, regions(overlay.words, overlay.stored_rows["text"], mapping.query_box, mapping)
     )
@@ -125,15 +131,15 @@ def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
 
 
 def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:
-    """Return the region of each text, as a dictionary by the text's index in ``words``."""
+    """Return {index of a text in ``words``: region} for these texts, which are attributes."""
     return {text: strings_of(mapping, box_of(parse(words[text]))) for text in np.unique(texts).tolist()}
 
 
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
-    """Return the intersections of the rows' regions with their nodes' zones, while both last.
+    """Return the intersections of the regions in ``rows`` with the zones of their nodes, while both last.
 
-    ``rows``: node, tree, text, from_us, until_us; they may overlap. ``regions``: the region of each text. The result
-    has the columns row (an index of ``rows``), tree, low, high, from_us, until_us.
+    ``rows`` has the columns node, tree, text, from_us, until_us; rows may overlap in time. ``regions``: the region of
+    each text. The result has the columns row (an index of ``rows``), tree, low, high, from_us, until_us.
     """
     which, first, zone = unique_all(zones["zone"])
     trees = max(int(spans["tree"].max(initial=0)) for spans in (zones, rows)) + 1
