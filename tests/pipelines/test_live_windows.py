@@ -226,7 +226,7 @@ def test_the_chart_outside_of_a_notebook_is_a_drawing_of_what_there_is(whole, tm
     assert "mean TEMP (°C)" in svg
     for region in following.windows()["region"].unique():
         assert f">{region}<" in svg
-    with pytest.raises(ParameterError, match="no windows of 'RAIN'; there are of TEMP"):
+    with pytest.raises(ParameterError, match="key is 'RAIN'; the windows have readings of TEMP"):
         following.chart(key="RAIN")
 
 

@@ -260,8 +260,8 @@ def test_rows_of_a_link_are_weighted_by_what_was_sent():
 
 
 @pytest.mark.parametrize(("column", "value", "sentence"), [
-    ("sent", 0, "row 0, column sent: 0 is no number of packets above 0"),
-    ("pdr", 1.25, "row 0, column pdr: 1.25 is not a delivery ratio"),
+    ("sent", 0, "row 0, column sent: 0; it must be a number above 0"),
+    ("pdr", 1.25, "row 0, column pdr: 1.25; a delivery ratio must be"),
     ("receiver", 1, "row 0: node 1 has a link to itself"),
 ])  # fmt: skip
 def test_counts_that_cannot_be_are_refused(column, value, sentence):

@@ -124,7 +124,7 @@ def test_a_stretch_of_the_readings_is_replayed_from_the_start_of_the_run():
     ({"from_s": 5, "key": "HUMIDITY"}, "the readings of node 1: HUMIDITY is 101.0.*clean"),
     ({"key": {"temp_C": "TEMP"}}, "no column 'temp_C'"),
     ({"key": "PRESSURE"}, "no column to publish"),
-    ({"key": {"temperature_C": "TMEP"}}, "no key TMEP"),
+    ({"key": {"temperature_C": "TMEP"}}, "key is TMEP"),
     ({"speed": 0}, "speed is 0"),
     ({"from_s": 1000}, "no reading to replay"),
 ])  # fmt: skip

@@ -51,7 +51,7 @@ def plan_of(points):
 
 def run(session, monkeypatch):
     """number -> row, on that session."""
-    monkeypatch.setattr(spark, "opened", lambda master, config: session)
+    monkeypatch.setattr(spark, "open_session", lambda master, config: session)
     numbers = range(len(session.plan))
     rows = [row for some in SparkRunner().run(session.plan, numbers, lambda points: None) for row in some]
     assert sorted(row.number for row in rows) == list(numbers)

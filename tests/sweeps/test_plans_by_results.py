@@ -232,7 +232,7 @@ def test_a_search_chooses_among_objects():
 
 def test_a_search_that_finds_nothing_says_what_came_nearest():
     with pytest.raises(
-        WorkbenchError, match=r"none of 6 trials keeps cost >= 7; the nearest has answer .*, cost [2-4]"
+        WorkbenchError, match=r"none of 6 trials satisfies cost >= 7; the nearest has answer .*, cost [2-4]"
     ):
         lowest(trials=6, subject_to="cost >= 7").run(**SILENT)
 
@@ -262,12 +262,12 @@ WRONG = [
     (lambda: plans.adaptive(scenario(), {"protocol.tt": [3]}, narrower_than=1), "ttl"),
     (lambda: what_matters(method="moris"), "one of morris, sobol"),
     (lambda: what_matters(samples=3), "samples is 3"),
-    (lambda: what_matters(method="sobol", samples=100), "powers of two"),
-    (lambda: plans.sensitivity(scenario(), {LOSS: plans.between(0, 0.5)}), "two parameters or more"),
+    (lambda: what_matters(method="sobol", samples=100), "must be a power of two"),
+    (lambda: plans.sensitivity(scenario(), {LOSS: plans.between(0, 0.5)}), "needs at least two"),
     (lambda: plans.sensitivity(scenario(), {LOSS: plans.between(0, 3), TTL: [1, 2]}), "loss"),
-    (lambda: lowest(minimize=None), "has one goal"),
-    (lambda: lowest(maximize="cost"), "has one goal"),
-    (lambda: lowest(minimize=3), "not for 3"),
+    (lambda: lowest(minimize=None), "exactly one goal"),
+    (lambda: lowest(maximize="cost"), "exactly one goal"),
+    (lambda: lowest(minimize=3), "metric of the search is 3"),
     (lambda: lowest(subject_to="cost = 3"), "a constraint is 'cost = 3'"),
     (lambda: lowest(subject_to="cost <= 1e"), "a constraint is"),
     (lambda: lowest(subject_to=[7]), "a constraint is 7"),

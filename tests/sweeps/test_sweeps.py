@@ -663,8 +663,8 @@ def test_a_figure_of_names_has_intervals_side_by_side():
     page = table.plot("protocol", "energy_mJ", by="radio.loss")
     assert {"Flooding", "Diffusion", "energy (mJ)"} <= {item.text for item in items_of(page, "Text")}
     assert items_of(page, "Polyline") == []  # names have nothing between them
-    said = [item for item in page.items if getattr(item, "said", "")]
-    places = [item.x if hasattr(item, "x") else sum(x for x, _ in item.points) / len(item.points) for item in said]
+    marks = [item for item in page.items if getattr(item, "tooltip", "")]
+    places = [item.x if hasattr(item, "x") else sum(x for x, _ in item.points) / len(item.points) for item in marks]
     assert len(places) == 4
     assert places[0] < places[2] < places[1] < places[3]  # two of either name beside each other
     intervals = {item.x0 for item in items_of(page, "Segment") if item.width == 1.2}

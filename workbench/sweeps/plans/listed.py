@@ -51,18 +51,18 @@ class Points(Design):
         return f"{len(self)} points of {', '.join(self.paths)}"
 
 
-def points(listed: Iterable[Mapping[str, Any]]) -> Points:
-    """Return a plan of listed points: mappings of the same paths to values, or a pandas frame with paths as columns.
+def points(given: Iterable[Mapping[str, Any]]) -> Points:
+    """Return a plan of a list of points: mappings of the same paths to values, or a pandas frame with paths as columns.
 
     Raises ScenarioError for an empty list, for points with different paths, and for a repeated point.
 
     >>> len(points([{"protocol.ttl": 3, "radio.loss": 0.0}, {"protocol.ttl": 9, "radio.loss": 0.2}]))
     2
     """
-    to_dict: Any = getattr(listed, "to_dict", None)
-    rows: Any = to_dict("records") if to_dict is not None and not isinstance(listed, Mapping) else listed
+    to_dict: Any = getattr(given, "to_dict", None)
+    rows: Any = to_dict("records") if to_dict is not None and not isinstance(given, Mapping) else given
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
-        raise ScenarioError(f'points are {listed!r:.80}; they must be a list such as [{{"protocol.ttl": 3}}]')
+        raise ScenarioError(f'points are {given!r:.80}; they must be a list such as [{{"protocol.ttl": 3}}]')
     rows = list(rows)
     if not rows:
         raise ScenarioError("the list of points is empty; a sweep needs at least one")

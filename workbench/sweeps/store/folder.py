@@ -33,9 +33,10 @@ from workbench.sweeps.work import Row
 FLUSH_S = 5.0
 _FLUSH_B = 64 << 20
 _SMALL_B, _LARGE_B = 16 << 20, 64 << 20  # files below the first size are joined, up to the second
+# The name of the file has its checksum: another wording would add a second file to folders of earlier versions.
 _FOLDER_PURPOSE = (
     "Results of parameter sweeps of the workbench: *.parquet has one row per point, with its whole scenario in the "
-    "column 'document'; running the same sweep with out= this folder continues it."
+    "column 'document'; running the same sweep with out= this folder goes on where it stopped."
 )
 
 

@@ -116,7 +116,7 @@ class Lease:
     def _write(self, file: int) -> None:
         self._beats += 1
         lease = {
-            "what": "A sweep writes into this folder. This file is removed when it ends.",
+            "what": "A sweep writes into this folder. The file goes with its end.",
             "owner": self.owner,
             **self._process,
             "beat": f"{self._beats:012}",  # of constant length, because it is overwritten in place
