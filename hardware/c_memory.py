@@ -1,12 +1,12 @@
-"""What a mote in C takes: the whole image by profile and sizes, the library alone, each list, the largest stack frames.
+"""Measure the memory of a mote in C: the whole image, the library alone, each list, and the largest stack frames.
 
     .venv/bin/python hardware/c_memory.py
 
-It is compiled for a Cortex-M3 with arm-none-eabi-gcc (Debian: gcc-arm-none-eabi, libnewlib-arm-none-eabi). The image is
-the one that `wb.motes.virtual(kind="cortex-m3")` runs: program, host link, radio, stack. How deep the stack has been is
-measured on motes that qemu-system-arm emulates. How deep it can be is the longest way through the calls, which never
-come back to where they were: there is no recursion. What an entry of a list costs is the difference between a node with
-more of it and a node without.
+The program is compiled for a Cortex-M3 with arm-none-eabi-gcc (Debian: gcc-arm-none-eabi, libnewlib-arm-none-eabi). The
+image is the one that `wb.motes.virtual(kind="cortex-m3")` runs: program, host link, radio, stack. The stack's greatest
+measured depth comes from motes that qemu-system-arm emulates. Its upper bound is the deepest path through the
+call graph, which has no cycles. The size of a list's entry is the difference between nodes with longer and shorter
+lists.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PROFILES = {"strict": 29, "wide": 60}
 SMALL = {"MAX_INTERESTS": 5, "MAX_GRADIENTS": 4, "MAX_REINFORCEMENTS": 4}
 GOAL_B = 10 * 1024
 FILTERS = (Filter("suppress_unchanged", 200), Filter("running_mean", 201))
-# Of a mote with next to no memory; what is not said is the definition file's.
+# For a mote with very little memory; the other sizes are the definition file's.
 SMALLER = {
     "MAX_INTERESTS": 5,
     "MAX_GRADIENTS": 4,
@@ -48,7 +48,7 @@ SMALLER = {
     "MAX_BLACK": 16,
     "MAX_NEXT_HOPS": 4,
 }
-# Whom functions call by pointer: where the caller stands -> the functions that the pointers of an image lead to.
+# Calls by pointer: part of the caller's file name -> the functions that an image's pointers can call.
 DECIDERS = tuple(IN_C)
 READERS = ("read_running_window", *(f"read_{name}" for name in DECIDERS if not name.startswith("running_")))
 POINTERS = {
@@ -60,22 +60,22 @@ POINTERS = {
     "mps2_an385/main.c": ("mote_feed", "mote_hear"),
 }
 POINTER = "__indirect_call"
-WITHOUT_FILTERS = ("answer_one",)  # is never called: it hands a message to the filters
-LIBRARY_B = 64  # taken for what comes with the compiler: memcpy and its like, the arithmetic of doubles
-INTERRUPT_B = 32 + 4  # what the chip itself puts on the stack
+WITHOUT_FILTERS = ("answer_one",)  # not called in an image without filters
+LIBRARY_B = 64  # assumed frame of the compiler's own functions: memcpy, arithmetic of doubles
+INTERRUPT_B = 32 + 4  # stored on the stack by the chip itself
 DEFAULTS = definition_file.sizes(Diffusion())
 LISTS = [name for name in DEFAULTS if name not in ("MAX_ATTRIBUTES", "MAX_NEXT_HOPS", "MESSAGE_B")]
 
 
 class Frame(NamedTuple):
-    """What one function takes of the stack."""
+    """A function and the size of its stack frame."""
 
     size_B: int
     function: str
 
 
 def compiled(folder: Path, with_program: bool = False) -> list[Path]:
-    """The library's objects at the definition file's sizes; those of the program around it, and filters, if wanted."""
+    """Compile the library, or the whole program with filters, at the definition file's sizes; return object files."""
     objects = []
     needed = (*NEEDED, "built_in") if with_program else NEEDED
     sources = [path for where in FOLDERS for path in sorted(where.glob("*.c")) if path.stem in needed]
@@ -83,50 +83,52 @@ def compiled(folder: Path, with_program: bool = False) -> list[Path]:
     folders = (*FOLDERS, *PROGRAM) if with_program else FOLDERS
     for source in [*sources, *(path for where in folders[len(FOLDERS) :] for path in sorted(where.glob("*.c")))]:
         objects.append(folder / f"{source.stem}.o")
-        where = [f"-I{one}" for one in folders]
-        told = ("-fstack-usage", "-fcallgraph-info=su")
-        made = ("-c", str(source), "-o", str(objects[-1]))
-        subprocess.run([*in_c.COMPILE_FOR_CORTEX_M3, *told, *named, *where, *made], check=True)
+        includes = [f"-I{path}" for path in folders]
+        reports = ("-fstack-usage", "-fcallgraph-info=su")
+        compilation = ("-c", str(source), "-o", str(objects[-1]))
+        subprocess.run([*in_c.COMPILE_FOR_CORTEX_M3, *reports, *named, *includes, *compilation], check=True)
     return objects
 
 
 def code_B() -> int:
-    """Bytes of code and constants, at the definition file's sizes."""
+    """Return the library's bytes of code and constants, at the definition file's sizes."""
     with tempfile.TemporaryDirectory() as folder:
         objects = compiled(Path(folder))
-        said = subprocess.run(["arm-none-eabi-size", *objects], capture_output=True, text=True, check=True).stdout
-    return sum(int(line.split()[0]) for line in said.splitlines()[1:])
+        table = subprocess.run(["arm-none-eabi-size", *objects], capture_output=True, text=True, check=True).stdout
+    return sum(int(line.split()[0]) for line in table.splitlines()[1:])
 
 
 def frames() -> list[Frame]:
-    """The stack frames of all functions, the program's too, largest first."""
+    """Return the stack frames of all functions of library and program, largest first."""
     lines, _ = _reports()
-    found = [Frame(int(line.split("\t")[1]), line.split("\t")[0].rpartition(":")[2]) for line in lines]
-    return sorted(found, reverse=True)
+    all_frames = [Frame(int(line.split("\t")[1]), line.split("\t")[0].rpartition(":")[2]) for line in lines]
+    return sorted(all_frames, reverse=True)
 
 
 def deepest_calls(has_filters: bool = False) -> list[str]:
-    """The functions on the way through an image's calls that takes the most stack, and then those of an interrupt."""
+    """Return the functions of the call path that takes the most stack, followed by those of the deepest interrupt."""
     sizes, calls = _calls()
     if not has_filters:
         calls = {name: called.difference(WITHOUT_FILTERS) for name, called in calls.items()}
-    way = _deepest("reset", sizes, calls, ())
-    interrupt = max((_deepest(name, sizes, calls, ()) for name in ("host_heard", "clock_wrapped")), key=_way_B(sizes))
-    return [*way, *interrupt]
+    path = _deepest("reset", sizes, calls, ())
+    interrupt = max(
+        (_deepest(name, sizes, calls, ()) for name in ("host_heard", "clock_wrapped")), key=_path_size_B(sizes)
+    )
+    return [*path, *interrupt]
 
 
 def stack_bound_B(has_filters: bool = False) -> int:
-    """How deep the stack of an image can be, at the definition file's sizes."""
-    return _way_B(_calls()[0])(deepest_calls(has_filters)) + INTERRUPT_B
+    """Return the upper bound of an image's stack depth in bytes, at the definition file's sizes."""
+    return _path_size_B(_calls()[0])(deepest_calls(has_filters)) + INTERRUPT_B
 
 
-def _way_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
-    return lambda way: sum(sizes.get(name, LIBRARY_B) for name in way)
+def _path_size_B(sizes: dict[str, int]) -> Callable[[list[str]], int]:
+    return lambda path: sum(sizes.get(name, LIBRARY_B) for name in path)
 
 
 @lru_cache(maxsize=1)
 def _reports() -> tuple[list[str], list[str]]:
-    """What the compiler reports of the library and the program around it: lines on stack frames, lines on calls."""
+    """Compile library and program; return the compiler's report lines on stack frames, and those on calls."""
     with tempfile.TemporaryDirectory() as folder:
         compiled(Path(folder), with_program=True)
         frames, calls = (
@@ -138,55 +140,55 @@ def _reports() -> tuple[list[str], list[str]]:
 
 @lru_cache(maxsize=1)
 def _calls() -> tuple[dict[str, int], dict[str, set[str]]]:
-    """(function -> its stack frame, function -> whom it calls), as the compiler has seen them."""
+    """Return (function -> bytes of its stack frame, function -> called functions) from the compiler's reports."""
     _, lines = _reports()
     sizes, calls = {}, defaultdict(set)
     for line in lines:
-        if found := re.match(r'node: \{ title: "([^"]+)" label: "[^"]*\\n(\d+) bytes', line):
-            sizes[_name(found.group(1))] = int(found.group(2))
-        elif found := re.match(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"(?: label: "([^"]+)")?', line):
-            caller, callee, where = found.groups()
-            pointed = next((names for place, names in POINTERS.items() if place in (where or caller)), ())
+        if match := re.match(r'node: \{ title: "([^"]+)" label: "[^"]*\\n(\d+) bytes', line):
+            sizes[_name(match.group(1))] = int(match.group(2))
+        elif match := re.match(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"(?: label: "([^"]+)")?', line):
+            caller, callee, where = match.groups()
+            pointed = next((names for file, names in POINTERS.items() if file in (where or caller)), ())
             calls[_name(caller)] |= set(pointed if callee == POINTER else [_name(callee)])
     return sizes, calls
 
 
 def _name(title: str) -> str:
-    """A function's name, without its file and what the optimizer has put behind it."""
+    """Return a function's name, without its file and the optimizer's suffix."""
     return title.rpartition(":")[2].partition(".")[0]
 
 
 def _deepest(name: str, sizes: dict[str, int], calls: dict[str, set[str]], above: tuple[str, ...]) -> list[str]:
     if name in above:
         raise ValueError(f"{name} calls itself: {' -> '.join(above)}")
-    below = [_deepest(one, sizes, calls, (*above, name)) for one in sorted(calls.get(name, ()))]
-    return [name, *max(below, key=_way_B(sizes), default=[])]
+    below = [_deepest(callee, sizes, calls, (*above, name)) for callee in sorted(calls.get(name, ()))]
+    return [name, *max(below, key=_path_size_B(sizes), default=[])]
 
 
 def node_B(**defines: int) -> int:
-    """Bytes of a node: of `struct diffusion`."""
+    """Return the bytes of a node, `struct diffusion`, compiled with these sizes."""
     with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder) / "size.c", Path(folder) / "size.s"
+        source, assembly = Path(folder) / "size.c", Path(folder) / "size.s"
         source.write_text('#include "diffusion.h"\nconst unsigned size_B = sizeof(struct diffusion);\n')
         named = [f"-D{name}={value}" for name, value in defines.items()]
-        where = [f"-I{one}" for one in FOLDERS]
-        command = [*in_c.COMPILE_FOR_CORTEX_M3, *named, *where, "-S", str(source), "-o", str(made)]
+        includes = [f"-I{path}" for path in FOLDERS]
+        command = [*in_c.COMPILE_FOR_CORTEX_M3, *named, *includes, "-S", str(source), "-o", str(assembly)]
         subprocess.run(command, check=True)
-        found = re.search(r"\.word\s+(\d+)", made.read_text())
-    if found is None:
-        raise ValueError("the compiler has not said how large a node is")
-    return int(found.group(1))
+        match = re.search(r"\.word\s+(\d+)", assembly.read_text())
+    if match is None:
+        raise ValueError("the compiler's assembly does not contain the size of a node")
+    return int(match.group(1))
 
 
 def entry_B(name: str, message_B: int) -> int:
-    """Bytes of one more entry of a list, the lists around it being of the definition file's sizes."""
-    # Of eight, for structs are rounded up to whole words.
+    """Return the bytes of one more entry of a list; all other lists have the definition file's sizes."""
+    # Eight entries are measured, because structs are rounded up to whole words.
     more = {name: DEFAULTS[name] + 8, "MESSAGE_B": message_B}
     return (node_B(**more) - node_B(MESSAGE_B=message_B)) // 8
 
 
 def protocol_of(defines: dict[str, int], filters: tuple[Filter, ...] = ()) -> Diffusion:
-    """The protocol whose nodes have these sizes, and these filters."""
+    """Return the protocol whose nodes have these sizes and filters."""
     profiles = {size: name for name, size in PROFILES.items()}
     sizes = {name.lower(): value for name, value in defines.items() if name != "MESSAGE_B"}
     profile = profiles[defines.get("MESSAGE_B", DEFAULTS["MESSAGE_B"])]
@@ -194,10 +196,10 @@ def protocol_of(defines: dict[str, int], filters: tuple[Filter, ...] = ()) -> Di
 
 
 def deepest_stack_B(protocol: Diffusion | wb.Flooding) -> int:
-    """How much stack a protocol's motes have taken at most, in a network where each asks, answers and relays."""
-    wanted = [wb.subscribe(node, f"TEMP GE {10 * node}", start_s=node / 10) for node in range(4)]
-    made = wb.publish("all", "TEMP IS 40, HUMIDITY IS 50", every_s=0.5, start_s=0.5)
-    scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*wanted, made], duration_s=4)
+    """Return the deepest stack of a protocol's motes, in bytes, where each subscribes, publishes and relays."""
+    subscriptions = [wb.subscribe(node, f"TEMP GE {10 * node}", start_s=node / 10) for node in range(4)]
+    publication = wb.publish("all", "TEMP IS 40, HUMIDITY IS 50", every_s=0.5, start_s=0.5)
+    scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*subscriptions, publication], duration_s=4)
     with wb.motes.virtual(lockstep=True, kind=in_c.CORTEX_M3) as on:
         scenario.run(on=on)
         used_B = max(used_B or 0 for used_B in on.memory().allocated_B.values())
@@ -206,24 +208,24 @@ def deepest_stack_B(protocol: Diffusion | wb.Flooding) -> int:
 
 
 def print_images() -> None:
-    """What images take, and how much of the stack that is in it they use."""
+    """Print the memory of images, and how much of their stack they use."""
     if (reason := in_c.missing(in_c.CORTEX_M3)) is not None:
         print(f"images: {reason}")
         return
     for name, message_B in PROFILES.items():
-        for said, sizes in (("the definition file's", {}), ("small", SMALL), ("smaller", SMALLER)):
+        for size_name, sizes in (("the definition file's", {}), ("small", SMALL), ("smaller", SMALLER)):
             for count in (0, 1, 2) if sizes is SMALL else (0,):
                 protocol = protocol_of({"MESSAGE_B": message_B, **sizes}, FILTERS[:count])
-                print_image(f"{name}, {said} sizes, {count} filters", protocol)
-    for most in (100, 1000):
-        print_image(f"flooding, {most} publications", wb.Flooding(max_events=most))
+                print_image(f"{name}, {size_name} sizes, {count} filters", protocol)
+    for max_events in (100, 1000):
+        print_image(f"flooding, {max_events} publications", wb.Flooding(max_events=max_events))
 
 
-def print_image(said: str, protocol: Diffusion | wb.Flooding) -> None:
-    """What the image of a protocol's nodes takes."""
+def print_image(title: str, protocol: Diffusion | wb.Flooding) -> None:
+    """Print the memory of the image of a protocol's nodes."""
     whole = in_c.footprint(protocol)
     print(
-        f"an image, {said}: flash {whole.flash_B:,} B, RAM {whole.ram_B:,} B, {whole.stack_B:,} B of it "
+        f"an image, {title}: flash {whole.flash_B:,} B, RAM {whole.ram_B:,} B, {whole.stack_B:,} B of it "
         f"for the stack, which took {deepest_stack_B(protocol):,} B"
     )
 

@@ -1,8 +1,8 @@
-"""The definition file of the C library, `c/tiny_diffusion.h`, made of the registry and the parameters of Python.
+"""Generate the C library's definition file, `c/tiny_diffusion.h`, from Python's parameters and registry of keys.
 
     python hardware/definition_file.py > hardware/c/tiny_diffusion.h
 
-Keys that a user has registered are in it if they were registered before `text` is called::
+Keys of a user are included if they are registered before `text` is called::
 
     import workbench as wb, definition_file
 
@@ -29,12 +29,12 @@ _BEGIN = """\
 
 
 def sizes(protocol: Diffusion) -> dict[str, int]:
-    """The sizes that a compiler has to know, by their names in C."""
+    """Return the sizes that are compiled in, by their names in C."""
     return protocol.sizes_in_c() or {}
 
 
 def settings(protocol: Diffusion) -> dict[str, int | float]:
-    """What a node in C is started with, by the names of `struct diffusion_settings`."""
+    """Return the settings with which a C node starts, by the names of `struct diffusion_settings`."""
     return {
         "ttl": protocol.ttl,
         "max_repeats": protocol.max_repeats,
@@ -51,13 +51,13 @@ def settings(protocol: Diffusion) -> dict[str, int | float]:
 
 
 def text(protocol: Diffusion) -> str:
-    """The definition file for these settings."""
+    """Return the text of the definition file for a protocol."""
     parts = [_BEGIN, _sizes(protocol), _keys(), _types(), _settings(protocol), "#endif\n"]
     return "\n".join(parts)
 
 
 def _sizes(protocol: Diffusion) -> str:
-    about = {one.name.upper(): f"{one.unit}: {one.reason}" for one in PARAMETERS}
+    about = {parameter.name.upper(): f"{parameter.unit}: {parameter.reason}" for parameter in PARAMETERS}
     about["MESSAGE_B"] = f"bytes: the {protocol.profile} profile; " + about["PROFILE"].removeprefix(": ")
     lines = ["/* Sizes */\n"]
     for name, value in sizes(protocol).items():

@@ -1,9 +1,9 @@
-"""Fill the memory of a TinyDiffusion node through its own interface: what it hears, and what it is asked to publish.
+"""Fill the memory of a TinyDiffusion node through its own interface, with received and published messages.
 
 Theory of operation
     A node hears interests of several sinks, each from every neighbor, and data of several sources that match all of
-    them; it is asked to publish samples that nobody wants. It keeps of all that what its settings let it keep. The time
-    is an hour after the start, because on a mote whole numbers above 2^30 take memory of their own.
+    them. It publishes samples that match no interest. It stores as much of this as its settings allow. The time is an
+    hour after the start, because on a mote integers above 2^30 take memory of their own.
 
 This file runs on a mote (hardware/memory.py).
 """
@@ -18,17 +18,17 @@ NOW_US = 3600 * 1000000
 
 
 def empty_node(settings):
-    """A node that has heard nothing."""
+    """Return a node that has received nothing."""
     return DiffusionNode(1, Settings(settings), Stream(1))
 
 
 def used_node(settings):
-    """A node after some minutes in a small network."""
+    """Return a node after some minutes in a small network."""
     return _fill(empty_node(settings), sinks=3, neighbors=3, sources=4, messages=2, samples=2)
 
 
 def full_node(settings):
-    """A node whose memories are full, at least with the default sizes."""
+    """Return a node whose lists are full, at least with the default sizes."""
     return _fill(empty_node(settings), sinks=60, neighbors=12, sources=12, messages=3, samples=40)
 
 
@@ -58,6 +58,6 @@ def _hear(node, frame, neighbor, broadcast):
 
 
 def _take(node):
-    """Take what the node says, as a driver does at once."""
+    """Remove the node's events and frames, as a driver does after each call."""
     node.take_events()
     node.take_frames()

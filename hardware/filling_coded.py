@@ -1,10 +1,10 @@
 """Fill the memory of a node of coded diffusion through its own interface: an event that it decodes.
 
 Theory of operation
-    A node hears coded packets until it has decoded, and its timer is still to fire: it keeps all rows. What decoding
-    makes on the way (the last frame and its message, the event's bytes and attributes) is garbage then, but was all
-    there at once, so it is kept here beside the node. The time is an hour after the start, because on a mote
-    whole numbers above 2^30 take memory of their own.
+    A node receives coded packets until it has decoded an event; until a timer fires it keeps all rows. Decoding also
+    allocates temporary objects (the last frame and its message, the event's bytes and attributes). They exist at the
+    same time, so they are returned with the node. The time is an hour after the start, because on a mote
+    integers above 2^30 take memory of their own.
 
 This file runs on a mote (hardware/memory.py).
 """
@@ -21,7 +21,7 @@ TEMP = 51
 
 
 def empty_node(settings):
-    """A node that has heard nothing and wants something."""
+    """Return a node with a subscription that has received nothing."""
     node = CodedDiffusionNode(1, Settings(settings), Stream(1))
     node.start(NOW_US)
     node.subscribe((Attribute(TEMP, GE, 2500),), NOW_US)
@@ -29,7 +29,7 @@ def empty_node(settings):
 
 
 def decoding_node(settings, payload_B):
-    """[a node that decoded an event of so many bytes and keeps it, and what decoding makes on the way]."""
+    """Return a list: a node that has decoded an event of `payload_B` bytes, and decoding's temporary objects."""
     node = empty_node(settings)
     generation_size, order = settings["generation_size"], settings["field"]
     attributes = with_payload((Attribute(TEMP, IS, 2600),), bytes([index & 255 for index in range(payload_B)]))

@@ -1,7 +1,7 @@
-"""MicroPython on this computer: run a program of Python under node, in a process of its own.
+"""MicroPython on this computer: run a Python program in its interpreter under Node.js, in a separate process.
 
 The interpreter is the npm package that hardware/virtual names and `make setup` installs. It is a 32-bit machine with a
-heap that grows, so a memory budget is held by measuring what is allocated (`measure`).
+heap that grows, so a memory budget is checked by measuring the allocated bytes (`measure`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PACKAGE = HERE / "virtual" / "node_modules" / "@micropython" / "micropython-weba
 
 
 def why_missing() -> str | None:
-    """What is missing to run MicroPython here, as a sentence with its remedy; None if nothing is."""
+    """Return what is missing to run MicroPython here and how to install it, as a sentence, or None."""
     if shutil.which("node") is None:
         return "node is missing, which runs MicroPython: apt-get install nodejs (18 or newer)"
     if not PACKAGE.is_dir():
@@ -35,12 +35,12 @@ def run(files: Mapping[str, bytes], *pieces: str, timeout_s: float = 600) -> sub
 
 
 def measure(files: Mapping[str, bytes], pieces: Iterable[str], timeout_s: float = 600) -> list[int]:
-    """Bytes allocated after each piece, garbage left out; RuntimeError if a piece raised or printed."""
+    """Return the bytes allocated after each piece, without garbage. Raises RuntimeError if one raised or printed."""
     pieces = list(pieces)
     ran = _run(files, pieces, True, timeout_s)
     allocated_B = ran.stdout.split()
     if ran.returncode or len(allocated_B) != len(pieces):
-        raise RuntimeError(f"a program to be measured failed: {ran.stdout}{ran.stderr}")
+        raise RuntimeError(f"the measured program raised or printed: {ran.stdout}{ran.stderr}")
     return [int(number) for number in allocated_B]
 
 

@@ -1,18 +1,18 @@
-"""What the mote's program takes of a mote's memory: each file, each entry of TinyDiffusion's lists, coded diffusion.
+"""Measure the memory of a mote's program: each file, each entry of TinyDiffusion's lists, and coded diffusion.
 
     .venv/bin/python hardware/memory.py
 
 Theory of operation
     The program of `workbench.motes.program`, compiled with mpy-cross, is loaded file by file into MicroPython on node,
     a machine of 32 bits like most motes; after each file the allocated bytes are counted without garbage. Then a node
-    is filled through its own interface (filling.py). What an entry costs is the difference between two nodes that heard
-    the same, one whose setting is 1 and one whose setting is the default, all other sizes being 1.
+    is filled through its own interface (filling.py). The size of an entry is the difference between two nodes that
+    received the same messages: one with the setting at its default, one with 1. All other sizes are 1.
 
-    Coded diffusion is measured where it takes most (filling_coded.py): with an event that is decoded and still kept for
-    its timer, and all that decoding makes on the way.
+    Coded diffusion is measured at its maximum (filling_coded.py): with a decoded event that is kept for its timer, and
+    all temporary objects of decoding.
 
 Limits
-    A board's own drivers are not in it. Where it holds code in flash, the program takes less than here.
+    A board's own drivers are not included. A board that runs code from flash needs less memory than measured here.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from workbench.protocols.diffusion import Diffusion  # noqa: E402
 BUDGET_B = 64 * 1024
 BOARD = "virtual"
 
-# What a mote loads, in the order in which nothing is loaded for the sake of a later one. The rest of its files (names
-# and text of attributes, filters, other protocols, sensors) is loaded if it is asked for.
+# The files that a mote loads, each after the files that it imports. The other files (names and text of attributes,
+# filters, other protocols, sensors) are loaded only if a configuration needs them.
 _FIRST = (
     "workbench/errors",
     "workbench/draws",
@@ -95,13 +95,13 @@ class Setting(NamedTuple):
 
 
 def mote_files() -> dict[str, bytes]:
-    """The program's files by their path on the mote, compiled."""
+    """Return the program's compiled files by their path on the mote."""
     return dict(program_files(BOARD, compiled=True))
 
 
 @lru_cache
 def loaded_files(loaded: tuple[str, ...] = LOADED) -> tuple[Loaded, ...]:
-    """The files that a mote of one of these lists loads, in that order."""
+    """Return name, size and heap use of each file of a list, loaded in that order."""
     files = mote_files()
     names = [name for name in loaded if f"{name}.mpy" in files]
     modules = [name.replace("/", ".") for name in names]
@@ -114,7 +114,7 @@ def loaded_files(loaded: tuple[str, ...] = LOADED) -> tuple[Loaded, ...]:
 
 
 def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filling") -> list[int]:
-    """Bytes that nodes take, each given as the call of a function in filling.py: "full_node(max_data=5)"."""
+    """Return the bytes of nodes, each given as a call of a function in filling.py: "full_node(max_data=5)"."""
     files = mote_files() | dict([compile_file("filling.py", HERE / f"{filling}.py")])
     modules = ", ".join(file.name.replace("/", ".") for file in loaded_files(loaded))
     pieces = [f"import {modules}, filling\nnode = None", *(f"node = filling.{node}" for node in nodes)]
@@ -123,18 +123,19 @@ def nodes_B(*nodes: str, loaded: tuple[str, ...] = LOADED, filling: str = "filli
 
 
 def settings_table() -> list[Setting]:
-    """What an entry of each list costs."""
+    """Return the default and the bytes per entry of each setting in SIZES."""
     default = Diffusion().settings
     lean = dict.fromkeys(SIZES, 1)
     variants = [lean, *(lean | {name: default[name]} for name in SIZES)]
     base, *full = nodes_B(*map(full_node, variants))
     return [
-        Setting(name, default[name], (one - base) / (default[name] - 1)) for name, one in zip(SIZES, full, strict=True)
+        Setting(name, default[name], (full_B - base) / (default[name] - 1))
+        for name, full_B in zip(SIZES, full, strict=True)
     ]
 
 
 def totals_B() -> dict[str, int]:
-    """Program and node together: with default sizes empty, in use in a small network, and full; full with SMALLER."""
+    """Return the bytes of program and node: empty, in use and full with default sizes, and full with SMALLER sizes."""
     program = sum(file.heap_B for file in loaded_files())
     empty, used, full, smaller = nodes_B(
         *(f"{state}_node({Diffusion().on_a_mote()})" for state in ("empty", "used", "full")), full_node(SMALLER)
@@ -148,7 +149,7 @@ def totals_B() -> dict[str, int]:
 
 
 def coded_totals_B(order: int = 256) -> dict[str, int]:
-    """Program and node of coded diffusion together: empty, and with an event of each of DECODED's shapes."""
+    """Return the bytes of program and node of coded diffusion: empty, and with an event of each shape in DECODED."""
     program = sum(file.heap_B for file in loaded_files(LOADED_CODED))
     calls = [f"empty_node({CodedDiffusion().on_a_mote()})"]
     for size, payload_B in DECODED:

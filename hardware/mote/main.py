@@ -1,4 +1,4 @@
-"""What a mote starts with. ``board`` is the driver of the board at hand: a file of boards/, under that name."""
+"""The file that a mote starts. ``board`` is the driver of this board: a file of boards/, copied under that name."""
 
 import board
 from mote import Mote

@@ -2,20 +2,20 @@
 
 Theory of operation
     The node is the same file as in the simulator (workbench/protocols), and like it this program never waits: the board
-    hands it what came over the host link (`feed`), steps it when time has passed (`step`), and is told when to step it
-    next. After whatever happened, the node's events go to the host and its frames to the radio.
+    passes it bytes from the host link (`feed`) and steps it when time has passed (`step`), which returns the time until
+    the next step. After each of these, the node's events go to the host and its frames to the radio.
 
-    The mote belongs to the host that greeted it last, as long as that one is heard of at least every BUSY_US: it does
-    what comes with the secret of that host's greeting. Any other command is refused, and its host hears of it. A mote
-    without a host goes on with what it was doing; one whose clock is held, as it is after a run, stays silent.
+    The mote belongs to the host that greeted it last, as long as that host sends a message at least every BUSY_US. It
+    executes commands with the secret of that host's greeting, refuses all others, and reports them to its host. A mote
+    without a host continues as before. A mote whose clock is held, as after a run, stays silent.
 
-    What no frame of the host link can carry, be it an event or a frame, is told as a complaint; the rest of what
-    the node did goes on.
+    An event or a frame that does not fit in a frame of the host link is dropped and reported as a problem. The node's
+    other events and frames are sent.
 
 Clock
     ``now()`` is the board's clock plus an offset, both in µs; the host sets it to the time of its run. A host may also
-    hold it: then time stands still until it is set again, and timers go off when the host says so, which is how a
-    simulator drives motes in its own time. What a radio of the mote's own hears meanwhile is thrown away.
+    hold the clock: then time stops until it is set again, and timers fire only on the host's command. So a simulator
+    runs motes in its own time. Frames that the mote's own radio receives meanwhile are dropped.
 
 This file runs under MicroPython.
 """
@@ -48,19 +48,19 @@ class Mote:
         self.random = None
         self._deframer = framing.Deframer()
         self._spoilt = 0
-        self._secret = None  # of the host that it belongs to
+        self._secret = None  # of the present host
         self._contested = 0  # greetings and commands of others so far
-        self._foreign = 0  # what the radio has counted, as far as it was told
+        self._foreign = 0  # the radio's count, as last reported
         self._greeted_us = 0
         self._offset_us = 0
         self._held_us = None
         self._greet(0)
 
     def now(self):
-        """The time in µs, as the host set it."""
+        """Return the time in µs, as the host set it."""
         return self.board.now_us() + self._offset_us if self._held_us is None else self._held_us
 
-    # What the board calls
+    # Called by the board
 
     def feed(self, data):
         """Take bytes that came over the host link."""
@@ -78,17 +78,17 @@ class Mote:
             self.tell("contested", 0, self._contested, "another host greeted or commanded this mote, and was refused")
 
     def step(self):
-        """Do what is due; returns in how many µs to be stepped again, None if nothing is planned."""
+        """Execute everything due; return the µs until the next step, or None if nothing is planned."""
         if self.node is None:
             return None
         try:
             if self._held_us is not None:
-                self.radio.poll(self._held_us)  # Heard too late, or by a node that is off: it would be old news.
+                self.radio.poll(self._held_us)  # These frames are dropped: time does not advance.
                 if hasattr(self.radio, "outcomes"):
                     self.radio.outcomes()
                 return None
             return self._step(self.now())
-        except Exception as error:  # Whatever it is, the host hears of it and the mote goes on.
+        except Exception as error:  # Any error is reported to the host, and the mote continues.
             self._complain("the mote failed: %r" % error)
             return FAILED_US
 
@@ -114,17 +114,17 @@ class Mote:
         times = [time for time in times if time is not None]
         return max(0, min(times) - self.now()) if times else None
 
-    # What it tells
+    # Messages to the host
 
     def write(self, body):
-        """Send a message to the host; one that no frame can carry is told as a complaint."""
+        """Send a message to the host; a message too long for a frame is reported as a problem."""
         try:
             self.board.write(framing.encode(body))
         except WorkbenchError as error:
             self._complain(str(error))
 
     def tell(self, name, sequence, value, detail):
-        """Tell the host of an event of the mote's own."""
+        """Report one of the mote's own events to the host."""
         address = NOBODY if self.node is None else self.node.address
         self.write(link.encode_own_event(self.now(), name, NOBODY, "", address, sequence, 0, value, detail))
 
@@ -134,17 +134,17 @@ class Mote:
     def _tell_frame(self, name, peer, frame, broadcast):
         try:
             message, origin, sequence = self.node.describe(frame, broadcast)
-        except Exception:  # Whatever a stranger's bytes make of it.
+        except Exception:  # Describing invalid bytes may raise any error.
             message, origin, sequence = "", NOBODY, 0
         self.write(link.encode_own_event(self.now(), name, peer, message, origin, sequence, len(frame), 0, ""))
 
     def _pass_on(self):
-        """The node's events go to the host, its frames to the radio."""
+        """Send the node's events to the host and its frames to the radio."""
         now = self.now()
         for event in self.node.take_events():
             self.write(link.encode_event(now, event, self.node.EVENTS))
         for subscription in self.subscriptions.values():
-            subscription.take()  # The host has heard of them as events; here they would fill the memory.
+            subscription.take()  # The host has these readings as events; stored here they would fill the memory.
         for destination, frame in self.node.take_frames():
             if not self.radio.is_serial:
                 peer = NOBODY if destination is None else destination
@@ -160,7 +160,7 @@ class Mote:
     def _refuse(self, number, reason):
         self.write(link.encode(link.REFUSED, link.MAGIC, link.VERSION, number, reason))
 
-    # What the host asks for
+    # Commands from the host
 
     def _take(self, kind, fields, rest):
         if kind == link.HELLO:
@@ -194,10 +194,10 @@ class Mote:
             number = self._act(kind, fields, rest) or 0
         except WorkbenchError as error:
             is_right, text = 0, str(error)
-        except Exception as error:  # A mote that is asked for what it cannot do says so, and goes on.
+        except Exception as error:  # The answer reports any error, and the mote continues.
             is_right, text = 0, "the mote failed: %r" % error
         if not token and not is_right:
-            self._complain(text)  # Nobody waits for an answer that could say so.
+            self._complain(text)  # The host does not expect an answer to this command.
         if token:
             wake = NOBODY if self.node is None or self.node.next_wake is None else self.node.next_wake
             answer = token, is_right, number, wake, self.now()
@@ -206,7 +206,7 @@ class Mote:
             self.board.reset()
 
     def _act(self, kind, fields, rest):
-        """Do what a command asks; returns the number to answer with."""
+        """Execute a command; return the number for its answer."""
         if kind == link.PING:
             return self.board.memory()[0]
         if kind == link.CONFIGURE:
@@ -244,26 +244,26 @@ class Mote:
         return number
 
     def _configure(self, rest):
-        wanted = json.loads(rest)
-        for number, name, kind, unit, steps, minimum, maximum in wanted.get("keys", ()):
+        configuration = json.loads(rest)
+        for number, name, kind, unit, steps, minimum, maximum in configuration.get("keys", ()):
             from workbench.attributes.keys import register_key
 
             register_key(number, name, unit, steps, kind, minimum, maximum)
-        module, name = wanted["node"].split(":")
+        module, name = configuration["node"].split(":")
         try:
             kind = getattr(__import__(module, None, None, (name,)), name)
         except ImportError as error:
             raise WorkbenchError("this mote's program cannot load %s: %s" % (module, error)) from None
-        settings = Settings(wanted["settings"])
+        settings = Settings(configuration["settings"])
         kind.prepare(settings)
-        random = draws.Stream(wanted["key"])
-        node = kind(wanted["address"], settings, random)
+        random = draws.Stream(configuration["key"])
+        node = kind(configuration["address"], settings, random)
         sensor = None
-        if wanted.get("sensor"):
+        if configuration.get("sensor"):
             from sensors import make_sensor
 
-            sensor = make_sensor(wanted["sensor"], self.now(), self.board)
-        # Up to here nothing has changed: a mote that is asked for what it cannot be stays what it was.
+            sensor = make_sensor(configuration["sensor"], self.now(), self.board)
+        # An invalid configuration raises an error above, so the mote keeps its present node.
         self.node, self.sensor, self.random = None, sensor, random
         self.subscriptions, self.subscribed = {}, -1  # by number, without those that have expired; the last number
         if self.radio is not None:
@@ -271,12 +271,12 @@ class Mote:
             self.radio = None
             self._foreign = 0
         if getattr(self.board, "HAS_RADIO", False):
-            self.radio = self.board.make_radio(self, wanted["address"], wanted.get("radio") or {})
+            self.radio = self.board.make_radio(self, configuration["address"], configuration.get("radio") or {})
         else:
             self.radio = SerialRadio(self.write)
         self.node = node
-        # A host that makes it a node again says how often it did: a lost line is no reboot, yet memory is lost.
-        self.node.start(self.now(), wanted.get("boot", self.boot))
+        # The host counts its configurations: each erases the node's memory, even if the mote did not restart.
+        self.node.start(self.now(), configuration.get("boot", self.boot))
         self._pass_on()
         return self.boot
 
@@ -297,7 +297,7 @@ class Mote:
         if not self.node.first_number <= number <= self.subscribed:
             raise WorkbenchError("there is no subscription %d at node %d" % (number, self.node.address))
         if number not in self.subscriptions:
-            return  # It has ended, or expired: that is no error.
+            return  # The subscription has ended or expired, which is not an error.
         if self._held_us is None:
             self.tell("unsubscribed", number, 0, "")
         self.node.unsubscribe(self.subscriptions.pop(number), now)

@@ -3,19 +3,20 @@
 Datagram (little-endian)
     magic "WR", run u32, sender u32, destination i32 (-1: everybody), then the frame
 
-    A run has a number, and a port, of its own. What comes with another run's number is not taken, but counted
-    (``foreign``), as motes of two runs may share a network, and a port by chance.
+    Each run has its own number and port. Motes of two runs may share a network and, by chance, a port. Datagrams with
+    another run's number are counted (``foreign``) and dropped.
 
-    Every datagram goes to the broadcast address, as a radio's would to all in range; one to another node is not taken.
+    Every datagram goes to the broadcast address, as a radio's frame reaches all nodes in range. Datagrams to other
+    nodes are dropped.
     A broadcast waits for a random time first, so that neighbors that heard the same frame do not answer at once.
     Datagrams are not acknowledged, so this radio reports no outcomes of unicast frames.
 
 Settings (of the configuration's ``radio``)
     to           address to send to; 127.255.255.255 (the default) stays on this machine, 255.255.255.255 is the network
-    run          number of the run, 0 unless said otherwise: the host gives each run another one
-    port         UDP port, 47700 unless said otherwise: the host gives each run another one
-    jitter_ms    longest random delay of a broadcast, 5 unless said otherwise
-    neighbors    node numbers to hear, the others are out of range; all if left out
+    run          number of the run, default 0; the host gives each run another number
+    port         UDP port, default 47700; the host gives each run another port
+    jitter_ms    longest random delay of a broadcast, default 5
+    neighbors    nodes in range; frames of others are dropped; default: all nodes
 """
 
 import socket
@@ -30,7 +31,7 @@ _LONGEST = 1500
 
 
 class UdpRadio:
-    """Frames as datagrams; ``random`` is a `draws.Stream` for the delays."""
+    """A radio that sends frames as datagrams; ``random`` is a `draws.Stream` for the delays."""
 
     is_serial = False
 
@@ -55,7 +56,7 @@ class UdpRadio:
         self._socket.setblocking(False)
 
     def fileno(self):
-        """For boards that wait on sockets."""
+        """Return the socket, for boards that wait on sockets."""
         return self._socket
 
     def send(self, destination, frame, now):
@@ -66,7 +67,7 @@ class UdpRadio:
         self._send_due(now)
 
     def poll(self, now):
-        """[(frame, previous hop, broadcast), ...] heard since the last time; sends what has waited long enough."""
+        """Send the frames that are due; return [(frame, previous hop, broadcast), ...] received since the last call."""
         self._send_due(now)
         heard = []
         while True:
@@ -86,7 +87,7 @@ class UdpRadio:
                 heard.append((datagram[_HEADER_B:], sender, destination == NOBODY))
 
     def close(self):
-        """Give the port back."""
+        """Close the socket."""
         self._socket.close()
 
     def _send_due(self, now):
@@ -98,6 +99,6 @@ class UdpRadio:
             try:
                 self._socket.sendto(datagram, self._to)
             except OSError:
-                pass  # The network is away: to a radio the same as nobody hearing it.
+                pass  # Without a network the frame is lost, as if no node were in range.
         self._waiting = waiting
         self.next_us = min([due for due, _ in waiting]) if waiting else None

@@ -1,10 +1,10 @@
-"""What a mote measures: a sensor of the board's, or one that needs none: a constant, a ramp, a log that is replayed.
+"""Sensors of a mote: the board's own, or a simulated one: a constant, a ramp, a replayed log.
 
-Settings (of the configuration's ``sensor``); values are those on the wire (2650 is "TEMP IS 26.5")
+Settings (of the configuration's ``sensor``); values are in wire units (2650 is "TEMP IS 26.5")
     key          the attribute's key
-    every_ms     time between two readings; the first comes after that time
-    kind         "constant" (value), "ramp" (start, step, stop: begins again after it), "log" (values: begins again
-                 after the last), or "board" (whatever the board reads)
+    every_ms     time between two readings; the first reading comes after that time
+    kind         "constant" (value), "ramp" (start, step, stop; repeats), "log" (values; repeats),
+                 or "board" (the board's read_sensor)
 """
 
 from workbench.attributes.model import IS, Attribute
@@ -12,7 +12,7 @@ from workbench.errors import ParameterError
 
 
 class Sensor:
-    """Readings at even times. ``values``: the function of a reading's number."""
+    """A sensor with periodic readings. ``value`` is a function from a reading's number to its value."""
 
     def __init__(self, key, every_us, value, now):
         self.next_us = now + every_us
@@ -22,18 +22,18 @@ class Sensor:
         self._readings = 0
 
     def read(self, now):
-        """The attributes of the reading that is due."""
+        """Return the attributes of the reading that is due."""
         value = self._value(self._readings)
         self._readings += 1
         self.next_us += self._every_us
         if self.next_us <= now:
-            # The mote was busy, or its clock was set: what was missed is not made up for.
+            # The mote was busy, or its clock was set: missed readings are skipped.
             self.next_us = now + self._every_us
         return (Attribute(self._key, IS, value),)
 
 
 def make_sensor(settings, now, board):
-    """The sensor that these settings ask for; ParameterError for one there is not."""
+    """Return the sensor for these settings. Raises ParameterError if they are not valid."""
     kind = settings.get("kind")
     every_us = int(1000 * settings["every_ms"])
     if every_us < 1:

@@ -163,7 +163,7 @@ def test_program_of_a_board_is_written_as_it_lies_there(tmp_path, capsys, board)
 
 def test_board_without_driver_ends_in_a_sentence(tmp_path, capsys):
     assert cli.main(["motes", "program", "--board", "toaster", "--out", str(tmp_path)]) == cli.BAD_INPUT
-    assert "no driver for the board 'toaster'" in capsys.readouterr().err
+    assert "board is 'toaster', which has no driver" in capsys.readouterr().err
 
 
 class View:

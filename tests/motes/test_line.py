@@ -232,6 +232,6 @@ def test_an_end_that_meets_itself_is_no_mote(monkeypatch):
 
     made = []
     monkeypatch.setattr(socket, "create_connection", meet)
-    with pytest.raises(LinkError, match="cannot be opened: nobody listens there, and this end met itself"):
+    with pytest.raises(LinkError, match="cannot be opened: no program listens on that port"):
         port.open_port("socket://127.0.0.1:40000")
     assert made[0].fileno() == -1

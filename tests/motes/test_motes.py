@@ -300,7 +300,7 @@ def test_motes_outside_of_a_with_end_with_the_run():
     run = small(1).run(on=on)
     assert on.memory().rss_B > 0
     assert run.wait(120)
-    with pytest.raises(LinkError, match="the virtual motes are not up"):
+    with pytest.raises(LinkError, match="the virtual motes are not running"):
         on.memory()
 
 
@@ -329,7 +329,7 @@ def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
 
     TypedNode.__module__ = "__main__"
     scenario = wb.Scenario(wb.topology.line(2), Typed(), duration_s=1)
-    with pytest.raises(LinkError, match="__main__ is no file that can go on a mote; put it into a module of its own"):
+    with pytest.raises(LinkError, match="__main__ cannot be copied to a mote: .*; define the node in one"):
         scenario.run(on=motes.virtual())
 
 
@@ -367,7 +367,7 @@ def test_a_node_beside_an_import_of_the_whole_package_is_told_to_stand_apart(tmp
     import aside_protocol
 
     scenario = wb.Scenario(wb.topology.line(2), aside_protocol.Aside(), duration_s=1)
-    with pytest.raises(LinkError, match="aside_protocol imports workbench, which is no file .* a module of its own"):
+    with pytest.raises(LinkError, match="aside_protocol imports workbench, which cannot be copied .* its own module"):
         scenario.run(on=motes.virtual())
 
 

@@ -232,7 +232,7 @@ def test_what_a_mote_prints_and_crashes_of_is_told():
 
 
 def test_a_program_that_fails_as_it_begins_is_one_sentence():
-    with pytest.raises(LinkError, match="the program of virtual mote 0 ended as it began: ValueError: not today"):
+    with pytest.raises(LinkError, match="the program of virtual mote 0 ended during its start: ValueError: not today"):
         Rack(1, program(b"raise ValueError('not today')"), on_crash=lambda mote, text: None)
 
 
@@ -302,7 +302,7 @@ def test_a_rack_whose_process_dies_says_so():
 
 def test_a_missing_node_is_one_sentence_with_the_remedy(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LinkError, match=r"need Node\.js 18 or later, and there is no `node` on the PATH: apt-get"):
+    with pytest.raises(LinkError, match=r"need Node\.js 18 or later, but `node` is not on the PATH: apt-get"):
         Rack(1, program())
 
 

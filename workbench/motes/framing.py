@@ -1,14 +1,14 @@
-"""Frames on a serial line: where a message begins and ends, and whether it arrived whole.
+"""Frames on a serial line: they delimit messages and detect damaged ones.
 
 Theory of operation
-    A body is followed by its CRC-32 (little-endian), both are stuffed so that no byte is zero (consistent overhead byte
-    stuffing: COBS), and a zero stands before and after. Whatever noise is on the line, the next zero ends it; what then
-    is no body with a right checksum is counted and forgotten. So a reader may join at any time.
+    A message (the body) is followed by its CRC-32 (little-endian). Both are encoded without zero bytes (consistent
+    overhead byte stuffing: COBS). A zero byte precedes and follows the frame. Whatever noise is on the line, the next
+    zero ends it; a frame with a wrong checksum is counted and dropped. So a reader may start at any time.
 
     Overhead: 4 bytes of checksum, 2 zeros, and 1 byte in 254.
 
 Limits
-    A body has at most LONGEST_BODY bytes. A reader keeps no more of a frame than that, so noise takes no memory.
+    A body has at most LONGEST_BODY bytes. A reader stores no more than that, so noise cannot fill its memory.
 
 Reference
     S. Cheshire, M. Baker: Consistent overhead byte stuffing, IEEE/ACM ToN 7(2), 1999.
@@ -28,7 +28,7 @@ _ZERO = b"\0"
 
 
 def encode(body):
-    """The bytes of a frame with this body; EncodeError if it is too long."""
+    """Return the bytes of a frame with this body. Raises EncodeError if the body is too long."""
     if len(body) > LONGEST_BODY:
         raise EncodeError("a body of %d bytes is too long for a frame; it holds %d" % (len(body), LONGEST_BODY))
     return _ZERO + _stuff(bytes(body) + struct.pack("<I", crc32(body))) + _ZERO
@@ -37,7 +37,7 @@ def encode(body):
 def _stuff(data):
     parts = []
     for piece in data.split(_ZERO):
-        # A block of 254 bytes has no zero behind it, so what follows begins a block even if it is empty.
+        # A block of 254 bytes does not stand for a zero after it, so a further block follows even if it is empty.
         while len(piece) >= 254:
             parts.append(b"\xff" + piece[:254])
             piece = piece[254:]
@@ -62,7 +62,7 @@ def _unstuff(data):
 
 
 def decode(frame):
-    """The body of what stood between two zeros; DecodeError if it is none."""
+    """Return the body of the frame between two zero bytes. Raises DecodeError if it is damaged."""
     data = _unstuff(frame)
     if len(data) < _CHECKSUM_B:
         raise DecodeError("a frame of %d bytes has no room for its checksum" % len(data))
@@ -73,7 +73,7 @@ def decode(frame):
 
 
 class Deframer:
-    """Takes the bytes of a line as they come, gives the bodies that arrived whole; ``spoilt`` counts what was none."""
+    """A decoder of a line's byte stream into message bodies; ``spoilt`` counts the damaged frames."""
 
     def __init__(self):
         self.spoilt = 0
@@ -81,7 +81,7 @@ class Deframer:
         self._too_long = False
 
     def feed(self, data):
-        """The bodies that these bytes complete."""
+        """Add received bytes; return the bodies of the frames that they complete."""
         pieces = bytes(data).split(_ZERO)
         bodies = []
         for piece in pieces[:-1]:

@@ -1,56 +1,55 @@
 """The host link's messages between a host and a mote, one message in a frame (framing.py).
 
 Theory of operation
-    The host greets the mote with the version it speaks, a number of its own (its session) and a secret; the mote
-    answers with what it is, or why not. Then the host sends commands. Each has the secret and a token; the mote acts,
-    tells what came of it (events, frames to send), and then answers with that token. Token 0 wants no answer. What
-    happens later is told when it happens.
+    The host greets the mote with its protocol version, a session number of its choice and a secret. The mote accepts
+    (READY) or refuses with a reason (REFUSED). Then the host sends commands, each with the secret and a token. The mote
+    executes a command, sends the resulting events and frames, and then answers with that token. A command with token 0
+    gets no answer. Later events are sent when they happen.
 
-    All hosts on a line hear what the mote says, so the mote repeats the session and never the secret: only the host
-    that chose the secret can command the mote, or greet it again, while the mote is in use. A mote refuses a command
-    with another secret (session 0: such a command names none) and tells its host. A host whose mote was greeted by
-    another one learns that from the READY that names the other's session, and stops; its tokens began at a random
-    number, so the other's are hardly taken for them.
+    All hosts on a line receive everything that the mote sends, so the mote repeats the session and never the secret.
+    While the mote is in use, only the host that chose the secret can command it or greet it again. A mote refuses a
+    command with another secret, with session 0 because commands contain no session, and reports it to its own host. If
+    another host greets the mote, READY contains that host's session; the first host sees it and stops. A host's tokens
+    begin at a random number, so an answer to another host is unlikely to have an expected token.
 
-Layout (little-endian; one byte says what it is)
+Layout (little-endian; the first byte is the message type)
     host -> mote
-    HELLO          magic "WB", version u8, session u32, secret of SECRET_B bytes. The fields up to the session stay
-                   as they are in every version, so that each can refuse any other
+    HELLO          magic "WB", version u8, session u32, secret of SECRET_B bytes. The fields up to the session are
+                   the same in every version, so that each version can refuse any other
 
     All other messages of the host begin with the secret, SECRET_B bytes, and then have
     GOODBYE        token u16
-    CONFIGURE      token u16, JSON: address; node ("module:class") and its settings; key of its draws; and, where
-                   they are wanted, boot (how often the node began before and lost its memory; the mote's own count if
-                   left out), keys (the user's own: number, name, type, unit, steps, minimum, maximum), sensor (see
-                   hardware/mote/sensors.py), radio (for the board's make_radio: jitter_ms, neighbors, the user's own)
-    SUBSCRIBE      token u16, number of seconds f64 (negative: for ever), match all u8, attributes
+    CONFIGURE      token u16, JSON: address; node ("module:class") and its settings; key of its random draws; optionally
+                   boot (number of the node's earlier starts; default: the mote's own count), keys (registered by the
+                   user: number, name, type, unit, steps, minimum, maximum), sensor (see hardware/mote/sensors.py),
+                   radio (for the board's make_radio: jitter_ms, neighbors, and the user's own settings)
+    SUBSCRIBE      token u16, number of seconds f64 (negative: no expiry), match all u8, attributes
     UNSUBSCRIBE    token u16, the subscription's number u32
     PUBLISH        token u16, attributes
-    LINK_QUALITY   token u16, neighbor u32, delivery ratios from and to it f32, f32 (0, 0 puts it on the black list)
-    SET_TIME       token u16, time u64 (µs), clock u8: RUNNING, or HELD, then it stands until it is set again
-    WAKE           token u16: the timers that are due (while the clock is held; else they go by themselves)
-    HEARD          token u16, previous hop u32, broadcast u8, frame: a radio that is attached to the host heard it
+    LINK_QUALITY   token u16, neighbor u32, delivery ratios from and to it f32, f32 (0, 0: add it to the black list)
+    SET_TIME       token u16, time u64 (µs), clock u8: RUNNING, or HELD: the clock stops until it is set again
+    WAKE           token u16: fire the timers that are due (needed only while the clock is held)
+    HEARD          token u16, previous hop u32, broadcast u8, frame: received for the mote by a radio at the host
     PING           token u16
-    RESET          token u16: begin again as after power-on
-    OUTCOME        token u16, destination i32 (-1: no node of this network), acknowledged u8 (0: given up), frame: the
-                   outcome of a unicast frame that the mote sent, as a radio that is attached to the host reports it.
-                   Only nodes of protocols that override `Node.sent` get this
+    RESET          token u16: restart as after power-on
+    OUTCOME        token u16, destination i32 (-1: not a node of this network), acknowledged u8 (0: given up), frame:
+                   the outcome of a unicast frame that the mote sent, as reported by a radio at the host. It is sent
+                   only to nodes of protocols that override `Node.sent`
 
     mote -> host
-    READY          magic "WB", version u8, session u32, boot u32, radio u8 (1: of its own), name of the board (text)
+    READY          magic "WB", version u8, session u32, boot u32, radio u8 (1: its own), name of the board (text)
     REFUSED        magic "WB", version u8, session u32, reason u8
-    ANSWER         token u16, is_right u8, number i64, next wake i64 (µs, -1 none), time u64 (µs), text. If a mote in C
-                   was compiled for another size, the text ends in the size's name, and the number is the right size
+    ANSWER         token u16, success u8, number i64, next wake i64 (µs, -1: none), time u64 (µs), text. If a mote in C
+                   was compiled with a wrong size, the text ends in the size's name, and the number is the right size
     EVENT          time u64 (µs), kind u8, peer i32, origin i32, sequence i64, value i64, size u16 (B),
                    length of the message's name u8, that name, IS_TEXT or IS_ATTRIBUTES u8, text or attributes
-    SEND           destination i32 (-1: broadcast), frame: for a radio that is attached to the host
+    SEND           destination i32 (-1: broadcast), frame: to be sent by a radio at the host
 
-    Attributes: number of them u8, then as in every frame (attributes/wire.py). Texts are UTF-8.
+    Attributes: their number u8, then their bytes as in every frame (attributes/wire.py). Texts are UTF-8.
 
 Changes
-    A message of a new type, or an event at the end of a list of events, needs no other VERSION: who does not know
-    it counts it as noise. VERSION rises when a layout changes, when a number comes to mean something else, or when a
-    host cannot do without the new message.
+    A new message type, or a new event at the end of a list of events, keeps VERSION: older programs count it as noise.
+    VERSION rises when a layout changes, when a number changes its meaning, or when hosts depend on a new message.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -94,19 +93,20 @@ NO_SECRET = 3
 IS_TEXT = 0
 IS_ATTRIBUTES = 1
 
-# What a mote tells: the events of the contract; from FIRST_OF_PROTOCOL on those of its protocol, in the order of its
-# node's EVENTS; and then its own. Indices in these lists are what goes over the line, so new ones go to the end, and
-# none is taken out.
+# The kinds of events: those of the contract; from FIRST_OF_PROTOCOL on, those of the protocol, in the order of its
+# node's EVENTS; from FIRST_OWN_EVENT on, the mote's own. The line carries indices of these lists, so append new events
+# and never remove one.
 EVENTS = (contract.Originated, contract.Held, contract.Forwarded, contract.Delivered, contract.Dropped)
 FIRST_OF_PROTOCOL = 32
-# A subscription was made, ended; a reading was published; a radio of the mote's own sent or heard a frame; another host
-# greeted a mote that is in use, or sent it commands; bytes on the line were no message; a text; a radio of the mote's
-# own heard frames of another run. The value of "contested", "noise" and "foreign" is how many there were so far.
+# A subscription began or ended; a reading was published; the mote's own radio sent or received a frame; another host
+# greeted a mote in use or commanded it ("contested"); bytes on the line were not a message ("noise"); the mote reports
+# a problem as a text ("told"); its radio received frames of another run ("foreign"). The values of "contested", "noise"
+# and "foreign" count their occurrences so far.
 FIRST_OWN_EVENT = 128
 OWN_EVENTS = ("subscribed", "unsubscribed", "published", "sent", "received", "contested", "noise", "told", "foreign")
 
-# What follows the type: a struct, then perhaps bytes. Fields of a message are those of its struct and the rest. A
-# command's begin with the secret and the token.
+# The struct that follows a message's type; further bytes may follow it. A command's struct begins with the secret and
+# the token.
 _LAYOUT = {
     HELLO: "<2sBI",
     GOODBYE: "<8sH",
@@ -174,7 +174,7 @@ def encode_own_event(now, name, peer, message, origin, sequence, size, value, de
 
 
 def encode_row(now, kind, peer, message, origin, sequence, size, value, detail):
-    """The body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes.
+    """Return the body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes.
 
     `events.decode_row` is the reverse, for a host.
     """

@@ -1,14 +1,16 @@
-"""A line to a mote as bytes: anything pyserial has a URL for.
+"""Lines to motes as streams of bytes, opened by a URL.
 
-    /dev/ttyUSB0, COM3      a serial port, or a pty; nobody else may open it meanwhile
+    /dev/ttyUSB0, COM3      a serial port or a pty, opened exclusively
     socket://host:port      a TCP connection
-    socket://host:port?radio=port    two: the second is the line of the mote's radio, which the host plays
+    socket://host:port?radio=port    two connections, one to the host link and one to the radio's port
     rfc2217://host:port     a serial port of another machine, with its settings
 
-A write that fails may have left half a frame on the line: from then on a read fails too, so that whoever reads the line
-gives it up and opens it anew.
+Other URLs are opened by pyserial if it supports them.
 
-Sockets are read here and not through pyserial, which hands them out byte by byte.
+A write that fails may have left half a frame on the line. From then on reads fail too, so that the reader closes the
+line and opens it again.
+
+Sockets are read directly and not through pyserial, which returns their data byte by byte.
 """
 
 from __future__ import annotations
@@ -25,21 +27,21 @@ from workbench.motes import messages
 
 BAUD = 115200
 _WAIT_S = 0.2
-WRITE_S = 1.0  # what a line may hold a writer up; at BAUD it carries five of the longest frames
+WRITE_S = 1.0  # longest time that a write may block; at BAUD it suffices for five of the longest frames
 _CHUNK = 65536
-_OF_THE_RADIO = (bytes((messages.HEARD,)), bytes((messages.OUTCOME,)))
+_RADIO_KINDS = (bytes((messages.HEARD,)), bytes((messages.OUTCOME,)))
 
 
 class Port:
-    """An open line. `read` returns b"" when nothing came within a moment; any failure is a LinkError."""
+    """An open line. Every failure of its methods is a LinkError."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._writing = threading.Lock()
-        self._failure: LinkError | None = None  # of a write
+        self._failure: LinkError | None = None  # the error of the last failed write
 
     def read(self) -> bytes:
-        """Bytes that have come, or b"" after a moment without."""
+        """Return the bytes that arrived, or b"" after 0.2 s without any."""
         if self._failure is not None:
             raise LinkError(str(self._failure))
         return self._read()
@@ -54,7 +56,7 @@ class Port:
                 raise
 
     def close(self) -> None:
-        """Give the line back; a second time does nothing."""
+        """Close the line; repeated calls have no effect."""
         raise NotImplementedError
 
     def _read(self) -> bytes:
@@ -70,17 +72,17 @@ class _SocketPort(Port):
         parts = urlsplit(url)
         try:
             if not parts.hostname or not parts.port:
-                raise ValueError("write socket://host:port")
+                raise ValueError("its form must be socket://host:port")
             self._socket = socket.create_connection((parts.hostname, parts.port), timeout=3)
         except (OSError, ValueError) as error:
             raise LinkError(f"{url} cannot be opened: {error}") from None
         try:
-            # Where nobody listens, a port that the system gives out to clients may be given to this one.
+            # If no server listens on a port of the range for clients, the system may connect this socket to itself.
             if self._socket.getsockname() == self._socket.getpeername():
-                raise OSError("nobody listens there, and this end met itself")
+                raise OSError("no program listens on that port")
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.settimeout(_WAIT_S)
-            # The same connection once more, as a socket has one time limit for both ways.
+            # A second handle, because a socket has only one timeout for reading and writing.
             self._out = self._socket.dup()
             self._out.settimeout(WRITE_S)
         except OSError as error:
@@ -105,19 +107,19 @@ class _SocketPort(Port):
             raise LinkError(f"{self.url} is lost: {error}") from None
 
     def close(self) -> None:
-        with suppress(OSError):  # A thread that reads just now returns at once.
+        with suppress(OSError):  # A thread that is reading then returns at once.
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._out.close()
 
     @property
     def descriptor(self) -> int:
-        """The number of its open file."""
+        """The connection's file descriptor."""
         return self._socket.fileno()
 
 
 class _RadioPort(Port):
-    """A host link and, on a line of its own, a radio. Messages of the two are read as if they came on one line."""
+    """A host link and a radio, each on its own connection, read and written as if they shared one line."""
 
     def __init__(self, url: str, radio_port: str) -> None:
         super().__init__(url)
@@ -137,19 +139,19 @@ class _RadioPort(Port):
         whole = b""
         try:
             ready = self._selector.select(_WAIT_S)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:  # It was closed meanwhile.
+        except (OSError, ValueError, KeyError, RuntimeError) as error:  # Another thread closed it.
             raise LinkError(f"{self.url} is lost: {error}") from None
         for key, _ in ready:
             data = self._begun[key.data] + key.data.read()
-            # A zero ends a frame: what is behind the last one waits for the rest of it.
+            # A zero ends a frame. Bytes after the last zero wait for the rest of their frame.
             end = data.rfind(b"\0") + 1
             whole += data[:end]
             self._begun[key.data] = data[end:]
         return whole
 
     def _write(self, data: bytes) -> None:
-        # A frame is a zero, the length of a block, and the block, which begins with the kind of the message.
-        line = self._radio if data[2:3] in _OF_THE_RADIO else self._host
+        # A frame begins with a zero and the length of a block; the next byte is the message type.
+        line = self._radio if data[2:3] in _RADIO_KINDS else self._host
         line.write(data)
 
     def close(self) -> None:
@@ -161,13 +163,13 @@ class _RadioPort(Port):
 class _SerialPort(Port):
     def __init__(self, url: str, serial: Any) -> None:
         super().__init__(url)
-        # pyserial knows these for ports of this machine alone, and refuses or ignores them elsewhere.
+        # pyserial supports these options only for ports of this machine.
         local = {"exclusive": True, "write_timeout": WRITE_S} if "://" not in url else {}
         self._failures = (
             serial.SerialException,
             OSError,
             TypeError,
-        )  # TypeError: pyserial's, for a port closed while read
+        )  # TypeError: pyserial raises it if a port is closed while read
         try:
             self._serial = serial.serial_for_url(url, baudrate=BAUD, timeout=_WAIT_S, **local)
         except (*self._failures, ValueError, NotImplementedError) as error:
@@ -188,12 +190,12 @@ class _SerialPort(Port):
             raise LinkError(f"{self.url} is lost: {error}") from None
 
     def close(self) -> None:
-        with suppress(*self._failures):  # It may be unplugged: then there is nothing left to give back.
+        with suppress(*self._failures):  # It may be unplugged.
             self._serial.close()
 
 
 def open_port(url: str) -> Port:
-    """Open a line by its URL; LinkError, in a sentence, if that fails."""
+    """Return the open line of a URL. Raises LinkError if it cannot be opened."""
     if url.startswith("socket://"):
         radio = parse_qs(urlsplit(url).query).get("radio")
         return _RadioPort(url, radio[0]) if radio else _SocketPort(url)
@@ -205,7 +207,7 @@ def open_port(url: str) -> Port:
 
 
 def serial_ports() -> list[tuple[str, str]]:
-    """(URL, what it is) of the serial ports of this machine; none if pyserial is missing."""
+    """Return (URL, description) of this machine's serial ports; an empty list without pyserial."""
     try:
         from serial.tools.list_ports import comports
     except ImportError:

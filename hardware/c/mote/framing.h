@@ -1,4 +1,4 @@
-/* Frames on a serial line: where a message begins and ends, and whether it arrived whole.
+/* Frames on a serial line: they delimit messages and detect damaged ones.
  * `workbench/motes/framing.py` defines them. */
 #ifndef FRAMING_H
 #define FRAMING_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most that a host's message takes, and what is kept of the mote's own until it is written: less on a small board. */
+/* The longest message of a host, and the buffer for the mote's own messages; a small board may define less. */
 #ifndef LONGEST_BODY
 #define LONGEST_BODY 2048
 #endif
@@ -19,7 +19,7 @@ enum { CHECKSUM_B = 4, LONGEST_BLOCK = 254, NO_BODY = -1 };
 /* One byte more in 254, so that no byte is zero. */
 #define STUFFED_B(body) ((body) + CHECKSUM_B + ((body) + CHECKSUM_B) / LONGEST_BLOCK + 1)
 
-/* What has come of a frame so far, in somebody else's memory. `spoilt` counts what was none. */
+/* The received part of a frame, in memory of the caller. `spoilt` counts damaged frames. */
 struct deframer {
     uint32_t spoilt;
     bool is_too_long;

@@ -28,10 +28,10 @@ enum { IS_TEXT, IS_ATTRIBUTES };
 enum { VERSION = 4, LONGEST_TEXT = 240, BUSY_US = 5 * SECOND_US };
 /* From here on a node can still add up times without an overflow. */
 #define LATEST_US (INT64_MAX / 8)
-/* Where things are in a greeting, and in a command. */
+/* Offsets of the fields in a greeting and in a command. */
 enum { VERSION_AT = 3, SESSION_AT = 4, GREETING_B = 8, TOKEN_AT = 1 + SECRET_B, COMMAND_B = TOKEN_AT + 2 };
 
-/* How many bytes a command has at least, by its kind. */
+/* The fewest bytes of a command, by its kind. */
 static const uint8_t LEAST_B[] = {
     [HELLO] = GREETING_B,
     [GOODBYE] = COMMAND_B,
@@ -94,7 +94,7 @@ static double get_float(const uint8_t *at)
     return number;
 }
 
-/* What it tells */
+/* Messages to the host */
 
 static int64_t now_of(const struct mote *mote)
 {
@@ -132,7 +132,7 @@ static void write_event(struct mote *mote, const struct event *event)
     enframe_end(message);
 }
 
-/* Tell of an event of the mote's own. */
+/* Report an event of the mote's own. */
 static void tell_own(struct mote *mote, int kind, int64_t sequence, int64_t value, const char *detail,
                      struct attributes attributes)
 {
@@ -204,7 +204,7 @@ static void refuse(struct mote *mote, uint32_t session, uint8_t reason)
     enframe_end(message);
 }
 
-/* What the host asks for */
+/* Commands from the host */
 
 /* What came of a command: a number, or a text of two parts that says why it was refused. A refusal's number is the size
  * that is right, or 0. */
@@ -278,7 +278,7 @@ static struct outcome unsubscribe(struct mote *mote, int64_t number, int64_t now
     if (!node_was_made(&mote->node, number))
         return wrong("there is no such subscription at this node");
     if (!node_is_open(&mote->node, number))
-        return (struct outcome){0}; /* It has ended, or expired: that is no error. */
+        return (struct outcome){0}; /* It has ended or expired, which is not an error. */
     mote->announcement = (struct announcement){.is_pending = !mote->is_held, .kind = UNSUBSCRIBED, .number = number};
     node_unsubscribe(&mote->node, number, now);
     return (struct outcome){0};
@@ -373,12 +373,12 @@ static void command(struct mote *mote, const uint8_t *body, size_t size)
     if (token != 0)
         answer(mote, token, &outcome);
     else if (outcome.wrong != NULL)
-        tell_text(mote, TOLD, 0, outcome.wrong); /* Nobody waits for an answer that could say so. */
+        tell_text(mote, TOLD, 0, outcome.wrong); /* The host does not expect an answer. */
     if (body[0] == RESET)
         mote->board->reset(mote->board->context);
 }
 
-/* A host greets; false if this is no greeting. */
+/* Take a greeting; return false if it is not valid. */
 static bool meet(struct mote *mote, const uint8_t *body, size_t size)
 {
     uint32_t session = (uint32_t)get(body + SESSION_AT, 4);
@@ -404,7 +404,7 @@ static bool meet(struct mote *mote, const uint8_t *body, size_t size)
     return true;
 }
 
-/* A message; false if it is none. */
+/* Take a message; return false if it is not valid. */
 static bool take_message(struct mote *mote, const uint8_t *body, size_t size)
 {
     if (size > 0 && body[0] >= READY && body[0] <= SEND)
@@ -418,7 +418,7 @@ static bool take_message(struct mote *mote, const uint8_t *body, size_t size)
     return true;
 }
 
-/* What the board calls */
+/* Called by the board */
 
 void mote_start(struct mote *mote, const struct board *board)
 {
@@ -429,7 +429,7 @@ void mote_start(struct mote *mote, const struct board *board)
     greet(mote, 0);
 }
 
-/* Tell of what has come that was no message, if there is more than was told. */
+/* Report noise on the line, if there was any since the last report. */
 static void tell_noise(struct mote *mote)
 {
     uint32_t spoilt = mote->line.spoilt + mote->radio.spoilt;

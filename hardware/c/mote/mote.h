@@ -1,5 +1,5 @@
 /* The program of a mote in C: one node behind the host link, of the protocol in whose folder c/mote it finds
- * `mote_node.h`. Whoever plays the radio does so over the host link, or over a line of its own.
+ * `mote_node.h`. Its radio's frames go over the host link, or over a line of the radio.
  * `hardware/mote/mote.py` defines it, and `workbench/motes/messages.py` the messages. */
 #ifndef MOTE_H
 #define MOTE_H
@@ -61,18 +61,18 @@ void mote_start(struct mote *mote, const struct board *board);
 /* Bytes that came over the host link. */
 void mote_feed(struct mote *mote, const uint8_t *bytes, size_t size);
 
-/* Bytes that came over the radio's line. While the clock is held, or before there is a node, they are thrown away. */
+/* Bytes that came over the radio's line. While the clock is held, or without a node, they are dropped. */
 void mote_hear(struct mote *mote, const uint8_t *bytes, size_t size);
 
-/* Do what is due; returns in how many µs to be stepped again, NEVER if nothing is planned. */
+/* Execute everything due; return the µs until the next step, or NEVER if nothing is planned. */
 int64_t mote_step(struct mote *mote);
 
 enum { REAL_TIME_PPM = 1000000 };
 
-/* What a clock shows after so many µs that goes `speed_ppm` millionths as fast as time. */
+/* The time of a clock after `real_us` of real time; `speed_ppm` is its speed in millionths of real time. */
 int64_t mote_clock_us(int64_t real_us, uint32_t speed_ppm);
 
-/* How long a step's answer is on the wall clock, a second at most. */
+/* The real time of a step's answer `wait_us`, at most a second. */
 int32_t mote_pause_us(int64_t wait_us, uint32_t speed_ppm);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the program of a mote asks of its node. A protocol that has a program answers in its folder c/mote, where
- * `mote_node.h` has its `struct mote_node`: the node, its settings, and whatever else it needs. */
+/* The functions of a node that the program of a mote calls. A protocol implements them in its folder c/mote, where
+ * `mote_node.h` defines `struct mote_node`: the node, its settings, and other state of the protocol. */
 #ifndef NODE_CALLS_H
 #define NODE_CALLS_H
 

@@ -1,4 +1,4 @@
-"""A mote that is a process of this machine: Python, or MicroPython's port for Unix. For trying out, and for tests.
+"""A mote that is a process of this machine: Python, or MicroPython's port for Unix. For trials and tests.
 
 Its line is a TCP port on loopback (host link as everywhere), which hosts share as they would share a wire: the mote
 hears each of them, and they all hear the mote. Its radio is UDP broadcasts on loopback. Its arguments are the port of
@@ -21,12 +21,12 @@ _clock = [0, 0]  # of MicroPython: µs so far, and the last reading of its count
 
 
 def boots():
-    """How often it began before."""
+    """Return the number of earlier starts of the mote."""
     return int(sys.argv[2]) if len(sys.argv) > 2 else 0
 
 
 def now_us():
-    """A clock that never goes back."""
+    """Return the time of a monotonic clock in µs."""
     if hasattr(time, "monotonic_ns"):
         return time.monotonic_ns() // 1000
     ticks = time.ticks_us()  # It wraps, on 32 bits after some minutes. `run` reads it every second.
@@ -36,32 +36,32 @@ def now_us():
 
 
 def memory():
-    """(bytes allocated, bytes free) of the heap; 0 where nobody knows."""
+    """Return (bytes allocated, bytes free) of the heap; (0, 0) under CPython."""
     if hasattr(gc, "mem_alloc"):
         return gc.mem_alloc(), gc.mem_free()
     return 0, 0
 
 
 def write(data):
-    """Bytes to the host; gone if nobody listens, as on any line."""
+    """Send bytes to all connected hosts; without a host they are lost, as on any line."""
     for connection in list(_line):
         rest = data
         try:
             while rest:  # MicroPython's sendall gives up without an error.
                 rest = rest[connection.send(rest) :]
-        except OSError:  # It is gone, or does not read, which must not hold up the mote.
+        except OSError:  # The host is gone, or does not read, which must not block the mote.
             _hang_up(connection)
 
 
 def make_radio(mote, address, settings):
-    """The UDP radio."""
+    """Return a UDP radio."""
     from radio_udp import UdpRadio
 
     return UdpRadio(address, settings, mote.random)
 
 
 def reset():
-    """A process that is reset ends; whoever started it starts it again."""
+    """End the process; the program that started it may start it again."""
     sys.exit(0)
 
 
@@ -85,21 +85,21 @@ def run(mote):
             connection = listener.accept()[0]
             if len(_line) == _MOST_HOSTS:
                 _hang_up(_line[-1])
-            # Messages are small and wanted at once: Nagle's algorithm would hold them back for 40 ms.
+            # Messages are small and urgent: Nagle's algorithm would hold them back for 40 ms.
             connection.setsockopt(6, 1, 1)  # IPPROTO_TCP, TCP_NODELAY
             connection.setblocking(False)
             _line.append(connection)
-        for connection in [one for one in _line if one in readable]:
+        for connection in [host for host in _line if host in readable]:
             _read(mote, connection)
 
 
 def _readable(sockets, wait_us):
-    """The sockets that have something to read, after a wait of so many µs at most."""
+    """Wait at most `wait_us` for data; return the sockets that have some."""
     if hasattr(select, "select"):
         return select.select(sockets, [], [], wait_us / 1e6)[0]
     poller = select.poll()  # MicroPython has no select, and Python on Windows no poll.
-    for one in sockets:
-        poller.register(one, select.POLLIN)
+    for end in sockets:
+        poller.register(end, select.POLLIN)
     return [ready[0] for ready in poller.poll((wait_us + 999) // 1000)]
 
 

@@ -2,7 +2,7 @@
 
 The module ``virtual`` is the thread's JavaScript (hardware/virtual/mote.mjs). Bytes pass to it as hex and times as
 floats: other objects leave proxies behind, and whole numbers are cut to 32 bits on the way. It has no radio of its own:
-frames go over the host link, to whoever plays the ether. It has a clock of its own, which may run faster than time.
+frames go over the host link to the host, which simulates the channel. Its clock may run faster than real time.
 """
 
 import gc
@@ -18,38 +18,38 @@ _now_us = virtual.now_us
 
 
 def boots():
-    """How often it began before."""
+    """Return the number of earlier starts of the mote."""
     return virtual.boots
 
 
 def now_us():
-    """A clock that never goes back: µs since this start."""
+    """Return the µs since this start, of a monotonic clock."""
     return int(_now_us())
 
 
 def memory():
-    """(bytes allocated, bytes free) of the heap, garbage included: it is collected when no Python runs."""
+    """Return (bytes allocated, bytes free) of the heap, with garbage: it is collected only when no Python runs."""
     return gc.mem_alloc(), gc.mem_free()
 
 
 def write(data):
-    """Bytes to the hosts on the line; gone if nobody listens, as on any line."""
+    """Send bytes to the hosts on the line; without a host they are lost, as on any line."""
     _send(hexlify(data).decode())
 
 
 def make_radio(mote, address, settings):
-    """Never asked for: without a radio of its own frames go over the host link."""
+    """Return None: the mote has no radio, and its frames go over the host link."""
     return None
 
 
 def reset():
-    """Begin again from power-on, on the same port. Does not return."""
+    """Restart the mote as after power-on, on the same port. Does not return."""
     virtual.reset()
     raise SystemExit
 
 
 def run(mote):
-    """Say what to call when bytes come and when time has passed; returns."""
+    """Register the functions to call for received bytes and after a time, and return."""
 
     def feed(text):
         mote.feed(unhexlify(text))

@@ -1,27 +1,27 @@
-"""Live runs on motes: time is the wall clock, and the motes' own clocks date the events.
+"""Live runs on motes: they run by the wall clock, and the motes' clocks give the events their times.
 
 Theory of operation
     A thread carries out the workload (subscribe, publish, outage) at its times, as commands to motes. Motes without a
-    radio of their own send and receive through the host. The reference engine's channel is then between them, with the
-    topology's links, losses, collisions and delays, and its event queue waits for the clock. Motes with a radio report
-    the frames that they sent and received.
+    radio send and receive through the host. The host then connects them by the simulator's channel, with the topology's
+    links, losses, collisions and delays; the simulator's event queue waits for the clock. Motes with a radio report the
+    frames that they sent and received.
 
-    A mote that is lost (unplugged, killed, reset, silent) counts as failed from then on; when it answers again it is
-    made its node again, whether it has kept its memory or not, its subscriptions are made again, and it counts as
-    recovered. An outage of the workload takes a node's radio away and holds its clock; a mote that answers again within
-    one is made its node when the outage ends.
+    A mote that is lost (unplugged, killed, reset, silent) counts as failed. When it answers again, the host configures
+    it as its node again, even if it has kept its memory, repeats its subscriptions, and counts it as recovered. An
+    outage of the workload disconnects a node's radio and holds its clock. A lost mote that answers during an outage is
+    configured when the outage ends.
 
-    What a mote refuses, or what does not fit into a frame of the host link, is noted, and the run goes on.
+    A refused command, or a message too long for a frame of the host link, is noted, and the run continues.
 
 Parts
-    run          the Run that a user holds
-    driver       the thread's loop: clock, kernel, messages of the motes
-    application  what the workload asks for, as commands; subscriptions, outages, and motes that are lost and found
-    recorder     rows that can be looked at while they come, notes, the clock
+    run          the `Run` that the user gets
+    driver       the thread's loop: clock, kernel, messages from the motes
+    application  the workload as commands; subscriptions, outages, motes that are lost and reconnected
+    recorder     the trace, readable while it grows; notes; the clock
 
-    Kernel and air are the simulator's own (`workbench.sim.kernel`, `workbench.sim.channel`); the kernel's nodes are
+    Kernel and channel are the simulator's own (`workbench.sim.kernel`, `workbench.sim.channel`); the kernel's nodes are
     `driver.LiveNode`.
 
 Order
-    Rows are sorted by time. A mote's times are right to half a round trip, so a row may stand before its cause.
+    Rows are sorted by time. A mote's times are exact to half a round trip, so a row may precede its cause.
 """

@@ -1,10 +1,11 @@
 """The application of a live run: the workload as commands to motes, and motes that are lost and reconnected.
 
-It stands where the simulator's own (`workbench.sim.application`) stands: the kernel calls ``act``. A mote answers when
-it can, so nothing here waits: rows of subscriptions and publications come from the motes, as do refusals.
+It replaces the simulator's application (`workbench.sim.application`): the kernel calls ``act``. Commands do not wait
+for answers. The motes report subscriptions, publications and refusals when they have carried out a command.
 
-A subscription ends when the workload says so, whatever its mote is doing then: if its number is still on the way, it is
-ended when it comes; if the mote is lost, it is not made again.
+A subscription ends at its time in the workload, even if its mote cannot end it then. If the mote has not yet answered
+with the subscription's number, the subscription is ended when the answer arrives. If the mote is lost, the subscription
+is not repeated after a reconnection.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Subscriptions:
     def begin(self, action: workload.Action, now: int) -> None:
         """Subscribe at a node."""
         self._open[action.node, action.index] = action
-        self._ask(action, now)
+        self._subscribe(action, now)
 
     def end(self, action: workload.Action) -> None:
         """End a subscription of a node; an unknown one is ignored."""
@@ -103,7 +104,7 @@ class Subscriptions:
         """Store the number by which a mote identifies a subscription."""
         if key in self._open:
             self._numbers[key] = number
-        else:  # It has ended meanwhile.
+        else:  # The subscription has ended meanwhile.
             self._post(key[0], messages.UNSUBSCRIBE, number)
 
     def forget_numbers(self, node: int) -> None:
@@ -114,9 +115,9 @@ class Subscriptions:
         """Repeat a node's subscriptions for their remaining time, because its mote has lost its memory."""
         for action in list(self._open.values()):
             if action.node == node:
-                self._ask(action, now)
+                self._subscribe(action, now)
 
-    def _ask(self, action: workload.Action, now: int) -> None:
+    def _subscribe(self, action: workload.Action, now: int) -> None:
         item, node = action.item, action.node
         seconds = -1.0
         if item.expires_s is not None:
@@ -135,17 +136,17 @@ class Subscriptions:
 
 
 class MoteOutages:
-    """Failures and recoveries of nodes on motes, those of the workload and those of motes that are lost and found.
+    """Failures and recoveries of nodes on motes: outages of the workload, and motes lost and reconnected.
 
-    ``outages`` does what they mean for kernel and channel. The motes' clocks are held meanwhile.
+    ``outages`` applies them to kernel and channel. A failed node's mote has its clock held.
     """
 
     def __init__(self, outages: Outages, commands: Commands, subscriptions: Subscriptions) -> None:
         self.kernel, self.channel = outages.kernel, outages.channel
         self.lost: set[int] = set()
         self._outages, self._commands, self._subscriptions = outages, commands, subscriptions
-        self._reconnections: Counter[int] = Counter()  # how often a node's mote was lost and has answered again
-        self._unmade: set[int] = set()  # nodes whose motes have answered again, but are not made their nodes yet
+        self._reconnections: Counter[int] = Counter()  # number of reconnections of each node's mote
+        self._unconfigured: set[int] = set()  # nodes whose reconnected motes are not configured yet
 
     def fail(self, node: int, now: int) -> None:
         """Add a reason why a node is off, and stop its mote's clock."""
@@ -159,16 +160,16 @@ class MoteOutages:
         if self.kernel.down[i]:
             return
         self._commands.release(node, now)
-        if node in self._unmade:
-            self._unmade.discard(node)
-            self._make_again(node, now)
+        if node in self._unconfigured:
+            self._unconfigured.discard(node)
+            self._configure_again(node, now)
 
     def lose(self, node: int, reason: str, now: int) -> None:
         """Count the node of a lost mote as failed."""
         if node in self.lost:
             return
         self.lost.add(node)
-        self._unmade.discard(node)
+        self._unconfigured.discard(node)
         self._subscriptions.forget_numbers(node)
         self._commands.notes.add(node, "link_lost", reason, now)
         self.fail(node, now)
@@ -183,15 +184,15 @@ class MoteOutages:
         self.kernel.recorder.append(row)
         self.lost.discard(node)
         self._reconnections[node] += 1
-        self._unmade.add(node)
+        self._unconfigured.add(node)
         if self.kernel.down[self.kernel.index[node]] > 1:
             self._commands.hold(node, now)
         self.recover(node, now)
 
-    def _make_again(self, node: int, now: int) -> None:
+    def _configure_again(self, node: int, now: int) -> None:
         session = self._commands.session
-        # Of its own restarts and those that the host saw, the host's are counted: a mote whose line was cut has not
-        # begun again, but it loses its memory here.
+        # The host's count of reconnections is used, not the mote's count of restarts: configuring the mote erases its
+        # memory even if it never restarted.
         boot = session.first_boots[node] + self._reconnections[node]
         rest = configuration(**session.configuration(node, boot))
         self._commands.post(node, messages.CONFIGURE, rest=rest, then=self._commands.refusals(node))
@@ -200,9 +201,9 @@ class MoteOutages:
 
 
 class MoteApplication:
-    """Does what the workload asks for, on motes. What cannot be done is noted, and the run goes on.
+    """The executor of the workload on motes. An action that fails is noted, and the run continues.
 
-    ``simulated`` does what is asked of nodes that are simulated.
+    ``simulated`` executes the actions of simulated nodes.
     """
 
     def __init__(
@@ -233,14 +234,14 @@ class MoteApplication:
             self.outages.recover(node, now)
         elif not self.kernel.down[self.kernel.index[node]]:
             try:
-                self._ask(now, action)
+                self._command(now, action)
             except WorkbenchError as error:
                 self._commands.notes.add(node, "refused", str(error), now)
         elif action.kind == workload.UNSUBSCRIBE and node in self.outages.lost:
-            # A subscription that ends while its mote is lost must not be made again.
+            # A subscription that ends while its mote is lost must not be repeated later.
             self._subscriptions.end(action)
 
-    def _ask(self, now: int, action: workload.Action) -> None:
+    def _command(self, now: int, action: workload.Action) -> None:
         if action.kind == workload.SUBSCRIBE:
             self._subscriptions.begin(action, now)
         elif action.kind == workload.UNSUBSCRIBE:

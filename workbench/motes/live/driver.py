@@ -23,8 +23,8 @@ from workbench.sim.channel import Channel
 from workbench.sim.kernel import Kernel
 from workbench.sim.trace import Recorder
 
-SYNC_S = 1.0  # between two looks at the motes' clocks
-QUIET_S = 0.3  # without a message, after the end: then nothing is on its way any more
+SYNC_S = 1.0  # interval of readings of the motes' clocks
+QUIET_S = 0.3  # time without a message, after which no message is in transit
 LONGEST_END_S = 3.0
 _NOTED = ("contested", "told", "foreign")
 Post = Callable[..., None]  # (node, kind, *fields, rest, then)
@@ -55,10 +55,10 @@ class LiveNode(Node):
 
 
 class LiveDriver:
-    """Plays kernel and channel by the wall clock, with a session's motes as nodes; nodes without a mote are simulated.
+    """The loop that runs kernel and channel by the wall clock, with motes as nodes; other nodes are simulated.
 
-    ``inbox`` brings what the motes report and answer, (node, kind, value); ``notes`` gets a sentence for whatever goes
-    wrong. Set ``stopped`` to end the run early.
+    ``inbox`` receives the motes' reports and answers as (node, kind, value). ``notes`` receives a sentence for each
+    problem. Set ``stopped`` to end the run early.
     """
 
     def __init__(
@@ -91,19 +91,19 @@ class LiveDriver:
         return LiveNode(node.address, self.scenario.protocol, self.commands.post) if on_a_mote else node
 
     def prepare(self) -> None:
-        """Make all motes their nodes; LinkError if one cannot be.
+        """Configure all motes as their nodes. Raises LinkError if one refuses.
 
-        Their clocks stand at 0 until all are: what a node plans when it is started is late for nobody.
+        All clocks are held at 0 until the last mote is configured, so that no node's first timers are late.
         """
-        self.session.each(self._make_first)
+        self.session.each(self._configure)
         self.clock.begin()
-        self.session.each(self._let_go)
+        self.session.each(self._start_clock)
 
-    def _make_first(self, node: int, mote: Mote) -> None:
+    def _configure(self, node: int, mote: Mote) -> None:
         mote.set_time(0, held=True)
         mote.configure(**self.session.configuration(node, self.session.first_boots[node]))
 
-    def _let_go(self, node: int, mote: Mote) -> None:
+    def _start_clock(self, node: int, mote: Mote) -> None:
         mote.set_time(self.clock.now_us())
         mote.read_clock()
 
@@ -156,14 +156,14 @@ class LiveDriver:
             self.kernel.play_until(self.clock.now_us())
             if self._listen(0.01) or self.kernel.heap:
                 quiet_s = time.perf_counter() + QUIET_S
-        self.hold()  # Once more, for motes that were found meanwhile.
+        self.hold()  # Again, for motes that reconnected meanwhile.
 
     def _sync(self) -> None:
         if time.perf_counter() < self._next_sync_s:
             return
         self._next_sync_s = time.perf_counter() + SYNC_S
         for node, mote in self.session.motes.items():
-            with suppress(LinkError):  # It is lost: its reading thread reports that.
+            with suppress(LinkError):  # A lost mote is reported by its reading thread.
                 if self.kernel.down[self.kernel.index[node]]:
                     mote.ask()
                 else:
@@ -191,22 +191,22 @@ class LiveDriver:
     def _take_event(self, node: int, value: tuple[Any, ...], now: int) -> None:
         time_us, kind, peer, message, origin, sequence, size_B, number, detail = value
         text = detail if isinstance(detail, str) else self.recorder.text(detail)
-        # What a mote has told has happened: its clock may be off, but not ahead of ours.
+        # A reported event is in the past, so a later time would be an error of the mote's clock.
         time_us = max(0, min(now, self.session.motes[node].clock.to_host_us(time_us)))
         event = self._event_names.get(kind)
         if event is None:
-            self.notes.add(node, "noise", f"the mote told of an event of kind {kind}, which its protocol does not have")
+            self.notes.add(node, "noise", f"the mote reported an event of kind {kind}, unknown to its protocol")
             return
         note = f"node {node}: {text}"
-        if event in _NOTED and note not in self.notes.texts:  # The rows of the trace say how often.
+        if event in _NOTED and note not in self.notes.texts:  # The trace has a row for each repetition.
             self.notes.texts.append(note)
         self.recorder.append((time_us, node, event, peer, message, origin, sequence, size_B, number, text))
 
     def _take_frame(self, node: int, destination: int | None, frame: bytes, now: int) -> None:
         index = self.kernel.index[node]
         if self.kernel.down[index]:
-            return  # Its radio is away.
+            return  # An outage disconnects its radio.
         try:
             self.channel.send(index, destination, frame, now)
-        except Exception as error:  # What is no frame cannot be described: whatever a mote makes of it.
-            self.notes.add(node, "refused", f"the mote sent what is no frame of this protocol: {error!r}", now)
+        except Exception as error:  # Describing invalid bytes may raise any error.
+            self.notes.add(node, "refused", f"the mote sent an invalid frame of this protocol: {error!r}", now)

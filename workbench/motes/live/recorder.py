@@ -62,11 +62,11 @@ class LiveRecorder(Recorder):
         """Return the rows from a number on, in the order of arrival."""
         with self._flushing:
             batches, cells = self._batches[:], self._cells[:]
-        found = []
+        slices = []
         for batch in (*batches, to_batch(cells)):
-            found.append(batch.slice(min(row, len(batch))))
+            slices.append(batch.slice(min(row, len(batch))))
             row -= min(row, len(batch))
-        return pa.Table.from_batches(found, schema=SCHEMA)
+        return pa.Table.from_batches(slices, schema=SCHEMA)
 
     def so_far(self) -> LiveRecorder:
         """Return a copy of the recording up to now."""

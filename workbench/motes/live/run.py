@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class LiveRun(Run):
     """A run on motes that is still in progress, as `Scenario.run` returns it.
 
-    ``trace`` and ``metrics`` wait for its end; `so_far` does not. ``notes`` says what went wrong on the way: a mote
-    that was lost, a command that was refused. ``error`` is what ended it early, if something did: `wait` raises it, and
-    trace and metrics are of what had happened until then.
+    ``trace`` and ``metrics`` wait for its end; `so_far` does not. ``notes`` lists problems: a lost mote, a refused
+    command. ``error`` is the exception that ended the run early, or None. `wait` raises it; trace and metrics then
+    cover the time until the error.
     """
 
     _recorder: LiveRecorder
@@ -38,7 +38,7 @@ class LiveRun(Run):
         self._duration_us = round(scenario.duration_s * 1_000_000)
         self._progress = progress
         self.error: BaseException | None = None
-        self.token = os.urandom(8).hex()  # which tells this run from others of the scenario
+        self.token = os.urandom(8).hex()  # distinguishes this run from other runs of the scenario
         self._notes: list[str] = []
         self._ended_s: float | None = None
         self._clock = RunClock(motes.speed)
@@ -66,7 +66,7 @@ class LiveRun(Run):
     def _play(self) -> None:
         try:
             self._driver.run(self._duration_us, self._progress)
-        except BaseException as error:  # Raised again where the run is waited for.
+        except BaseException as error:  # `wait` raises it again.
             self.error = error
             self._notes.append(f"the run ended early: {error or type(error).__name__}")
             self._driver.hold()
@@ -104,7 +104,7 @@ class LiveRun(Run):
         self._notes.append(text)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for its end; returns whether it has ended, and raises what ended it early.
+        """Wait for the end; return whether the run has ended. Raises the error that ended the run early.
 
         An interrupt (Ctrl-C) stops the run.
         """
@@ -146,7 +146,7 @@ class LiveRun(Run):
 
     @property
     def metrics(self) -> pd.Series:
-        """As `Run.metrics`, once it has ended."""
+        """The metrics as in `Run.metrics`; they wait for the end of the run."""
         self.join()
         return super().metrics
 
