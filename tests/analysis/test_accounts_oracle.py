@@ -76,13 +76,15 @@ def test_the_copies_of_notifications_agree_with_their_frames(protocol, seed):
     for (publisher, number), reading in readings.items():
         detail = reading.published.detail
         rows = evidence.trail(publisher, number).rows
-        copies = CopyRows(evidence, rows, lambda row, detail=detail: sorted(explain.wanted(evidence, row, detail)))
+        copies = CopyRows(
+            evidence, rows, lambda row, detail=detail: sorted(explain.matching_sinks(evidence, row, detail))
+        )
         for hop in Life(facts, reading).hops:
             if hop.copy.name == "notification":
                 for row in (hop.sent, *hop.received, *hop.lost):
-                    assert hop.copy.key in copies.of[row.index]
-                    clear += len(copies.of[row.index]) == 1
-                    others += len(copies.of[row.index]) > 1
+                    assert hop.copy.key in copies.copies_by_row[row.index]
+                    clear += len(copies.copies_by_row[row.index]) == 1
+                    others += len(copies.copies_by_row[row.index]) > 1
     assert clear > others
 
 

@@ -140,14 +140,14 @@ class Later(Talker):
     [
         (
             lambda frames: [(to, frame + b"!") for to, frame in frames],
-            "frame 0 was 50 bytes from node 0 to node 1 at .*and now is 51 bytes",
+            "frame 0 of the run was 50 bytes from node 0 to node 1 at .*and that of the replay is 51 bytes",
         ),
         (
             lambda frames: [(None, frame) for _, frame in frames],
-            "frame 0 was 50 bytes from node 0 to node 1 .*and now is 50 bytes from node 0 to all",
+            "frame 0 of the run was 50 bytes from node 0 to node 1 .*the replay is 50 bytes from node 0 to all",
         ),
-        (lambda frames: [], "it had 2 frames, and now 0"),
-        (lambda frames: frames * 2 if frames[0][1][2] else frames, "it had 2 frames, and now more"),
+        (lambda frames: [], "the run sent 2 frames, and the replay sent 0"),
+        (lambda frames: frames * 2 if frames[0][1][2] else frames, "the run sent 2 frames, and the replay sent more"),
     ],
     ids=["larger", "to others", "fewer", "more"],
 )

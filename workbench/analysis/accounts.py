@@ -69,7 +69,7 @@ CAUSES: Mapping[str, str] = {
 # Causes for which the evidence is a missing event. If an outage made the event impossible, the outage is the better
 # cause.
 _ABSENCES = frozenset(("not_asked", "no_link", "no_place", "not_matched", "not_forwarded", "expired", "no_room"))
-_READINGS_PER_LOOK = 16
+_READINGS_PER_CALL = 16
 
 
 class Reading(NamedTuple):
@@ -111,34 +111,34 @@ def accounts(run: Any) -> list[Account]:
     Raises ScenarioError if the run has no trace.
     """
     rows = Columns(run.trace)
-    found = expected(run.scenario, rows)
-    pairs = take_rows(found.pairs, found.pairs.hops >= 0)
-    all_accounts = _delivered(rows, found, take_rows(pairs, pairs.delivery != NEVER))
-    all_accounts += missing(run, found)
+    expectations = expected(run.scenario, rows)
+    pairs = take_rows(expectations.pairs, expectations.pairs.hops >= 0)
+    all_accounts = _delivered(rows, expectations, take_rows(pairs, pairs.delivery != NEVER))
+    all_accounts += missing(run, expectations)
     return sorted(all_accounts, key=lambda account: (account.subscriber, account.subscription, account.published_us))
 
 
 def missing(
-    run: Any, found: Expected | None = None, most: int | None = None, look: Callable[[], Any] = bool
+    run: Any, expectations: Expected | None = None, most: int | None = None, on_progress: Callable[[], Any] = bool
 ) -> list[Account]:
     """Return the accounts of the readings that were not delivered, in the order in which they were published.
 
-    ``found``: the result of `expected` for this run. ``most``: only the last so many. ``look`` is called regularly; an
-    error that it raises ends the search.
+    ``expectations``: the result of `expected` for this run. ``most``: limit of accounts; those of the last
+    published readings are returned. ``on_progress`` is called regularly; an error that it raises ends the search.
     """
-    found = found or expected(run.scenario, Columns(run.trace))
-    pairs = found.missing
-    order = argsort(found.publications.time_us[pairs.publication])
+    expectations = expectations or expected(run.scenario, Columns(run.trace))
+    pairs = expectations.missing
+    order = argsort(expectations.publications.time_us[pairs.publication])
     pairs = take_rows(pairs, order[max(0, len(order) - (len(order) if most is None else most)) :])
     if not len(pairs.publication):
         return []
     evidence, last_step = _evidence(run.scenario, run.trace)
-    undelivered = _pairs(evidence, found, pairs)
+    undelivered = _pairs(evidence, expectations, pairs)
     evidence.follow({(pair.publisher, pair.number) for pair in undelivered})
     result = []
     for index, pair in enumerate(undelivered):
-        if index % _READINGS_PER_LOOK == 0:
-            look()
+        if index % _READINGS_PER_CALL == 0:
+            on_progress()
         result.append(_account(evidence, pair, last_step))
     return result
 
@@ -146,15 +146,15 @@ def missing(
 # Delivered
 
 
-def _delivered(trace: Columns, found: Expected, pairs: Any) -> list[Account]:
+def _delivered(trace: Columns, expectations: Expected, pairs: Any) -> list[Account]:
     rows = trace.where(event="delivered")[pairs.delivery]
-    asked, published = found.subscriptions, found.publications
+    subscriptions, publications = expectations.subscriptions, expectations.publications
     columns = (
-        published.node[pairs.publication],
-        published.number[pairs.publication],
-        published.time_us[pairs.publication],
-        asked.node[pairs.subscription],
-        asked.number[pairs.subscription],
+        publications.node[pairs.publication],
+        publications.number[pairs.publication],
+        publications.time_us[pairs.publication],
+        subscriptions.node[pairs.subscription],
+        subscriptions.number[pairs.subscription],
         trace["time_us"][rows],
         rows,
     )
@@ -198,18 +198,18 @@ def _evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, LastStep]:
     return evidence, getattr(module, "last_step", default)
 
 
-def _pairs(evidence: Evidence, found: Expected, pairs: Any) -> list[Pair]:
-    asked, published = found.subscriptions, found.publications
+def _pairs(evidence: Evidence, expectations: Expected, pairs: Any) -> list[Pair]:
+    subscriptions, publications = expectations.subscriptions, expectations.publications
     # If a number was used again, its last publication counts, as in the metrics.
     rows = {(row.node, row.sequence): row for row in evidence.of("published")}
     begins = {(row.node, row.sequence): row for row in evidence.of("subscribed")}
     ends = {(row.node, row.sequence): row for row in reversed(evidence.of("unsubscribed"))}
     columns = (
-        published.node[pairs.publication],
-        published.number[pairs.publication],
-        asked.node[pairs.subscription],
-        asked.number[pairs.subscription],
-        np.minimum(asked.last_us[pairs.subscription], evidence.end_us),
+        publications.node[pairs.publication],
+        publications.number[pairs.publication],
+        subscriptions.node[pairs.subscription],
+        subscriptions.number[pairs.subscription],
+        np.minimum(subscriptions.last_us[pairs.subscription], evidence.end_us),
     )
     return [
         Pair(
@@ -263,11 +263,11 @@ def _disconnected(evidence: Evidence, pair: Pair, step: Step | None) -> Step | N
         return _cut(evidence, reached, pair.subscriber, pair, until, "to the subscriber", (pair.published,))
     if step is None or evidence.scenario.protocol.disseminates:
         return None
-    asked = evidence.reached(pair.subscriber, pair.subscribed.time_us, step.time_us)
-    if step.node not in asked:
+    informed = evidence.reached(pair.subscriber, pair.subscribed.time_us, step.time_us)
+    if step.node not in informed:
         until = step.time_us, step.time_us
         before = tuple(row for row in step.rows if row.time_us <= step.time_us)
-        return _cut(evidence, asked, step.node, pair, until, "from the subscriber", before)
+        return _cut(evidence, informed, step.node, pair, until, "from the subscriber", before)
     return None
 
 

@@ -27,7 +27,7 @@ from workbench.sim import engine
 from workbench.sim.rows import Columns
 from workbench.sim.trace import Recorder
 
-MOST = 2000  # decisions whose data are stored
+MOST = 2000  # limit of the decisions whose data are stored
 
 
 class Decision(NamedTuple):
@@ -68,7 +68,10 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
     replayed, or the replay differs.
     """
     if run.engine == LIVE:
-        raise ScenarioError("a live run on motes cannot be replayed, so the data of its filters are not available")
+        raise ScenarioError(
+            "a live run on motes cannot be replayed, so the data of its filters are not available; "
+            "run the scenario in the simulator"
+        )
     protocol = run.scenario.protocol
     if not protocol.catalogue:
         return Decisions((), Counter())
@@ -80,7 +83,7 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
         kernel.play(engine.duration_us(run.scenario), progress)
     if watch.changes != count_changes(run):
         raise ScenarioError(
-            "the scenario no longer gives this run, as the code of its filters has changed; run it again"
+            "the scenario no longer gives this run, as the code of its filters has changed; run the scenario again"
         )
     return Decisions(tuple(watch.first), watch.counts)
 
@@ -115,7 +118,7 @@ class _Watch(Recorder):
 
     @property
     def changes(self) -> Counter[tuple[str, int, str]]:
-        """The counts of decisions that the trace shows, too."""
+        """The numbers of replaced and dropped messages, which the trace shows as well."""
         return Counter({key: count for key, count in self.counts.items() if key[2] != "pass"})
 
     def _discard(self, row: tuple[Any, ...]) -> None:

@@ -55,9 +55,9 @@ class Step(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A reading and a subscription that expected it and did not get it;
+    """A reading that a subscription expected and did not get.
 
-    ``published`` and ``subscribed``: their rows.
+    ``published`` and ``subscribed``: the trace rows of the reading and of the subscription.
     """
 
     publisher: int
@@ -70,9 +70,10 @@ class Pair(NamedTuple):
 
 
 class Trail:
-    """The rows of the messages that carry one reading, in order of time; ``holders``: node -> the row that shows it.
+    """The rows of the messages that carry one reading, in order of time.
 
-    A holder is the publisher, once it has sent the reading's first message, or a node that received a message with it.
+    A *holder* is the publisher, once it has sent the reading's first message, or a node that received a message with
+    the reading.
     """
 
     def __init__(self, columns: Columns, indices: np.ndarray, harmless: Collection[str]) -> None:
@@ -97,7 +98,7 @@ class Trail:
         return [row for row in self.of(event) if row.node == node]
 
     def only(self, message: str) -> Trail:
-        """Return a trail of the messages with one name."""
+        """Return a trail of only the messages with this name."""
         return Trail(self._columns, self._columns.where(self._indices, message=message), self._harmless)
 
     @cached_property
@@ -105,8 +106,8 @@ class Trail:
         """All rows of the trail, in order."""
         return self._columns.listed(self._indices)
 
-    def those(self, positions: Collection[int]) -> Trail:
-        """Return a trail of the rows at these positions of the trace."""
+    def select(self, positions: Collection[int]) -> Trail:
+        """Return a trail of only the rows at these positions of the trace."""
         return Trail(self._columns, self._indices[np.isin(self._indices, list(positions))], self._harmless)
 
     @cached_property
@@ -116,7 +117,7 @@ class Trail:
 
     @cached_property
     def holders(self) -> dict[int, Row]:
-        """Node -> the first row that shows it with the reading."""
+        """Holder -> the first row that shows that it had the reading."""
         received = self._where("received")
         firsts = received[first_rows(self._columns["node"][received])]
         holders = {row.node: row for row in reversed(self._columns.listed(firsts))}

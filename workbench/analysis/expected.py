@@ -17,7 +17,13 @@ from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.deliveries import samples_of
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import paths_of
-from workbench.sim.metrics.workload import Asked, Published, publications, spells, subscriptions
+from workbench.sim.metrics.workload import (
+    Publications,
+    Subscriptions,
+    active_intervals,
+    read_publications,
+    read_subscriptions,
+)
 from workbench.sim.rows import Columns
 
 NEVER = -1
@@ -46,8 +52,8 @@ class Expected(NamedTuple):
     ``samples``: for each text of a subscription, the number of matching samples of each text of a publication.
     """
 
-    subscriptions: Asked
-    publications: Published
+    subscriptions: Subscriptions
+    publications: Publications
     matching: Matching
     samples: list[np.ndarray]
     pairs: Pairs
@@ -60,29 +66,35 @@ class Expected(NamedTuple):
 
 def expected(scenario: Any, rows: Columns) -> Expected:
     """Return the subscriptions and publications in the rows of a run, with the pairs that match."""
-    asked, published, matching = subscriptions(rows), publications(rows), matching_of(scenario.protocol)
-    samples = samples_of(asked, published, matching)
-    subscription, publication = _pairs(rows, asked, published, samples)
-    nodes = asked.node[subscription], published.node[publication]
+    subscriptions, publications, matching = (
+        read_subscriptions(rows),
+        read_publications(rows),
+        matching_of(scenario.protocol),
+    )
+    samples = samples_of(subscriptions, publications, matching)
+    subscription, publication = _pairs(rows, subscriptions, publications, samples)
+    nodes = subscriptions.node[subscription], publications.node[publication]
     hops = _hops(scenario, *nodes)
-    arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
+    arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     # The first delivery of each pair: `find_last` on the reversed rows.
     first = arrived.subscription[::-1], arrived.publication[::-1]
     index = find_last((subscription, publication), first)
     delivery = np.append(arrived.row[::-1], NEVER)[index]
-    return Expected(asked, published, matching, samples, Pairs(subscription, publication, *nodes, *hops, delivery))
+    return Expected(
+        subscriptions, publications, matching, samples, Pairs(subscription, publication, *nodes, *hops, delivery)
+    )
 
 
 def _pairs(
-    rows: Columns, asked: Asked, published: Published, samples: list[np.ndarray]
+    rows: Columns, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    lasting = spells(asked, rows)
+    active = active_intervals(subscriptions, rows)
     subscription, publication = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for numbers, own in zip(samples, split_rows(asked.what[lasting.subscription], len(samples)), strict=True):
-        matching = np.flatnonzero(numbers[published.what] > 0)
-        begins = np.searchsorted(published.time_us[matching], lasting.first_us[own])
-        counts = np.searchsorted(published.time_us[matching], lasting.last_us[own]) - begins
-        subscription.append(np.repeat(lasting.subscription[own], counts))
+    for numbers, own in zip(samples, split_rows(subscriptions.text[active.subscription], len(samples)), strict=True):
+        matching = np.flatnonzero(numbers[publications.text] > 0)
+        begins = np.searchsorted(publications.time_us[matching], active.first_us[own])
+        counts = np.searchsorted(publications.time_us[matching], active.last_us[own]) - begins
+        subscription.append(np.repeat(active.subscription[own], counts))
         publication.append(matching[ranges(begins, counts)])
     return np.concatenate(subscription), np.concatenate(publication)
 

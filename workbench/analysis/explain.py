@@ -35,14 +35,14 @@ from workbench.columns import find_last, split_rows, take_rows
 from workbench.protocols.protocol import Protocol
 from workbench.sim import workload
 from workbench.sim.metrics.matching import matching_of
-from workbench.sim.metrics.workload import Asked, Published, down_times, spells
+from workbench.sim.metrics.workload import Publications, Subscriptions, active_intervals, down_times
 from workbench.sim.readings import Readings
 from workbench.sim.rows import Columns
 from workbench.sim.run import Run
 
 LOW = 0.9  # A delivery ratio below it gets a hint.
-_SHOWN = 5  # unmatched subscriptions that are shown: each is compared with all publications
-_WORTH_TELLING = 0.05  # share of receptions (or frames) from which losses are reported
+_MOST_UNMATCHED = 5  # limit of the unmatched subscriptions explained: each is compared with all publications
+_REPORTED_SHARE = 0.05  # Losses of at least this share of the receptions (or frames) are reported.
 _VERBS = {workload.SUBSCRIBE: "subscribe to", workload.PUBLISH: "publish"}
 
 
@@ -76,20 +76,20 @@ def hint(delivery_ratio: float) -> str:
 def explain(run: Run) -> Explanation:
     """Return the reasons why little or nothing was delivered; the scenario or the rows of the run prove each line."""
     scenario, metrics, rows = run.scenario, run.metrics, Columns(run._rows)
-    found = expected(scenario, rows)
-    asked, published, samples = found.subscriptions, found.publications, found.samples
+    expectations = expected(scenario, rows)
+    subscriptions, publications, samples = expectations.subscriptions, expectations.publications, expectations.samples
     sentences = [
-        *_without(scenario, asked, published),
+        *_without(scenario, subscriptions, publications),
         *_after_the_end(scenario),
         *_while_down(scenario, rows),
-        *_without_a_match(scenario, asked, published, samples),
-        *_at_other_times(rows, asked, published, samples, bool(metrics["expected"])),
-        *_without_a_path(found),
+        *_without_a_match(scenario, subscriptions, publications, samples),
+        *_at_other_times(rows, subscriptions, publications, samples, bool(metrics["expected"])),
+        *_without_a_path(expectations),
     ]
-    if len(found.missing.subscriber):
-        sentences += _by_cause(run, found) if run.has_trace else ()
+    if len(expectations.missing.subscriber):
+        sentences += _by_cause(run, expectations) if run.has_trace else ()
         sentences += _lost(metrics)
-        sentences += getattr(accounts.module_of(scenario), "sentences", _no_sentences)(scenario, found.missing)
+        sentences += getattr(accounts.module_of(scenario), "sentences", _no_sentences)(scenario, expectations.missing)
     return Explanation(_headline(run, metrics, len(sentences)), sentences)
 
 
@@ -119,10 +119,10 @@ _LOST = {
 }
 
 
-def _by_cause(run: Any, found: Expected) -> Iterator[str]:
+def _by_cause(run: Any, expectations: Expected) -> Iterator[str]:
     """Yield a sentence for each cause, with the last reading lost for that cause; the most common cause first."""
     groups: dict[tuple[str, str], list[accounts.Account]] = {}
-    for account in accounts.missing(run, found):
+    for account in accounts.missing(run, expectations):
         # A detail is a reason, or a number of parts.
         reason = "" if account.detail.isdigit() else account.detail
         groups.setdefault((account.cause, reason), []).append(account)
@@ -207,16 +207,20 @@ def _disconnected(account: accounts.Account) -> str:
 # Subscriptions, publications, and their times
 
 
-def _without(scenario: Any, asked: Asked, published: Published) -> Iterator[str]:
+def _without(scenario: Any, subscriptions: Subscriptions, publications: Publications) -> Iterator[str]:
     kinds = {type(item) for item in scenario.workload}
-    if workload.Subscribe not in kinds and not len(asked.node):
+    if workload.Subscribe not in kinds and not len(subscriptions.node):
         yield "The workload has no subscriptions."
-    if workload.Publish not in kinds and not len(published.node):
+    if workload.Publish not in kinds and not len(publications.node):
         yield "The workload has no publications."
     begun = [i for i in scenario.workload if isinstance(i, workload.Publish) and i.start_s < scenario.duration_s]
-    if begun and not len(published.node) and not any(action.kind == workload.PUBLISH for action in _actions(scenario)):
+    if (
+        begun
+        and not len(publications.node)
+        and not any(action.kind == workload.PUBLISH for action in _actions(scenario))
+    ):
         shown = "its stagger comes later" if begun[0].stagger else "it stops when it starts"
-        yield f"No publication begins before its end: {shown} ({_shown(begun[0])}){more(len(begun))}."
+        yield f"No publication begins before its end: {shown} ({_describe_contents(begun[0])}){more(len(begun))}."
 
 
 def _actions(scenario: Any) -> list[workload.Action]:
@@ -224,18 +228,19 @@ def _actions(scenario: Any) -> list[workload.Action]:
     return workload.expand(scenario.workload, nodes, duration_us, scenario.seed)
 
 
-def _shown(item: Any) -> str:
+def _describe_contents(item: Any) -> str:
     if isinstance(item.what, str):
         return item.what
     return "readings that were measured" if isinstance(item.what, Readings) else "readings of a sensor field"
 
 
 def _after_the_end(scenario: Any) -> Iterator[str]:
-    for cls, what in ((workload.Subscribe, "A subscription"), (workload.Publish, "A publication")):
+    for cls, noun in ((workload.Subscribe, "A subscription"), (workload.Publish, "A publication")):
         late = [i for i in scenario.workload if isinstance(i, cls) and i.start_s >= scenario.duration_s]
         if late:
             ends = f"the run ends at {scenario.duration_s:g} s"
-            yield f"{what} ({_shown(late[0])}) starts at {late[0].start_s:g} s, and {ends}{more(len(late))}."
+            contents = _describe_contents(late[0])
+            yield f"{noun} ({contents}) starts at {late[0].start_s:g} s, and {ends}{more(len(late))}."
 
 
 def _while_down(scenario: Any, rows: Columns) -> Iterator[str]:
@@ -252,78 +257,88 @@ def _while_down(scenario: Any, rows: Columns) -> Iterator[str]:
         if missed:
             first = missed[0]
             yield (
-                f"Node {first.node} was down at {seconds(first.time_us)}, when it was to {verb} {_shown(first.item)}"
-                f"{more(len(missed))}."
+                f"Node {first.node} was down at {seconds(first.time_us)}, when it was to {verb} "
+                f"{_describe_contents(first.item)}{more(len(missed))}."
             )
 
 
 def _at_other_times(
-    rows: Columns, asked: Asked, published: Published, samples: list[np.ndarray], is_any_expected: bool
+    rows: Columns,
+    subscriptions: Subscriptions,
+    publications: Publications,
+    samples: list[np.ndarray],
+    is_any_expected: bool,
 ) -> Iterator[str]:
-    """Yield sentences on subscriptions with matching publications, none of which was expected.
+    """Yield sentences on subscriptions that expected none of their matching publications.
 
-    No such publication was made while the subscription was active and its node up. If other readings were expected,
-    subscriptions with deliveries are left out, since retained messages can arrive later.
+    These were all made before or after the subscription was active, or while its node was down. If readings of other
+    subscriptions were expected, subscriptions with deliveries are left out: retained messages can arrive later.
     """
-    got = find_last((asked.node, asked.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
+    got = find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
     got &= is_any_expected
-    lasting = spells(asked, rows)
+    active = active_intervals(subscriptions, rows)
     by_kind: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
-    for numbers, mine in zip(samples, split_rows(asked.what, len(asked.texts)), strict=True):
-        times = published.time_us[numbers[published.what] > 0]
-        for index in mine[~got[mine]].tolist() if len(times) else ():
-            ups = slice(*np.searchsorted(lasting.subscription, (index, index + 1)).tolist())
-            up = np.searchsorted(times, (lasting.first_us[ups], lasting.last_us[ups]))
-            kind, sentence = _timing(asked, index, times, int((up[1] - up[0]).sum()))
+    for numbers, of_text in zip(samples, split_rows(subscriptions.text, len(subscriptions.texts)), strict=True):
+        times = publications.time_us[numbers[publications.text] > 0]
+        for index in of_text[~got[of_text]].tolist() if len(times) else ():
+            ups = slice(*np.searchsorted(active.subscription, (index, index + 1)).tolist())
+            up = np.searchsorted(times, (active.first_us[ups], active.last_us[ups]))
+            kind, sentence = _timing(subscriptions, index, times, int((up[1] - up[0]).sum()))
             if kind:
                 by_kind[kind].append(sentence)
     yield from (f"{alike[0]}{more(len(alike))}." for alike in by_kind.values() if alike)
 
 
-def _timing(asked: Asked, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
-    """Return (kind, sentence) of a subscription, from the times of all matching publications.
+def _timing(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
+    """Return (kind, sentence) on why a subscription expected none of the matching publications, or ("", "").
 
-    ``up``: the number of these while its node was up.
+    ``times``: when these were published, ascending, in µs. ``up``: the number of them in the subscription's active
+    intervals. The kind is "late", "early", "between" or "down".
     """
-    node, what = asked.node[index], asked.texts[asked.what[index]]
-    first_us, last_us = int(asked.first_us[index]), int(asked.last_us[index])
+    node, text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
+    first_us, last_us = int(subscriptions.first_us[index]), int(subscriptions.last_us[index])
     first, last = np.searchsorted(times, (first_us, last_us)).tolist()
-    subscribed = f"Node {node} subscribed to {what}"
+    subscribed = f"Node {node} subscribed to {text}"
     if first == len(times):
         ended = seconds(times[-1])
         return "late", f"{subscribed} at {seconds(first_us)}, after the last publication that matches, at {ended}"
     if last == 0:
         began = seconds(times[0])
-        ended = f"Node {node}'s subscription to {what} ended at {seconds(last_us)}"
+        ended = f"Node {node}'s subscription to {text} ended at {seconds(last_us)}"
         return "early", f"{ended}, before the first publication that matches, at {began}"
     if first == last:
         lasted = f"from {seconds(first_us)} to {seconds(last_us)}"
         return "between", f"{subscribed} {lasted}, when nothing that matches was published"
     if up < last - first:
         counts = f"{last - first - up:,} of the {last - first:,} publications that match"
-        return "down", f"Node {node}, which subscribed to {what}, was down when {counts} were made"
+        return "down", f"Node {node}, which subscribed to {text}, was down when {counts} were made"
     return "", ""
 
 
 # Attributes that do not match
 
 
-def _without_a_match(scenario: Any, asked: Asked, published: Published, samples: list[np.ndarray]) -> Iterator[str]:
-    if not len(published.node):
+def _without_a_match(
+    scenario: Any, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
+) -> Iterator[str]:
+    if not len(publications.node):
         return
-    unmet = [what for what, numbers in zip(asked.texts, samples, strict=True) if not numbers.any()]
-    for what in unmet[:_SHOWN]:
-        yield f"No publication matches {what}: {mismatch(scenario.protocol, what, published.texts)}."
-    if len(unmet) > _SHOWN:
-        yield f"Nor does any publication match {len(unmet) - _SHOWN:,} other subscriptions."
+    unmet = [
+        subscription for subscription, numbers in zip(subscriptions.texts, samples, strict=True) if not numbers.any()
+    ]
+    for subscription in unmet[:_MOST_UNMATCHED]:
+        yield f"No publication matches {subscription}: {mismatch(scenario.protocol, subscription, publications.texts)}."
+    if len(unmet) > _MOST_UNMATCHED:
+        yield f"Nor does any publication match {len(unmet) - _MOST_UNMATCHED:,} other subscriptions."
 
 
-def mismatch(protocol: Protocol, what: str, texts: list[str]) -> str:
-    """Return why none of these publications matches a subscription: the first attribute that fails by the protocol's
-    rule.
+def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
+    """Return the reason why no publication (of ``texts``) matches a subscription, as a clause.
+
+    It names the first attribute of the subscription that no publication satisfies by the protocol's rule.
     """
     matching = matching_of(protocol)
-    for attribute in parse(what):
+    for attribute in parse(subscription):
         if attribute.operator != IS and not any(matching.is_match(to_text((attribute,)), text) for text in texts):
             return _describe_failing(protocol, attribute, texts)
     return "each of its attributes is met, but never all of them by one publication"
@@ -348,7 +363,7 @@ def _describe_failing(protocol: Protocol, attribute: Attribute, texts: list[str]
         lowest, highest = (to_text((end(published_attributes, key=_value),)) for end in (min, max))
         shown = lowest if lowest == highest else f"from {lowest} to {highest}"
         return f"{shown_attribute} fails; published: {shown}"
-    values = {published.value for published in published_attributes}
+    values = {attribute.value for attribute in published_attributes}
     return f"{shown_attribute} fails; published: {to_text((published_attributes[0],))}{more(len(values))}"
 
 
@@ -367,14 +382,14 @@ def _compares_bytes(protocol: Protocol) -> bool:
 # Paths and losses
 
 
-def _without_a_path(found: Expected) -> Iterator[str]:
-    asked, apart = found.subscriptions, take_rows(found.pairs, found.pairs.hops < 0)
+def _without_a_path(expectations: Expected) -> Iterator[str]:
+    subscriptions, apart = expectations.subscriptions, take_rows(expectations.pairs, expectations.pairs.hops < 0)
     if len(apart.publisher):
         node_pairs = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
         yield (
             f"No path leads from node {apart.publisher[0]}, which publishes, to node {apart.subscriber[0]}, which "
-            f"subscribes to {asked.texts[asked.what[apart.subscription[0]]]}{more(len(node_pairs))}; its publications "
-            "are not expected there."
+            f"subscribes to {subscriptions.texts[subscriptions.text[apart.subscription[0]]]}{more(len(node_pairs))}; "
+            "its publications are not expected there."
         )
 
 
@@ -383,12 +398,12 @@ def _lost(metrics: Any) -> Iterator[str]:
     if not metrics["transmissions"]:
         yield "No frame was sent."
     lost, received = metrics["lost"], metrics["receptions"]
-    if lost and lost >= _WORTH_TELLING * (lost + received):
+    if lost and lost >= _REPORTED_SHARE * (lost + received):
         reasons = _by_reason(metrics, "lost_")
         yield f"{lost / (lost + received):.0%} of {lost + received:,.0f} receptions failed: {reasons}."
     sent = metrics["transmissions"]
     given_up = sum(metrics[name] for name in metrics.index if name.startswith("given_up_"))
-    if given_up and given_up >= _WORTH_TELLING * (given_up + sent):
+    if given_up and given_up >= _REPORTED_SHARE * (given_up + sent):
         reasons = _by_reason(metrics, "given_up_")
         yield f"{given_up:,.0f} of {given_up + sent:,.0f} frames were given up before they were sent: {reasons}."
 

@@ -47,7 +47,7 @@ LIVE = "motes"  # `Run.engine` of a live run
 _OF_TRACE = ("time_us", "node", "peer", "message")
 _COMPARED = ("time_us", "node", "peer", "size_B")
 _FRAMES_PER_BATCH = 100_000
-_LOOK_EVERY = 256  # frames
+_PROGRESS_EVERY = 256  # frames
 
 
 def frames(
@@ -56,7 +56,8 @@ def frames(
     """Return the frames that were sent, with their bytes; the columns are described in `workbench.analysis.frames`.
 
     A trace has no bytes, so the scenario is replayed, as far as needed. ``rows``: only the frames of these rows of the
-    trace. ``until_s``: only those whose airtime has ended by then. ``most``: only the first so many.
+    trace. ``until_s``: only frames whose airtime has ended by this time. ``most``: limit of frames; the first ones are
+    returned.
 
     Raises ScenarioError if the run cannot be replayed, or the replay differs; ParameterError for rows that are not
     "sent" and for limits that are not numbers.
@@ -69,9 +70,9 @@ def heard(
     rows: Iterable[int] | None = None,
     until_s: float | None = None,
     most: int | None = None,
-    look: Callable[[], None] = lambda: None,
+    on_progress: Callable[[], None] = lambda: None,
 ) -> pa.Table:
-    """Return the same as `frames`; ``look`` is called regularly, and an error that it raises ends the replay."""
+    """Return the same as `frames`; ``on_progress`` is called regularly, and an error that it raises ends the replay."""
     if run.engine == LIVE:
         raise ScenarioError(
             "a live run on motes cannot be replayed, so the bytes of its frames are not available; "
@@ -80,7 +81,7 @@ def heard(
     trace = run.trace
     sent = Columns(trace).where(event="sent")
     wanted = _select(trace, sent, rows, until_s, most)
-    frame_recorder = _FrameRecorder(trace, sent, wanted, look)
+    frame_recorder = _FrameRecorder(trace, sent, wanted, on_progress)
     if len(wanted):
         with engine.without_collector():
             frame_recorder.listen(run.scenario)
@@ -91,11 +92,11 @@ def heard(
 
 
 def _select(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: Any) -> np.ndarray:
-    """Return the requested ones of the rows ``sent``, as ascending indices into these."""
+    """Return the indices into ``sent`` (positions of trace rows) of the requested frames, ascending."""
     if until_s is not None and not (is_number(until_s) and until_s >= 0):
-        raise ParameterError(f"until_s is {until_s!r:.60}; it must be a number of seconds from 0 on")
+        raise ParameterError(f"until_s is {until_s!r:.60}; it must be a number of seconds, 0 or more")
     if most is not None and not (is_whole(most) and most >= 0):
-        raise ParameterError(f"most is {most!r:.60}; it must be a whole number from 0 on")
+        raise ParameterError(f"most is {most!r:.60}; it must be a whole number, 0 or more")
     wanted = np.arange(len(sent)) if rows is None else _positions(sent, rows)
     if until_s is not None:
         wanted = wanted[trace["time_us"].take(sent[wanted]).to_numpy() <= until_s * 1e6]
@@ -103,7 +104,7 @@ def _select(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: An
 
 
 def _positions(sent: np.ndarray, rows: Any) -> np.ndarray:
-    """Return the indices of these rows of the trace among those ``sent``."""
+    """Return the index in ``sent`` of each requested row of the trace; ParameterError for a row that is not "sent"."""
     requested = np.unique(np.asarray(rows if hasattr(rows, "__len__") else list(rows)))
     if len(requested) and requested.dtype.kind not in "iu":
         raise ParameterError(f"rows is {rows!r:.60}; it must be positions of trace rows, as whole numbers")
@@ -114,11 +115,14 @@ def _positions(sent: np.ndarray, rows: Any) -> np.ndarray:
 
 
 class _FrameRecorder(Recorder):
-    """Stores the ``wanted`` ones of the frames ``sent``, and compares the rows "sent" with the trace."""
+    """A recorder that stores the requested frames of a replay, and compares its rows "sent" with the trace.
 
-    def __init__(self, trace: pa.Table, sent: np.ndarray, wanted: np.ndarray, look: Callable[[], None]) -> None:
+    ``sent``: positions of the trace's rows "sent". ``wanted``: indices into ``sent`` of the frames to store.
+    """
+
+    def __init__(self, trace: pa.Table, sent: np.ndarray, wanted: np.ndarray, on_progress: Callable[[], None]) -> None:
         super().__init__()
-        self._on_progress = look
+        self._on_progress = on_progress
         self.append = self._take_row
         self.wanted = wanted
         self.number = len(sent)
@@ -144,7 +148,7 @@ class _FrameRecorder(Recorder):
         else:
             kernel.play_until(end_us)
         if self._sent_count <= self.last:
-            raise _replay_error(f"it had {self.number:,} frames, and now {self._sent_count:,}")
+            raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent {self._sent_count:,}")
 
     def _intercept_frames(self, kernel: Kernel) -> None:
         """Get each frame at the end of its airtime, before the channel records it."""
@@ -162,16 +166,18 @@ class _FrameRecorder(Recorder):
             return
         index = self._sent_count
         self._sent_count = index + 1
-        if index % _LOOK_EVERY == 0:
+        if index % _PROGRESS_EVERY == 0:
             self._on_progress()
         if index > self.last:
             if index >= self.number:
-                raise _replay_error(f"it had {self.number:,} frames, and now more")
+                raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent more")
             return
         expected = tuple(column.item(index) for column in self._expected)
         if expected != (time_us, node, peer, size_B):
             now = _describe_frame(time_us, node, peer, size_B)
-            raise _replay_error(f"frame {index} was {_describe_frame(*expected)}, and now is {now}")
+            raise _replay_error(
+                f"frame {index} of the run was {_describe_frame(*expected)}, and that of the replay is {now}"
+            )
         if self._is_wanted[index]:
             self._store(self._frame)
 
@@ -197,8 +203,8 @@ class _FrameRecorder(Recorder):
         """Do nothing: no rows are stored."""
 
 
-def _replay_error(how: str) -> ScenarioError:
-    return ScenarioError(f"the scenario no longer gives this run: {how}; run it again to get its frames")
+def _replay_error(difference: str) -> ScenarioError:
+    return ScenarioError(f"the scenario no longer gives this run: {difference}; run it again to get its frames")
 
 
 def _describe_frame(time_us: int, node: int, peer: int, size_B: int) -> str:

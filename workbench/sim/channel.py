@@ -162,7 +162,7 @@ class Channel:
             self._begin(transmission, ready if ready > free else free, now)
 
     def _begin(self, transmission: Transmission, start: int, now: int) -> None:
-        """Put a frame on the air at ``start``, now or later."""
+        """Schedule a frame to go on the air at ``start``, now or later."""
         size = len(transmission.frame)
         airtime = self.airtimes_us.get(size)
         if airtime is None:
@@ -223,7 +223,7 @@ class Channel:
         return self.addresses[index] if index >= 0 else NOBODY
 
     def _deliver(self, arcs: Sequence[_Arc], transmission: Transmission, now: int) -> int:
-        """Deliver a frame over these arcs, or lose it; return the number of nodes that received it."""
+        """Deliver a frame to the receivers of these arcs that do not lose it; return how many received it."""
         sender = self.addresses[transmission.sender]
         message, origin, sequence = transmission.label
         frame = transmission.frame
@@ -273,7 +273,7 @@ class Channel:
     # CSMA/CA and acknowledgements (IEEE 802.15.4)
 
     def _contend(self, now: int, transmission: Transmission) -> None:
-        """Append a ready frame to its node's queue; at the head it begins to contend for the channel."""
+        """Append a ready frame to its node's queue; if it is the first, it begins to contend for the channel."""
         i = transmission.sender
         if transmission.outage != self.outages[i]:
             self._give_up(transmission, now, "down")
@@ -325,7 +325,7 @@ class Channel:
         self.kernel.collect(i, now)
 
     def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> bool | None:
-        """Resolve a unicast frame: repeat it, up to ``retries`` times, unless it was acknowledged.
+        """Decide the outcome of a unicast frame: send it again, up to ``retries`` times, unless it was acknowledged.
 
         Return whether it was acknowledged; None if it is sent again.
         """
@@ -376,5 +376,5 @@ class Channel:
                 transmission.end = min(transmission.end, now)
 
     def restart_radio(self, i: int, now: int) -> None:
-        """Restart the radio of node ``i``, which has recovered: nothing is left to send."""
+        """Restart the radio of node ``i``, which has recovered, with an empty queue."""
         self.free_at[i] = now

@@ -133,7 +133,7 @@ def test_run_says_which_engine_ran_and_why_not_the_fast_one():
     run = SMALL.run(engine="fast")
     assert (run.engine, run.engine_reason) == ("fast", "")
     run = SMALL.run(engine="reference")
-    assert run.engine == "reference" and "asked for" in run.engine_reason
+    assert run.engine == "reference" and "requested" in run.engine_reason
     talk = wb.Scenario(both_ways((0, 1)), Talker(), [say(0)])
     run = talk.run()
     assert (run.engine, run.engine_reason) == ("reference", "Talker has no fast twin")
@@ -179,7 +179,10 @@ def test_twin_that_is_not_on_this_machine_leaves_the_run_to_the_reference_engine
 
     monkeypatch.setattr(fast, "WORTH_LOADING", 0)
     run = SMALL.replace(protocol=Travelled()).run()
-    assert (run.engine, run.engine_reason) == ("reference", "its fast twin no_such_package.fast is not found here")
+    assert (run.engine, run.engine_reason) == (
+        "reference",
+        "the fast twin no_such_package.fast is not installed on this machine",
+    )
 
 
 def test_protocol_may_say_why_it_has_no_twin():
@@ -191,7 +194,7 @@ def test_parameter_with_the_name_of_something_that_every_protocol_has_is_refused
     class Cutter(Talker):
         parameters = (Parameter("fast", 3, 1, 9, "pieces", "any"),)
 
-    with pytest.raises(ParameterError, match="Cutter has a parameter 'fast'; every protocol has something of that"):
+    with pytest.raises(ParameterError, match="Cutter has a parameter 'fast'; every protocol has an attribute of that"):
         Cutter()
 
 

@@ -78,12 +78,12 @@ Functions for twins
                in transit is added with add_row, ``if core.is_recorded[event]``, so that metrics can read it
     delivery   deliver, hold, one_way_match
     draws      stream_uniform, stream_below: the node's own stream
-    A message travels unchanged; a frame adds its sender and one ``header`` number (a ttl, say). Frames in transit
+    A message travels unchanged; a frame adds its sender and one ``header`` number (such as a TTL). Frames in transit
     hold their message; a protocol that stores one must hold it too. The row of a message without holders is reused.
 
 The cache on disk
     Machine code takes 5 to 20 seconds to compile, so numba stores it for later processes. Its key is a digest of all
-    sources of a loop: the engine's modules, the twin's, each imported module with a function for numba (a rule's, say),
+    sources of a loop: the engine's modules, the twin's, each imported module with a function for numba,
     all imported modules of the twin's own package if that is not the workbench, and the numbers that these import from
     elsewhere. `is_warm` checks for it, `warm` compiles it in a background process, and `workbench warm` does so for all
     protocols. If several processes need a twin, one compiles it and the others wait.
@@ -132,7 +132,7 @@ def twin_of(protocol: Protocol) -> str:
 def load(protocol: Protocol) -> None:
     """Import a protocol's twin, so that ``engine="auto"`` uses it from now on.
 
-    Raises NoFastTwinError without a twin.
+    Raises NoFastTwinError if the protocol has no twin.
     """
     _import_twin(twin_of(protocol))
 
@@ -216,5 +216,5 @@ def _import_twin(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
-            raise NoFastTwinError(f"its fast twin {module} is not found here") from error
+            raise NoFastTwinError(f"the fast twin {module} is not installed on this machine") from error
         raise

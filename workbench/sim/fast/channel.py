@@ -80,13 +80,13 @@ def take_message(core, name, origin, sequence, content, size_B, airtime_us):
 
 @compiled
 def hold_message(core, message):
-    """Count one more holder of the message."""
+    """Add one to the message's count of holders, so that its entry is not reused."""
     core.messages[message].holders += 1
 
 
 @compiled
 def let_go(core, message):
-    """Count one holder less; a message without holders is freed."""
+    """Subtract one from the message's count of holders; free a message without holders."""
     entry = core.messages[message]
     entry.holders -= 1
     if entry.holders == 0:
@@ -97,7 +97,7 @@ def let_go(core, message):
 
 @compiled
 def end(core, frame):
-    """Free a frame, and let go of its message."""
+    """Free the entry of a finished frame, which no longer holds its message."""
     let_go(core, core.frames[frame].message)
     free_frame(core, frame)
 
@@ -130,7 +130,7 @@ def send(core, now, i, receiver, message, header):
 
 @compiled
 def begin(core, frame, start, now):
-    """Put a frame on the air at ``start``, now or later."""
+    """Schedule a frame to go on the air at ``start``, now or later."""
     entry = core.frames[frame]
     finish = start + core.messages[entry.message].airtime_us
     entry.start = start
@@ -252,7 +252,7 @@ def loss_reason(core, arc, frame, finish):
 
 @compiled
 def arc_between(core, sender, receiver):
-    """Return the arc from one node to another, given by their indices, or NONE."""
+    """Return the index of the arc between two nodes, given by their indices, or NONE."""
     low, high = core.first[sender], core.first[sender + 1]
     last = high
     while low < high:
@@ -269,7 +269,7 @@ def arc_between(core, sender, receiver):
 
 @compiled
 def contend(core, frame, now):
-    """Append a ready frame to its node's queue; at the head it begins to contend for the channel."""
+    """Append a ready frame to its node's queue; if it is the first, it begins to contend for the channel."""
     entry = core.frames[frame]
     i = entry.sender
     if entry.outage != core.nodes[i].outages:
@@ -299,7 +299,8 @@ def _back_off(core, frame, now):
 def check_channel(core, frame, now):
     """Send the frame whose back-off has ended, back off again, or give it up.
 
-    Return whether the channel was never free: then the caller reports the outcome and ends the frame.
+    Return True if the frame is given up, as the channel was never free; the caller then reports the outcome and frees
+    the frame.
     """
     entry = core.frames[frame]
     i = entry.sender
@@ -319,7 +320,7 @@ def check_channel(core, frame, now):
 
 @compiled
 def give_up(core, frame, now, reason):
-    """Record a frame that is not sent, or not to its end, and free it."""
+    """Record that a frame was not sent, or was cut off, and free it."""
     entry = core.frames[frame]
     add_loss(core, now, entry.sender, Event.GIVEN_UP, core.given_up, NONE, entry.message, reason)
     end(core, frame)
@@ -338,7 +339,7 @@ def next_in_queue(core, i, now):
 
 @compiled
 def acknowledge(core, frame, arrived, now):
-    """Resolve a unicast frame: repeat it, up to ``retries`` times, unless it was acknowledged; return the outcome."""
+    """Decide the outcome of a unicast frame: send it again, up to ``retries`` times, unless it was acknowledged."""
     entry = core.frames[frame]
     i = entry.sender
     core.nodes[i].free_at = max(core.nodes[i].free_at, now + core.acknowledgement_us)

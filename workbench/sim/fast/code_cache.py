@@ -35,7 +35,7 @@ around_loading: Callable[[], AbstractContextManager] = nullcontext
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Count the time spent inside as loading, not as playing."""
+    """Add the time spent in this context to `loading_s`."""
     begin = time.perf_counter()
     try:
         with around_loading():
@@ -61,12 +61,12 @@ def is_cached(twin: str) -> bool:
 
 
 def files(folder: str | None, name: str) -> list[Path]:
-    """Return numba's files of the machine code with this name."""
+    """Return the files in ``folder`` in which numba stores the machine code with this name."""
     return sorted(Path(folder).glob(f"*.{name}-*.nbi")) if folder else []
 
 
 def record_loaded(twin: str, folder: str | None, name: str) -> None:
-    """Record that this process has loaded a twin's machine code, and index numba's files of it in ``folder``."""
+    """Record that this process has loaded a twin's machine code, and write an index of its files in ``folder``."""
     _loaded.add(twin)
     machine_code = files(folder, name)
     if not machine_code:
@@ -119,7 +119,7 @@ def _path(twin: str, suffix: str) -> Path:
 
 
 def _file_state(file: str) -> list[int]:
-    """Return size and time of a source; for machine code, that it exists."""
+    """Return the size and time of a source file; for a file of machine code, only that it exists."""
     status = os.stat(file)
     return [0, 0] if file.endswith(".nbi") else [status.st_size, status.st_mtime_ns]
 

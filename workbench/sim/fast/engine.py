@@ -133,7 +133,7 @@ def _play(
 
 
 def _shorten(core: Core, end_us: int) -> Core:
-    """Return the run's arrays with an earlier end: later actions are removed."""
+    """Return the run's arrays for an earlier end of the run, without the actions after it."""
     ahead = int(np.searchsorted(core.actions["time_us"], end_us))
     return core._replace(duration_us=end_us, actions=core.actions[:ahead])
 
@@ -154,7 +154,7 @@ def _double(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
 
 
 def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
-    """Return the most that the end of a frame (with its receptions) or a wake-up takes, and an action."""
+    """Return the `Needs` of the end of a frame (with its receptions) or a wake-up, and those of an action."""
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = lookup(twin, "needs")(setup)
     wake = 1 if lookup(twin, "WAKES") else 0
@@ -250,7 +250,7 @@ def _of_each_node(setup: Setup, seed: int) -> dict[str, Any]:
 
 
 def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, Needs]) -> dict[str, Any]:
-    """Return the fields for future events: the agenda, and pools with room for twice the needs of an event."""
+    """Return the fields of `Core` for future events: the agenda, and pools for twice the needs of an event."""
     radio = setup.radio
     ring = _ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.csma else 0))
     ring = max(ring, _RING_WITH_TIMERS_US) if wakes else ring
@@ -276,7 +276,7 @@ def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, N
 
 
 def _of_rows(messages: int, reasons: int, needs: tuple[Needs, Needs]) -> dict[str, np.ndarray]:
-    """Return the rows of the trace, and the counters, for so many message names and reasons."""
+    """Return the fields of `Core` for the trace's rows, and counters for these numbers of message names and reasons."""
     return {
         "rows": np.zeros(max(needs[0].rows, needs[1].rows) + _ROWS, ROW),
         "traffic": np.zeros((messages, 4), np.int64),
@@ -327,7 +327,7 @@ def _keys(seed: int, purpose: int, network: Network) -> np.ndarray:
 
 
 def _arc_keys(network: Network, seed: int) -> np.ndarray:
-    """Return the key of each arc's losses."""
+    """Return for each arc the key of the draws of its losses."""
     senders = np.repeat(_keys(seed, purposes.LINK_LOSS, network), np.diff(network.first))
     receivers = network.addresses[network.receivers].astype(np.uint64) + np.uint64(draws.GOLDEN)
     return array_draws.mix64(senders ^ array_draws.mix64(receivers))

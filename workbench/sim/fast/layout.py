@@ -2,7 +2,7 @@
 
 `Core` holds the arrays that the loops of all protocols share. They are created in Python (`engine.py`); the loop
 does not allocate. When one of them is full, the main loop returns to Python between two events and continues with a
-larger one. An array that a run does not use (queues without csma, say) has one row.
+larger one. An array that a run does not use (such as queues without csma) has one row.
 """
 
 from collections import namedtuple
@@ -166,7 +166,7 @@ class Number(Codes):
 
 
 class Status(Codes):
-    """Why the main loop returned to Python."""
+    """Reasons for which the main loop returns to Python."""
 
     DONE = auto()
     PAUSED = auto()
@@ -201,7 +201,10 @@ NO_REASON = 0
 
 
 class Reason(Codes):
-    """The first texts of the column "detail", after "": reasons, which are counted. A run's own texts follow."""
+    """Reasons of losses and drops, which are counted: the first texts of the column "detail", after "".
+
+    The texts that a run adds follow them.
+    """
 
     LINK = 1
     COLLISION = 2

@@ -57,7 +57,7 @@ RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workloa
 
 
 def name_of(twin: ModuleType) -> str:
-    """Return the name of a twin's loop, which changes with each source, and each imported number, of its modules."""
+    """Return the name of a twin's loop: it contains a digest of the sources and imported numbers of its modules."""
     digest = hashlib.sha256()
     for name, module in sorted(_parts(twin).items()):
         digest.update(f"{name} {_numbers(module)} {inspect.getsource(module)}".encode())
@@ -189,7 +189,7 @@ def _next_frame(core):
 
 @hot
 def _has_nodes_to_start(core):
-    """Return whether there are nodes that have not started."""
+    """Return whether some nodes have not started yet."""
     return core.numbers[Number.NEXT_START] < len(core.addresses)
 
 
@@ -202,7 +202,7 @@ def _is_action_due(core, now):
 
 @hot
 def _find_short_array(core, begins, acts, receive_needs, act_needs):
-    """Return the status of an array that may be too small for the next event; ENOUGH without one."""
+    """Return the status that names an array too small for the next event, or ENOUGH."""
     numbers = core.numbers
     if begins or acts:
         rows, frames, messages = act_needs
@@ -230,7 +230,7 @@ def _find_short_array(core, begins, acts, receive_needs, act_needs):
 
 @hot
 def _arcs_of(core, frame, now):
-    """Return the arcs (first, behind the last) of a frame; a unicast frame without an arc is lost."""
+    """Return the range [first, end) of the arcs over which a frame travels; a unicast frame without an arc is lost."""
     record = core.frames[frame]
     i = record.sender
     if record.receiver == BROADCAST:
@@ -348,7 +348,7 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
 
 def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
-    """Return a function for the end of a frame, which its receivers receive or lose."""
+    """Return the compiled function that handles the end of a frame, at each of its receivers and at the sender."""
 
     @hot
     def end_frame(core, state, frame, now):
@@ -382,7 +382,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
 
 
 def _make_check(report: Callable) -> Any:
-    """Return a function for the end of a back-off."""
+    """Return the compiled function that handles the end of a back-off."""
 
     @hot
     def check(core, state, frame, now):
@@ -420,7 +420,7 @@ begin = act = end_frame = check = wake_up = has_room = None
 
 
 def loop(arrays, memory, receive_needs, act_needs, events):
-    """Play up to ``events`` events; return the status that ended it."""
+    """Play up to ``events`` events; return the `Status` with which the loop ended."""
     core, state = by_reference(arrays), by_reference(memory)
     while events > 0:
         events -= 1

@@ -48,7 +48,7 @@ class Outcome:
         self._numbers: tuple[Counter, Counter] | None = None
 
     def take_rows(self, rows: np.ndarray) -> None:
-        """Copy these rows into the columns, while they are in the processor's cache."""
+        """Append rows to the columns; they are copied while they are still in the processor's cache."""
         first, self._rows = self._rows, self._rows + len(rows)
         if self._rows > len(self._columns["event"]):
             self._make_room()
@@ -56,7 +56,7 @@ class Outcome:
             column[first : self._rows] = rows[name]
 
     def _make_room(self) -> None:
-        """Lengthen the columns. Unused room costs no memory, but each copy of the rows does."""
+        """Lengthen the columns for more rows. Unused rows take no memory, but each copy of the columns does."""
         rows = len(self._columns["event"])
         more = rows * (_MORE if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows
         self._copy(max(self._rows, more), rows)
@@ -108,7 +108,7 @@ class Outcome:
         self._numbers = +counts, +sizes
 
     def _holders(self) -> int:
-        """Return the number of pairs of a node and a message that it held, from the rows "held"."""
+        """Count the different pairs of node and message in the rows "held"."""
         held = np.flatnonzero(self._column("event") == Event.HELD)
         return count_distinct(*(self._column(name)[held] for name in ("node", "origin", "sequence")))
 

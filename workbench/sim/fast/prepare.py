@@ -168,7 +168,7 @@ class Preparation:
         return first, len(self._attributes)
 
     def _linked_subscriptions(self, indices: np.ndarray, expanded: list) -> tuple[np.ndarray, np.ndarray]:
-        """Return the subscriptions, linked by node in the order of their start, and each node's first."""
+        """Return the subscriptions, each linked to the next of its node by start time, and the first of each node."""
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
         first = np.full(len(self._addresses), NONE, np.int32)
         last: dict[int, int] = {}

@@ -69,7 +69,7 @@ def report(core, now, i, event, peer, message, value, detail):
 
 @compiled
 def report_originated(core, now, i, message, number):
-    """Report that a message starts here; it carries the reading with this ``number``."""
+    """Report that node ``i`` created a message; it carries the reading with this ``number``."""
     entry = core.messages[message]
     add_row(core, now, i, Event.ORIGINATED, NONE, entry.name, entry.origin, entry.sequence, 0, number, NO_REASON)
 

@@ -156,7 +156,7 @@ Fields = Mapping[str, Array | Pool | type | None]
 def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[str, int] = {}, **given: Any) -> Any:
     """Return a state of the named tuple ``kind``, for up to ``messages`` messages at once.
 
-    ``given`` has the fields that are GIVEN. For other fields, it has the first rows of the array.
+    ``given``: the value of each field that the table marks GIVEN. For any other field, the first rows of its array.
     """
     sizes = {"nodes": len(setup.network.addresses), "messages": messages} | dict(sizes)
     parameters = {
@@ -261,7 +261,7 @@ def take_free(rows, numbers, free):
 
 @compiled
 def give_back(rows, numbers, free, row):
-    """Free a record of a pool; it is the next to be taken."""
+    """Return a record to its pool; the next `take_free` returns it again."""
     rows[row].next = numbers[free]
     numbers[free] = row
     numbers[free + 1] += 1
@@ -285,7 +285,7 @@ def append(chain, rows, row):
 
 @compiled
 def remove(chain, rows, row):
-    """Remove a row from a list; it keeps its own links, so a caller may continue from it."""
+    """Remove a row from a list. The row keeps its own links, so a loop over the list can continue from it."""
     record = rows[row]
     if record.previous == NONE:
         chain.first = record.next
@@ -452,7 +452,7 @@ _OWN_CODES = {"Event": Events, "Reason": Reasons, "Message": Messages}  # a base
 
 
 def lookup(twin: Any, name: str) -> Any:
-    """Return the value that a twin, or one of its PARTS, has under a name; otherwise the default."""
+    """Return the object with this name in a twin or one of its PARTS; otherwise the default in this module."""
     for module in (twin, *getattr(twin, "PARTS", ())):
         if name in vars(module):
             return vars(module)[name]
@@ -483,7 +483,7 @@ def with_more_room(state: Any) -> Any:
 
 
 def text(setup: Any, state: Any, number: int) -> str:
-    """Raise IndexError: all texts are those of the workload."""
+    """Raise IndexError: a twin with this default creates no texts during a run."""
     raise IndexError(number)
 
 
@@ -504,4 +504,4 @@ def unsubscribe(core, state, i, index, now):
 
 @compiled
 def wake(core, state, i, now):
-    """Do nothing: there are no timers."""
+    """Do nothing: a twin without its own function has no timers."""

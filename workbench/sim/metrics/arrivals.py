@@ -16,7 +16,7 @@ import numpy as np
 from workbench import columns
 from workbench.columns import Table, find_last, ranges, row_keys
 from workbench.sim.metrics.matching import Matching
-from workbench.sim.metrics.workload import Asked, Published
+from workbench.sim.metrics.workload import Publications, Subscriptions
 from workbench.sim.rows import Columns
 
 _MESSAGE = "message", "origin", "sequence"  # the columns that identify a message
@@ -37,7 +37,7 @@ class Arrived(NamedTuple):
 
 
 class _Carried(NamedTuple):
-    """The publications in message m, in order: publication[first[m] : first[m + 1]]."""
+    """The publications that each message carries: publication[first[m] : first[m + 1]] for message m, in order."""
 
     first: np.ndarray
     publication: np.ndarray
@@ -66,22 +66,26 @@ class _Items(NamedTuple):
 
 
 def arrivals(
-    rows: Columns, asked: Asked, published: Published, matching: Matching, changes: tuple[str, ...]
+    rows: Columns,
+    subscriptions: Subscriptions,
+    publications: Publications,
+    matching: Matching,
+    changes: tuple[str, ...],
 ) -> Arrived:
     """Return the outcome of all deliveries; ``changes`` as in the protocol's class."""
     name, origin, sequence = rows.columns("delivered", *_MESSAGE)
     node, number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
-    carried, message = _carried(rows, published, (origin, sequence))
+    carried, message = _carried(rows, publications, (origin, sequence))
     codes, text = columns.unique_inverse(detail)
     texts = [rows.words["detail"][code] for code in codes.tolist()]
-    subscription = find_last((node, number), (asked.node, asked.number))
+    subscription = find_last((node, number), (subscriptions.node, subscriptions.number))
     may_differ = find_last((name, origin, sequence), _changed(rows, changes)) >= 0
     all_deliveries = _Deliveries(subscription, message, time_us, text, may_differ, np.arange(len(node)))
-    valid = columns.take_rows(all_deliveries, _mark_in_time(all_deliveries, asked))
-    valid = columns.take_rows(valid, _mark_matches(valid, asked, texts, matching))
-    _, first, pair = columns.unique_all(row_keys(valid.message, asked.what[valid.subscription]))
-    pairs = valid.message[first], asked.what[valid.subscription[first]]
-    items = _items(*pairs, carried, asked, published, texts, matching)
+    valid = columns.take_rows(all_deliveries, _mark_in_time(all_deliveries, subscriptions))
+    valid = columns.take_rows(valid, _mark_matches(valid, subscriptions, texts, matching))
+    _, first, pair = columns.unique_all(row_keys(valid.message, subscriptions.text[valid.subscription]))
+    pairs = valid.message[first], subscriptions.text[valid.subscription[first]]
+    items = _items(*pairs, carried, subscriptions, publications, texts, matching)
     publication, is_duplicate, is_wrong = _credit(valid, pair, items)
     is_credited = publication >= 0
     credited = (
@@ -94,10 +98,13 @@ def arrivals(
     return Arrived(*credited, wrong, int(np.count_nonzero(is_duplicate)))
 
 
-def _carried(rows: Columns, published: Published, messages: Table) -> tuple[_Carried, np.ndarray]:
-    """Return the publications in all messages, and the index of each of ``messages``, -1 if it has no originator."""
+def _carried(rows: Columns, publications: Publications, messages: Table) -> tuple[_Carried, np.ndarray]:
+    """Return the publications that all messages carry, and the index of each of ``messages``.
+
+    The index of a message that no node originated is -1.
+    """
     node, number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
-    publication = find_last((node, number), (published.node, published.number))
+    publication = find_last((node, number), (publications.node, publications.number))
     is_known = publication >= 0
     keys, wanted = columns.shared_keys((origin[is_known], sequence[is_known]), messages)
     order = columns.argsort(keys)
@@ -115,30 +122,35 @@ def _changed(rows: Columns, changes: tuple[str, ...]) -> Table:
     return tuple(column[is_change] for column in messages)
 
 
-def _mark_in_time(all_deliveries: _Deliveries, asked: Asked) -> np.ndarray:
-    """Return whether message and subscription are known and the subscription is active at the delivery."""
+def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
+    """Mark the deliveries (d,) whose message and subscription are known and whose subscription was active then."""
     is_known = (all_deliveries.subscription >= 0) & (all_deliveries.message >= 0)
-    first_us, last_us = asked.first_us[all_deliveries.subscription], asked.last_us[all_deliveries.subscription]
+    first_us, last_us = (
+        subscriptions.first_us[all_deliveries.subscription],
+        subscriptions.last_us[all_deliveries.subscription],
+    )
     return is_known & (first_us <= all_deliveries.time_us) & (all_deliveries.time_us < last_us)
 
 
-def _mark_matches(deliveries: _Deliveries, asked: Asked, texts: list[str], matching: Matching) -> np.ndarray:
-    """Return whether each sample matches its subscription."""
-    what = asked.what[deliveries.subscription]
-    _, first, pair = columns.unique_all(row_keys(what, deliveries.text))
+def _mark_matches(
+    deliveries: _Deliveries, subscriptions: Subscriptions, texts: list[str], matching: Matching
+) -> np.ndarray:
+    """Mark the deliveries (d,) whose sample matches their subscription."""
+    subscription_text = subscriptions.text[deliveries.subscription]
+    _, first, pair = columns.unique_all(row_keys(subscription_text, deliveries.text))
     is_match = [
-        matching.is_match(asked.texts[requested], texts[sample])
-        for requested, sample in zip(what[first].tolist(), deliveries.text[first].tolist(), strict=True)
+        matching.is_match(subscriptions.texts[wanted_text], texts[sample])
+        for wanted_text, sample in zip(subscription_text[first].tolist(), deliveries.text[first].tolist(), strict=True)
     ]
     return np.array(is_match, np.bool_)[pair]
 
 
 def _items(
     message: np.ndarray,
-    what: np.ndarray,
+    subscription_text: np.ndarray,
     carried: _Carried,
-    asked: Asked,
-    published: Published,
+    subscriptions: Subscriptions,
+    publications: Publications,
     texts: list[str],
     matching: Matching,
 ) -> _Items:
@@ -146,15 +158,15 @@ def _items(
     count = carried.first[message + 1] - carried.first[message]
     pair = np.repeat(np.arange(len(message)), count)
     publication = carried.publication[ranges(carried.first[message], count)]
-    _, first, same = columns.unique_all(row_keys(what[pair], published.what[publication]))
+    _, first, same = columns.unique_all(row_keys(subscription_text[pair], publications.text[publication]))
     codes = {text: code for code, text in enumerate(texts)}
     sample_codes = [
         [
             codes.setdefault(sample, len(codes))
-            for sample in matching.samples(asked.texts[requested], published.texts[published_text])
+            for sample in matching.samples(subscriptions.texts[wanted_text], publications.texts[publication_text])
         ]
-        for requested, published_text in zip(
-            what[pair[first]].tolist(), published.what[publication[first]].tolist(), strict=True
+        for wanted_text, publication_text in zip(
+            subscription_text[pair[first]].tolist(), publications.text[publication[first]].tolist(), strict=True
         )
     ]
     lengths = np.array([len(samples) for samples in sample_codes], np.int64)
@@ -164,7 +176,7 @@ def _items(
 
 
 def _credit(valid: _Deliveries, pair: np.ndarray, items: _Items) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (the publication credited with each delivery (d,) or -1, is a duplicate, is wrong)."""
+    """Return, for each delivery (d,), the publication credited or -1, whether it is a duplicate, and whether wrong."""
     of_items = items.pair, items.text
     rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))
     item = find_last((pair, valid.text, rank), (*of_items, columns.cumcount(row_keys(*of_items))))
@@ -185,7 +197,7 @@ def _credit_changed(
     publication: np.ndarray,
     is_duplicate: np.ndarray,
 ) -> None:
-    """Credit, one by one in order, the deliveries of messages of which some sample was changed."""
+    """Update the credits of messages with a changed sample: match their deliveries one by one, in order."""
     group = row_keys(valid.subscription, pair)
     ends = np.searchsorted(items.pair, np.arange(1 + pair.max()), side="right").tolist()
     missing: dict[int, list[tuple[int, int]]] = {}  # group -> (text, publication) of items that have not arrived

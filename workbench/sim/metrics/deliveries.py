@@ -19,7 +19,14 @@ from workbench.columns import find_last, row_keys, split_rows, unique_inverse
 from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import Paths, paths_of
-from workbench.sim.metrics.workload import Asked, Published, Spells, publications, spells, subscriptions
+from workbench.sim.metrics.workload import (
+    ActiveIntervals,
+    Publications,
+    Subscriptions,
+    active_intervals,
+    read_publications,
+    read_subscriptions,
+)
 from workbench.sim.rows import Columns
 
 NOT_A_NUMBER = float("nan")
@@ -27,17 +34,17 @@ _NO_TIMES = np.zeros(0, np.int64)
 
 
 class _Expectations(NamedTuple):
-    """The input of the count of expected samples; ``publisher`` (p,): the index of each publication's node."""
+    """The arrays from which expected samples are counted; ``publisher`` (p,): the index of each publication's node."""
 
-    asked: Asked
-    published: Published
-    spells: Spells
+    subscriptions: Subscriptions
+    publications: Publications
+    active: ActiveIntervals
     publisher: np.ndarray
     samples: list[np.ndarray]  # for each subscription's text: number of matching samples of each publication's text
 
 
 class _Held(NamedTuple):
-    """Messages in columns (h,) that a sink holds and delivered: indices of nodes, and hops."""
+    """Messages that a sink holds and has delivered, in columns (h,): node indices, and hops travelled."""
 
     sink: np.ndarray
     origin: np.ndarray
@@ -46,17 +53,19 @@ class _Held(NamedTuple):
 
 def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     """Return the metrics of delivery, by name."""
-    asked = subscriptions(rows)
-    if not len(asked.node):
+    subscriptions = read_subscriptions(rows)
+    if not len(subscriptions.node):
         # Readings are most of the stored rows, and are read only if there are subscriptions.
         return _values(0, len(rows.columns("delivered", "node")[0]), 0, 0, _NO_TIMES, NOT_A_NUMBER)
-    published, matching, paths = publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
-    arrived = arrivals(rows, asked, published, matching, scenario.protocol.changes)
-    samples = samples_of(asked, published, matching)
-    expectations = _Expectations(asked, published, spells(asked, rows), paths.indices(published.node), samples)
-    sink = paths.indices(asked.node)
-    held = _held(rows, paths, asked.node)
-    is_expected = expectations.spells.has(arrived.subscription, published.time_us[arrived.publication])
+    publications, matching, paths = read_publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
+    arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
+    samples = samples_of(subscriptions, publications, matching)
+    expectations = _Expectations(
+        subscriptions, publications, active_intervals(subscriptions, rows), paths.indices(publications.node), samples
+    )
+    sink = paths.indices(subscriptions.node)
+    held = _held(rows, paths, subscriptions.node)
+    is_expected = expectations.active.has(arrived.subscription, publications.time_us[arrived.publication])
     shortest, total, sinks = np.zeros(len(held.hops), np.int64), 0, np.unique(sink)
     for position, hops in paths.hops_to(sinks):
         row_of = np.full(len(paths.addresses), -1)
@@ -68,7 +77,7 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         is_expected[selected] &= pair_hops >= 0
         selected, pair_hops = _select_hops(hops, row_of[held.sink], held.origin)
         shortest[selected] = pair_hops
-    latencies_us = np.sort((arrived.time_us - published.time_us[arrived.publication])[is_expected])
+    latencies_us = np.sort((arrived.time_us - publications.time_us[arrived.publication])[is_expected])
     unexpected = len(is_expected) - len(latencies_us)
     return _values(total, arrived.wrong, arrived.duplicates, unexpected, latencies_us, _stretch(held.hops, shortest))
 
@@ -99,37 +108,46 @@ def percentile(ordered: np.ndarray, share: float) -> float:
 # Expected samples
 
 
-def samples_of(asked: Asked, published: Published, matching: Matching) -> list[np.ndarray]:
+def samples_of(subscriptions: Subscriptions, publications: Publications, matching: Matching) -> list[np.ndarray]:
     """Return for each subscription's text the number of matching samples of each publication's text."""
     counts = []
-    for what, indices in zip(asked.texts, matching.candidates(asked.texts, published.texts), strict=True):
-        numbers = np.zeros(len(published.texts), np.int64)
-        numbers[indices] = [len(matching.samples(what, published.texts[index])) for index in indices.tolist()]
+    for text, indices in zip(
+        subscriptions.texts, matching.candidates(subscriptions.texts, publications.texts), strict=True
+    ):
+        numbers = np.zeros(len(publications.texts), np.int64)
+        numbers[indices] = [len(matching.samples(text, publications.texts[index])) for index in indices.tolist()]
         counts.append(numbers)
     return counts
 
 
 def _expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> int:
-    """Count the samples that subscriptions (s,) at sinks with a row in ``has_path`` (k, n) expect; -1: no row."""
-    asked, published, lasting, publisher, samples = expectations
+    """Count the samples that the subscriptions at some sinks expect.
+
+    ``has_path`` (k, n): whether a path leads from each node to each of these sinks. ``row_of`` (s,): the row of each
+    subscription's sink in ``has_path``, -1 for the other sinks.
+    """
+    subscriptions, publications, active, publisher, samples = expectations
     _, first, kinds = np.unique(np.packbits(has_path, axis=1), axis=0, return_index=True, return_inverse=True)
-    kind = np.where(row_of >= 0, kinds.reshape(-1)[row_of], -1)[lasting.subscription]
-    what = asked.what[lasting.subscription]
+    kind = np.where(row_of >= 0, kinds.reshape(-1)[row_of], -1)[active.subscription]
+    text = subscriptions.text[active.subscription]
     with_row = np.flatnonzero(kind >= 0)
-    values, group = unique_inverse(row_keys(kind[with_row], what[with_row]))
-    begins = np.searchsorted(published.time_us, lasting.first_us)
-    ends = np.searchsorted(published.time_us, lasting.last_us)
+    values, group = unique_inverse(row_keys(kind[with_row], text[with_row]))
+    begins = np.searchsorted(publications.time_us, active.first_us)
+    ends = np.searchsorted(publications.time_us, active.last_us)
     total = 0
     for alike in (with_row[rows] for rows in split_rows(group, len(values))):
         reaches = has_path[first[kind[alike[0]]]]
-        counted = np.where((publisher >= 0) & reaches[publisher], samples[what[alike[0]]][published.what], 0)
+        counted = np.where((publisher >= 0) & reaches[publisher], samples[text[alike[0]]][publications.text], 0)
         sums = np.concatenate(([0], np.cumsum(counted)))
         total += int((sums[ends[alike]] - sums[begins[alike]]).sum())
     return total
 
 
 def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (which of the pairs (n,) have a row in ``hops`` (k, n), and the hops of these, -1 if unknown)."""
+    """Return (indices of the pairs that have a row in ``hops`` (k, n), the hops of each, -1 if unknown).
+
+    A pair has the row number ``row`` (-1 for none) and the node index ``node``.
+    """
     selected = np.flatnonzero(row >= 0)
     return selected, np.where(node[selected] >= 0, hops[row[selected], node[selected]], -1)
 

@@ -48,7 +48,7 @@ class Matching:
 
 
 class _CommonMatching(Matching):
-    """The rule of attributes. It compares numbers for all publications at once, as most of them meet few bounds."""
+    """The attribute rule, sped up: numbers of all publications are compared at once, which rules out most of them."""
 
     def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[np.ndarray]:
         matches = []

@@ -13,28 +13,28 @@ from workbench.sim.rows import Columns
 _NEVER_US = int(np.iinfo(np.int64).max)
 
 
-class Asked(NamedTuple):
-    """Subscriptions in columns (s,): ``what`` is the index of a text in ``texts``; active in [first_us, last_us)."""
+class Subscriptions(NamedTuple):
+    """Subscriptions in columns (s,): ``text`` is the index of a text in ``texts``; active in [first_us, last_us)."""
 
     node: np.ndarray
     number: np.ndarray
-    what: np.ndarray
+    text: np.ndarray
     first_us: np.ndarray
     last_us: np.ndarray
     texts: list[str]
 
 
-class Published(NamedTuple):
-    """Publications in columns (p,), in order of time: ``what`` is the index of a text in ``texts``."""
+class Publications(NamedTuple):
+    """Publications in columns (p,), in order of time: ``text`` is the index of a text in ``texts``."""
 
     node: np.ndarray
     number: np.ndarray
     time_us: np.ndarray
-    what: np.ndarray
+    text: np.ndarray
     texts: list[str]
 
 
-class Spells(NamedTuple):
+class ActiveIntervals(NamedTuple):
     """Intervals [first_us, last_us) in which a subscription exists and its node is up.
 
     They are disjoint, and in order of (subscription, first_us).
@@ -48,13 +48,13 @@ class Spells(NamedTuple):
         """Return whether each time (n,) is in an active interval of the subscription (n,)."""
         if not len(self.subscription):
             return np.zeros(len(subscription), np.bool_)
-        began, asked = shared_keys((self.subscription, self.first_us), (subscription, time_us))
-        last = np.searchsorted(began, asked, side="right") - 1
+        starts, queries = shared_keys((self.subscription, self.first_us), (subscription, time_us))
+        last = np.searchsorted(starts, queries, side="right") - 1
         return (last >= 0) & (self.subscription[last] == subscription) & (time_us < self.last_us[last])
 
 
-def subscriptions(rows: Columns) -> Asked:
-    """Return all subscriptions."""
+def read_subscriptions(rows: Columns) -> Subscriptions:
+    """Return all subscriptions in the rows of a run."""
     rows_by_key: dict[tuple[int, int], list[int]] = {}
     texts: dict[str, int] = {}
     for row in rows.of("subscribed", "unsubscribed"):
@@ -64,40 +64,40 @@ def subscriptions(rows: Columns) -> Asked:
             rows_by_key[key] = [*key, text_index, row.time_us, _NEVER_US if row.value < 0 else row.value]
         elif key in rows_by_key:
             rows_by_key[key][4] = min(rows_by_key[key][4], row.time_us)
-    node, number, what, first_us, last_us = np.array(list(rows_by_key.values()), np.int64).reshape(-1, 5).T
-    return Asked(node, number, what, first_us, last_us, list(texts))
+    node, number, text, first_us, last_us = np.array(list(rows_by_key.values()), np.int64).reshape(-1, 5).T
+    return Subscriptions(node, number, text, first_us, last_us, list(texts))
 
 
-def publications(rows: Columns) -> Published:
-    """Return all publications; if a node used a number twice, the last publication with that number."""
+def read_publications(rows: Columns) -> Publications:
+    """Return all publications in the rows of a run; only the last one if a node used a number twice."""
     columns = rows.columns("published", "node", "sequence", "time_us", "detail")
     is_last = find_last(tuple(columns[:2]), tuple(columns[:2])) == np.arange(len(columns[0]))
     node, number, time_us, detail = (column[is_last] for column in columns)
     order = np.argsort(time_us, kind="stable")
-    codes, what = unique_inverse(detail[order])
+    codes, text = unique_inverse(detail[order])
     texts = rows.words["detail"]
-    return Published(node[order], number[order], time_us[order], what, [texts[code] for code in codes.tolist()])
+    return Publications(node[order], number[order], time_us[order], text, [texts[code] for code in codes.tolist()])
 
 
-def spells(asked: Asked, rows: Columns) -> Spells:
+def active_intervals(subscriptions: Subscriptions, rows: Columns) -> ActiveIntervals:
     """Return the active intervals of all subscriptions."""
     down = down_times(rows)
-    lasting = Spells(np.arange(len(asked.node)), asked.first_us, asked.last_us)
+    active = ActiveIntervals(np.arange(len(subscriptions.node)), subscriptions.first_us, subscriptions.last_us)
     if down:
-        columns = (column.tolist() for column in (asked.node, *lasting))
+        columns = (column.tolist() for column in (subscriptions.node, *active))
         intervals = [
-            spell
-            for node, *interval in zip(*columns, strict=True)
-            for spell in _without_outages(interval, down.get(node, []))
+            interval
+            for node, *unbroken in zip(*columns, strict=True)
+            for interval in _without_outages(unbroken, down.get(node, []))
         ]
-        lasting = Spells(*np.array(intervals, np.int64).reshape(-1, 3).T)
-    is_nonempty = lasting.first_us < lasting.last_us
-    return take_rows(lasting, is_nonempty)
+        active = ActiveIntervals(*np.array(intervals, np.int64).reshape(-1, 3).T)
+    is_nonempty = active.first_us < active.last_us
+    return take_rows(active, is_nonempty)
 
 
-def _without_outages(lasting: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+def _without_outages(active: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
     """Yield the parts of (subscription, first_us, last_us) outside of the outages in ``down``."""
-    subscription, first_us, last_us = lasting
+    subscription, first_us, last_us = active
     for failed_us, recovered_us in down:
         yield subscription, first_us, min(last_us, failed_us)
         first_us = max(first_us, recovered_us)

@@ -49,7 +49,7 @@ def dissect_around(run: Any, row: int, check_cancelled: Callable[[], None] = lam
     position = int(np.searchsorted(sent, row))
     rows = sorted({row, *sent[max(position - AROUND, 0) : position + AROUND].tolist()})
     try:
-        frames = heard(run, rows, look=check_cancelled)
+        frames = heard(run, rows, on_progress=check_cancelled)
     except WorkbenchError as error:
         return _missing(error)
     return _dissect(run.scenario.protocol, frames)

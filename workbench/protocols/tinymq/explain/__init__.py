@@ -52,9 +52,9 @@ def _find_last_step(
     """Return the last step that the trace proves for the copies ``own``, or None if a later row may be about one."""
     steps: list[Step] = []
     for copy in own:
-        rows = trail.those({row.position for row in trail.rows if copy in copies[row.position]})
+        rows = trail.select({row.position for row in trail.rows if copy in copies[row.position]})
         steps += outcomes(evidence, rows, {row.node for row in rows.rows})
-    later = trail.those({row.position for row in trail.rows if not copies[row.position].isdisjoint(own)})
+    later = trail.select({row.position for row in trail.rows if not copies[row.position].isdisjoint(own)})
     for step in steps:
         end = max(row.position for row in step.rows if row.position in copies and row.time_us == step.time_us)
         if copies[end] <= set(own) and is_last(later, end, lambda row: copies[row.position]):
