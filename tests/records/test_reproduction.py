@@ -103,7 +103,7 @@ def test_a_trace_that_has_fewer_rows_is_told(run, tmp_path):
 def test_rows_that_somebody_changed_are_not_taken_for_those_of_the_run(files, tmp_path):
     table = pq.read_table(files / "folder" / "trace.parquet")
     pq.write_table(table.slice(1), tmp_path / "fewer.parquet")
-    with pytest.raises(DataError, match="does not match the hash in its record"):
+    with pytest.raises(DataError, match="does not match the hash in the record"):
         wb.reproduce(tmp_path / "fewer.parquet")
 
 

@@ -51,7 +51,7 @@ def run_query(query: str, **tables: Any) -> Any:
 
 @contextmanager
 def _name_unreadable_file(tables: Iterable[Any]) -> Iterator[None]:
-    """If DuckDB cannot read a file, raise a DataError that names it. Errors in a query pass unchanged."""
+    """Raise a DataError that names the file if DuckDB cannot read one. Errors in a query pass unchanged."""
     import duckdb
 
     read_errors = (

@@ -90,7 +90,7 @@ def _unescape(text: str) -> str:
     try:
         return html.unescape(text)
     except ValueError:  # Raised for a character reference with more digits than Python converts.
-        raise DataError("its record cannot be read: it is damaged") from None
+        raise DataError("the record cannot be read: it is damaged") from None
 
 
 def add_to_table(table: pa.Table, text: str) -> pa.Table:

@@ -21,7 +21,7 @@ from workbench.sweeps.store.columns import COLUMNS, METRIC
 
 ROWS_AT_ONCE = 500
 LARGEST_B = 1 << 30  # of a picture, a page or a record: these are read into memory
-_NO_RECORD = "it contains no record of the workbench"
+_NO_RECORD = "the file contains no record of the workbench"
 
 
 class SweepRow(NamedTuple):
@@ -106,7 +106,7 @@ def _size_B(path: Path) -> int:
     """Return the size of a regular file. Raises DataError for a pipe or a device, whose end may never come."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise DataError("it is a pipe, a socket or a device; save its content as a regular file first")
+        raise DataError("the path is a pipe, a socket or a device; save its content as a regular file first")
     return status.st_size
 
 
@@ -141,7 +141,7 @@ def _read_parquet(path: Path) -> Contents:
     try:
         return Contents("Parquet file of a run", records, trace.cast(SCHEMA))
     except pa.ArrowException:
-        raise DataError("the columns of its trace have types that the workbench never writes") from None
+        raise DataError("the columns of the trace have types that the workbench never writes") from None
 
 
 def _check_file(path: Path) -> None:
@@ -159,14 +159,16 @@ def _schema(path: Path) -> pa.Schema:
     try:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError):
-        raise DataError("it cannot be read as Parquet: it is damaged, cut short, or another kind of file") from None
+        raise DataError(
+            "the file cannot be read as Parquet: it is damaged, cut short, or another kind of file"
+        ) from None
 
 
 def _read_trace(path: Path) -> pa.Table:
     try:
         return pq.read_table(path, partitioning=None, page_checksum_verification=True)
     except (pa.ArrowException, OSError):
-        raise DataError("it cannot be read as Parquet: it is damaged or cut short") from None
+        raise DataError("the file cannot be read as Parquet: it is damaged or cut short") from None
 
 
 def number_of_rows(contents: Contents) -> int:

@@ -154,13 +154,13 @@ def from_text(text: str) -> dict[str, Any]:
     try:
         record = json.loads(_unpack(text) if text.startswith(PACKED) else text)
     except (ValueError, RecursionError, zlib.error):
-        raise DataError("its record cannot be read: it is damaged or cut short") from None
+        raise DataError("the record cannot be read: it is damaged or cut short") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise DataError("the record is not valid JSON of a workbench record")
     if record.get("version") != VERSION:
-        raise DataError(f"its record has version {record.get('version')!r:.20}; this workbench reads version {VERSION}")
+        raise DataError(f"the record has version {record.get('version')!r:.20}; this workbench reads version {VERSION}")
     if record.get("digest") != _digest(record):
-        raise DataError("its record does not match its digest: it was changed later, or it is damaged")
+        raise DataError("the record does not match its digest: the file was changed later, or is damaged")
     return record
 
 

@@ -171,7 +171,7 @@ def _reproduce_record(
     elif kind == "sweep":
         _reproduce_chart(answer, record, engine, most, progress)
     else:
-        raise DataError(f"its record is of {kind!r:.40}; this workbench reads records of a run, runs or a sweep")
+        raise DataError(f"the record is of {kind!r:.40}; this workbench reads records of a run, runs or a sweep")
 
 
 # A run
@@ -188,13 +188,13 @@ def _reproduce_run(
     """Play a recorded run and compare. ``trace`` is the trace in the file, or None."""
     if fields.get("engine") == LIVE:
         raise DataError(
-            "it is of a run on motes with clocks of their own, which cannot be repeated exactly; "
+            "the record is of a run on motes with clocks of their own, which cannot be repeated exactly; "
             "play its scenario in the simulator or in lockstep instead"
         )
     if not isinstance(fields.get("metrics"), Mapping):
-        raise DataError("its record has no metrics; it was saved without a run")
+        raise DataError("the record has no metrics; it was saved without a run")
     if trace is not None and trace_module.digest(trace) != fields.get("trace_hash"):
-        raise DataError("its trace does not match the hash in its record: rows were changed after it was written")
+        raise DataError("the trace does not match the hash in the record: rows were changed after it was written")
     scenario = build_scenario(fields.get("scenario"), record)
     answer.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
     run = _play(scenario, engine, "trace_hash" in fields)
@@ -245,7 +245,7 @@ def _failure(error: Exception) -> Difference:
 def build_scenario(document: Any, record: Mapping[str, Any]) -> Scenario:
     """Return the scenario in a record. The ScenarioError for missing user code names the module to import."""
     if not isinstance(document, Mapping):
-        raise DataError("its record has no scenario, so it cannot be run again")
+        raise DataError("the record has no scenario, so it cannot be run again")
     try:
         return Scenario.from_json(json.dumps(document))
     except ScenarioError as error:
@@ -282,13 +282,13 @@ def _reproduce_chart(
     """Run the points of a sweep's chart again; the record contains their scenarios."""
     if "points" not in record:
         raise DataError(
-            f"its record is of {_count(record.get('rows'))} runs, too many to include their scenarios; "
+            f"the record is of {_count(record.get('rows'))} runs, too many to include their scenarios; "
             "reproduce the folder of the sweep instead"
         )
     measure = _measure(record.get("measure"))
     if record.get("measure") and measure is None:
         module = str(record["measure"]).partition(":")[0]
-        raise ScenarioError(f"its sweep measures with {record['measure']}, which is not loaded: {_remedy([module])}")
+        raise ScenarioError(f"the sweep measures with {record['measure']}, which is not loaded: {_remedy([module])}")
     try:
         rows = list(zip(table.documents(record["points"], record["rows"]), record["results"], strict=True))
         drawn = {name: list(values) for name, values in record["drawn"].items()}

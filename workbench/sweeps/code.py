@@ -92,8 +92,8 @@ class Codes:
 
 def _combine(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piece], ...]) -> str:
     folders = folders_of(protocol, (piece for _, piece in pieces))
-    words = (package_digest(frozenset(folders)), *(f"{name} {piece.digest}" for name, piece in pieces))
-    return _hex("\n".join(words).encode())
+    digests = (package_digest(frozenset(folders)), *(f"{name} {piece.digest}" for name, piece in pieces))
+    return _hex("\n".join(digests).encode())
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:

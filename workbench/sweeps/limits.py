@@ -58,7 +58,7 @@ class Timer:
             self._arm(left_s, kill_left_s)
 
     def _arm(self, alarm_s: float, kill_s: float) -> tuple[float, float]:
-        """Set both timers, 0.0 to stop one. Returns the seconds that were left."""
+        """Set both timers in seconds, 0.0 to stop one; return the seconds that were left."""
         left_s, _ = signal.setitimer(signal.ITIMER_REAL, alarm_s)
         kill_left_s = 0.0 if self._backstop is None else self._backstop.arm(kill_s)
         if self._shared is not None:
@@ -89,7 +89,7 @@ class Backstop:
 
     def __init__(self) -> None:
         if not sys.platform.startswith("linux"):
-            raise OSError("this timer exists only on Linux")
+            raise OSError(f"the timer that kills a process exists only on Linux; this is {sys.platform}")
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._id = ctypes.c_void_p()
         event = _Sigevent(None, signal.SIGKILL, _BY_SIGNAL)
@@ -97,7 +97,7 @@ class Backstop:
             raise OSError(ctypes.get_errno(), "timer_create")
 
     def arm(self, seconds: float) -> float:
-        """Kill this process after this time, or never for 0.0. Return the seconds that were left before."""
+        """Set the timer to kill this process after ``seconds``, 0.0 to stop it; return the seconds that were left."""
         old, value = _Itimerspec(), _Timespec(int(seconds), int(seconds % 1 * 1e9))
         setting = _Itimerspec(_Timespec(0, 0), value)
         if self._libc.timer_settime(self._id, 0, ctypes.byref(setting), ctypes.byref(old)):
@@ -119,11 +119,11 @@ def limit_memory(memory_MB: float | None) -> None:
     """
     import resource
 
-    wanted_B = SHARE_OF_MEMORY * machine_B() if memory_MB is None else memory_MB * 1e6
+    allowed_B = SHARE_OF_MEMORY * machine_B() if memory_MB is None else memory_MB * 1e6
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        limit_B = int(wanted_B) + pages * os.sysconf("SC_PAGE_SIZE")
+        limit_B = int(allowed_B) + pages * os.sysconf("SC_PAGE_SIZE")
         if hard != resource.RLIM_INFINITY:
             limit_B = min(limit_B, hard)
         resource.setrlimit(resource.RLIMIT_AS, (limit_B, hard))

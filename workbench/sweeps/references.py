@@ -40,7 +40,7 @@ _PLAIN = (bool, int, float, complex, str, bytes)
 
 
 def package_of(thing: Any) -> str:
-    """Return the name of the package that defines a thing; "" if the thing does not say."""
+    """Return the name of the package that defines an object, or "" if the object does not name one."""
     name = thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)
     return (name if isinstance(name, str) else "").partition(".")[0]
 
@@ -55,8 +55,8 @@ def is_of_user(package: str) -> bool:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
         return False
-    places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
-    paths = [Path(place).resolve() for place in places if place not in (None, "built-in", "frozen")]
+    locations = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
+    paths = [Path(location).resolve() for location in locations if location not in (None, "built-in", "frozen")]
     return bool(paths) and not any(_is_library(path) for path in paths)
 
 
@@ -69,7 +69,7 @@ class Walk:
 
     packages     packages of the user's code that was reached
     modules      names of its modules, with those that functions import when they are called
-    untracked    what the code does that the walk cannot follow, in a few words each
+    untracked    actions of the code that the walk cannot follow, such as reading a file, in a few words each
     """
 
     def __init__(self, own: Iterable[str] = ()) -> None:
@@ -139,7 +139,7 @@ class Walk:
             yield from self.texts(getattr(thing, "__dict__", None))
         else:
             yield type(thing).__qualname__
-            # An array or a date. What cannot be pickled (a lock, a logger) is no part of what code computes.
+            # An array or a date. Objects that cannot be pickled (a lock, a logger) do not affect what code computes.
             with suppress(Exception):
                 yield pickle.dumps(thing, protocol=4).hex()
 
@@ -213,7 +213,7 @@ class Walk:
 
     def _module(self, name: str, package: str) -> ModuleType | None:
         """Return a module of the user by the name in an import; None for a library's, and for a module's attribute."""
-        # An import may fail in any way; then the point that runs into it fails, and says so.
+        # If an import fails, the walk ignores it: a point that executes the import fails with a message of its own.
         with suppress(Exception):
             name = importlib.util.resolve_name(name, package)
             top = name.partition(".")[0]
@@ -224,16 +224,16 @@ class Walk:
         return None
 
     def _note_untracked(self, function: FunctionType) -> None:
-        place = f"{function.__module__}.{function.__qualname__}"
+        function_name = f"{function.__module__}.{function.__qualname__}"
         for code in codes_in(function.__code__):
             for step in dis.get_instructions(code):
-                what = _untracked(step, function.__globals__)
-                if what:
-                    self.untracked[f"{place} {what}"] = None
+                action = _untracked(step, function.__globals__)
+                if action:
+                    self.untracked[f"{function_name} {action}"] = None
 
 
 def _untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
-    """Return what an instruction does that a walk cannot follow; "" for all others."""
+    """Return a text on an instruction that a walk cannot follow, such as "reads files (open)"; "" for others."""
     name = step.argval
     if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
         return f"assigns the global {name}"

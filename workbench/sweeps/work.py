@@ -118,7 +118,7 @@ def rows_from_table(table: pa.Table | pa.RecordBatch) -> list[Row]:
 
 
 def run_point(plan: Plan, number: int) -> Row:
-    """Run one point and return its row. An exception in it (in a user's filter, say) becomes its error."""
+    """Run one point and return its row. An exception, for example in a user's filter, becomes the row's error."""
     compile_s = _first_imports_s()
     scenario, row = _begin_row(plan, number)
     if scenario is None:

@@ -111,7 +111,7 @@ class FollowedRun(Protocol):
     is_running: bool
 
     def rows_since(self, row: int) -> pa.Table:
-        """Return the rows of its trace from this row on."""
+        """Return the rows of the trace that begin at index ``row``."""
 
 
 class _RowCollector(MetricsRecorder):
@@ -121,7 +121,7 @@ class _RowCollector(MetricsRecorder):
         super().__init__(frozenset(), frozenset(_EVENTS))
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Record the rows of `_EVENTS` alone."""
+        """Record the events in `_EVENTS` and ignore all others."""
         super().protocol_events(time_us, node, [event for event in events if EVENT_NAMES[type(event)] in _EVENTS])
 
     def take(self) -> list[tuple[Any, ...]]:

@@ -72,9 +72,9 @@ AGGREGATES = {
 
 def window_settings(every_s: float, by: Sequence[str], late_s: float) -> WindowSettings:
     """Check the parameters of windows and return them as settings. Raises ParameterError for an invalid one."""
-    for name, value, least in (("every_s", every_s, 1e-6), ("late_s", late_s, 0.0)):
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= 1e9:
-            raise ParameterError(f"{name} is {value!r:.60}; it must be a number of seconds from {least:g} to 1e9")
+    for name, value, minimum in (("every_s", every_s, 1e-6), ("late_s", late_s, 0.0)):
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not minimum <= value <= 1e9:
+            raise ParameterError(f"{name} is {value!r:.60}; it must be a number of seconds from {minimum:g} to 1e9")
     columns = (by,) if isinstance(by, str) else tuple(by)
     for name in columns:
         if name not in BY or columns.count(name) > 1:
@@ -198,8 +198,8 @@ class Fold:
 
     def _row(self, key: tuple[Any, ...], window: list[Any]) -> tuple[Any, ...]:
         start_us, *by = key
-        count, total, least, greatest, late = window
-        aggregates = (total / count, least, greatest) if count else (None, None, None)
+        count, total, smallest, largest, late = window
+        aggregates = (total / count, smallest, largest) if count else (None, None, None)
         return start_us / 1e6, (start_us + self.settings.every_us) / 1e6, *by, count, *aggregates, late
 
     # State that can be stored
@@ -216,7 +216,7 @@ class Fold:
 
 
 def _finite(window: list[Any]) -> list[Any]:
-    """Replace the infinities of a window without readings, since JSON has none."""
+    """Replace the infinities of a window without readings, which JSON cannot represent."""
     return window if window[_COUNT] else [0, 0.0, None, None, window[_LATE]]
 
 

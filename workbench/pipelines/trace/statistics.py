@@ -186,7 +186,7 @@ def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], a
 
 
 def checkpoint(answer: Any) -> Any:
-    """Have Spark compute a small intermediate result once, because it is used more than once."""
+    """Compute a small intermediate result of Spark now, because it is used more than once."""
     return answer.localCheckpoint() if is_spark(answer) else answer
 
 

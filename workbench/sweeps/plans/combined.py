@@ -243,8 +243,8 @@ def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
 def numbers_in(design: Design, other: Design) -> np.ndarray:
     """Return the numbers of the points of ``design`` that have the values of a point of ``other``; int64, ascending.
 
-    ``design`` has all paths of ``other``. If ``other`` is small, each of its points is searched for; otherwise all
-    points of both are compared.
+    ``design`` has all paths of ``other``. If ``other`` is small, the function searches for each of its points;
+    otherwise it compares all points of both.
     """
     paths = other.paths
     if len(other) * _POINTS_PER_SEARCH <= len(design):

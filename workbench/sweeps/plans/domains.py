@@ -27,17 +27,17 @@ class Between:
     log: bool = False
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Return the values at these shares of the range; ``shares`` are in [0, 1], values float64."""
+        """Map ``shares`` in [0, 1] to values of the range (float64): 0 to ``low``, 1 to ``high``."""
         if not self.log:
             return self.low + shares * (self.high - self.low)
         return np.exp(math.log(self.low) + shares * (math.log(self.high) - math.log(self.low)))
 
     def value(self, drawn: Any) -> float:
-        """Return the parameter for a value of `at`, within the ends of the range."""
+        """Return a result of `at` as the parameter's value: rounded to nine digits, and within the range."""
         return min(max(float(f"{drawn:.9g}"), self.low), self.high)
 
     def label(self, drawn: Any) -> Any:
-        """Return the label of the value in tables."""
+        """Return the label that tables show for a result of `at`."""
         return self.value(drawn)
 
     def describe(self) -> dict[str, Any]:
@@ -53,15 +53,15 @@ class Whole:
     high: int
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Return the values at these shares of the range, float64; ``shares`` are in [0, 1]."""
+        """Map ``shares`` in [0, 1] to whole numbers of the range (as float64)."""
         return self.low + np.minimum(np.floor(shares * (self.high - self.low + 1)), self.high - self.low)
 
     def value(self, drawn: Any) -> int:
-        """Return the parameter for a value of `at`."""
+        """Return a result of `at` as the parameter's value."""
         return int(drawn)
 
     def label(self, drawn: Any) -> Any:
-        """Return the label of the value in tables."""
+        """Return the label that tables show for a result of `at`."""
         return int(drawn)
 
     def describe(self) -> dict[str, Any]:
@@ -76,16 +76,16 @@ class Listed:
     axis: Axis
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Return the indices in the list at these shares, float64; ``shares`` are in [0, 1]."""
+        """Map ``shares`` in [0, 1] to indices of the list (as float64)."""
         count = len(self.axis.values)
         return np.minimum(np.floor(shares * count), count - 1)
 
     def value(self, drawn: Any) -> Any:
-        """Return the value with this index."""
+        """Return the value for an index that `at` returned."""
         return self.axis.values[int(drawn)]
 
     def label(self, drawn: Any) -> Any:
-        """Return the label of the value in tables."""
+        """Return the label that tables show for a result of `at`."""
         return self.axis.labels[int(drawn)]
 
     def describe(self) -> dict[str, Any]:

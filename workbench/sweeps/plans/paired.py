@@ -5,13 +5,13 @@ Theory of operation
     result. A plan crosses the compared protocols with the seeds. `paired_differences` computes the difference for each
     seed, and the interval of the mean of these differences.
 
-What is paired
+Paired aspects of two runs
     the network     if ``topology`` draws one for each seed; without it all runs have the base scenario's network
     the workload    if ``workload`` makes one for each seed; staggered publications always begin at the same times
     losses          by link and time: frames that begin on the same link in the same microsecond have the same outcome
     backoffs        by number: the n-th frame of a node waits equally long if the radio settings are equal
 
-What cannot be paired
+Differences that remain
     Protocols send different frames at different times. After the first frame that only one of them sends, the two runs
     diverge and lose different frames. A protocol's own random numbers (whether to forward, a random code) are the same,
     but serve other purposes. Runs on other networks or with other workloads have no pair. Pairing never makes an

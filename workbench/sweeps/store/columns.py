@@ -68,7 +68,9 @@ class Columns:
         for name, stored in origins.items():
             origin = (str(stored[0]), str(stored[1]), str(stored[2]))
             if self._origins.setdefault(name, origin) != origin:
-                raise DataError(f"{source} has a column {name} of another kind than the other files; remove this file")
+                raise DataError(
+                    f"{source} has a column {name} which differs in meaning or type from other files; remove this file"
+                )
             self._names.setdefault(origin, name)
             self._taken.add(name.lower())
 

@@ -59,7 +59,7 @@ Key = tuple[str, str]  # a scenario's hash, and the digest of the code that ran 
 
 
 class StoredRun(NamedTuple):
-    """A run in a file: its key, and its rows from ``first`` on."""
+    """A run in a file: its key, the index of its first row in the file, and its number of rows."""
 
     scenario: str
     code: str
