@@ -127,6 +127,7 @@ RENAMED: dict[str, dict[str, str]] = {
     "route_drawing": {"what": "message"},
     "route_slides": {"what": "message"},
     "Reproduction": {"what": "kind", "same": "identical_runs"},
+    "LocalRunner.run": {"moving": "report_progress"},
     "ProcessRunner.run": {"moving": "report_progress"},
     "SparkRunner.run": {"moving": "report_progress"},
     "Difference": {"what": "subject", "was": "recorded", "here": "current"},
