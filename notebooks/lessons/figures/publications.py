@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from workbench.protocols.dps.views.filters import MESH, NAMES, WIDTH, named, noted
+from workbench.protocols.dps.views.filters import MESH, NAMES, WIDTH, add_names, add_note
 from workbench.protocols.dps.views.layers import MOST_LABELS, PUBLICATIONS, path_layer
 from workbench.protocols.dps.views.paths import Path, publication_path, steps_of
 from workbench.sim.rows import Columns
@@ -65,4 +65,4 @@ def _up_to(seen: RunView, way: Path, hops: int, width: int) -> Drawing:
         if hop.look in ("useful", "in vain") and hop.receiver in words:
             words[hop.receiver] = f"{hop.receiver}: hop {number}"
     shown = replace(seen, paths=MessagePaths((MessagePath(way.publication.name, way.publication.at_us, ()),)))
-    return noted(draw(named(shown, words), max(arrived), width, [*MESH, PUBLICATIONS, NAMES], message=0), told)
+    return add_note(draw(add_names(shown, words), max(arrived), width, [*MESH, PUBLICATIONS, NAMES], message=0), told)

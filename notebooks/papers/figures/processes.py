@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.protocols.dps.automaton import State
-from workbench.protocols.dps.views.filters import WIDTH, named, noted
+from workbench.protocols.dps.views.filters import WIDTH, add_names, add_note
 from workbench.protocols.dps.views.layers import DELIVERED, filter_layers, link_layers
 from workbench.protocols.dps.views.looks import IN_VAIN
 from workbench.protocols.dps.views.mesh import INTERESTS, LINK, Mesh, Rows, mesh_of_rows
@@ -54,7 +54,7 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
         Layer("answers", _now(rings), _RINGS, "ring"),
     )
     seen = RunView(None, plan, PlaybackClock(np.zeros(2), np.zeros(2)), 1, layers)
-    scene = _Scene(named(seen, words), 0, width)
+    scene = _Scene(add_names(seen, words), 0, width)
     title = f"{len(processes.graph)} processes on this machine, {len(processes.alive)} of them alive"
     drawing = Drawing(width, 40, title=title)
     drawing.text(MARGIN, 26, title, size=15, bold=True)
@@ -62,7 +62,7 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
     for part in (map_, legend_drawing(scene.entries(), width), scales_drawing(scene.scales, width)):
         drawing.add(part, 0, drawing.height)
         drawing.height += part.height
-    return noted(drawing, said)
+    return add_note(drawing, said)
 
 
 class _Scene(LayerScene):
