@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from workbench.protocols.dps.views.filters import MESH, NAMES, WIDTH, named, noted
+from workbench.protocols.dps.views.filters import MESH, NAMES, WIDTH, add_names, add_note
 from workbench.protocols.dps.views.layers import MOST_LABELS, PUBLICATIONS, path_layer
 from workbench.protocols.dps.views.paths import Path, publication_path, steps_of
 from workbench.sim.rows import Columns
@@ -67,7 +67,7 @@ def _draw_hops(view: RunView, path: Path, hops: int, width: int) -> Drawing:
     without_message_paths = replace(
         view, paths=MessagePaths((MessagePath(path.publication.name, path.publication.at_us, ()),))
     )
-    return noted(
-        draw(named(without_message_paths, labels), max(arrived), width, [*MESH, PUBLICATIONS, NAMES], message=0),
+    return add_note(
+        draw(add_names(without_message_paths, labels), max(arrived), width, [*MESH, PUBLICATIONS, NAMES], message=0),
         description,
     )

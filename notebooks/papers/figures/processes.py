@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.protocols.dps.automaton import State
-from workbench.protocols.dps.views.filters import WIDTH, named, noted
+from workbench.protocols.dps.views.filters import WIDTH, add_names, add_note
 from workbench.protocols.dps.views.layers import DELIVERED, filter_layers, link_layers
 from workbench.protocols.dps.views.looks import IN_VAIN
 from workbench.protocols.dps.views.mesh import INTERESTS, LINK, Mesh, Rows, mesh_of_rows
@@ -59,7 +59,7 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
         Layer("answers", _layer_rows(rings), _RINGS, "ring"),
     )
     view = RunView(None, plan, PlaybackClock(np.zeros(2), np.zeros(2)), 1, layers)
-    scene = _Scene(named(view, labels), 0, width)
+    scene = _Scene(add_names(view, labels), 0, width)
     title = f"{len(processes.graph)} processes on this machine, {len(processes.alive)} of them alive"
     drawing = Drawing(width, 40, title=title)
     drawing.text(MARGIN, 26, title, size=15, bold=True)
@@ -67,7 +67,7 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
     for block in (map_drawing, legend_drawing(scene.entries(), width), scales_drawing(scene.scales, width)):
         drawing.add(block, 0, drawing.height)
         drawing.height += block.height
-    return noted(drawing, summary)
+    return add_note(drawing, summary)
 
 
 class _Scene(LayerScene):

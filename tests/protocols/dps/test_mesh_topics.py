@@ -22,4 +22,4 @@ from workbench.protocols.dps.processes import DPSMesh
 def test_who_is_to_get_a_publication(settings, asked, topic, counted):
     mesh = DPSMesh(nx.path_graph(2), settings)
     mesh.subscriptions[0] = [asked]
-    assert (mesh._is_sent(topic, 0, True), mesh._is_sent(topic, 0, False)) == counted
+    assert (mesh._subscribes(topic, 0, True), mesh._subscribes(topic, 0, False)) == counted

@@ -10,7 +10,7 @@ from workbench.errors import ParameterError
 from workbench.protocols.dps import DPS
 from workbench.protocols.dps.series import Answer, Arrival
 from workbench.protocols.dps.udp import UDPNode
-from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, shown
+from workbench.protocols.dps.udp.application import DPSSeries, DPSSubscription, ReceivedPublication, payload_text
 from workbench.protocols.dps.udp.blocking import BlockingNode, BlockingReceiver, BlockingSeries, BlockingSubscription
 
 OBJECTS = (
@@ -54,7 +54,12 @@ def test_what_strangers_write_is_shown_in_few_characters_that_can_be_printed():
     text = repr(ReceivedPublication(None, arrival))
     assert text.isprintable() and text.isascii() and len(text) < 250
     assert "3 hops, from [::1]:4" in text and "(500 bytes)" in text
-    assert (shown(b""), shown("ä".encode()), shown(b"\xc3"), shown(b"\n")) == ("''", "'ä'", "c3", "0a")
+    assert (payload_text(b""), payload_text("ä".encode()), payload_text(b"\xc3"), payload_text(b"\n")) == (
+        "''",
+        "'ä'",
+        "c3",
+        "0a",
+    )
 
 
 def test_tab_completes_what_there_is():

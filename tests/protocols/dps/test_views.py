@@ -125,7 +125,7 @@ def test_runs_of_others_and_tables_that_are_no_traces_are_refused(run):
     for view in (dps.mesh_of, dps_filters.filters_drawing, dps_filters.fill_chart, paths.publication_path):
         with pytest.raises(ParameterError, match="protocol is Flooding; this view needs a run of DPS"):
             view(other)
-    with pytest.raises(DataError, match="no trace"):
+    with pytest.raises(DataError, match="is not a trace"):
         dps.mesh(run.trace.drop_columns(["peer"]), 256, SECOND)
 
 

@@ -31,7 +31,7 @@ class Acknowledgements:
         self._limit = context.settings.max_history
 
     def expect(self, series: Series) -> None:
-        """Accept acknowledgements of this series; of more than ``max_history`` series the oldest are forgotten."""
+        """Accept acknowledgements of this series; beyond ``max_history`` series the first one is forgotten."""
         own = self._own
         own.pop(series.publication_id, None)
         while len(own) >= self._limit:

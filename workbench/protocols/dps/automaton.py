@@ -136,7 +136,7 @@ NOTHING = -1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The next state, the actions in order, and the reason. The ``state`` None marks an input that never comes."""
+    """The next state, the actions in order, and the reason; ``state`` None: the input cannot occur in this state."""
 
     state: State | None
     actions: tuple[Action, ...]

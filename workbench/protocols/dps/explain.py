@@ -71,14 +71,16 @@ class _Links:
         return self._holders.get(node, self._published)
 
     def state(self, node: int) -> dict[int, Row]:
-        """Return neighbor -> the last "link_set" row of a node before it (or else the last holder) got the reading."""
+        """Return neighbor -> last "link_set" row of a node before the reading's arrival (see `_count`)."""
         count = self._count(node)
         return self._evidence.once(
             ("link_set", node, count), lambda: {row.peer: row for row in self._evidence.at("link_set", node)[:count]}
         )
 
     def _count(self, node: int) -> int:
-        """Return the number of "link_set" rows of a node before it (or else the last holder) got the reading."""
+        """Return the number of "link_set" rows of a node before the reading arrived at it.
+
+        If it never arrived there, its arrival at the last holder counts."""
         index = self._holders[node].position if node in self._holders else self._last
         positions = self._evidence.once(
             ("link_positions", node), lambda: [row.position for row in self._evidence.at("link_set", node)]

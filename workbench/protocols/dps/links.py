@@ -116,7 +116,9 @@ class Links:
     # Requests of the application and the node
 
     def link(self, neighbor: Neighbor, now: int) -> None:
-        """Request a link with a neighbor, or keep an existing one from ending. ParameterError at ``max_links``."""
+        """Request a link with a neighbor, or keep an existing one from ending.
+
+        Raises ParameterError if the node already has ``max_links`` links."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             if self._is_full():
@@ -398,7 +400,7 @@ class Links:
             self._apply(remote, OVERDUE, now)
 
     def _send_ids(self, now: int) -> None:
-        """Send a keep-alive to the neighbors that were sent another mesh id than the present one."""
+        """Send a keep-alive to the neighbors whose last sent mesh id is outdated."""
         for remote in self.mesh_ids.outdated_remotes():
             if remote.pending is None:
                 self._apply(remote, QUIET, now)
@@ -517,7 +519,7 @@ class Links:
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Return whether a muted neighbor's interests still count; in a crowd they attract many publications."""
+        """Return whether a muted neighbor's interests still count; in dense networks they attract many publications."""
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:

@@ -74,7 +74,8 @@ def _subscription_topic(attribute: Any, separator: str) -> str:
     if key == TOPIC:
         if operator != EQ:
             raise AttributeFormatError(
-                'DPS cannot ask for TOPIC with NE or EQ_ANY; name a topic, with wildcards: TOPIC EQ "a/#"'
+                "a constraint on TOPIC has the operator NE or EQ_ANY, which DPS cannot express; "
+                'use EQ with a topic or wildcards: TOPIC EQ "a/#"'
             )
         return _topic_text(value)
     if operator != EQ or key == PAYLOAD:

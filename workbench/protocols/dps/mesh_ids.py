@@ -76,7 +76,7 @@ class MeshIds:
         return owner_of(mesh_id) in (owner_of(self.own), owner_of(self.lowest_except(remote)))
 
     def outdated_remotes(self) -> list[Remote]:
-        """Return the neighbors with an active link to which another id was sent than would be sent now."""
+        """Return the neighbors with an active link whose last sent mesh id is outdated."""
         lowest = second = NO_MESH_ID
         source = None
         for remote in self._remotes.values():
@@ -95,9 +95,10 @@ class MeshIds:
         ]
 
     def separated_remotes(self) -> list[Remote]:
-        """Return the muted remotes that seem to be in another part of the mesh, as they sent a lower id than all here.
+        """Return the muted remotes that seem to be in another part of the mesh.
 
-        The owner of that id is connected to the other end only: the loop never existed, or has been cut. Remotes with
+        Such a neighbor sent a lower id than all others that this node knows. The owner of that id is connected to the
+        other end only: the loop never existed, or has been cut. Remotes with
         an outstanding message are left out.
         """
         separated = []
@@ -109,7 +110,7 @@ class MeshIds:
         return separated
 
     def choose_lower_id(self, random: Stream) -> None:
-        """Take an own id below all seen ids, by a random distance of 64 bits, so that it differs from any old one."""
+        """Choose an own id below all seen ids, at a random distance of 64 bits, so that it differs from old ids."""
         below = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
         if below < 0:
             # Only a forged id is so low. Two nodes that both took 0 would detect a loop between them for ever.

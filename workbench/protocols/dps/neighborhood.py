@@ -58,7 +58,7 @@ class Neighborhood:
         self._next_index = 0  # of the next neighbor to try, in ``_ranked``
 
     def report(self, neighbor: int, quality: float, now: int) -> None:
-        """Take the delivery ratio (0 to 1) of the link to a neighbor, in its worse direction, from the link layer."""
+        """Store the delivery ratio (0 to 1) of the link to a neighbor, in its worse direction, from the link layer."""
         if quality < self._settings.worst_link:
             if neighbor in self._qualities or neighbor in self._links.remotes:
                 self.forget(neighbor)
@@ -81,9 +81,10 @@ class Neighborhood:
         self._request_at_us.pop(neighbor, None)
 
     def link_ended(self, neighbor: int, now: int) -> None:
-        """Plan a new request after a link ended: to the same neighbor, or in a crowd to the next one.
+        """Plan a new request after a link ended: to the same neighbor, or in a dense neighborhood to the next one.
 
-        A neighbor that should request the link itself gets a later request, as it may be in a crowd and prefer others.
+        If the neighbor should request the link itself, this node waits longer: in a dense neighborhood it may prefer
+        others.
         """
         is_wanted = neighbor in self._wanted
         after_us = 0 if is_wanted else rules.late_request_us(self._settings.relink_s)

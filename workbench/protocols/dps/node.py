@@ -110,7 +110,7 @@ class DPSNode(Node):
         self._finish()
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Take delivery ratios (0 to 1) from the link layer, to choose the neighbors for links."""
+        """Store delivery ratios (0 to 1) from the link layer, to choose the neighbors for links."""
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
 
@@ -213,7 +213,7 @@ class DPSNode(Node):
         return series.sequence
 
     def expire(self, series: Series, now: int) -> int:
-        """End a retained publication at all nodes, and return the number of the message that does."""
+        """End a retained publication at all nodes, and return the sequence number of the ending message."""
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
                 f"no publication on {', '.join(series.topics)} is retained; publish it with a ttl_s, and expire it "
@@ -289,7 +289,7 @@ class DPSNode(Node):
             self._finish()
 
     def sent(self, destination: Neighbor, frame: bytes, ok: bool, now: int) -> None:
-        """Take the outcome of a frame; if the radio gave it up (``ok`` False), plan a retry."""
+        """Process the outcome of a frame; if the radio gave it up (``ok`` False), plan a retry."""
         if ok:
             self.links.note_reached(destination)
             return

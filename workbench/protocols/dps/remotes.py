@@ -37,7 +37,7 @@ EMPTY_REPORT = LinkReport()
 class Remote:
     """A neighbor with a link.
 
-    ``interests``, ``needs`` and ``vector`` belong to messages to the neighbor; ``inbound...`` came from it.
+    ``interests``, ``needs`` and ``vector`` are sent to the neighbor; fields ``inbound...`` were received from it.
     """
 
     address: Neighbor
@@ -93,7 +93,7 @@ class Remote:
         return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length: int) -> None:
-        """Forget the interests that were sent: the next are sent as a change of empty ones."""
+        """Forget the sent interests: the next message encodes its interests as a change of empty ones."""
         self.interests = BitVector(length)
         self.needs = NO_NEEDS
         self.vector = None
@@ -101,7 +101,7 @@ class Remote:
         self.is_behind = False
 
     def await_answer(self, pending: int, tick_us: int) -> None:
-        """Record that a message requests an answer; if another is outstanding already, its clock goes on."""
+        """Record that a message awaits an answer; the timer of an earlier unanswered message continues."""
         if self.pending is None:
             self.ticks = 0
             self.tick_us = tick_us

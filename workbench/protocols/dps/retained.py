@@ -121,7 +121,7 @@ class Resending:
         self._next_us: dict[Neighbor, int] = {}  # neighbor -> earliest time of its next transfer, latest last
 
     def request(self, remote: Remote, now: int) -> None:
-        """Send to a neighbor whose interests changed, now or as soon as the limit allows."""
+        """Send retained publications to a neighbor whose interests changed, now or as soon as the limit allows."""
         next_us = self._next_us.get(remote.address)
         if next_us is not None and now < next_us:
             remote.resend_us = next_us
@@ -134,7 +134,7 @@ class Resending:
         self._send(remote, now)
 
     def wake(self, now: int) -> None:
-        """Send to the waiting neighbors that the limit allows now."""
+        """Send retained publications to the waiting neighbors that have reached their time."""
         for remote in list(self._remotes.values()):
             if remote.resend_us is not None and remote.resend_us <= now:
                 remote.resend_us = None

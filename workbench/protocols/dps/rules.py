@@ -41,7 +41,7 @@ class Times(NamedTuple):
     tick_us     period after which an unanswered message may be repeated
     silence_us     silence of a link after which a keep-alive is sent
     recheck_s   time until a muted link is rechecked for a loop
-    ids_us      longest time that a changed mesh id waits for a message to travel in
+    ids_us      longest wait of a changed mesh id for another message that can contain it
     history_us  time that a publication is remembered beyond its lifetime
     """
 
@@ -57,7 +57,7 @@ class Times(NamedTuple):
 def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
     """Return the times derived from a protocol's settings.
 
-    ``crowd`` is the number of neighbors in a dense neighborhood, 0 elsewhere. The keep-alives and rechecks of a crowd
+    ``crowd`` is the number of neighbors in a dense neighborhood, 0 elsewhere. Keep-alives and rechecks there
     take no more of the channel than those of FULL_RATE_NEIGHBORS nodes.
 
     The reference delays the forwarding of interests by update_s at each hop. On a radio they are forwarded sooner: a
@@ -207,7 +207,7 @@ def hop_to_add(mesh_id: int) -> int:
 
 
 def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) -> int:
-    """Return how often in a row the hops of an owner's id increased, after one more id; at most MOST_RISES."""
+    """Return the number of successive increases of the hops of an owner's id, a new id included; at most MOST_RISES."""
     if not is_same_owner or hops < hops_before:
         return 0
     return min(rises + 1, MOST_RISES) if hops > hops_before else rises
@@ -238,8 +238,8 @@ def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_ne
 def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) -> bool:
     """Return whether a node that just muted a link sends MUTE at once, as no other answer carries the flag.
 
-    Otherwise the next keep-alive carries it. Keep-alives are rare in a crowd, and publications would still arrive over
-    the link until then.
+    Otherwise the next keep-alive carries it. In a dense neighborhood keep-alives are rare, and publications
+    would still arrive over the link until then.
     """
     return is_crowded and not was_muted and state == MUTED and (flags & (MUTE | SAK_REQUESTED)) == 0
 
@@ -248,7 +248,7 @@ def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) ->
 
 
 def cap_ticks(ticks: int, retry_ticks: int) -> int:
-    """Return the ticks to count after a sign of the neighbor: the next tick repeats the unanswered message."""
+    """Return the tick count after a message from the neighbor: few enough that the unanswered message is sent again."""
     return min(ticks, retry_ticks - 1)
 
 
@@ -284,7 +284,7 @@ def is_hub(address: int, neighbors: int) -> bool:
 
 
 def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[int, bool, int, int]:
-    """Return the sort key of a neighbor in a crowd, best first: tenths of its delivery ratio, then hubs, then a hash.
+    """Return the sort key of a neighbor, best first: tenths of its delivery ratio, then hubs, then a hash.
 
     All hubs prefer the same hub. Other nodes prefer different hubs, so the links are spread over all hubs.
     """
@@ -300,7 +300,7 @@ def late_request_us(relink_s: float) -> int:
 
 
 def request_delay_us(position: int, neighbors: int, update_us: int, uniform: float) -> int:
-    """Return the delay in µs before requesting a link in a crowd, by the neighbor's rank; ``uniform`` in [0, 1)."""
+    """Return the delay in µs before requesting a link from a neighbor of this rank; ``uniform`` in [0, 1)."""
     return 1 + int((position + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
 
@@ -313,7 +313,7 @@ def scout_after_us(recheck_s: float, uniform: float) -> int:
 
 
 def delays_forwarding(is_crowded: bool, waiting: int) -> bool:
-    """Return whether a publication is forwarded later, to avoid collisions; ``waiting``: number that wait already."""
+    """Return whether to forward a publication later, to avoid collisions; ``waiting``: number of delayed ones."""
     return is_crowded and waiting < MOST_WAITING
 
 
@@ -349,5 +349,5 @@ def next_clearing_size(entries: int) -> int:
 
 
 def records_sender(is_linked: bool, recorded: int) -> bool:
-    """Return whether to record the sender of a publication; without a link (easily forged) only MOST_STRANGERS are."""
+    """Return whether to record a publication's sender: always if linked, else up to MOST_STRANGERS (may be forged)."""
     return is_linked or recorded < MOST_STRANGERS

@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
     sequence  number of the acknowledged publication in its series
     sender    key id of its signature, None without one
-    way       how it was encrypted (one of `cose.WAYS`), None if it was not
+    way       key management of its encryption (one of `cose.WAYS`), None if it was not encrypted
     neighbor  the last node on its path, None if it comes from this node
     """
 
@@ -92,7 +92,7 @@ class Interest:
 
 
 class TopicSubscription(Subscription):
-    """A subscription to topics; iterating over it takes the Arrivals since the last time."""
+    """A subscription to topics; iterating over it yields the Arrivals since the last iteration."""
 
     def __init__(self, node: DPSNode, topics: tuple[str, ...], now: int) -> None:
         Subscription.__init__(self, node, (), now, match_all=True)
@@ -107,7 +107,7 @@ class Series:
     """A series of publications on the same topics under one id.
 
     ``publish`` sends the next one, ``expire`` ends the retained one.
-    Iterating over the series takes the Answers since the last time, oldest first.
+    Iterating over the series yields the Answers since the last iteration, oldest first.
     """
 
     node: DPSNode
@@ -129,7 +129,7 @@ class Series:
         return self.node.publish_next(self, payload, now, ttl_s)
 
     def expire(self, now: int) -> int:
-        """End the retained publication at all nodes; return the number of the message that does.
+        """End the retained publication at all nodes; return the sequence number of the ending message.
 
         Raises ParameterError if no publication of the series is retained.
         """

@@ -94,8 +94,8 @@ def matches(
 ) -> bool:
     """Return whether each topic of a subscription matches at least one topic of a publication.
 
-    Without ``wildcards`` a topic matches only itself, as the filter of a publication without wildcards does; messages
-    do not show which publications are such. A single topic may be given without a list.
+    Without ``wildcards`` a topic matches only itself, as with publications made without wildcards; messages do not
+    contain this setting. A single topic may be given without a list.
 
     Raises AttributeFormatError for an invalid topic of the subscription. Topics of the publication may come from the
     wire unchecked, and are compared unchecked.
@@ -169,7 +169,9 @@ def separator_bytes(separators: str | bytes) -> bytes:
     """Return the separators as bytes; raise ParameterError for more than 12 bytes, or for a wildcard."""
     data = as_bytes(separators)
     if len(data) > MOST_SEPARATORS:
-        raise ParameterError(f"the separators {separators!r} have {len(data)} bytes; at most {MOST_SEPARATORS}")
+        raise ParameterError(
+            f"the separators {separators!r} have {len(data)} bytes; at most {MOST_SEPARATORS} are allowed"
+        )
     if _first_wildcard(data) >= 0:
         raise ParameterError(f"the separators {separators!r} contain the wildcard + or #; choose other characters")
     return data

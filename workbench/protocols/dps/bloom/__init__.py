@@ -285,7 +285,7 @@ def routes(publication: BitVector, interests: BitVector, needs: bytes) -> bool:
     """Return whether a publication is sent over a link with these interests and needs (32 bytes).
 
     The fuzzy hash of the bits that its filter and the interests share must include the needs. Interests are a union of
-    subscriptions, so a publication for one of them need not include them; but it must include the needs of all.
+    subscriptions, so a matching publication need not have all their bits. All subscriptions have the needs in common.
     """
     _check_lengths(publication, interests)
     common = publication.bits & interests.bits
@@ -302,7 +302,7 @@ def _check_lengths(vector: BitVector | CountingVector, other: BitVector) -> None
 def item_positions(item: bytes | str, length: int, hashes: int = HASHES) -> list[int]:
     """Return the positions of an item's bits in a filter of ``length`` bits, one for each hash; some may be equal."""
     if not (isinstance(hashes, int) and 1 <= hashes <= MOST_HASHES):
-        raise ParameterError(f"hashes is {hashes!r}; an item of a filter has 1 to {MOST_HASHES}")
+        raise ParameterError(f"hashes is {hashes!r}; it must be 1 to {MOST_HASHES}")
     data = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item
     return [word % length for word in unpack("<8I", sha256(data).digest())[:hashes]]
 

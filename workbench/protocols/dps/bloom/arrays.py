@@ -163,7 +163,7 @@ def _check_topics(texts: Topics, separators: str | bytes, subscribed: bool) -> t
 
 def _empty_filters(count: int, length: int, hashes: int) -> np.ndarray:
     if not 1 <= hashes <= MOST_HASHES:
-        raise ParameterError(f"hashes is {hashes!r}; an item of a filter has 1 to {MOST_HASHES}")
+        raise ParameterError(f"hashes is {hashes!r}; it must be 1 to {MOST_HASHES}")
     return np.zeros((count, BitVector(length).length // WORD), np.uint64)
 
 

@@ -16,7 +16,7 @@ _DIGEST_WORDS = 8
 
 
 def _root_bits(count: int, power: int) -> list[int]:
-    """Return the low 32 bits of scaled square (2) or cube (3) roots of the first primes, SHA-256's constants."""
+    """Return SHA-256's constants: 32 bits of the fractions of the first primes' roots, square (2) or cube (3) ones."""
     primes = [n for n in range(2, 312) if all(n % d for d in range(2, int(n**0.5) + 1))][:count]
     roots = []
     for prime in primes:
@@ -335,7 +335,7 @@ def _is_routed(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray
 
 @njit(cache=True)
 def include(included: np.ndarray, filters: np.ndarray, others: np.ndarray) -> None:
-    """Set included[i, j] to whether filter i has all bits of other j; an empty filter includes no other filter."""
+    """Set included[i, j] to whether filter i has all bits of ``others[j]``; an empty filter includes no other."""
     for i in range(included.shape[0]):
         is_empty = True
         for k in range(filters.shape[1]):

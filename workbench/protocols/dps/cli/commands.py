@@ -101,7 +101,7 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
     """Print received publications, at most ``--count`` of them; return the exit status."""
     sets = ([options.topics] if options.topics else []) + options.sets
     if not sets:
-        raise ParameterError("name a topic to subscribe to, as in: workbench dps subscribe a/+/c")
+        raise ParameterError("no topic is given; give at least one, as in: workbench dps subscribe a/+/c")
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         subscriptions = [await node.subscribe(*topics, expired=options.expired) for topics in sets]

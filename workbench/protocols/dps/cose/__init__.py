@@ -67,7 +67,7 @@ class Opened(NamedTuple):
 
     sender     identifier of the key that signed it; None without a valid signature
     recipient  identifier of the key that decrypted it; None if it was not encrypted
-    way        way of its encryption (one of `WAYS`); None if it was not encrypted
+    way        key management of its encryption (one of `WAYS`); None if it was not encrypted
     """
 
     message: Any
@@ -112,8 +112,8 @@ class Security:
         count = len(self.recipients)
         if (self.way is None and count) or (self.way in (IMPLICIT, DIRECT) and count != 1) or (self.way and not count):
             raise ParameterError(
-                f"{count} recipients for way {self.way!r}; None takes none, {IMPLICIT!r} and {DIRECT!r} take one, "
-                "the others at least one"
+                f"{count} recipients for way {self.way!r}; None allows 0, {IMPLICIT!r} and {DIRECT!r} need 1, "
+                "the others 1 or more"
             )
         for kid in self.recipients:
             (self.keys.public if self.way == ECDH_ES_A256KW else self.keys.symmetric)(kid)

@@ -50,7 +50,7 @@ def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
 
 
 def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
-    """Return (public key of a fresh key pair, wrapping key that only the owner of ``public`` can derive, too)."""
+    """Return (public key of a fresh key pair, wrapping key that only the owner of ``public`` can also derive)."""
     number, size_B, _, _ = _CURVES[public.curve.name]
     fresh_key = ec.generate_private_key(public.curve)
     numbers = fresh_key.public_key().public_numbers()

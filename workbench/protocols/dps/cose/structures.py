@@ -226,7 +226,7 @@ def _read_signature(reader: cbor.Reader, name: str, is_item: bool) -> tuple[Sign
 
 
 def _algorithm(protected: bytes) -> int:
-    """Return the algorithm in the bytes of a protected header, 0 if it has none."""
+    """Return the algorithm in the bytes of a protected header, 0 if they contain no algorithm."""
     if not protected:
         return 0
     reader = cbor.Reader(protected)

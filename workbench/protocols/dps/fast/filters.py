@@ -27,7 +27,7 @@ EMPTY = 0  # number of the filter without set bits, and of the needs without set
 
 
 class Number(twin.Codes):
-    """Indices in ``numbers``: the counts of filters, needs and publications."""
+    """Indices in the array ``numbers``, which counts the stored filters, needs and publications."""
 
     FILTERS = auto()
     NEEDS = auto()

@@ -92,7 +92,7 @@ def mesh_id_here(remote):
 
 @compiled
 def _id_below(high, low, by):
-    """Return the marked id that is ``by`` + 1 lower than another, without counting the bytes of hops and mark."""
+    """Return the marked id that is ``by`` + 1 below another; the difference excludes the bytes of hops and mark."""
     low, by_high, by_low = (low >> _MARKED_BITS) << _MARKED_BITS, by >> _OTHER_BITS, by << _MARKED_BITS
     high = high - by_high - (_ONE_BIT if low < by_low else _NO_BITS)
     low = low - by_low

@@ -147,7 +147,9 @@ class MeshProcess:
             return self._replies.get(timeout=within_s)
         except Empty:
             address = self.address or "a new address"
-            raise LinkError(f"the node at {address} has not answered in {within_s:g} s; is the machine busy?") from None
+            raise LinkError(
+                f"the node at {address} has not answered in {within_s:g} s; the machine may be busy"
+            ) from None
 
     def kill(self) -> None:
         """Kill the process with SIGKILL."""
@@ -292,7 +294,9 @@ class DPSMesh:
             time.sleep(_READING_POLL_S)
 
     def _subscribes(self, topic: str, node: int, is_publisher: bool) -> bool:
-        """Return whether a node should receive a topic; a subscription to a wildcard alone matches only at home."""
+        """Return whether a node should receive a topic.
+
+        A subscription to a wildcard alone matches only publications of its own node."""
         separators = self.settings.get("separators", topic_strings.SEPARATORS)
         return any(
             topic_strings.matches([topic], topics, separators)
@@ -346,11 +350,11 @@ class DPSMesh:
             )
         sinks = {node for node in self.alive if self._subscriptions_of(node)}
 
-        def harm(node: int) -> tuple[int, int, int]:
+        def disconnected_sinks(node: int) -> tuple[int, int, int]:
             remaining = active.subgraph(set(active) - {node})
             return len(sinks - nx.node_connected_component(remaining, publisher)), active.degree(node), node
 
-        return max(candidates, key=harm)
+        return max(candidates, key=disconnected_sinks)
 
     # State
 
@@ -393,7 +397,8 @@ class DPSMesh:
                 return changed_s - begin_s
             time.sleep(_POLL_S)
         raise LinkError(
-            f"the mesh has not settled in {within_s:g} s: {self._describe_unsettled()}; is the machine busy?"
+            f"the mesh has not settled in {within_s:g} s: {self._describe_unsettled()}; "
+            "on a busy machine pass a larger within_s"
         )
 
     def _is_linked(self, state: dict[int, dict[str, Any]]) -> bool:

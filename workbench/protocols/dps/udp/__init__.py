@@ -86,7 +86,7 @@ class UDPNode:
     ``with`` returns a `workbench.protocols.dps.udp.blocking.BlockingNode`, for programs without asyncio.
 
     address   the address on which the open node listens; ``str(node)`` is its text
-    core      the protocol's node, for inspection; with ``core.tells_all = True`` each drop is an event, too
+    core      the protocol's node, for inspection; with ``core.tells_all = True`` each drop causes an event
     """
 
     def __init__(
@@ -546,11 +546,13 @@ def _protocol_of(protocol: DPS | None, settings: dict[str, Any]) -> DPS:
             raise ParameterError(
                 f"dps_node has no parameter {name!r}{meant(name, [*own, *known])}; it has: {', '.join(own)}"
             )
-    shown = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    settings_text = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     if protocol is not None:
-        raise ParameterError(f"dps_node: {shown} given besides a protocol; pass protocol=wb.DPS({shown}) instead")
+        raise ParameterError(
+            f"dps_node: {settings_text} given besides a protocol; pass protocol=wb.DPS({settings_text}) instead"
+        )
     warnings.warn(
-        f"settings of DPS as keywords of dps_node are deprecated; use dps_node(protocol=wb.DPS({shown}))",
+        f"settings of DPS as keywords of dps_node are deprecated; use dps_node(protocol=wb.DPS({settings_text}))",
         DeprecationWarning,
         stacklevel=3,
     )

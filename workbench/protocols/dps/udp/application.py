@@ -41,7 +41,7 @@ class ReceivedPublication(Arrival):
     arrival: Arrival
 
     def __repr__(self) -> str:
-        payload = "its end" if self.is_expiry else shown(self.data)
+        payload = "its end" if self.is_expiry else payload_text(self.data)
         sender = "from here" if self.neighbor is None else f"{count(self.hops, 'hop')}, from {as_text(self.neighbor)}"
         return f"<publication {self.sequence} on {_topics_text(self.topics)}: {payload}; {sender}>"
 
@@ -80,7 +80,7 @@ def _size_B(item: Any) -> int:
     )
 
 
-def shown(data: bytes) -> str:
+def payload_text(data: bytes) -> str:
     """Return a payload as a short text: printable UTF-8 as a quoted string, other bytes as hexadecimal digits."""
     text = data.decode("utf-8", "surrogateescape")  # Invalid UTF-8 becomes surrogates, which are not printable.
     payload = repr(text) if text.isprintable() else data.hex()

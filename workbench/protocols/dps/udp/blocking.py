@@ -75,8 +75,8 @@ def _wrapped(
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Wrapper:
         return wrapper(self, method(self, *arguments, **keywords))
 
-    shown = signature(method).replace(return_annotation=getattr(wrapper, "__name__", "Any"))
-    call.__signature__ = shown  # type: ignore[attr-defined]
+    public_signature = signature(method).replace(return_annotation=getattr(wrapper, "__name__", "Any"))
+    call.__signature__ = public_signature  # type: ignore[attr-defined]
     return call
 
 

@@ -52,7 +52,7 @@ from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.topics import check_publication_topic, publication_items
 from workbench.protocols.dps.udp import addresses
 from workbench.protocols.dps.udp.addresses import Address
-from workbench.protocols.dps.udp.application import DPSSeries, ReceivedPublication, Receiver, count, shown
+from workbench.protocols.dps.udp.application import DPSSeries, ReceivedPublication, Receiver, count, payload_text
 from workbench.protocols.dps.udp.link_keeper import now_us
 from workbench.protocols.dps.wire.discovery import Announcement, decode_announcement, encode_announcement
 
@@ -100,7 +100,8 @@ class DiscoveredNode:
             "asks for nothing" if self.interests.is_empty else f"asks for {count(self.interests.popcount, 'bit')}"
         )
         state = "gone" if self.is_gone else interests
-        return f"<DPS node at {self.address} in {self.service}: {state}{', ' + shown(self.data) if self.data else ''}>"
+        payload = f", {payload_text(self.data)}" if self.data else ""
+        return f"<DPS node at {self.address} in {self.service}: {state}{payload}>"
 
     @property
     def text(self) -> str:
@@ -158,7 +159,7 @@ class Discovery:
         self._topic = TOPIC + service
         check_publication_topic(self._topic, node.protocol.separators)
         if len(data) > MOST_DATA_B:
-            raise ParameterError(f"announce: {len(data)} bytes; it may be at most {MOST_DATA_B} bytes long")
+            raise ParameterError(f"announce has {len(data)} bytes; it may have {MOST_DATA_B} at most")
         self.drops: Counter[str] = Counter()
         self._known: dict[bytes, _KnownNode] = {}  # by publication id; the most recently heard is last
         self._ids: dict[Address, bytes] = {}

@@ -44,7 +44,7 @@ def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, n
 
 @carries_record
 def filters_slides(run: Any, times_s: Sequence[float], width: int = WIDTH, names: bool | None = None) -> Stepper:
-    """Draw the mesh at several times. Raises ParameterError without times, and as `filters_drawing`."""
+    """Draw the mesh at several times. Raises ParameterError as `filters_drawing`, and without times."""
     if not times_s:
         raise ParameterError("filters_slides: times_s is empty; give one or more times of the run, in seconds")
     mesh, times_us = mesh_of(run), [time_us_of(run, time_s, "filters_drawing") for time_s in times_s]
@@ -59,21 +59,21 @@ def _draw_mesh(seen: RunView, mesh: Mesh, time_us: int, width: int, names: bool 
     ids = seen.plan.ids.tolist()
     labels = {node: f"{node}: {percent(fills[node])}" if node in fills else str(node) for node in ids}
     is_named = names if names is not None else len(ids) <= MOST_LABELS
-    drawing = draw(named(seen, labels if is_named else {}), time_us, width, [*MESH, "filters", NAMES])
+    drawing = draw(add_names(seen, labels if is_named else {}), time_us, width, [*MESH, "filters", NAMES])
     states = list(mesh.links_at(time_us).values())
     mean, most = (percent(fill) for fill in (sum(fills.values()) / max(len(ids), 1), max(fills.values(), default=0.0)))
     links = f"{len(states)} links, {states.count(MUTED)} of them muted"
-    return noted(drawing, f"filters of {mesh.filter_bits:,} bits; mean of the nodes {mean}, fullest {most}; {links}")
+    return add_note(drawing, f"filters of {mesh.filter_bits:,} bits; mean of the nodes {mean}, fullest {most}; {links}")
 
 
-def named(seen: RunView, words: Mapping[int, str]) -> RunView:
-    """Return the layers with one more, which writes a text beside each of some nodes."""
+def add_names(seen: RunView, words: Mapping[int, str]) -> RunView:
+    """Return the view with one more layer: a text beside each node of ``words``."""
     whole = [seen.duration_us] * len(words)
-    shown = table(node=list(words), until_us=whole, from_us=[0] * len(words), text=range(len(words)))
-    return replace(seen, layers=(*seen.layers, Layer(NAMES, shown, (FILL,), "label", words=list(words.values()))))
+    names = table(node=list(words), until_us=whole, from_us=[0] * len(words), text=range(len(words)))
+    return replace(seen, layers=(*seen.layers, Layer(NAMES, names, (FILL,), "label", words=list(words.values()))))
 
 
-def noted(drawing: Drawing, note: str) -> Drawing:
+def add_note(drawing: Drawing, note: str) -> Drawing:
     """Add a line of text below a drawing, and return the drawing."""
     drawing.height += 20
     drawing.text(MARGIN, drawing.height - 8, note, size=SMALL)

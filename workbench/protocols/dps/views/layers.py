@@ -221,16 +221,17 @@ def path_layer(followed: Steps, duration_us: int) -> Layer:
 
 def followed_publications(every: np.ndarray, published: list[Published], followed: Steps) -> MessagePaths:
     """Return the publications that the player can follow; ``every``: rows of all publications of the run."""
-    hops, shown = followed.hops, len(published)
-    counts = np.bincount(hops["way"] * len(HOPS) + hops["look"], minlength=shown * len(HOPS)).reshape(shown, len(HOPS))
+    hops, followed_count = followed.hops, len(published)
+    counts = np.bincount(hops["way"] * len(HOPS) + hops["look"], minlength=followed_count * len(HOPS))
+    counts = counts.reshape(followed_count, len(HOPS))
     last_us = np.array([publication.at_us for publication in published])
     np.maximum.at(last_us, hops["way"], hops["from_us"])
     paths = []
     numbers = (counts.tolist(), followed.matches.tolist(), last_us.tolist())
     for item, count, matches, last in zip(published, *numbers, strict=True):
         paths.append(MessagePath(item.name, item.at_us, item.frames, in_words(count, matches, last - item.at_us)))
-    is_part = len(every) > shown
-    notes = (f"Of {len(every):,} publications the first {shown:,} can be followed.",) if is_part else ()
+    is_part = len(every) > followed_count
+    notes = (f"Of {len(every):,} publications the first {followed_count:,} can be followed.",) if is_part else ()
     return MessagePaths(tuple(paths), is_newest=True, notes=notes)
 
 

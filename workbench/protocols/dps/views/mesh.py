@@ -279,7 +279,7 @@ def _ends(reported: Rows) -> Ends:
     is_gone = (kind == LINK) & (value == automaton.GONE)
 
     def newest(marks: np.ndarray) -> np.ndarray:
-        """Return the last marked row of the same pair before or at each settled row, or -1."""
+        """Return the last marked row of the same pair up to each settled row, or -1."""
         last_row = last_marked(marks)[rows]
         return np.where(last_row >= first[rows], last_row, -1)
 

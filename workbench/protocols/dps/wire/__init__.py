@@ -76,7 +76,7 @@ _EMPTY = cbor.mapping(0)
 class Publication(NamedTuple):
     """A publication.
 
-    port, path       address for answers: one of them, the other is None
+    port, path       address for answers; exactly one of them is not None
     ttl_s            remaining lifetime in seconds; -1 ends a retained publication
     lifetime_s       initial lifetime in seconds
     topics, data     None if they are encrypted or signed
@@ -100,7 +100,7 @@ class Publication(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """Interests for a neighbor, with their needs (32 bytes); both are None in an unlink."""
+    """Interests for a neighbor, with their needs (32 bytes); an unlink lacks both (None)."""
 
     port: int | None
     path: str | None

@@ -244,4 +244,4 @@ class Reader:
     def end(self) -> None:
         """Raise DecodeError if bytes remain."""
         if self.at != len(self.data):
-            raise DecodeError(f"byte {self.at}: {len(self.data) - self.at} bytes too many")
+            raise DecodeError(f"byte {self.at}: {len(self.data) - self.at} bytes too many; the data must end there")
