@@ -226,7 +226,7 @@ def write_key_pair(folder, name, password):
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        (["subscribe"], "name a topic to subscribe to"),
+        (["subscribe"], "no topic is given"),
         (["subscribe", "a/#/b"], "a/#/b"),
         (["subscribe", "a", "-l", "nowhere"], "is not an address"),
         (["subscribe", "a", "-l", "192.0.2.77:0"], "cannot listen on 192.0.2.77:0"),
