@@ -64,7 +64,7 @@ def test_results_go_below_out_unless_told_otherwise(scenario_file, tmp_path, mon
     [
         (b'{"format":', "is not JSON"),
         (b"\xff\xfe\x00", "not UTF-8 text"),
-        (b"[]", "is no scenario"),
+        (b"[]", "is not a scenario"),
         (SCENARIO.to_json().replace('"duration_s"', '"duration"').encode(), "no field 'duration'"),
     ],
     ids=["cut off", "binary", "other JSON", "unknown field"],

@@ -61,7 +61,7 @@ def test_scenario_on_virtual_motes_prints_and_writes_what_a_simulated_one_does(s
     }
     assert cli.main(["reproduce", str(out / "run.png")]) == (0 if how else 2)
     printed = capsys.readouterr()
-    assert "identical" in printed.out if how else "kept their own time" in printed.err
+    assert "identical" in printed.out if how else "clocks of their own" in printed.err
 
 
 def test_boards_that_are_not_there_end_in_a_sentence(scenario_file, capsys):

@@ -134,5 +134,5 @@ def test_the_chart_of_a_sweep_has_the_words_of_the_sweeps_own_drawing():
         labels = {table.name_of(metric), "loss (share of frames)"}
         assert labels <= own & set(texts_of(savings.sweep_chart(table, metric, x="radio.loss")))
     assert "sent (KB)" in texts_of(savings.sweep_chart(table, "bytes_sent", x="radio.loss"))
-    with pytest.raises(wb.ParameterError, match="a line needs numbers along x and protocol has others"):
+    with pytest.raises(wb.ParameterError, match="protocol has the value 'gossip'; lines need numbers along x"):
         savings.sweep_chart(table, "coverage", x="protocol", by="radio.loss")

@@ -92,7 +92,7 @@ def test_what_a_generator_refuses_is_said_and_the_network_stays(network):
 
 def test_of_many_moves_of_a_slider_the_newest_makes_a_network(network, monkeypatch):
     made = []
-    monkeypatch.setattr(sources.parameters, "made", lambda *given: made.append(given) or topology.line(2))
+    monkeypatch.setattr(sources.parameters, "generate", lambda *given: made.append(given) or topology.line(2))
 
     async def pull():
         for rows in (4, 5, 6, 7):
@@ -147,15 +147,15 @@ def test_columns_may_be_separated_in_several_ways(separator):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "no table yet"),
-        ("1,2,0.5\n2,1,0.5", "there may be one of links"),
+        ("", "text is empty"),
+        ("1,2,0.5\n2,1,0.5", "at most one table of links"),
         ("transmitter,receiver,pdr\n0,1,7", "row 2.*must be a number from 0 to 1"),
         ("transmitter,receiver\n0,1", "no column 'pdr'"),
         ("transmitter,receiver,pdr\n0,1", "row 2"),
-        (LINKS + LINKS, "there may be one of links"),
+        (LINKS + LINKS, "at most one table of links"),
         ("node,x_m,y_m\n0,1,zwei", "two finite numbers"),
         ("node,node,x_m,y_m\n0,1,zwei,3", "two finite numbers"),
-        ("\0", "there may be one of links"),
+        ("\0", "at most one table of links"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said_in_a_sentence(network, text, sentence):
@@ -205,8 +205,8 @@ def test_joining_nodes_that_are_linked_leaves_the_link_as_it_is(network):
 @pytest.mark.parametrize(
     ("message", "sentence"),
     [
-        ({"kind": "move", "nodes": [77], "x": [1], "y": [1]}, "no node 77"),
-        ({"kind": "erase", "nodes": list(range(9))}, "at least one node"),
+        ({"kind": "move", "nodes": [77], "x": [1], "y": [1]}, "Node 77 is not in this network"),
+        ({"kind": "erase", "nodes": list(range(9))}, "at least one must remain"),
         ({"kind": "quality", "a": 0, "b": 1, "ab": 2}, "from 0 to 1"),
         ({"kind": "move", "nodes": [0], "x": [None], "y": [1]}, "two finite numbers"),
         ({"kind": "move", "nodes": [0], "x": [], "y": []}, "sent an invalid edit"),

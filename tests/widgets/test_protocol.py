@@ -80,7 +80,7 @@ def test_nonsense_in_any_field_gets_a_sentence_or_is_a_protocol(name):
 def test_settings_that_do_not_go_together_wait_for_each_other():
     form = ProtocolForm(wb.TinyMQ())
     last_control(form, "refresh_s").value = "200"
-    assert "a lease must be longer" in form.fields["refresh_s"].error
+    assert "lease_s must be longer" in form.fields["refresh_s"].error
     assert form.value == wb.TinyMQ() and last_control(form, "refresh_s").value == "200"
     last_control(form, "key_bits").value = "9"
     assert form.value == wb.TinyMQ(key_bits=9) and form.fields["refresh_s"].error
@@ -101,7 +101,7 @@ def test_the_protocol_as_printed_is_a_setting_of_the_other():
     last_control(form, "literal").value = True
     assert type(form.value) is wb.PrintedTinyMQ and form.choice.value == "TinyMQ"
     last_control(form, "shortcuts").value = False
-    assert "published algorithms have shortcuts" in form.fields["shortcuts"].error
+    assert "the published algorithms use them" in form.fields["shortcuts"].error
     last_control(form, "literal").value = False
     assert form.value == wb.TinyMQ(shortcuts=False)
 

@@ -7,7 +7,17 @@ import pytest
 import workbench as wb
 from workbench.sweeps import runners
 from workbench.widgets import sweep as sweep_module
-from workbench.widgets.sweep import CLUSTER, CORES, HERE, SPARK, WHERE, SweepPanel, proposed, read_values, table_of
+from workbench.widgets.sweep import (
+    CLUSTER,
+    CORES,
+    HERE,
+    SPARK,
+    WHERE,
+    SweepPanel,
+    propose_values,
+    read_values,
+    table_of,
+)
 
 
 @pytest.fixture
@@ -59,7 +69,7 @@ def test_what_bounds_memories_is_offered_last(panel, scenario):
 def test_what_is_proposed_can_be_swept(scenario, protocol):
     scenario = scenario.replace(protocol=protocol)
     for path, parameter in table_of(scenario).items():
-        values = proposed(parameter, scenario)
+        values = propose_values(parameter, scenario)
         assert values == read_values(", ".join(map(str, values))) and len(values) == len(set(values)) > 1, path
         if path not in ("protocol.literal", "protocol.refresh_s", "protocol.lease_s"):  # these go with others
             for value in values:
@@ -179,7 +189,7 @@ def test_all_cores_and_spark_at_an_address_can_run_it_too(panel, monkeypatch):
     panel.where.value = CLUSTER
     assert panel.address.layout.display == ""
     panel.run()
-    assert panel.wait() and "there is no address" in said(panel) and not made
+    assert panel.wait() and "the address is empty" in said(panel) and not made
     panel.address.value = " sc://lab:15002 "
     panel.run()
     assert panel.wait() and "6 points." in said(panel) and "wb-error" not in said(panel)

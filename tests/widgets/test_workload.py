@@ -42,7 +42,7 @@ def test_each_item_is_a_line():
 def test_the_form_edits_the_item_that_is_selected(part):
     form(part).at.text = "3-5"
     form(part).times["start_s"].text = "7"
-    form(part).what.attributes.rows[0].number.value = "22"
+    form(part).content.attributes.rows[0].number.value = "22"
     assert part.value == (wb.subscribe([3, 4, 5], "TEMP GE 22", start_s=7), ITEMS[1])
     part.selected = 1
     form(part).times["every_s"].text = "2.5"
@@ -55,7 +55,7 @@ def test_the_form_edits_the_item_that_is_selected(part):
 @pytest.mark.parametrize(
     ("field", "text", "said"),
     [
-        ("at", "99", "there is no node 99"),
+        ("at", "99", "node 99 is not in the network"),
         ("at", "x", "is not a node or a range"),
         ("start_s", "soon", "it must be a number"),
         ("stop_s", "-1", "it must be a number of seconds"),
@@ -82,7 +82,7 @@ def test_every_name_of_a_field_is_one_of_the_item(part):
 
 
 def test_a_subscription_may_match_all_if_that_is_said(part):
-    what = form(part).what.attributes
+    what = form(part).content.attributes
     what._text.value = ""
     assert "constrains nothing" in what.error
     form(part).flag.value = True
@@ -91,13 +91,13 @@ def test_a_subscription_may_match_all_if_that_is_said(part):
 
 def test_a_publication_may_be_of_a_sensor_field(part):
     part.selected = 1
-    form(part).what.source.value = True
-    form(part).what.field["base"].value = 30.0
+    form(part).content.source.value = True
+    form(part).content.field["base"].value = 30.0
     assert part.value[1].what == wb.SensorField(base=30.0)
-    form(part).what.field["key"].value = "TOPIC"
+    form(part).content.field["key"].value = "TOPIC"
     assert "TOPIC, which is a blob" in form(part)._message.value
     assert part.value[1].what == wb.SensorField(base=30.0)
-    form(part).what.source.value = False
+    form(part).content.source.value = False
     assert part.value[1].what == "TEMP IS 25"
 
 
@@ -105,24 +105,24 @@ def test_measured_readings_are_shown_and_left_as_they_are(part):
     measured = wb.Readings([0.0, 31.0], {"TEMP": [21.5, 22.0]})
     part.value = (ITEMS[0], wb.publish(4, measured))
     part.selected = 1
-    (shown,) = form(part).what.children
+    (shown,) = form(part).content.children
     assert shown.value == "2 measured readings of TEMP"
     form(part).times["stop_s"].text = "40"
     assert part.value[1] == wb.publish(4, measured, stop_s=40)
     part.value = ITEMS
-    assert form(part).what.plain() == ITEMS[1].what
+    assert form(part).content.plain() == ITEMS[1].what
 
 
 def test_what_is_selected_is_compared_with_the_others(part):
-    assert form(part).what.attributes.matches() == (("node 8: TEMP IS 25", True, ""),)
+    assert form(part).content.attributes.matches() == (("node 8: TEMP IS 25", True, ""),)
     part.value = (ITEMS[0], wb.publish([1, 2], "HUMIDITY IS 40"), wb.publish(4, wb.SensorField(base=30.0)))
     part.selected = 0
-    assert [one[:2] for one in form(part).what.attributes.matches()] == [
+    assert [one[:2] for one in form(part).content.attributes.matches()] == [
         ("nodes 1, 2: HUMIDITY IS 40", False),
         ("node 4: readings of a field of TEMP", True),
     ]
     part.selected = 1
-    assert [one[1] for one in form(part).what.attributes.matches()] == [False]
+    assert [one[1] for one in form(part).content.attributes.matches()] == [False]
 
 
 def test_items_are_added_at_the_picked_nodes_or_where_there_is_a_way_to_go():
@@ -145,14 +145,14 @@ def test_items_are_duplicated_moved_removed_and_put_onto_picked_nodes(part):
     assert part.value == (ITEMS[0], ITEMS[1], ITEMS[0])
     up.click()
     part.picked = (6, 7)
-    part._put.click()
+    part._move_button.click()
     assert part.value[1] == wb.subscribe([6, 7], "TEMP GE 20")
     remove.click()
     assert part.value == ITEMS
     remove.click()
     remove.click()
     assert part.value == ()
-    assert all(one.disabled for one in (duplicate, remove, up, down, part._put))
+    assert all(one.disabled for one in (duplicate, remove, up, down, part._move_button))
     remove.click()
 
 

@@ -20,12 +20,12 @@ INTERRUPTED = 130  # as in shells: 128 plus the number of the signal
 def add_parser(commands: Any) -> None:
     """Add the command with its sub-commands to the command line."""
     motes = commands.add_parser("motes", help="run on virtual motes or boards; listen to a mote")
-    which = motes.add_subparsers(dest="motes_command", required=True, metavar="COMMAND")
+    subcommands = motes.add_subparsers(dest="motes_command", required=True, metavar="COMMAND")
 
-    listing = which.add_parser("list", help="list serial ports and the available kinds of virtual motes")
+    listing = subcommands.add_parser("list", help="list serial ports and the available kinds of virtual motes")
     listing.set_defaults(command=show_motes)
 
-    run = which.add_parser("run", help="run a scenario from its JSON file on motes")
+    run = subcommands.add_parser("run", help="run a scenario from its JSON file on motes")
     run.add_argument("scenario", type=Path, metavar="SCENARIO.json")
     run.add_argument(
         "--on",
@@ -49,12 +49,12 @@ def add_parser(commands: Any) -> None:
     run.add_argument("--out", type=Path, help="folder for the results (default: out/ and the file's name)")
     run.set_defaults(command=run_on_motes)
 
-    monitor = which.add_parser("monitor", help="connect to a mote and print its reports, until Ctrl-C")
+    monitor = subcommands.add_parser("monitor", help="connect to a mote and print its reports, until Ctrl-C")
     monitor.add_argument("url", metavar="URL")
     monitor.add_argument("--seconds", type=float, help="stop after this time")
     monitor.set_defaults(command=monitor_mote)
 
-    program = which.add_parser("program", help="write the program files for a board")
+    program = subcommands.add_parser("program", help="write the program files for a board")
     program.add_argument("--board", required=True, help="a driver of hardware/mote/boards")
     program.add_argument("--out", type=Path, required=True, help="folder to write them into")
     program.add_argument("--source", action="store_true", help="write Python source, not compiled with mpy-cross")

@@ -42,8 +42,8 @@ def workload(run: Any) -> str:
 
 def _item(item: Any) -> str:
     kind = type(item).__name__.lower()
-    at, what = getattr(item, "at", None), getattr(item, "what", None)
-    if what is None or at is None:
+    at, content = getattr(item, "at", None), getattr(item, "what", None)
+    if content is None or at is None:
         return ""
     verbs = {"subscribe": ("subscribes to", "subscribe to"), "publish": ("publishes", "publish")}.get(kind)
     if verbs is None:
@@ -56,8 +56,8 @@ def _item(item: Any) -> str:
     else:
         subject, verb = f"{len(node_list)} nodes", verbs[1]
     every = getattr(item, "every_s", None)
-    shown = what if isinstance(what, str) else "readings of a sensor field"
-    return f"{subject} {verb} {shown}" + (f" every {every:g} s" if every else "")
+    description = content if isinstance(content, str) else "readings of a sensor field"
+    return f"{subject} {verb} {description}" + (f" every {every:g} s" if every else "")
 
 
 def key_numbers(run: Any) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ Drawn = TypeVar("Drawn", Drawing, Stepper)
 
 
 def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
-    """Decorate a view so that its drawings carry the record of the run or runs in its first argument."""
+    """Return the view with drawings that carry the record of the run or runs in its first argument."""
 
     @wraps(view)
     def with_record(*args: P.args, **kwargs: P.kwargs) -> Drawn:

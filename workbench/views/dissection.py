@@ -71,12 +71,12 @@ def hex_lines(data: bytes, ranges: Iterable[ByteRange]) -> str:
     """
     lines: list[list[str]] = [[] for _ in range(0, min(len(data), MOST_BYTES), PER_LINE)]
     at = 0
-    for stretch in ranges:
-        style = f"background:{stretch.colour};box-shadow:inset 1px 0 {palette.BACKGROUND}"
-        title = html.escape(stretch.title, quote=True)
-        while at < min(stretch.end, MOST_BYTES):
+    for part in ranges:
+        style = f"background:{part.colour};box-shadow:inset 1px 0 {palette.BACKGROUND}"
+        title = html.escape(part.title, quote=True)
+        while at < min(part.end, MOST_BYTES):
             line = at // PER_LINE
-            until = min(stretch.end, (line + 1) * PER_LINE)
+            until = min(part.end, (line + 1) * PER_LINE)
             lines[line].append(f'<span style="{style}" title="{title}">{data[at:until].hex(" ")}</span>')
             at = until
     shown = [

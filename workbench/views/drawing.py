@@ -195,9 +195,9 @@ class Drawing:
         """Add a `Polygon`."""
         self.items.append(Polygon(tuple(points), **look))
 
-    def frame(self, x: float, y: float, wide: float, high: float, **look: Any) -> None:
+    def frame(self, x: float, y: float, frame_width: float, frame_height: float, **look: Any) -> None:
         """Add a rectangle whose outline may have a ``width``, as a `Polygon`."""
-        self.polygon([(x, y), (x + wide, y), (x + wide, y + high), (x, y + high)], **look)
+        self.polygon([(x, y), (x + frame_width, y), (x + frame_width, y + frame_height), (x, y + frame_height)], **look)
 
     def cross(self, x: float, y: float, radius: float, **look: Any) -> None:
         """Add a diagonal cross, two segments."""

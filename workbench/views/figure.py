@@ -138,7 +138,7 @@ def _so_far(trace: Any, time_us: int) -> str:
 
 
 def _wrapped(text: str, size: float, width: float) -> list[str]:
-    """Break a text into lines of at most ``width`` px; a word that is wider gets a line of its own."""
+    """Wrap a text into lines of at most ``width`` px; a word that is wider gets a line of its own."""
     lines: list[str] = []
     for word in text.split():
         # Fonts that show an SVG may be a little wider than Pillow's.

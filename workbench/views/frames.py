@@ -131,12 +131,12 @@ def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tupl
 
 
 def _fates(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return the outcome of frames: codes of texts, and the texts."""
+    """Return the outcome of each frame, as indices into a list of texts, and the texts."""
     is_unicast = columns["peer"][sent.rows[shown]] >= 0
     received, lost, reason = sent.received[shown], sent.lost[shown], sent.reason[shown]
-    reasons, which = unique_inverse(reason)
+    reasons, reason_index = unique_inverse(reason)
     words = ["received", *(f"lost: {columns.words['detail'][code]}" if code >= 0 else "" for code in reasons.tolist())]
-    text = np.where(reason >= 0, which + 1, np.where(received > 0, 0, -1))
+    text = np.where(reason >= 0, reason_index + 1, np.where(received > 0, 0, -1))
     most = int((received + lost).max(initial=0)) + 1
     pairs, code = unique_inverse(received * most + received + lost)
     heard = [f"heard by {pair // most} of {pair % most}" for pair in pairs.tolist()]
@@ -146,8 +146,15 @@ def _fates(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray,
 def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
     """Return which followed message each row of the trace is about, -1 if none; int32, shape (rows,)."""
     frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
-    codes = {word: code for code, word in enumerate(columns.words["message"])}
-    known = np.array([(o, s, codes[m], index) for o, s, m, index in frames if m in codes], np.int64).reshape(-1, 4).T
+    codes = {name: code for code, name in enumerate(columns.words["message"])}
+    known = (
+        np.array(
+            [(origin, sequence, codes[name], index) for origin, sequence, name, index in frames if name in codes],
+            np.int64,
+        )
+        .reshape(-1, 4)
+        .T
+    )
     about = columns["origin"][rows], columns["sequence"][rows], columns.codes["message"][rows]
     return np.append(known[3], -1).astype(np.int32)[find_last(about, tuple(known[:3]))]
 
@@ -163,10 +170,15 @@ def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, clock: Playbac
     start = np.where(of >= 0, np.append(visible_us, 0)[np.maximum(of, 0)], columns["time_us"][rows])
     start = np.minimum(start, duration_us - 1)
     text, words = columns.coded("detail", rows)
-    made = {"node": columns["node"][rows], "peer": columns["peer"][rows], "from_us": start, "weight": is_unicast[shown]}
-    made |= {"until_us": np.minimum(clock.visible_until(start, start), duration_us), "text": text}
+    values = {
+        "node": columns["node"][rows],
+        "peer": columns["peer"][rows],
+        "from_us": start,
+        "weight": is_unicast[shown],
+    }
+    values |= {"until_us": np.minimum(clock.visible_until(start, start), duration_us), "text": text}
     notes = _left_out("losses", len(rows), len(lost))
-    return Layer("losses", table(**made, row=columns.in_trace(rows)), (LOST,), "loss", words=words, notes=notes)
+    return Layer("losses", table(**values, row=columns.in_trace(rows)), (LOST,), "loss", words=words, notes=notes)
 
 
 def _deliveries(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
@@ -174,7 +186,7 @@ def _deliveries(columns: Columns, clock: PlaybackClock, duration_us: int) -> Lay
     rows = columns.where(event="delivered")
     start = np.minimum(columns["time_us"][rows], duration_us - 1)
     until = np.minimum(clock.visible_until(start, start), duration_us)
-    made = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
-    made |= {"from_us": start, "until_us": until, "row": columns.in_trace(rows)}
-    few, notes = thinned(table(**made), MOST, "deliveries")
+    values = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
+    values |= {"from_us": start, "until_us": until, "row": columns.in_trace(rows)}
+    few, notes = thinned(table(**values), MOST, "deliveries")
     return Layer("deliveries", few, (DELIVERED,), "ring", notes=notes)

@@ -107,8 +107,8 @@ def _role(view: RunView, node: int, time_us: int) -> str:
     """Return the label of the node's look with the lowest rank."""
     looks = [NODE_LOOK]
     for layer in view.layers:
-        which = layer.column("look")[_at_node(layer, node, time_us)] if layer.looks else ()
-        shown = [layer.looks[look] for look in np.unique(which).tolist()]
+        indices = layer.column("look")[_at_node(layer, node, time_us)] if layer.looks else ()
+        shown = [layer.looks[look] for look in np.unique(indices).tolist()]
         looks += [look for look in shown if (look.mark or layer.mark) == "node"]
     return min(looks, key=lambda look: look.rank).label
 
@@ -118,15 +118,15 @@ def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
     columns = Columns(trace)
     # Rows of a trace are in order of time, so those up to a time are its beginning.
     until = int(np.searchsorted(columns["time_us"], time_us, "right"))
-    mine = np.flatnonzero(columns["node"][:until] == node)
+    node_rows = np.flatnonzero(columns["node"][:until] == node)
     counters: dict[str, int] = {}
     for event, label, column in COUNTED:
-        rows = mine[columns.text("event", mine) == event]
+        rows = node_rows[columns.text("event", node_rows) == event]
         if not column and len(rows):
             counters[label] = len(rows)
         elif len(rows):
-            words, numbers = np.unique(columns.text(column, rows), return_counts=True)
-            counters |= {f"{label} {word}".strip(): int(n) for word, n in zip(words, numbers, strict=True)}
+            values, counts = np.unique(columns.text(column, rows), return_counts=True)
+            counters |= {f"{label} {value}".strip(): int(n) for value, n in zip(values, counts, strict=True)}
     return counters
 
 

@@ -29,7 +29,7 @@ PEN = 0.8
 ROOM_FOR_DETAILS = 3.0  # px, the least radius of a node at which details between nodes are visible
 MOST_NAMES = 12
 MOST_LABELS = 60  # nodes with a label; twice as many if the layers were chosen by name
-MOST_KEPT_CLEAR = 300  # lines of a layer that names should not cover
+MOST_LINES_KEPT_CLEAR = 300  # lines of a layer that names should not cover
 LINK, WALL = Look("link (darker: better)", palette.LINK_GOOD), Look("wall", palette.WALL, least=2.5)
 
 
@@ -69,7 +69,7 @@ def chips(view: RunView) -> dict[str, bool]:
 
 
 def path_at(view: RunView, time_us: int, message: int | None) -> int:
-    """Return the index of the message whose path is drawn: the given one, or the newest so far; -1: none."""
+    """Return the index of the message whose path is drawn: ``message``, or by default the newest so far; -1: none."""
     paths = view.paths.paths
     if message is not None:
         if not -len(paths) <= message < len(paths):
@@ -86,9 +86,9 @@ def moment(
 ) -> list[Group]:
     """Return the groups to draw at a time, lowest first.
 
-    names: of the buttons that are on; None: those that are on at first. message: index of the message whose path is
-    drawn;
-    None: the newest, if the protocol's paths are shown so. has_room: whether there is space for details. Raises
+    names: names of the layers to draw, as on the buttons; None: the layers that are on by default. message: index of
+    the message whose path is drawn; None: the newest message if ``view.paths.is_newest``, else no path.
+    has_room: whether there is space for details. Raises
     ParameterError for an unknown name or message.
     """
     known = chips(view)
@@ -114,15 +114,15 @@ def _of_layer(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
     if layer.of_path:
         rows = rows[layer.column("path")[rows] == message] if message >= 0 else rows[:0]
     look = layer.column("look")[rows]
-    for which in np.unique(look).tolist():
-        style = layer.looks[which] if which < len(layer.looks) else Look()
+    for index in np.unique(look).tolist():
+        style = layer.looks[index] if index < len(layer.looks) else Look()
         mark = style.mark or layer.mark
         if mark:
-            yield Group(layer, style, mark, rows[look == which])
+            yield Group(layer, style, mark, rows[look == index])
 
 
 def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """Return (colour, indices of the rows that have it), lightest first: by weight if the layer has a scale."""
+    """Return (colour, indices of the rows in that colour), lightest first; one colour if the layer has no scale."""
     if layer.scale is None:
         return [(look.colour, np.arange(len(weight)))]
     colours = layer.scale.colours
@@ -227,7 +227,7 @@ class LayerScene(Scene):
         look: dict[str, Any] = {"width": self._stroke(group.look), "opacity": group.look.alpha, "dash": dash}
         for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
             self.drawing.segments(ends[chosen], colour=colour, **look)
-        self._keep_clear(ends[:MOST_KEPT_CLEAR])
+        self._keep_clear(ends[:MOST_LINES_KEPT_CLEAR])
 
     def _half(self, group: Group) -> None:
         ends, rows = self._ends(group)
@@ -241,13 +241,13 @@ class LayerScene(Scene):
         ends, rows = self._ends(group)
         weight = group.column("weight")[rows]
         thick = 0.65 * self._stroke(look)
-        for colour, some in shades(group.layer, look, weight):
-            for heavy in np.unique(weight[some]) if group.layer.scale is None else np.zeros(1):
-                chosen = some[weight[some] == heavy] if group.layer.scale is None else some
-                shown = self._shifted(ends[chosen], look.lane)
-                self._arrows(shown, look, colour, thick * (1 + 0.5 * heavy), 1 + 0.12 * heavy)
+        for colour, indices in shades(group.layer, look, weight):
+            for heavy in np.unique(weight[indices]) if group.layer.scale is None else np.zeros(1):
+                chosen = indices[weight[indices] == heavy] if group.layer.scale is None else indices
+                shifted = self._shifted(ends[chosen], look.lane)
+                self._arrows(shifted, look, colour, thick * (1 + 0.5 * heavy), 1 + 0.12 * heavy)
         if group.layer.of_path:
-            self._keep_clear(ends[:MOST_KEPT_CLEAR])
+            self._keep_clear(ends[:MOST_LINES_KEPT_CLEAR])
 
     def _arrows(self, ends: np.ndarray, look: Look, colour: str, width: float, growth: float) -> None:
         shown: dict[str, Any] = {"colour": colour, "width": width, "opacity": look.alpha}
@@ -327,22 +327,22 @@ class LayerScene(Scene):
         self.drawing.crosses(at[~is_unicast], 0.5 * radius, **{**shown, "width": 1.0, "opacity": 0.5})
 
     def _nodes(self, groups: list[Group]) -> None:
-        """Draw every node once: in the look of the lowest rank, on a tie the heaviest, else as a plain node."""
+        """Draw every node once, in its look of the lowest rank; of equal ranks, in that of the largest weight."""
         count = len(self.plan.ids)
         best = np.full(count, np.inf)
         looks: list[tuple[Look, Group | None, str]] = [(NODE_LOOK, None, NODE_LOOK.colour)]
-        which = np.zeros(count, np.int64)
+        look_index = np.zeros(count, np.int64)
         for group in groups:
             places, weight = self._places(group), group.column("weight")
             for colour, chosen in shades(group.layer, group.look, weight):
                 indices = places[chosen][places[chosen] >= 0]
                 # Shades are in order from light to heavy, so the last one of a rank is the heaviest.
                 indices = indices[group.look.rank <= best[indices]]
-                best[indices], which[indices] = group.look.rank, len(looks)
+                best[indices], look_index[indices] = group.look.rank, len(looks)
                 looks.append((group.look, group, colour))
-        for number in sorted(np.unique(which).tolist(), key=lambda index: -looks[index][0].rank):
+        for number in sorted(np.unique(look_index).tolist(), key=lambda index: -looks[index][0].rank):
             look, source, colour = looks[number]
-            places = np.flatnonzero(which == number)
+            places = np.flatnonzero(look_index == number)
             width = 0.8 if self.is_roomy else 0.4
             radius = self._length(look) / 2
             self.drawing.markers(look.marker, self._at(places), radius, colour, palette.OUTLINE, width)
@@ -365,7 +365,7 @@ class LayerScene(Scene):
         taken: list[Box] = []
         most = MOST_LABELS * (2 if self.is_chosen else 1)
         for place, texts in labels.items() if len(labels) <= most else ():
-            self.write(place, ": ".join(texts), taken, must=False)
+            self.write(place, ": ".join(texts), taken, is_required=False)
         named = sorted((place, role) for place, role in self.named if place not in labels)
         for place, role in named if len(named) <= MOST_NAMES else ():
             self.write(place, f"{role} {self.plan.ids[place]}".strip(), taken)

@@ -167,7 +167,7 @@ class Picture(Scene):
         named = [(place, look) for look in (SINK, SOURCE) for place in self.roles[look].tolist()]
         taken: list[Box] = []
         for place, look in named if len(named) <= MOST_NAMES else ():
-            self.write(place, f"{look.label} {self.plan.ids[place]}", taken, must=False)
+            self.write(place, f"{look.label} {self.plan.ids[place]}", taken, is_required=False)
 
     def _base_entries(self) -> list[Sample]:
         links = [Sample("line", LINK)] if len(self.plan.links["a"]) else []

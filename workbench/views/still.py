@@ -106,15 +106,15 @@ class Scene:
         x, y = self._band.T
         return int(((x > left) & (x < right) & (y > top) & (y < bottom)).sum())
 
-    def write(self, place: int, text: str, taken: list[Box], bold: bool = False, must: bool = True) -> None:
+    def write(self, place: int, text: str, taken: list[Box], bold: bool = False, is_required: bool = True) -> None:
         """Write beside a node, where it covers as little as possible; ``taken``: the boxes of earlier names.
 
-        With ``must=False`` the text is left out if it would cover another name.
+        With ``is_required=False`` the text is left out if it would cover another name.
         """
         boxes = self._boxes(place, text_width(text, SMALL))
         penalties = [self._penalty(box, taken) for box, _, _ in boxes]
         best = int(np.argmin(penalties))
-        if must or penalties[best] < OVER_A_NAME:
+        if is_required or penalties[best] < OVER_A_NAME:
             box, x, y = boxes[best]
             taken.append(box)
             self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=bold)

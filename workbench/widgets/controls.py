@@ -19,7 +19,7 @@ from workbench.folded_errors import shortened
 from workbench.sim.workload import ALL
 from workbench.widgets.panel import Panel, shared
 
-MOST_LINES = 500  # of a list; a browser could show more, but nobody reads them
+MOST_LINES = 500  # of a list; a browser could show more, but users do not read them
 LONGEST_SENTENCE = 400  # it may quote the user's input
 NAME_WIDTH = "11em"  # of the label before a control
 
@@ -27,7 +27,7 @@ NAME_WIDTH = "11em"  # of the label before a control
 
 
 def without(items: tuple[Any, ...], index: int) -> tuple[Any, ...]:
-    """Return the items without the one at index ``place``."""
+    """Return the items without the one at ``index``."""
     return (*items[:index], *items[index + 1 :])
 
 
@@ -38,7 +38,7 @@ def moved(items: tuple[Any, ...], index: int, to: int) -> tuple[Any, ...]:
 
 
 def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
-    """Return the items with the one at index ``place`` replaced."""
+    """Return the items with the one at ``index`` replaced."""
     return (*items[:index], item, *items[index + 1 :])
 
 
@@ -76,7 +76,7 @@ def known_nodes(at: str | tuple[int, ...], nodes: Iterable[int]) -> str | tuple[
     missing = [] if at == ALL or not known else [node for node in at if node not in known]
     if missing:
         raise ParameterError(
-            f"there is no node {missing[0]}; the {len(known)} nodes are numbered {min(known)} to {max(known)}"
+            f"node {missing[0]} is not in the network; its {len(known)} nodes are numbered {min(known)} to {max(known)}"
         )
     return at
 
@@ -230,32 +230,34 @@ class ListPanel(Panel):
     picked    the nodes that are selected on the map
     selected  index of the item in the form, -1 for none
 
-    A subclass has ``items``, ``_acts()`` (the list's buttons), ``_put_onto()`` and ``_draw_form()``.
+    A subclass has ``items``, ``_list_actions()`` (the list's buttons), ``_move_to_picked()`` and ``_draw_form()``.
     """
 
     picked = traitlets.Any(())
     selected = traitlets.Int(-1)
 
     def _make_list(self, label: str, empty: str, noun: str) -> None:
-        """Make the list (``_lines``) and the button that moves an item to the selected nodes (``_put``)."""
-        self._lines = Lines(label, self._acts(), empty)
-        self._put = button("Put onto picked nodes", f"the {noun} moves to the nodes picked on the map", self._put_onto)
+        """Make the list (``_lines``) and the button that moves an item to the selected nodes (``_move_button``)."""
+        self._lines = Lines(label, self._list_actions(), empty)
+        self._move_button = button(
+            "Put onto picked nodes", f"the {noun} moves to the nodes picked on the map", self._move_to_picked
+        )
 
     def _watch_list(self) -> None:
         self._lines.observe(self._select, "selected")
         self.observe(self._chosen, "selected")
-        self.observe(self._draw_put, ("picked", "selected"))
-        self._draw_put()
+        self.observe(self._update_move_button, ("picked", "selected"))
+        self._update_move_button()
 
     @property
     def items(self) -> tuple[Any, ...]:
         """The items of the list."""
         raise NotImplementedError
 
-    def _acts(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
+    def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         raise NotImplementedError
 
-    def _put_onto(self) -> None:
+    def _move_to_picked(self) -> None:
         raise NotImplementedError
 
     def _draw_form(self, _: Any = None) -> None:
@@ -270,10 +272,10 @@ class ListPanel(Panel):
             self._lines.selected = change.new
         self._draw_form()
 
-    def _draw_put(self, _: Any = None) -> None:
+    def _update_move_button(self, _: Any = None) -> None:
         count = len(tuple(self.picked))
-        self._put.description = f"Put onto picked nodes ({count})" if count else "Put onto picked nodes"
-        self._put.disabled = not count or self.selected < 0
+        self._move_button.description = f"Put onto picked nodes ({count})" if count else "Put onto picked nodes"
+        self._move_button.disabled = not count or self.selected < 0
 
 
 # After each cell: refresh lists of keys and filters, which the cell may have registered

@@ -53,7 +53,7 @@ _DID = {"pass": "passed", "replace": "replaced", "drop": "dropped"}
 
 
 def setting_of(protocol: Protocol | None) -> str:
-    """Return the name of the setting that holds filters; "" if the protocol has none."""
+    """Return the name of the setting that holds filters; "" for a protocol without filters."""
     table = protocol.parameters if protocol is not None and protocol.catalogue else ()
     return next((parameter.name for parameter in table if parameter.unit == UNIT), "")
 
@@ -80,7 +80,9 @@ class Filters(ListPanel):
         self._did = _Results()
         adding = widgets.HBox((self._kind, self._add), layout={"flex_flow": "row wrap"})
         how = words(_HOW)
-        self._editor = widgets.VBox((adding, self._says, self._lines, self._message, self._form, self._put, how))
+        self._editor = widgets.VBox(
+            (adding, self._says, self._lines, self._message, self._form, self._move_button, how)
+        )
         value = value or protocol_from_dict({"name": public_names.FIRST_PROTOCOL})
         super().__init__(value, (self._without, self._editor, self._did))
         self.add_class("wb-filters")
@@ -118,7 +120,7 @@ class Filters(ListPanel):
             self._lines.show([line_of(item) for item in filters], 0 if index < 0 and filters else index)
             self.selected = self._lines.selected
         self._draw_form()
-        self._draw_put()
+        self._update_move_button()
 
     def refresh(self) -> None:
         """List the filters that were registered since the last call."""
@@ -152,7 +154,7 @@ class Filters(ListPanel):
             return
         self.error = self._set((*self.filters, new), new)
 
-    def _acts(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
+    def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
             ("Remove", "take the filter away", self._remove),
             ("↑", "let the filter see messages earlier", lambda: self._move(-1)),
@@ -174,7 +176,7 @@ class Filters(ListPanel):
             replaced(replaced(filters, index, self._with_changes(neighbor, key=selected.key)), target, moved), moved
         )
 
-    def _put_onto(self) -> None:
+    def _move_to_picked(self) -> None:
         if self.picked and self.selected >= 0:
             self.error = self._edited({"at": list(self.picked)})
 
@@ -283,9 +285,9 @@ class _Form(widgets.VBox):
         )
         self.match = Attributes("", kind=CHOICE)
         self._settings = widgets.VBox()
-        which = words("that match all of (none: every message)")
-        sees = widgets.HBox((words("it sees", width=NAME_WIDTH), self.messages, which))
-        super().__init__((self._title, self.at, self._settings, sees, self.match, self._message))
+        match_label = words("that match all of (none: every message)")
+        message_row = widgets.HBox((words("it sees", width=NAME_WIDTH), self.messages, match_label))
+        super().__init__((self._title, self.at, self._settings, message_row, self.match, self._message))
         self.add_class("wb-item")
         self.at.observe(self._edited, "text")
         for control in (self.messages, self.match):
@@ -299,8 +301,8 @@ class _Form(widgets.VBox):
         if is_shown:
             return
         with quiet(self):
-            says = html.escape(kind.summary) if kind else "registered in another session; register it again"
-            self._title.value = f"<b>{html.escape(item.name)}</b> <span class='wb-unit'>{says}</span>"
+            summary = html.escape(kind.summary) if kind else "registered in another session; register it again"
+            self._title.value = f"<b>{html.escape(item.name)}</b> <span class='wb-unit'>{summary}</span>"
             self.at.text, self.at.error = nodes_text(item.at), ""
             self.messages.value = item.messages
             self.match.value = item.match

@@ -273,22 +273,22 @@ class Lab(widgets.VBox):
 
     def _show_state(self) -> None:
         """Update all panels from the state."""
-        now, beside = self._history.state
+        scenario, beside = self._history.state
         self._is_showing = True
         try:
             for part, value in (
-                (self._network, now.topology),
-                (self._workload, now.workload),
-                (self._filters, now.protocol),
-                (self._protocol, now.protocol),
-                (self._radio, Conditions(now.radio, now.duration_s, now.seed)),
-                (self._sweep, now),
+                (self._network, scenario.topology),
+                (self._workload, scenario.workload),
+                (self._filters, scenario.protocol),
+                (self._protocol, scenario.protocol),
+                (self._radio, Conditions(scenario.radio, scenario.duration_s, scenario.seed)),
+                (self._sweep, scenario),
             ):
                 if part.value is not value and part.value != value:
                     part.value = value
-            self._workload.nodes = self._filters.nodes = tuple(sorted(now.topology))
-            self._workload.protocol = now.protocol
-            self._network.marks = roles(now)
+            self._workload.nodes = self._filters.nodes = tuple(sorted(scenario.topology))
+            self._workload.protocol = scenario.protocol
+            self._network.marks = roles(scenario)
             name = _ALONE if beside is None else type(beside).public_class().__name__
             if name not in self._beside.options:
                 self._beside.options = (*self._beside.options, name)
@@ -323,10 +323,10 @@ class Lab(widgets.VBox):
 
     def _asked(self, change: Any) -> None:
         """Make the selected nodes sinks, sources or failing nodes, or undo that, on a press of the map's buttons."""
-        wish = change.new
-        if wish:
+        press = change.new
+        if press:
             time_s = self._players.selection.get("time_s")
-            self._workload.toggle(_KINDS[wish["do"]], tuple(wish["nodes"]), time_s)
+            self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), time_s)
 
     def _vary(self, change: Any) -> None:
         """Show the sweep for a field that the user wants to vary."""

@@ -48,8 +48,8 @@ class ProtocolForm(Panel):
         self.choice.observe(self._choose, "value")
         self.presets.observe(self._preset, "value")
         first = value or protocol_from_dict({"name": public_names.FIRST_PROTOCOL})
-        above = widgets.HBox((self.presets, self.why, self.vary), layout={"flex_flow": "row wrap"})
-        children = (self.choice, above, self._about, self._common, fold)
+        button_row = widgets.HBox((self.presets, self.why, self.vary), layout={"flex_flow": "row wrap"})
+        children = (self.choice, button_row, self._about, self._common, fold)
         super().__init__(first, children)
 
     @property
@@ -134,7 +134,7 @@ class ProtocolForm(Panel):
         unchanged = {
             parameter.name: self.value.settings[parameter.name]
             for parameter in self._class.parameters
-            if _is_kept(parameter, self.value)
+            if _is_left_by_presets(parameter, self.value)
         }
         self.value = self._class(**{**unchanged, **settings})
 
@@ -148,7 +148,7 @@ class ProtocolForm(Panel):
 
 def _preset_of(value: Protocol) -> str:
     cls = type(value).public_class()
-    shown = [parameter for parameter in cls.parameters if not _is_kept(parameter, value)]
+    shown = [parameter for parameter in cls.parameters if not _is_left_by_presets(parameter, value)]
     for name, settings in {_DEFAULTS: {}, **cls.presets}.items():
         if all(
             value.settings[parameter.name] == settings.get(parameter.name, parameter.default) for parameter in shown
@@ -167,7 +167,7 @@ def _holds_filters(parameter: Parameter) -> bool:
     return parameter.unit == "Filter"
 
 
-def _is_kept(parameter: Parameter, value: Protocol) -> bool:
+def _is_left_by_presets(parameter: Parameter, value: Protocol) -> bool:
     """Return whether a preset leaves a setting unchanged: filters, and nodes of the present network."""
     return _holds_filters(parameter) or parameter.name in value.named_nodes()
 

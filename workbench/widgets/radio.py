@@ -71,9 +71,9 @@ class RadioForm(Panel):
         for control in (self.loss, self.share, *self.fields.values()):
             control.observe(self._edited, "value")
         buttons = widgets.HBox((self.another, self.why, self.vary), layout={"flex_flow": "row wrap"})
-        above = (self.fields["duration_s"], self.fields["seed"], buttons, self.radios, self.loss, self.share)
+        upper_rows = (self.fields["duration_s"], self.fields["seed"], buttons, self.radios, self.loss, self.share)
         rest = tuple(field for name, field in self.fields.items() if name not in ("duration_s", "seed"))
-        super().__init__(value, (*above, *rest))
+        super().__init__(value, (*upper_rows, *rest))
 
     def draw(self, value: Conditions) -> None:
         """Show a radio, a duration and a seed."""

@@ -38,7 +38,7 @@ class Store:
         self._lock = threading.Lock()
 
     def read(self, opened_with: Scenario | None) -> State | None:
-        """Return the stored state; None if there is no file, or if it began with another scenario than ``opened_with``.
+        """Return the stored state; None without a file, or if its lab was opened with another scenario.
 
         An unreadable file is renamed, and ``message`` states the reason and the new name. This includes a file that
         names a
@@ -101,7 +101,7 @@ class Store:
 
 def _state(values: Any) -> State:
     if values["format"] != FORMAT or values["version"] != 1:
-        raise ScenarioError("this is not a file of the lab")
+        raise ScenarioError("the file was not written by the lab")
     scenario = Scenario.from_json(json.dumps(values["scenario"]))
     beside = values["beside"]
     try:

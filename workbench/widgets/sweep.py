@@ -84,8 +84,8 @@ class SweepPanel(Panel):
         self.stop_button.on_click(lambda _: self.stop())
         buttons = widgets.HBox((self.run_button, self.stop_button, self.bar))
         how = widgets.HBox((self.repetitions, self.where, self.address), layout={"flex_flow": "row wrap"})
-        above = (self.path, self.values, how, self.metric)
-        super().__init__(value, (*above, buttons, self._message, self._chart))
+        upper_rows = (self.path, self.values, how, self.metric)
+        super().__init__(value, (*upper_rows, buttons, self._message, self._chart))
 
     def draw(self, value: Scenario) -> None:
         """List the parameters that this scenario can vary."""
@@ -123,7 +123,7 @@ class SweepPanel(Panel):
         if self.where.value == SPARK:
             return SparkRunner()
         if not self.address.value.strip():
-            raise ScenarioError("there is no address; enter that of a Spark cluster, such as spark://host:7077")
+            raise ScenarioError("the address is empty; enter the address of a Spark cluster, such as spark://host:7077")
         return SparkRunner(self.address.value.strip())
 
     def _ask_address(self, _: Any) -> None:
@@ -217,7 +217,7 @@ class SweepPanel(Panel):
     def _propose(self, _: Any) -> None:
         """Fill in usual values of the selected parameter."""
         self.values.value = ", ".join(
-            str(value) for value in proposed(table_of(self.value)[self.path.value], self.value)
+            str(value) for value in propose_values(table_of(self.value)[self.path.value], self.value)
         )
 
     def _show_message(self, sentence: str, is_error: bool = False) -> None:
@@ -230,7 +230,7 @@ class _Watched:
     def __init__(self, runner: Any, is_stopping: Callable[[], bool], report: Callable[[list[Row]], None]) -> None:
         self._runner, self._is_stopping, self._report = runner, is_stopping, report
 
-    def run(self, plan: Plan, numbers: Sequence[int], moving: Callable[[float], None]) -> Iterator[list[Row]]:
+    def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
         """Yield the runner's rows."""
         for rows in self._runner.run(plan, numbers, self._check_stop):
             self._report(rows)
@@ -247,17 +247,17 @@ def table_of(scenario: Scenario) -> dict[str, Parameter]:
 
     The loss comes first, since it matters for every protocol; limits of a node's memory come last.
     """
-    plain = {f"protocol.{item.name}": item for item in scenario.protocol.parameters if is_plain(item)}
-    bounds = {path: item for path, item in plain.items() if item.name.startswith("max_")}
-    parameters = {"radio.loss": Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses that share")}
-    parameters |= {path: item for path, item in plain.items() if path not in bounds}
+    varied = {f"protocol.{item.name}": item for item in scenario.protocol.parameters if is_plain(item)}
+    bounds = {path: item for path, item in varied.items() if item.name.startswith("max_")}
+    parameters = {"radio.loss": Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses this share")}
+    parameters |= {path: item for path, item in varied.items() if path not in bounds}
     parameters |= {f"radio.{item.name}": item for item in PARAMETERS if is_plain(item)}
     parameters["duration_s"] = Parameter("duration_s", 60.0, 0.001, None, "s", "")
     parameters["seed"] = Parameter("seed", 1, None, None, "", "")
     return parameters | bounds
 
 
-def proposed(parameter: Parameter, scenario: Scenario) -> list[Any]:
+def propose_values(parameter: Parameter, scenario: Scenario) -> list[Any]:
     """Return some values of a parameter: all choices, or numbers over its usual range."""
     if isinstance(parameter.minimum, tuple):
         return list(parameter.minimum)
@@ -275,7 +275,7 @@ def proposed(parameter: Parameter, scenario: Scenario) -> list[Any]:
 
 
 def read_values(text: str) -> list[Any]:
-    """Return the values in a text, separated by commas. Raises ScenarioError if there are none."""
+    """Return the values in a text, separated by commas. Raises ScenarioError if the list is empty."""
     values = [literal(item.strip()) for item in text.split(",") if item.strip()]
     if not values:
         raise ScenarioError("the list of values is empty; enter values separated by commas, such as 1, 2, 5")

@@ -83,7 +83,7 @@ class Workload(ListPanel):
         self._forms: dict[str, _Form] = {}
         self._shown = widgets.VBox()
         adding = widgets.HBox(add, layout={"flex_flow": "row wrap"})
-        super().__init__((), (adding, self._lines, self._shown, self._put))
+        super().__init__((), (adding, self._lines, self._shown, self._move_button))
         self.add_class("wb-workload")
         self._watch_list()
         self.observe(self._draw_form, ("protocol", "nodes"))
@@ -101,7 +101,7 @@ class Workload(ListPanel):
         self.selected = self._lines.selected
         self._draw_form()
 
-    def _acts(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
+    def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
             ("Duplicate", "add a copy of the item", self._duplicate),
             ("Remove", "remove the item", self._remove),
@@ -157,7 +157,7 @@ class Workload(ListPanel):
         if target != index:
             self._set(moved(self.value, index, target), target)
 
-    def _put_onto(self) -> None:
+    def _move_to_picked(self) -> None:
         if self.picked and self.selected >= 0:
             item = replace(self.value[self.selected], at=tuple(self.picked))
             self._set(replaced(self.value, self.selected, item), self.selected)
@@ -191,7 +191,7 @@ class Workload(ListPanel):
         label_of_text: dict[str, str] = {}
         for other in self.value:
             if kind_of(other) == kind:
-                label_of_text.setdefault(_text_of(other), f"{_at(other)}: {_what(other)}")
+                label_of_text.setdefault(_text_of(other), f"{_at(other)}: {_content_text(other)}")
                 if len(label_of_text) == _MOST_COMPARED:
                     break
         return tuple((label, text) for text, label in label_of_text.items())
@@ -212,8 +212,8 @@ def line_of(item: Item) -> str:
         return f"{_at(item)} off {start}{stop}"
     if isinstance(item, Subscribe):
         lasts = "" if item.expires_s is None else f", for {item.expires_s:g} s"
-        return f"{_at(item)} {_verb('subscribe', item)} to {_what(item)}, {start}{stop}{lasts}"
-    text = f"{_at(item)} {_verb('publish', item)} {_what(item)}"
+        return f"{_at(item)} {_verb('subscribe', item)} to {_content_text(item)}, {start}{stop}{lasts}"
+    text = f"{_at(item)} {_verb('publish', item)} {_content_text(item)}"
     if isinstance(item.what, Readings):
         return f"{text}, {start}{stop}"
     if item.every_s is None:
@@ -233,14 +233,14 @@ def _at(item: Item) -> str:
     return f"node {item.at[0]}" if len(item.at) == 1 else f"nodes {nodes_text(item.at)}"
 
 
-def _what(item: Any) -> str:
+def _content_text(item: Any) -> str:
     if isinstance(item.what, Readings):
-        return _measured(item.what)
+        return _readings_text(item.what)
     return f"readings of a field of {item.what.key}" if isinstance(item.what, SensorField) else item.what or "all"
 
 
-def _measured(what: Readings) -> str:
-    return f"{len(what.times_s):,} measured readings of {', '.join(what.keys)}"
+def _readings_text(readings: Readings) -> str:
+    return f"{len(readings.times_s):,} measured readings of {', '.join(readings.keys)}"
 
 
 def _text_of(item: Any) -> str:
@@ -311,10 +311,10 @@ class _Form(widgets.VBox):
         self.at = TextField("nodes", "", 'numbers, as in "0, 5" or "3-7", or "all"', "0, 5")
         self.times = {name: TextField(name, unit, reason) for name, unit, reason in _TIMES[kind]}
         self.flag = _flag(kind)
-        self.what = _What(kind, self._edited) if kind != "outage" else None
+        self.content = _ContentForm(kind, self._edited) if kind != "outage" else None
         self._message = words()
         title = words(f"<b>{_TITLES[kind]}</b>")
-        parts = (title, self.at, self.what, *self.times.values(), self.flag, self._message)
+        parts = (title, self.at, self.content, *self.times.values(), self.flag, self._message)
         super().__init__(tuple(part for part in parts if part is not None))
         self.add_class("wb-item")
         for field in self._texts().values():
@@ -334,8 +334,8 @@ class _Form(widgets.VBox):
             if item != self._item:
                 self._item = item
                 self._fill(item)
-            if self.what is not None:
-                self.what.compare(protocol, others)
+            if self.content is not None:
+                self.content.compare(protocol, others)
 
     def _fill(self, item: Item) -> None:
         self.at.text = nodes_text(item.at)
@@ -344,17 +344,17 @@ class _Form(widgets.VBox):
             field.text = "" if value is None else value.hex() if isinstance(value, bytes) else f"{value:.12g}"
         if self.flag is not None:
             self.flag.value = getattr(item, self.flag.description)
-        if self.what is not None:
-            self.what.match_all = getattr(item, "match_all", False)
-            self.what.show(item.what)  # type: ignore[union-attr]
+        if self.content is not None:
+            self.content.match_all = getattr(item, "match_all", False)
+            self.content.show(item.what)  # type: ignore[union-attr]
         self._show_message("")
 
     def _edited(self, _: Any = None) -> None:
         if self._is_drawing:
             return
-        if self.what is not None and self.kind == "subscribe":
+        if self.content is not None and self.kind == "subscribe":
             with quiet(self):
-                self.what.match_all = self.flag.value  # type: ignore[union-attr]
+                self.content.match_all = self.flag.value  # type: ignore[union-attr]
         try:
             item = self._read()
         except WorkbenchError as error:
@@ -376,8 +376,8 @@ class _Form(widgets.VBox):
                 values[name] = field.text.strip() if name == "payload" else _number(field.text)
         if self.flag is not None:
             values[self.flag.description] = self.flag.value
-        if self.what is not None:
-            values["what"] = self.what.plain()
+        if self.content is not None:
+            values["what"] = self.content.plain()
         if self.kind == "outage":
             values.setdefault("start_s", 0.0)
         return workload.from_dict({self.kind: values}, where="")
@@ -406,7 +406,7 @@ def _flag(kind: str) -> widgets.Checkbox | None:
     return widgets.Checkbox(description=name, tooltip=reason, indent=False)
 
 
-class _What(widgets.VBox):
+class _ContentForm(widgets.VBox):
     """The attributes of an item, or for publications the readings of a sensor field.
 
     Measured readings are described and not changed.
@@ -426,27 +426,27 @@ class _What(widgets.VBox):
         self.field: dict[str, Field] = {}  # made when first shown
         self._fields, self._value = widgets.VBox(), SensorField()
         self._readings: Readings | None = None
-        self._above = (self.source,) if kind == "publish" else ()
-        super().__init__((*self._above, self.attributes))
+        self._upper_rows = (self.source,) if kind == "publish" else ()
+        super().__init__((*self._upper_rows, self.attributes))
         self.attributes.observe(self._changed, "value")
         self.source.observe(self._source_picked, "value")
 
-    def show(self, what: str | SensorField | Readings) -> None:
+    def show(self, content: str | SensorField | Readings) -> None:
         """Show the attributes or readings of an item."""
-        self._readings = what if isinstance(what, Readings) else None
-        if isinstance(what, Readings):
-            self.children = (words(_measured(what)),)
+        self._readings = content if isinstance(content, Readings) else None
+        if isinstance(content, Readings):
+            self.children = (words(_readings_text(content)),)
             return
         with quiet(self):
-            self.source.value = isinstance(what, SensorField)
-            if isinstance(what, SensorField):
-                self._value = what
+            self.source.value = isinstance(content, SensorField)
+            if isinstance(content, SensorField):
+                self._value = content
                 self._fill()
-            elif what != self.attributes.value:
-                self.attributes.value = what
+            elif content != self.attributes.value:
+                self.attributes.value = content
             else:
                 with quiet(self.attributes):  # discard invalid input
-                    self.attributes.draw(what)
+                    self.attributes.draw(content)
             self._place_editor()
 
     def compare(self, protocol: Protocol | None, others: tuple[tuple[str, str], ...]) -> None:
@@ -461,7 +461,7 @@ class _What(widgets.VBox):
 
     def _place_editor(self) -> None:
         inside = self._fields if self.source.value else self.attributes
-        self.children = (*self._above, inside)
+        self.children = (*self._upper_rows, inside)
 
     def _fill(self) -> None:
         values = {item.name: getattr(self._value, item.name) for item in parameters()}

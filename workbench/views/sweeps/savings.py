@@ -6,9 +6,9 @@
 
 Theory of operation
     Costs are means over seeds. The saving is 1 - cost / cost of the baseline. At equal coverage each protocol is taken
-    at its cheapest point: a value of the parameter with at least the wanted mean coverage, or the crossing before the
-    first such value, where coverage and cost are interpolated linearly. The 95 % interval is the jackknife's: the same
-    number is computed again with each seed left out.
+    at its cheapest point: a value of the parameter with at least the given mean coverage, or the point before the first
+    such value at which the interpolated coverage reaches the given one. Coverage and cost are interpolated linearly.
+    The 95 % interval is that of the jackknife: the saving is computed again with each seed left out.
 
 Limits
     A protocol that never reaches the coverage has no saving there (NaN). The jackknife assumes independent seeds, and
@@ -96,17 +96,20 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
     import pandas as pd
 
     grid = _Grid(table.to_pandas(), by, x, baseline)
-    needs = {name: _needs(grid, name, coverage) for name in grid.names}
+    cheapest_points = {name: _cheapest_points(grid, name, coverage) for name in grid.names}
     rows = []
     for name in sorted(grid.names, key=lambda name: name != baseline):
-        savings = [1 - cost / other for (_, cost), (_, other) in zip(needs[name], needs[baseline], strict=True)]
+        savings = [
+            1 - cost / other
+            for (_, cost), (_, other) in zip(cheapest_points[name], cheapest_points[baseline], strict=True)
+        ]
         interval = _jackknife(np.array(savings)) if name != baseline else (0.0, math.nan, math.nan)
-        rows.append((name, *needs[name][0], *interval))
+        rows.append((name, *cheapest_points[name][0], *interval))
     return pd.DataFrame(rows, columns=[by, x, "KB", "saving", "low", "high"])
 
 
-def _needs(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
-    """Return (parameter, cost) of a protocol's cheapest point with a coverage: for all seeds, then without each."""
+def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
+    """Return (parameter, cost) at a protocol's cheapest point: with all seeds, then with each seed left out."""
     coverages, costs = grid.means_without_seed(grid.coverage[name]), grid.means_without_seed(grid.cost[name])
     return [_cheapest(grid.x, reached, cost, coverage) for reached, cost in zip(coverages, costs, strict=True)]
 

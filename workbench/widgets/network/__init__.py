@@ -94,9 +94,9 @@ class Network(Panel):
         self._made_s = now_s
         self._change(graph, not is_same_gesture)
 
-    def _change(self, graph: nx.DiGraph, is_kept: bool = True) -> None:
-        """Set another network; ``is_kept``: undo returns to the one before."""
-        if self._history is not None and is_kept:
+    def _change(self, graph: nx.DiGraph, is_undoable: bool = True) -> None:
+        """Set another network; ``is_undoable``: whether undo returns to the network before it."""
+        if self._history is not None and is_undoable:
             self._history.keep(self.value)
             self._show_history()
         self._paint(graph)

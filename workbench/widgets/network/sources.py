@@ -105,8 +105,8 @@ class Sources(widgets.VBox):
         """Show an error beside the form; "" hides it."""
         self._message.value = error_html(error)
 
-    def _show_hint(self, said: str) -> None:
-        self._message.value = f"<span class='wb-unit'>{html.escape(said)}</span>"
+    def _show_hint(self, hint: str) -> None:
+        self._message.value = f"<span class='wb-unit'>{html.escape(hint)}</span>"
 
     def _chosen(self, change: Any) -> None:
         if self._is_showing:
@@ -230,22 +230,24 @@ def source_of(graph: nx.DiGraph, known: list[Any]) -> Any:
 
 
 def network_of(text: str, radius_m: float) -> nx.DiGraph:
-    """Return the network of a text with a table of links, one of positions, or both.
+    """Return the network described by a text: a table of links, a table of positions, or both.
 
     Raises DataError for invalid text.
     """
     if len(text) > _LARGEST_TEXT:
-        raise DataError(f"The text has {len(text):,} characters; a table may have {_LARGEST_TEXT:,}.")
+        raise DataError(f"The text has {len(text):,} characters; at most {_LARGEST_TEXT:,} are allowed.")
     frames = tables(text)
     if not frames:
-        raise DataError("There is no table yet: it begins with a header, transmitter,receiver,pdr or node,x_m,y_m.")
+        raise DataError(
+            "The text is empty; enter a table that begins with the header transmitter,receiver,pdr or node,x_m,y_m."
+        )
     links = [frame for frame in frames if "transmitter" in frame.columns]
     positions = [frame for frame in frames if "x_m" in frame.columns]
     if len(links) > 1 or len(positions) > 1 or len(links) + len(positions) < len(frames):
         heads = "; ".join(",".join(map(str, frame.columns)) for frame in frames)[:120]
         raise DataError(
-            f"The tables have the headers {heads}; there may be one of links (transmitter,receiver,pdr) and one of "
-            "positions (node,x_m,y_m)."
+            f"The tables have the headers {heads}; enter at most one table of links (transmitter,receiver,pdr) and "
+            "one of positions (node,x_m,y_m)."
         )
     if links:
         return from_links(links[0], positions[0] if positions else None)
