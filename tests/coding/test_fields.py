@@ -207,9 +207,9 @@ def test_a_row_with_what_is_no_symbol_of_a_prime_field_is_refused():
 
 
 def test_a_row_that_is_of_no_bytes_says_so():
-    with pytest.raises(DecodeError, match="holds no whole bytes"):
+    with pytest.raises(DecodeError, match="not a whole number of bytes"):
         field(257).to_data(field(257).pack([256]))
-    with pytest.raises(DecodeError, match="holds no whole bytes"):
+    with pytest.raises(DecodeError, match="not a whole number of bytes"):
         field(17).to_data(field(17).pack([1, 2, 3]))
 
 

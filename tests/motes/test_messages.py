@@ -155,7 +155,7 @@ def test_what_is_no_message_is_one_sentence(digits, sentence):
         ("05 6461 00", "ends within its names"),
         ("01 ff 00", "a text is not UTF-8"),
         ("00 00 ff", "a text is not UTF-8"),
-        ("00 01", "a list of attributes has no bytes"),
+        ("00 01", "the list of attributes is empty"),
         ("00 01 02 33015a0a", "attribute 2 of 2 is cut off"),
     ],
 )

@@ -210,9 +210,9 @@ def parquet(**columns):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "not a PNG, SVG, page or Parquet file"),
-        (b"\x00\xff\xfe junk", "not a PNG, SVG, page or Parquet file"),
-        ("# a notebook\nprint(1)", "not a PNG, SVG, page or Parquet file"),
+        (b"", "not a PNG, SVG, HTML or Parquet file"),
+        (b"\x00\xff\xfe junk", "not a PNG, SVG, HTML or Parquet file"),
+        ("# a notebook\nprint(1)", "not a PNG, SVG, HTML or Parquet file"),
         (Drawing(9, 9).to_png(), "no record of the workbench"),
         (Drawing(9, 9).to_svg(), "no record of the workbench"),
         ("<!doctype html><html></html>", "no record of the workbench"),

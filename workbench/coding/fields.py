@@ -340,7 +340,7 @@ class PrimeField(Field):
         symbols_per_byte = 8 // self.data_bits
         if len(symbols) % symbols_per_byte or any([symbol >> self.data_bits for symbol in symbols]):
             raise DecodeError(
-                "row of %d symbols of %r holds no whole bytes; a byte takes %d symbols with %d bits each"
+                "row of %d symbols of %r is not a whole number of bytes; a byte takes %d symbols with %d bits each"
                 % (len(symbols), self, symbols_per_byte, self.data_bits)
             )
         data = bytearray(len(symbols) // symbols_per_byte)

@@ -14,7 +14,7 @@ _DOTTED = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})_([0-9]{2})\.([0-9]{2})\
 
 
 def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
-    """Return ``count`` fields; if there are more, the one at ``index`` was written in groups of three digits."""
+    """Join surplus fields until ``count`` remain: the number at ``index`` was split at its thousands separators."""
     groups = len(fields) - count
     if groups == 0:
         return fields

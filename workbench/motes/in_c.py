@@ -91,7 +91,7 @@ def program(
     nodes: int = 1,
     subscriptions: int = 0,
 ) -> Path:
-    """Return the program of a mote for a protocol's sizes; compile it unless it is in the cache.
+    """Return the program of a mote, compiled with the list sizes of a protocol or taken from the cache.
 
     ``longest_body``: bytes of the longest message from its host. ``stack_B``: stack of an image; None: as needed.
     ``nodes``: number of nodes of the network. ``subscriptions``: the most that the run makes at a node; a protocol

@@ -155,7 +155,7 @@ def encode_attribute_list(attributes):
 def decode_attribute_list(data):
     """Return the attributes in these bytes. Raises DecodeError if the bytes are not a list of attributes."""
     if not data:
-        raise DecodeError("a list of attributes has no bytes")
+        raise DecodeError("the list of attributes is empty (0 bytes); it needs at least its length")
     return decode_attributes(data, 1, data[0])
 
 

@@ -42,7 +42,10 @@ class SweepRow(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """The contents of a file or folder: kind in words, records, trace or None, Parquet files of a sweep."""
+    """The contents of a file or folder.
+
+    The fields are: the kind of file as text; its records; its trace, or None; the Parquet files of a sweep.
+    """
 
     kind: str
     records: tuple[dict[str, Any], ...] = ()
@@ -93,12 +96,12 @@ def _read_file(path: Path) -> Contents:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"the file is not a PNG, SVG, page or Parquet file; {_NO_RECORD}") from None
+        raise DataError(f"the file is not a PNG, SVG, HTML or Parquet file; {_NO_RECORD}") from None
     if text.lstrip().startswith("{"):
         return Contents("record", (_parse_record(text),))
     kind = "SVG" if "<svg" in text[:1024] else "page"
     if "<" not in text[:1024]:
-        raise DataError(f"the file is not a PNG, SVG, page or Parquet file; {_NO_RECORD}")
+        raise DataError(f"the file is not a PNG, SVG, HTML or Parquet file; {_NO_RECORD}")
     return Contents(kind, _parse_records(carriers.texts_of_markup(text)))
 
 

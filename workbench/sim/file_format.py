@@ -122,7 +122,7 @@ def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
 def protocol_from_dict(values: Any) -> Protocol:
     """Return the protocol described by plain values.
 
-    Raises ScenarioError if the protocol is unknown here or lacks such a parameter.
+    Raises ScenarioError if the protocol is not installed, or if it lacks a parameter that the values name.
     """
     if not isinstance(values, Mapping) or not isinstance(values.get("name"), str):
         raise ScenarioError(f'protocol is {values!r}; it must be an object with a "name" and parameters')

@@ -126,7 +126,9 @@ def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
     if key.type == attributes.BLOB:
         raise ScenarioError(f"{key.name} is a blob; readings need a key with numbers")
     if len(column) != count:
-        raise ScenarioError(f"{name} has {len(column)} values for {count} times; each has one, None if it is missing")
+        raise ScenarioError(
+            f"{name} has {len(column)} values for {count} times; give one for each time, None if it is missing"
+        )
     for value in _suspects(column):
         if value is not None and not is_number(value) and value == value:
             raise ScenarioError(f"{key.name} has {value!r:.40}; its values are numbers, or None where one is missing")

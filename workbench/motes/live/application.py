@@ -149,7 +149,7 @@ class MoteOutages:
         self._unconfigured: set[int] = set()  # nodes whose reconnected motes are not configured yet
 
     def fail(self, node: int, now: int) -> None:
-        """Add a reason why a node is off, and stop its mote's clock."""
+        """Switch a node off and stop its mote's clock. Overlapping outages of a node are counted."""
         self._outages.fail(self.kernel.index[node], now)
         self._commands.hold(node, now)
 

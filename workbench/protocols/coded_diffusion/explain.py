@@ -15,7 +15,10 @@ HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence on publishers whose neighbors send at most as many combinations as an event has chunks."""
+    """Yield a sentence if the neighbors of a publisher together send too few combinations to spare one.
+
+    An event with m chunks needs m independent combinations, so with m or fewer each loss matters.
+    """
     protocol = scenario.protocol
     if protocol.max_requests:
         return

@@ -58,10 +58,10 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _is_changed(trail: Trail, step: Step) -> bool:
-    """Return whether frames lost between the step's node and its neighbor differ in size.
+    """Return whether the list of subscribers that other copies serve changed between the lost frames of a step.
 
-    Only the list of subscribers that other copies serve makes frames of a reading differ in size. If it changed, the
-    copy for this subscriber may have taken another path.
+    The list is the only part of a reading's frames with a variable size, so frames of different sizes prove a change.
+    After a change the copy for this subscriber may have taken another path.
     """
     link = step.node, step.neighbor
     sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == link]

@@ -209,7 +209,7 @@ class TinyMQ(Protocol):
         Protocol.__init__(self, **settings)
         if self.settings.get("literal", False) != self.is_literal:
             raise ParameterError(
-                "%s: literal is %s, which selects another protocol; write TinyMQ(literal=%s)"
+                "%s: literal is %s, but it is fixed in this class; write TinyMQ(literal=%s)"
                 % (type(self).__name__, not self.is_literal, not self.is_literal)
             )
         owner = self.public_class().__name__

@@ -173,7 +173,7 @@ class Overlay:
         self._info_sent_us = 0
 
     def start(self, epoch, now):
-        """Begin with the first epoch; a root takes its position.
+        """Start the overlay at this epoch; a root takes the root's position in its own tree.
 
         The first tick is at a random time, so that nodes do not tick in step.
         """

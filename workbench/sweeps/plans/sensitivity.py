@@ -97,8 +97,8 @@ class Sensitivity:
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SensitivityResult:
         """Run all points and estimate the indices; arguments as for `Sweep.run`.
 
-        A sample with a point without the metric (in all of its runs) is left out, with a warning. Raises WorkbenchError
-        if too few samples remain, or if the metric is the same at all points.
+        If no run of a point has the metric, the sample with this point is left out, with a warning. Raises
+        WorkbenchError if too few samples remain, or if the metric is the same at all points.
         """
         table = self._rounds.run(self.design, out, runner, progress)
         runs = values_of(table, self._metric).reshape(-1, len(self._repeats))

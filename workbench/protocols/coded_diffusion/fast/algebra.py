@@ -155,6 +155,6 @@ def clear(state, generation):
 
 @compiled
 def fill(state, generation):
-    """Set an empty matrix to the identity."""
+    """Set a decoding matrix without rows to the identity, as a node that holds all chunks has it."""
     for p in range(state.generation_size):
         state.matrices[generation, p, p] = 1

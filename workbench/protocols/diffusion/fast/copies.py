@@ -272,7 +272,10 @@ def _is_candidate(state, path, neighbor):
 
 @compiled
 def _send_copies(core, state, i, message, ttl, paths, copies, listed, now):
-    """Send each neighbor a copy, which lists other copies' sinks and the first ``listed`` of ``served_else``."""
+    """Send a copy to the neighbor of each path.
+
+    A copy lists the sinks that the other copies serve, and the first ``listed`` entries of ``served_else``.
+    """
     if copies == 1 and listed == 0:
         twin.send(core, now, i, state.hops[0], message, ttl - 1)
         return

@@ -65,7 +65,7 @@ class Reason(twin.Reasons):
 
 
 class Message(twin.Messages):
-    """Names of the protocol's messages."""
+    """The kinds of messages of the protocol, one number each."""
 
     INTEREST = auto()
     REINFORCEMENT = auto()

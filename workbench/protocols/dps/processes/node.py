@@ -38,7 +38,7 @@ class MeshNode:
         self._references: list[Any] = []  # keeps subscriptions and series alive
 
     async def link(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Link to a neighbor, and again after each loss."""
+        """Link to a neighbor, and link again whenever the link is lost."""
         await self.node.keep_linked(order["to"])
         return {}
 

@@ -188,7 +188,10 @@ def _unwrap(data: bytes) -> tuple[bytes, list[Part]]:
 
 
 def _parts(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
-    """Return the parts of a frame whose first byte has this offset, and append its filters to ``vectors``."""
+    """Return the parts of a frame, and append the frame's filters to ``vectors``.
+
+    ``offset`` is the position of the frame's first byte in the datagram.
+    """
     part_reader = _PartReader(frame, offset, vectors)
     try:
         part_reader.run()

@@ -1,8 +1,8 @@
 """Keys, universes and regions, compiled: `tinymq.zones`, and the operations of `tinymq.mapping` on boxes.
 
-A key is a row of ``keys``, and equal keys are the same row: a child's key is its parent's row and a slot. So keys may
-have any length, equal keys have equal numbers, and the prefixes of a key are its ancestors' rows. Regions are computed
-in rows of ``scratch``.
+The table ``keys`` stores each key once, as a row. The row of a child's key contains the row number of its parent's key
+and the child's slot. So keys may have any length, equal keys have equal row numbers, and the prefixes of a key are the
+rows of its ancestors. Regions are computed in rows of ``scratch``.
 """
 
 from __future__ import annotations

@@ -371,7 +371,7 @@ def tree_found(core, state, i, now):
 
 @compiled
 def child_added(core, state, i, position, child, key, now):
-    """Hand a child that has been granted a key the stored queries in its universe."""
+    """Send a new child the stored queries in the universe of its key."""
     tree = state.positions[position].tree
     length, low = state.keys[key].length, state.keys[key].low
     if not has_universe(state, length):
