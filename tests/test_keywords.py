@@ -131,7 +131,7 @@ def test_a_checked_class_or_function_is_what_it_was():
     assert list(inspect.signature(wb.Radio).parameters) == [field.name for field in dataclasses.fields(wb.Radio)]
     assert dataclasses.replace(radio, retries=3) == wb.Radio(csma=True, retries=3)
     assert pickle.loads(pickle.dumps(radio)) == radio
-    assert wb.publish.__name__ == "publish" and wb.publish.__doc__.startswith("Node ``at`` publishes")
+    assert wb.publish.__name__ == "publish" and wb.publish.__doc__.startswith("Return an item: node ``at`` publishes")
     with pytest.raises(TypeError, match=r"publish lacks what; it is called as publish\(at, what, every_s=None, "):
         wb.publish(at=3)
     with pytest.raises(ParameterError, match=r"Radio.airtime_us lacks frame_B; .* Radio.airtime_us\(frame_B\)"):
@@ -178,13 +178,13 @@ def test_what_answers_wrong_names_can_be_copied_and_pickled():
     [
         (
             lambda: wb.Flooding(3),
-            "Flooding: the value 3 has no name; .* given by name: ttl, max_events",
+            "Flooding: the value 3 has no name; pass parameters by name: ttl, max_events",
         ),
         (lambda: wb.TinyMQ([0], retries=2), r"TinyMQ: the value \[0\] has no name; .*: roots, "),
-        (lambda: Bees(True), "Bees: the value True has no name; its parameters are given by name: hives"),
+        (lambda: Bees(True), "Bees: the value True has no name; pass parameters by name: hives"),
         (lambda: wb.views.inspect_node(3), r"inspect_node lacks node; it is called as inspect_node\(run, node, "),
         (lambda: wb.views.line_chart(), r"line_chart lacks series; it is called as line_chart\(series, "),
-        (lambda: wb.views.sweep_chart(), r"sweep_chart lacks table and y; .* \*\*look\)"),
+        (lambda: wb.views.sweep_chart(), r"sweep_chart lacks table and y; .* \*\*options\)"),
         (lambda: wb.tinymq.views.route(1, 2, 3, 4, 5, 6), r"route was called with wrong arguments \(too many"),
         (lambda: wb.views.PlayerView(), r"PlayerView lacks run; it is called as PlayerView\(run, event=None"),
     ],

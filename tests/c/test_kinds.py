@@ -263,7 +263,7 @@ def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind
     try:
         with Mote(one.url, lambda *told: complaints.append(told)) as first:
             for url in (one.url, one.line_url(False)):
-                with pytest.raises(LinkError, match="has another host, and this mote's line serves one at a time"):
+                with pytest.raises(LinkError, match="has another host, and this mote's line serves only one"):
                     Mote(url).open()
             assert first.allocated_B() > 0 and not complaints
         with Mote(one.url) as next_host:  # A greeting in a queue would have made this mote the second host's.
@@ -276,7 +276,7 @@ def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind
 
 
 def test_kind_that_there_is_none_of_and_nodes_that_are_not_there_are_refused():
-    with pytest.raises(ParameterError, match="no kind of mote 'cortex'.*cortex-m3.*there are: micropython, c, "):
+    with pytest.raises(ParameterError, match="kind is 'cortex'.*cortex-m3.*it must be one of micropython, c, "):
         wb.motes.virtual(kind={0: "cortex"})
     with pytest.raises(LinkError, match="kind names node 7; this network does not have it"):
         line(3).run(on=wb.motes.virtual(kind={7: C}))
@@ -308,7 +308,7 @@ def test_missing_tool_is_named_with_its_package(gone, monkeypatch):
     monkeypatch.setattr(in_c.shutil, "which", lambda name: None if name == gone else which("sh"))
     kind = C if gone == "gcc" else CORTEX_M3
     package = {"arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi"}.get(gone, gone)
-    with pytest.raises(LinkError, match=f"no `{gone}` on the PATH: apt-get install {package}"):
+    with pytest.raises(LinkError, match=f"but `{gone}` is not on the PATH: apt-get install {package}"):
         line(3).run(on=wb.motes.virtual(kind=kind))
 
 
