@@ -160,7 +160,7 @@ def _of_source(text: str, path: str) -> Iterator[Breach]:
 
 
 def _may_be_breach(line: str) -> bool:
-    """Check a line as if its comment began at any of its hash signs: to split it into tokens costs a hundred times more."""
+    """Check a line as if a comment began at each hash sign; splitting the file into tokens costs far more."""
     tails = (line[match.start() :].lstrip("# ") for match in re.finditer("#", line))
     return any(True for tail in tails for _ in _of_prose("comment", tail, "", 0))
 
