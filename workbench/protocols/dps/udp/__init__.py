@@ -54,7 +54,7 @@ from weakref import WeakValueDictionary
 
 from workbench import draws
 from workbench.errors import LinkError, ParameterError
-from workbench.keywords import new_name
+from workbench.keywords import checked
 from workbench.protocols.contract import NOBODY, Delivered
 from workbench.protocols.dps import DPS, wire
 from workbench.protocols.dps.automaton import GONE
@@ -497,6 +497,7 @@ class UDPNode:
         self.settle()
 
 
+@checked
 def dps_node(
     listen: str | int | Address = LOOPBACK,
     protocol: DPS | None = None,
@@ -527,9 +528,6 @@ def dps_node(
 
     ``settings``, parameters of `workbench.DPS` as keywords, are deprecated: pass ``protocol`` instead.
     """
-    if "tell" in settings:
-        new_name("dps_node", "tell", stacklevel=2)
-        on_event = settings.pop("tell")
     if settings:
         protocol = _protocol_of(protocol, settings)
     elif not isinstance(protocol, DPS | None):
@@ -554,7 +552,7 @@ def _protocol_of(protocol: DPS | None, settings: dict[str, Any]) -> DPS:
     warnings.warn(
         f"settings of DPS as keywords of dps_node are deprecated; use dps_node(protocol=wb.DPS({settings_text}))",
         DeprecationWarning,
-        stacklevel=3,
+        stacklevel=4,  # the caller of dps_node, which `checked` wraps
     )
     return DPS(**settings)
 
