@@ -81,6 +81,7 @@ HOME = PROTOCOLS | {
     "motes": "motes",
     "pipelines": "pipelines",
     "plans": "sweeps.plans",
+    "radios": "sim.radios",
     "replay": "pipelines.logs.replaying",
     "widgets": "widgets",
     "topology": "topology",

@@ -61,7 +61,9 @@ def test_public_name_resolves(name):
     assert name in dir(workbench)
 
 
-@pytest.mark.parametrize("name", ["views", "topology", "attributes", "pipelines", "plans", "datasets", "widgets"])
+@pytest.mark.parametrize(
+    "name", ["views", "topology", "attributes", "pipelines", "plans", "radios", "datasets", "widgets"]
+)
 def test_dir_lists_public_names_alone(name):
     module = getattr(workbench, name)
     assert dir(module) == sorted(module.__all__)

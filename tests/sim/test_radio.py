@@ -1,5 +1,6 @@
 """The radio: what a transmission takes, who hears it, who does not, and why."""
 
+import dataclasses
 import math
 import pydoc
 from itertools import pairwise
@@ -35,6 +36,36 @@ def test_airtime_is_bytes_and_overhead_at_the_bit_rate(radio, frame_B, airtime_u
     assert radio.airtime_us(frame_B) == airtime_us
     run = wb.Scenario(LINE, wb.Flooding(), [wb.publish(0, "TEMP IS 26")], radio, 5).run()
     assert rows(run, "sent")[0]["value"] == radio.airtime_us(16)
+
+
+@pytest.mark.parametrize(
+    ("preset", "tx_uJ_per_B", "rx_uJ_per_B"),
+    [
+        # 32 µs a byte; the currents of `radios.py` in mA, times the supply in V.
+        (wb.radios.cc2420, 17.4 * 3 * 0.032, 18.8 * 3 * 0.032),
+        (wb.radios.at86rf231, 14 * 3 * 0.032, 12.3 * 3 * 0.032),
+        (wb.radios.nrf52840, 6.4 * 3 * 0.032, 6.53 * 3 * 0.032),
+        (wb.radios.stm32wb55, 5.2 * 3.3 * 0.032, 4.5 * 3.3 * 0.032),
+    ],
+)
+def test_preset_is_an_802_15_4_radio_with_the_energy_of_its_currents(preset, tx_uJ_per_B, rx_uJ_per_B):
+    radio = preset()
+    assert radio.collisions and radio.csma and radio.retries == 3
+    assert radio.airtime_us(127) == 4256
+    assert radio.tx_uJ_per_B == pytest.approx(tx_uJ_per_B, abs=5e-5)
+    assert radio.rx_uJ_per_B == pytest.approx(rx_uJ_per_B, abs=5e-5)
+
+
+def test_fields_of_a_call_replace_those_of_the_preset():
+    assert wb.radios.cc2420(retries=0, loss=0.1) == dataclasses.replace(wb.radios.cc2420(), retries=0, loss=0.1)
+    with pytest.raises(ParameterError, match=r"Radio has no parameter 'retry' \(did you mean retries\?\)"):
+        wb.radios.nrf52840(retry=1)
+    with pytest.raises(AttributeError, match=r"did you mean cc2420\?"):
+        wb.radios.cc2520()
+
+
+def test_ideal_preset_is_the_default_radio():
+    assert wb.radios.ideal() == wb.Radio()
 
 
 def test_energy_is_per_byte_sent_and_per_byte_heard():
@@ -392,4 +423,4 @@ def test_help_lists_what_the_loss_may_be():
     shown = pydoc.render_doc(wb.Radio, renderer=pydoc.plaintext)
     assert "Literal['links', 'none'] | float" in shown
     assert "loss : 'links', 'none', or a share from 0 to 1, default 'links'" in shown
-    assert "Radio(collisions=True, csma=True, retries=3)" in shown and "loss : str" not in shown
+    assert "wb.radios.cc2420()" in shown and "loss : str" not in shown

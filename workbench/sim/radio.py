@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from workbench import plugins
 from workbench.errors import ParameterError, ScenarioError
 from workbench.keywords import checked, documentation
 from workbench.protocols.parameter import Parameter
@@ -65,8 +64,8 @@ ADDED: frozenset[str] = frozenset()
 class Radio:
     """How frames travel: losses, collisions, carrier sense, retries, airtime, energy.
 
-    The default is a channel without collisions, whose only losses are those of the links. IEEE 802.15.4 is
-    ``Radio(collisions=True, csma=True, retries=3)``. ``help("workbench.sim.radio")`` describes the model.
+    The default is a channel without collisions, whose only losses are those of the links. `wb.radios` has presets of
+    real radios, such as ``wb.radios.cc2420()``. ``help("workbench.sim.radio")`` describes the model.
     """
 
     loss: Literal["links", "none"] | float = "links"
@@ -140,12 +139,6 @@ class Radio:
             if name not in known:
                 raise ScenarioError(f"radio has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}")
         return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _has_jitter_list(values) else {})})
-
-
-def named_radios() -> dict[str, Radio]:
-    """Return the radios that a form offers, by name: the two common ones, and those of plug-ins."""
-    own = {"ideal channel": Radio(), "IEEE 802.15.4": Radio(collisions=True, csma=True, retries=3)}
-    return own | plugins.load_all("radios", own)
 
 
 def is_ideal(radio: Radio, topology: Any) -> bool:

@@ -11,7 +11,8 @@ import ipywidgets as widgets
 import traitlets
 
 from workbench.protocols.parameter import Parameter
-from workbench.sim.radio import PARAMETERS, Radio, named_radios
+from workbench.sim.radio import PARAMETERS, Radio
+from workbench.sim.radios import named_radios
 from workbench.sim.readings import LONGEST_S
 from workbench.widgets.fields import Field, fields_of, vary_button, why_button
 from workbench.widgets.panel import Panel

@@ -1,0 +1,97 @@
+"""Presets: `Radio` values of real radios for IEEE 802.15.4 at 2.4 GHz, and the ideal radio.
+
+A preset sets everything that the standard and the maker state: bit rate and overhead of a frame, collisions, carrier
+sense, retransmissions (IEEE 802.15.4-2011: 250 kb/s, 6 bytes of PHY header, macMaxFrameRetries 3), and the energy per
+byte that follows from the currents and the supply voltage::
+
+    wb.Scenario(topology, protocol, workload, radio=wb.radios.cc2420())
+    wb.radios.cc2420(retries=0)  # the same radio without retransmissions
+
+Energy per byte counts sending and receiving only; `workbench.sim.radio` lists what it omits. Limits: a preset does not
+bound the size of frames, although the standard allows 127 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench import plugins
+from workbench.keywords import answer_for
+from workbench.sim.radio import Radio
+
+__all__ = ["at86rf231", "cc2420", "ideal", "nrf52840", "stm32wb55"]
+
+BIT_RATE_BPS = 250_000
+PHY_HEADER_B = 6
+MAX_FRAME_RETRIES = 3
+
+
+def ideal(**fields: Any) -> Radio:
+    """Return the default radio: no collisions, no carrier sense, no retransmissions; frames are lost by links alone.
+
+    ``fields`` are fields of `Radio` that replace the preset's, here and in every preset.
+    """
+    return Radio(**fields)
+
+
+def cc2420(**fields: Any) -> Radio:
+    """Return the radio of MicaZ and TelosB motes: 17.4 mA sending at 0 dBm, 18.8 mA receiving, at 3 V.
+
+    Source: data sheet SWRS041, table of electrical specifications.
+    """
+    return _ieee_802_15_4(17.4, 18.8, 3.0, fields)
+
+
+def at86rf231(**fields: Any) -> Radio:
+    """Return the radio of the IoT-LAB M3 mote: 14 mA sending at +3 dBm, 12.3 mA receiving, at 3 V.
+
+    Source: data sheet 8111, first page. An older edition states 14.3 mA and 13.2 mA.
+    """
+    return _ieee_802_15_4(14.0, 12.3, 3.0, fields)
+
+
+def nrf52840(**fields: Any) -> Radio:
+    """Return the nRF52840 in 802.15.4 mode: 6.40 mA sending at 0 dBm, 6.53 mA receiving, at 3 V with DC/DC converter.
+
+    The currents are those of the whole chip. Source: product specification, I_RADIO_TX5 and I_RADIO_RX2.
+    """
+    return _ieee_802_15_4(6.40, 6.53, 3.0, fields)
+
+
+def stm32wb55(**fields: Any) -> Radio:
+    """Return the STM32WB55: 5.2 mA sending at 0 dBm, 4.5 mA receiving, at 3.3 V.
+
+    Source: the energy model of OpenThread's network simulator.
+    """
+    return _ieee_802_15_4(5.2, 4.5, 3.3, fields)
+
+
+def _ieee_802_15_4(tx_mA: float, rx_mA: float, supply_V: float, fields: dict[str, Any]) -> Radio:
+    ms_per_B = 8 * 1000 / BIT_RATE_BPS
+    preset = {
+        "collisions": True,
+        "csma": True,
+        "retries": MAX_FRAME_RETRIES,
+        "bit_rate_bps": BIT_RATE_BPS,
+        "overhead_B": PHY_HEADER_B,
+        # mA * V * ms = µJ; rounded, so that a scenario file shows the number that a reader computes.
+        "tx_uJ_per_B": round(tx_mA * supply_V * ms_per_B, 4),
+        "rx_uJ_per_B": round(rx_mA * supply_V * ms_per_B, 4),
+    }
+    return Radio(**{**preset, **fields})
+
+
+def named_radios() -> dict[str, Radio]:
+    """Return the radios that a form offers, by name: the ideal channel, the presets, and the radios of plug-ins."""
+    own = {
+        "ideal channel": ideal(),
+        "IEEE 802.15.4": Radio(collisions=True, csma=True, retries=MAX_FRAME_RETRIES),
+        "CC2420": cc2420(),
+        "AT86RF231": at86rf231(),
+        "nRF52840": nrf52840(),
+        "STM32WB55": stm32wb55(),
+    }
+    return own | plugins.load_all("radios", own)
+
+
+answer_for(__name__)
