@@ -85,7 +85,7 @@ def test_in_jupyterlab_runs_are_shown_fed_and_play_again_without_a_kernel(chromi
     again.page.close()
 
 
-@pytest.mark.parametrize("times", [12, pytest.param(25, marks=pytest.mark.family)])
+@pytest.mark.parametrize("times", [8, pytest.param(25, marks=pytest.mark.family)])
 def test_cells_that_are_run_again_leave_nothing_behind(chromium, lab, times):
     notebook = lab.notebook(chromium, CELLS, "again.ipynb")
     show_and_feed(notebook)
