@@ -94,7 +94,7 @@ def argsort(keys: np.ndarray) -> np.ndarray:
 
 
 def lexsort(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """Return ``np.lexsort(keys)`` (n,): the order of rows by the last key, then by the one before it, and so on."""
+    """Return ``np.lexsort(keys)`` (n,): the order of rows by the last key, then by earlier keys."""
     order = argsort(keys[0])
     for key in keys[1:]:
         order = order[argsort(key[order])]
@@ -143,7 +143,7 @@ def unique_all(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def first_rows(keys: np.ndarray) -> np.ndarray:
-    """Return the first row of each key (k,), ascending."""
+    """Return the index of the first row of each distinct key (k,), ascending."""
     return np.sort(unique_index(keys)[1])
 
 
@@ -161,7 +161,7 @@ def cumcount(keys: np.ndarray) -> np.ndarray:
 
 
 def split_rows(codes: np.ndarray, count: int) -> list[np.ndarray]:
-    """Return the rows with each of the codes 0, ..., ``count`` - 1, ascending: a list of ``count`` arrays."""
+    """Return for each code 0, ..., ``count`` - 1 the rows that have this code, ascending: a list of arrays."""
     return np.split(argsort(codes), np.cumsum(np.bincount(codes, minlength=count)))[:count]
 
 

@@ -83,7 +83,7 @@ def provide(kind: str, plugins: Mapping[str, Any]) -> None:
 
 
 def installed() -> list[Plugin]:
-    """Load every installed plug-in; return all of them, with the error of each that cannot be used."""
+    """Load and return all installed plug-ins; a plug-in that cannot be used has the reason in ``error``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for kind in KINDS:
@@ -113,6 +113,6 @@ def _load(kind: str, entry: EntryPoint) -> Any:
 
 
 def _owner(kind: str, name: str) -> str:
-    """Return the name and version of the distribution that contains a plug-in."""
+    """Return the name and version of a plug-in's distribution."""
     entry = _entries(kind).get(name)
     return "another process" if entry is None or entry.dist is None else f"{entry.dist.name} {entry.dist.version}"

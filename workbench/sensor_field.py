@@ -198,7 +198,10 @@ def parameters() -> tuple[Parameter, ...]:
 
 @lru_cache(maxsize=64)
 def _spectrum(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
-    """Return [(wave number along x, along y, phase), ...]: a Gaussian covariance has a Gaussian spectrum."""
+    """Draw the waves of the spatial variation: [(wave number along x, along y, phase), ...].
+
+    Their wave numbers are normally distributed, as a Gaussian covariance has a Gaussian spectrum.
+    """
     stream = draws.Stream(draws.make_key(seed, purposes.SENSOR_FIELD, _SPATIAL))
     return [
         (stream.normal() / correlation_length_m, stream.normal() / correlation_length_m, 2 * math.pi * stream.uniform())
@@ -221,7 +224,7 @@ def _path(corners: Any) -> tuple[tuple[float, float], ...]:
 
 
 def _along(corners: list[tuple[float, float]], legs: list[float], travelled_m: float) -> tuple[float, float]:
-    """Return the point at ``travelled_m`` along a path."""
+    """Return the point at distance ``travelled_m`` along a path; ``legs`` are the distances between its corners."""
     for (start, end), leg in zip(pairwise(corners), legs, strict=True):
         if travelled_m <= leg and leg > 0:
             share = travelled_m / leg

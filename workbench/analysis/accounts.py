@@ -1,4 +1,4 @@
-"""Accounts: for each expected reading, whether it was delivered, or the last step that the trace proves and its cause.
+"""Accounts of expected readings: each reports that a reading was delivered, or where and why it was lost.
 
     for account in accounts(run):
         print(account.cause, account.node, account.rows)
@@ -19,7 +19,7 @@ Limits
     subscribers, or if a later row may show the reading in transit.
 
 Cost
-    That of `workbench.analysis.expected`, a pass over the trace, and for each missing reading a scan of its rows.
+    The cost of `workbench.analysis.expected`, a pass over the trace, and for each missing reading a scan of its rows.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _READINGS_PER_CALL = 16
 
 
 class Reading(NamedTuple):
-    """A reading, identified as in rows "published": by the publisher and its number for the reading."""
+    """The identity of a reading: the publisher's address, and the number that the publisher gave to the reading."""
 
     publisher: int
     number: int
@@ -86,9 +86,9 @@ class Account(NamedTuple):
     subscriber, subscription        the node that subscribed, and the subscription's number there
     delivered_us                    when it was first delivered, or None
     cause                           a key of CAUSES
-    node, neighbor                  where the last proven step was, and to which neighbor (None: to none)
-    time_us                         when that was
-    detail                          the reason in the row, or ""
+    node, neighbor                  the node of the last proven step, and the receiver it concerns, or None
+    time_us                         the time of that step
+    detail                          the reason that the proving row gives, or ""
     rows                            positions of the trace rows that prove it, ascending
     """
 
@@ -121,10 +121,10 @@ def accounts(run: Any) -> list[Account]:
 def missing(
     run: Any, expectations: Expected | None = None, most: int | None = None, on_progress: Callable[[], Any] = bool
 ) -> list[Account]:
-    """Return the accounts of the readings that were not delivered, in the order in which they were published.
+    """Return an account of each expected reading that was not delivered, in the order of publication.
 
-    ``expectations``: the result of `expected` for this run. ``most``: limit of accounts; those of the last
-    published readings are returned. ``on_progress`` is called regularly; an error that it raises ends the search.
+    ``expectations``: the result of `expected` for this run. ``most``: return only the accounts of the last ``most``
+    readings; None for all. ``on_progress`` is called regularly; an error that it raises ends the search.
     """
     expectations = expectations or expected(run.scenario, Columns(run.trace))
     pairs = expectations.missing
@@ -182,7 +182,7 @@ def _delivered(trace: Columns, expectations: Expected, pairs: Any) -> list[Accou
 
 
 def module_of(scenario: Any) -> Any:
-    """Return the module ``explain`` of the scenario's protocol, or None."""
+    """Return the module that the protocol's class names in ``explain``, or None if it does not name a module."""
     name = scenario.protocol.explain
     return importlib.import_module(name) if name else None
 
@@ -244,7 +244,7 @@ def _account(evidence: Evidence, pair: Pair, last_step: LastStep) -> Account:
 
 
 def _at_subscriber(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step of a subscriber that held the whole reading and did not deliver it, or None."""
+    """Return the step "too_late" if the subscriber got the whole reading only after the subscription's end, else None."""
     held = trail.at("held", pair.subscriber)
     if held and pair.subscriber != pair.publisher:
         first = held[0]
@@ -255,7 +255,7 @@ def _at_subscriber(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _disconnected(evidence: Evidence, pair: Pair, step: Step | None) -> Step | None:
-    """Return the step of outages, or missing arcs, that separated publisher and subscriber, or None."""
+    """Return the step "disconnected" if outages or missing arcs separated publisher and subscriber, else None."""
     end_us = min(pair.ended_us, evidence.end_us)
     reached = evidence.reached(pair.publisher, pair.published.time_us, end_us)
     if pair.subscriber not in reached:
@@ -280,9 +280,10 @@ def _cut(
     detail: str,
     proof: tuple[Row, ...],
 ) -> Step:
-    """Return the step of a cut between ``reached`` and ``goal``.
+    """Return the step "disconnected" for a goal that no message could reach.
 
-    ``times_us``: time of the step, and end of the period in which the cut must hold.
+    ``reached``: node -> earliest time in µs at which a message could reach it; ``goal`` is not in it. ``times_us``:
+    time of the step, and end of the period for which outages are listed as proof. ``proof``: further rows.
     """
     cut = list(evidence.crossings(reached, goal))
     outages = {

@@ -2,11 +2,11 @@
 
 Theory of operation
     The trace shows which messages filters replaced and dropped, but neither those that they passed nor the data. A run
-    is a function of its scenario, so the reference engine replays it with a watch on each node that has filters. The
+    is a function of its scenario, so the reference engine replays it with a watch, which records decisions, on each node that has filters. The
     module that the protocol's class names (``catalogue``) attaches the watch.
 
 Cost
-    That of the run on the reference engine; memory for each stored decision.
+    The time of the run on the reference engine; memory for each stored decision.
 
 Limits
     A live run on motes cannot be replayed. A run does not store the code of the filters that were registered when it
@@ -55,7 +55,7 @@ class Decisions(NamedTuple):
 
 
 def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
-    """Count the messages that filters replaced and dropped, by the trace: {(messages, filter's key, did): count}."""
+    """Count in the trace the messages that filters replaced or dropped: {(messages, filter's key, did): count}."""
     rows = Columns(run.trace).of(*run.scenario.protocol.changes[:1])
     return Counter((row.message, row.value, row.detail) for row in rows)
 
@@ -89,7 +89,7 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
 
 
 class _Watch(Recorder):
-    """Records decisions of filters, and no rows."""
+    """A recorder for a replay: it stores the decisions of filters, and discards the rows of the trace."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

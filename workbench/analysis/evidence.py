@@ -1,4 +1,4 @@
-"""The rows of a trace as evidence, by event and by the reading that they carry.
+"""Lookups of trace rows by event, node and reading, to prove where a reading was lost.
 
     evidence = Evidence(scenario, table, carriers, harmless)    the whole trace
     evidence.follow({(publisher, number)})                      collect the rows of these readings, all at once
@@ -41,9 +41,10 @@ _FOLLOWED = [
 
 
 class Step(NamedTuple):
-    """The last proven step of a reading: a key of `accounts.CAUSES`, node, neighbor, time, reason, and the proof.
+    """The last event in the course of a lost reading that the trace proves.
 
-    ``neighbor``: None without one. ``rows``: the rows that prove it.
+    ``cause``: a key of `accounts.CAUSES`. ``node``, ``neighbor``: where it happened, and the receiver it concerns, or
+    None. ``detail``: the reason in the trace. ``rows``: the trace rows that prove it.
     """
 
     cause: str
@@ -149,10 +150,10 @@ class Trail:
         return self._losses[sender]
 
     def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
-        """Return the last proven end of the reading at a node that held it, or None.
+        """Return the last step at which a node lost, dropped or gave up the reading, or None.
 
-        ``neighbors``: the receivers whose frames count; None for all. An end does not count if one of them received the
-        reading from the node afterwards.
+        ``neighbors``: the receivers whose receptions and losses count; None for all. The result is also None if one of
+        them received the reading from the node after that step.
         """
         arrived = [
             row.position
@@ -186,7 +187,7 @@ def given_up(row: Row) -> Step:
 
 
 class Evidence:
-    """The trace of a run.
+    """The trace of a run, with lookups of rows by event, node and reading.
 
     ``carriers``: names of messages that carry readings; () for all messages that nodes originate. ``harmless``: reasons
     of drops that do not end a reading, because the node has it already or needs no more of it.
@@ -221,7 +222,7 @@ class Evidence:
         return groups
 
     def at(self, event: str, node: int, **equal: int) -> list[Row]:
-        """Return the rows of an event at a node, whose other columns are equal to these numbers."""
+        """Return the rows of an event at a node, filtered by further columns: ``at("sent", 3, peer=5)``."""
         key = event, node, *equal.values()
         if key not in self._at:
             self._at[key] = self._select(event, node, equal)
@@ -244,13 +245,13 @@ class Evidence:
         return chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
 
     def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """Return ``make()``, cached under a key."""
+        """Return ``make()``, which is called only once for each ``key``."""
         if key not in self._once:
             self._once[key] = make()
         return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return the last frame that a node sent after a position of the trace, as a list of at most one row."""
+        """Return the row of the last frame that a node sent, in a list; [] if it is not after position ``index``."""
         last = self._indices("sent", node)[-1:]
         return self.columns.listed(last[last > index])
 
@@ -301,14 +302,14 @@ class Evidence:
         return outages
 
     def outage(self, node: int, time_us: int) -> Row | None:
-        """Return the row "failed" of the outage of a node at a time, or None."""
+        """Return the row "failed" that began a node's outage at ``time_us``, or None if the node was up."""
         for first, last, row in self.outages.get(node, ()):
             if first <= time_us < last:
                 return row
         return None
 
     def outages_between(self, node: int, neighbor: int, from_us: int, until_us: int) -> list[Row]:
-        """Return the rows "failed" of the outages of two nodes that overlap [from_us, until_us]."""
+        """Return the rows "failed" of all outages of either node that overlap [from_us, until_us]."""
         return [
             row
             for either in (node, neighbor)
@@ -332,7 +333,7 @@ class Evidence:
         return np.array(sorted(times), np.int64)
 
     def reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
-        """Return node -> the earliest time at which a message sent from ``start`` at ``from_us`` can reach it.
+        """Return node -> the earliest time in µs at which a message sent from ``start`` at ``from_us`` can reach it.
 
         The model is optimistic: a frame takes no time, and a node keeps messages while it is down. So a node that is
         not in the result cannot be reached before ``until_us``.
@@ -370,9 +371,9 @@ class Evidence:
     # Paths
 
     def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (holder, neighbor without it, hops from there to the goal) where shortest paths to the goal begin.
+        """Yield (holder, next node, hops from the next node to ``goal``) for the shortest paths from holders to ``goal``.
 
-        The search is breadth-first, backwards from the goal, through nodes that do not hold the reading.
+        Holders are the nodes that have the reading. The search is breadth-first, backwards from the goal, through nodes that do not hold the reading.
         """
         edge, seen, hops = [goal], {goal}, 0
         crossings: list[tuple[int, int, int]] = []

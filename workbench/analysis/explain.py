@@ -15,7 +15,7 @@ Limits
     If several things went wrong, all of them are named, not the one that mattered most.
 
 Cost
-    That of `workbench.analysis.accounts`.
+    The cost of `workbench.analysis.accounts`.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _by_cause(run: Any, expectations: Expected) -> Iterator[str]:
 
 
 def sentence(scenario: Any, account: accounts.Account) -> str:
-    """Return the fact that an account proves, as a sentence."""
+    """Return a sentence that states whether an account's reading was delivered, or where and why it was lost."""
     publisher, number = account.reading
     reading = f"Reading {number} of node {publisher}, published at {seconds(account.published_us)},"
     if account.delivered_us is not None:
@@ -271,7 +271,7 @@ def _at_other_times(
 ) -> Iterator[str]:
     """Yield sentences on subscriptions that expected none of their matching publications.
 
-    These were all made before or after the subscription was active, or while its node was down. If readings of other
+    All matching publications were made before or after the subscription was active, or while its node was down. If readings of other
     subscriptions were expected, subscriptions with deliveries are left out: retained messages can arrive later.
     """
     got = find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
@@ -292,8 +292,8 @@ def _at_other_times(
 def _timing(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
     """Return (kind, sentence) on why a subscription expected none of the matching publications, or ("", "").
 
-    ``times``: when these were published, ascending, in µs. ``up``: the number of them in the subscription's active
-    intervals. The kind is "late", "early", "between" or "down".
+    ``times``: times of the matching publications, ascending, in µs. ``up``: the number of these times in the
+    subscription's active intervals. The kind is "late", "early", "between" or "down".
     """
     node, text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
     first_us, last_us = int(subscriptions.first_us[index]), int(subscriptions.last_us[index])

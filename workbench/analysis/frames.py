@@ -15,7 +15,7 @@ Theory of operation
     frame recorder, and no extra cost.
 
 Cost
-    Time: that of the run on the reference engine up to the last requested frame, without storing rows.
+    Time: as for the run on the reference engine, up to the last requested frame, without storing rows.
     Memory: the nodes; 21 bytes for each frame up to the last one; for each requested frame, its bytes and 32 more.
 
 Limits
@@ -72,7 +72,7 @@ def heard(
     most: int | None = None,
     on_progress: Callable[[], None] = lambda: None,
 ) -> pa.Table:
-    """Return the same as `frames`; ``on_progress`` is called regularly, and an error that it raises ends the replay."""
+    """Return the table of `frames`; call ``on_progress`` regularly, and end the replay with an error that it raises."""
     if run.engine == LIVE:
         raise ScenarioError(
             "a live run on motes cannot be replayed, so the bytes of its frames are not available; "
@@ -104,7 +104,7 @@ def _select(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: An
 
 
 def _positions(sent: np.ndarray, rows: Any) -> np.ndarray:
-    """Return the index in ``sent`` of each requested row of the trace; ParameterError for a row that is not "sent"."""
+    """Return the index in ``sent`` of each requested trace row. Raises ParameterError for a row that is not "sent"."""
     requested = np.unique(np.asarray(rows if hasattr(rows, "__len__") else list(rows)))
     if len(requested) and requested.dtype.kind not in "iu":
         raise ParameterError(f"rows is {rows!r:.60}; it must be positions of trace rows, as whole numbers")
@@ -138,7 +138,7 @@ class _FrameRecorder(Recorder):
         self._batches: list[pa.Array] = []
 
     def listen(self, scenario: Any) -> None:
-        """Play the scenario until the last wanted frame."""
+        """Play the scenario until the last wanted frame has been sent."""
         kernel = engine.begin(scenario, self)
         self._intercept_frames(kernel)
         end_us = int(self._expected[0][-1])

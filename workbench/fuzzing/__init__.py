@@ -10,12 +10,12 @@ Theory of operation
     are bounded. `Fuzzed` has the measurements for the last two; the caller decides on the limits.
 
 Cost
-    That of the node, and some 30 µs a frame. Memory is measured `PARTS` times, by a walk through the node's state.
+    The cost of the node's own code, and some 30 µs a frame. Memory is measured `PARTS` times, by a walk through the node's state.
 """
 
 from __future__ import annotations
 
-import random  # noqa: TID251 (what is drawn here is no part of a run)
+import random  # noqa: TID251 (these draws do not affect a run)
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -65,7 +65,7 @@ class Fuzzed(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The largest memory in the last quarter over that in the second quarter: about 1 if memory is bounded."""
+        """The node's largest memory in the last quarter, divided by that in the second: about 1 if memory is bounded."""
         quarter = len(self.memory_B) // 4
         return max(self.memory_B[-quarter:]) / max(self.memory_B[quarter : 2 * quarter])
 
@@ -140,7 +140,7 @@ class _Trial:
         self._call("sent", self.node.sent, destination, data, self.choose.random() < 0.5, self.now)
 
     def _tick(self) -> None:
-        """Advance the clock, and wake the node if it is due; like drivers, not twice at the same time."""
+        """Advance the clock, and wake the node if a wake-up is due, but not twice at the same time."""
         choose = self.choose
         kind = choose.random()
         if kind < 0.97:

@@ -10,7 +10,7 @@ Theory of operation
 
 from __future__ import annotations
 
-import random  # noqa: TID251 (what is drawn here is no part of a run)
+import random  # noqa: TID251 (these draws do not affect a run)
 import struct
 from binascii import crc32
 from collections.abc import Iterable, Sequence
