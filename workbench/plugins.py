@@ -34,7 +34,7 @@ _errors: dict[tuple[str, str], str] = {}
 
 
 class Plugin(NamedTuple):
-    """An installed plug-in: its distribution, and the reason why it cannot be used, or ""."""
+    """An installed plug-in; ``error`` is the reason why it cannot be used, or ""."""
 
     kind: str
     name: str

@@ -33,7 +33,8 @@ MOST = 2000  # limit of the decisions whose data are stored
 class Decision(NamedTuple):
     """The decision of one filter on one message at one node.
 
-    ``did``: "pass", "replace" or "drop"; ``after``: "" if dropped.
+    ``messages``: the messages' name; ``key``: the filter's key. ``did``: "pass", "replace" or "drop". ``before``,
+    ``after``: the message's attributes as text; ``after`` is "" for "drop".
     """
 
     time_us: int
@@ -48,7 +49,7 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """The first decisions of a run, and the number of each kind: {(messages, filter's key, did): count}."""
+    """The first decisions of a run, and ``counts`` of all: {(messages, filter's key, did): count}."""
 
     first: tuple[Decision, ...]
     counts: Counter[tuple[str, int, str]]
@@ -118,7 +119,7 @@ class _Watch(Recorder):
 
     @property
     def changes(self) -> Counter[tuple[str, int, str]]:
-        """The numbers of replaced and dropped messages, which the trace shows as well."""
+        """The counts of replaced and dropped messages, to be compared with those of the trace."""
         return Counter({key: count for key, count in self.counts.items() if key[2] != "pass"})
 
     def _discard(self, row: tuple[Any, ...]) -> None:

@@ -151,7 +151,7 @@ class _FrameRecorder(Recorder):
             raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent {self._sent_count:,}")
 
     def _intercept_frames(self, kernel: Kernel) -> None:
-        """Get each frame at the end of its airtime, before the channel records it."""
+        """Wrap the kernel's handler of ends of frames, to store each frame's bytes before the channel records a row."""
         end_frame = kernel.handlers[FRAME_END]
 
         def take_frame(now: int, transmission: Transmission) -> None:

@@ -65,7 +65,7 @@ class Fuzzed(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The node's largest memory in the last quarter, divided by that in the second: about 1 if memory is bounded."""
+        """The largest memory in the last quarter, divided by that in the second quarter; about 1 if memory is bounded."""
         quarter = len(self.memory_B) // 4
         return max(self.memory_B[-quarter:]) / max(self.memory_B[quarter : 2 * quarter])
 
@@ -131,8 +131,9 @@ class _Trial:
                 self._report()
 
     def _report(self) -> None:
-        """Report the outcome of a unicast; sometimes of a frame that the node did not send, as after damage on a host
-        link.
+        """Report the outcome of a unicast to the node, sometimes of a frame that it did not send.
+
+        The link between a host and its radio can damage a frame in this way.
         """
         destination, data = self.unicasts.popleft()
         if self.choose.random() < 0.05:

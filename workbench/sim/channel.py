@@ -10,7 +10,7 @@ Theory of operation
 
 Contract
     The kernel calls ``send`` for each frame that a node sends, ``report_links`` when a node starts, and the handlers of
-    CHANNEL_CHECK, FRAME_END and FRAME_READY with the `Transmission` they were pushed with. An application calls
+    CHANNEL_CHECK, FRAME_END and FRAME_READY with the entry's `Transmission`. An application calls
     ``stop_radio`` when a node fails and ``restart_radio`` when it has recovered. The channel reads ``kernel.down``,
     calls the kernel's nodes (``receive``, and ``draw_counts`` if the protocol has it) and, after each call that left
     events, frames or a new wake-up, ``kernel.collect``.
@@ -129,11 +129,11 @@ class Channel:
         kernel.handlers[FRAME_READY] = self._contend
 
     def _keys(self, purpose: int) -> list[int]:
-        """Return the key of each node's draws for a purpose."""
+        """Return for each node the key of its random draws for a purpose."""
         return node_keys(draws.make_key(self.scenario.seed, purpose), self.addresses)
 
     def report_links(self, i: int, now: int) -> None:
-        """Report to a node the true delivery ratios of its links, both ways, as a link layer would estimate them."""
+        """Pass a node the true delivery ratios of its links in both directions, in place of a link layer's estimates."""
         arcs, address = self.arcs, self.addresses[i]
         for neighbor in sorted(self.scenario.topology.predecessors(address)):
             index = self.kernel.index[neighbor]
@@ -178,7 +178,7 @@ class Channel:
         heappush(self.heap, (start + airtime, kernel.counter, FRAME_END, transmission))
 
     def _hear(self, i: int, transmission: Transmission, now: int) -> None:
-        """Store a transmission that node ``i`` can hear, and discard those that can no longer disturb another."""
+        """Add a transmission to those that node ``i`` can hear; discard old ones that can no longer disturb a frame."""
         transmissions = self.audible[i]
         if len(transmissions) >= 16:
             # A frame that ends from now on began at most the longest airtime ago.
@@ -259,7 +259,7 @@ class Channel:
         return self._interference(receiver, transmission) if self.radio.collisions else ""
 
     def _interference(self, receiver: int, transmission: Transmission) -> str:
-        """Return the reason why another transmission makes a receiver miss a frame, or ""."""
+        """Return "collision" or "half_duplex" if another transmission makes the receiver miss a frame, else ""."""
         start, end = transmission.start, transmission.end
         reason = ""
         for other in self.audible[receiver]:
@@ -325,9 +325,9 @@ class Channel:
         self.kernel.collect(i, now)
 
     def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> bool | None:
-        """Decide the outcome of a unicast frame: send it again, up to ``retries`` times, unless it was acknowledged.
+        """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged.
 
-        Return whether it was acknowledged; None if it is sent again.
+        Return True if the frame was acknowledged, False if it has failed, and None if it is sent again.
         """
         i = transmission.sender
         wait = TURNAROUND_US + self.radio.airtime_us(ACKNOWLEDGEMENT_B)

@@ -98,7 +98,7 @@ class Kernel:
             self.handlers[kind](now, argument)
 
     def forget_actions(self) -> None:
-        """Remove all actions and wake-ups, so that only frames in transit are played from now on."""
+        """Remove all actions and wake-ups from the heap; frames in transit remain."""
         self.heap[:] = [entry for entry in self.heap if entry[2] not in (ACTION, WAKE)]
         heapify(self.heap)
 

@@ -28,7 +28,7 @@ _VERBS = {workload.Subscribe: "subscribe", workload.Publish: "publish", workload
 
 
 def python_lines(scenario: Any) -> str:
-    """Return the lines, without an import: ``scenario = wb.Scenario(...)``."""
+    """Return lines of Python that build the scenario, ``scenario = wb.Scenario(...)``, without the import."""
     items = "".join(f"        {_item(item)},\n" for item in scenario.workload)
     radio = _call("wb.Radio", _changed(scenario.radio))
     parts = [

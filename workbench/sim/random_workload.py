@@ -112,7 +112,7 @@ def random_outage(
 
 
 def _draws(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[tuple[int, int, draws.Stream]]:
-    """Yield (number, node, the item's own random stream) of each item."""
+    """Yield (number, node, random stream) for each of ``count`` items; each item has a stream of its own."""
     nodes = _nodes(nodes)
     if not is_whole(count) or count < 0:
         raise ScenarioError(f"count is {count!r:.60}; it must be a whole number, 0 or more")
@@ -129,7 +129,7 @@ def _nodes(nodes: Iterable[int]) -> list[int]:
 
 
 def _spaces(dimensions: Sequence[str]) -> list[tuple[str, int, int, int]]:
-    """Return (name, steps per unit, lowest, highest value in steps) of each dimension."""
+    """Return (name, steps per unit, lowest value, highest value) of each dimension; values are counted in steps."""
     spaces = []
     for number, low, high in read_dimensions("random workload", dimensions):
         key = key_of(number)

@@ -76,7 +76,7 @@ class Readings:
         return max(0, bisect_right(self.times_us, stop_us - 1) - bisect_right(self.times_us, start_us - 1))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the readings as plain values for JSON."""
+        """Return the readings as plain values, ready for JSON."""
         return {"times_s": list(self.times_s), "values": {key: list(column) for key, column in self.values}}
 
     @classmethod
@@ -113,12 +113,12 @@ def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
 
 
 def _suspects(column: tuple[Any, ...]) -> Iterable[Any]:
-    """Return the values of a column to be checked one by one: none if all have the usual types."""
+    """Return the values that must be checked one by one; empty if all are floats and integers."""
     return () if set(map(type, column)) <= {float, int} else column
 
 
 def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
-    """Return the values of a key as they are published, NaN for missing ones."""
+    """Check a key's values, and return them rounded to the key's resolution, with NaN for missing values."""
     try:
         key = attributes.key_of(name)
     except WorkbenchError as error:

@@ -90,7 +90,7 @@ def event_name(event_type: type) -> str:
 
 
 class _EventNames(dict[type, str]):
-    """Event type -> its name in the trace: the contract's from the start, a protocol's own added at first use."""
+    """A dictionary: event type -> its name in the trace. Types that a protocol defines are added at first use."""
 
     def __missing__(self, event_type: type) -> str:
         name = self[event_type] = event_name(event_type)
@@ -121,7 +121,7 @@ class Recorder:
         self.append: Callable[[tuple[Any, ...]], None] = self._cells.extend
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Append the rows of a protocol's events; attributes in a detail become text."""
+        """Append a row for each event of a protocol's node; a detail that consists of attributes becomes text."""
         append = self.append
         for event in events:
             peer, message, origin, sequence, value, detail = event
@@ -130,7 +130,7 @@ class Recorder:
             append((time_us, node, EVENT_NAMES[type(event)], peer, message, origin, sequence, 0, value, detail))
 
     def text(self, attributes: tuple[Any, ...]) -> str:
-        """Return `to_text` of attributes from a cache: the same attributes occur again and again."""
+        """Return attributes as text; results are cached, as the same attributes occur again and again."""
         text = self._texts.get(attributes)
         if text is None:
             text = self._texts[attributes] = to_text(attributes)
@@ -184,7 +184,7 @@ class MetricsRecorder(Recorder):
         traffic[3] += heard * size_B
 
     def count_drops(self, drops: dict[str, int]) -> None:
-        """Add a node's drops, by reason, that it counted without a row for each."""
+        """Add the dropped messages, {reason: number}, that a node counted without reporting an event for each."""
         for reason, number in drops.items():
             self._counts["dropped", "", reason] += number
 
@@ -224,7 +224,7 @@ class MetricsRecorder(Recorder):
 
 
 def to_batch(cells: list[Any]) -> pa.RecordBatch:
-    """Return the rows in a flat list of cells as columns."""
+    """Convert rows, stored as a flat list of cells, to an Arrow batch of columns."""
     arrays = []
     for index, field in enumerate(SCHEMA):
         column = cells[index :: len(SCHEMA)]

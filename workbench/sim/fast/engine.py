@@ -89,7 +89,7 @@ def _play(
     outcome: Outcome,
     progress: Callable[[float], Any] | None,
 ) -> Any:
-    """Play to the end; return the protocol's final state."""
+    """Call the loop until the run has ended, with larger arrays where necessary; return the twin's final state."""
     loop = loop_of(twin)
     if not loop.overloads:
         _load(twin.__name__, loop, core, state, needs)
@@ -133,13 +133,13 @@ def _play(
 
 
 def _shorten(core: Core, end_us: int) -> Core:
-    """Return the run's arrays for an earlier end of the run, without the actions after it."""
+    """Return the run's arrays with the end of the run moved forward to ``end_us``, without later actions."""
     ahead = int(np.searchsorted(core.actions["time_us"], end_us))
     return core._replace(duration_us=end_us, actions=core.actions[:ahead])
 
 
 def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
-    """Load the machine code from disk, or compile it, with a notice: that takes up to a minute."""
+    """Load a loop's machine code from disk, or compile it and show a notice, as that takes up to a minute."""
     # If another process compiles this twin, wait for it and load its machine code.
     with Notice() as notice, code_cache.loading(), code_cache.lock(twin, partial(notice.show, _WAITING)):
         if not code_cache.files(loop.stats.cache_path, loop.__qualname__):
@@ -149,12 +149,12 @@ def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Need
 
 
 def _double(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
-    """Return a pool with twice as many rows."""
+    """Return a copy of a pool with twice as many rows; ``free`` is the index of its free list in ``numbers``."""
     return grow_free_list(rows, core.numbers, free, 2 * len(rows))
 
 
 def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
-    """Return the `Needs` of the end of a frame (with its receptions) or a wake-up, and those of an action."""
+    """Return two upper limits: the `Needs` of a frame's end or a wake-up, and the `Needs` of an action."""
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = lookup(twin, "needs")(setup)
     wake = 1 if lookup(twin, "WAKES") else 0
@@ -250,7 +250,7 @@ def _of_each_node(setup: Setup, seed: int) -> dict[str, Any]:
 
 
 def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, Needs]) -> dict[str, Any]:
-    """Return the fields of `Core` for future events: the agenda, and pools for twice the needs of an event."""
+    """Return the fields of `Core` for future events: the agenda, and pools with room for two events."""
     radio = setup.radio
     ring = _ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.csma else 0))
     ring = max(ring, _RING_WITH_TIMERS_US) if wakes else ring
@@ -276,7 +276,7 @@ def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, N
 
 
 def _of_rows(messages: int, reasons: int, needs: tuple[Needs, Needs]) -> dict[str, np.ndarray]:
-    """Return the fields of `Core` for the trace's rows, and counters for these numbers of message names and reasons."""
+    """Return the fields of `Core` for trace rows and counters; ``messages``, ``reasons``: the number of their codes."""
     return {
         "rows": np.zeros(max(needs[0].rows, needs[1].rows) + _ROWS, ROW),
         "traffic": np.zeros((messages, 4), np.int64),
@@ -296,7 +296,7 @@ def _jitter_us(radio: Radio) -> tuple[int, int]:
 
 
 def _audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[int, int, int]:
-    """Return the audible entries that an action, a frame, and each frame beyond the twin's needs may take."""
+    """Return how many entries for audible transmissions an action, a frame, and each additional frame may take."""
     radio, first = setup.radio, setup.network.first
     if not _shares_medium(radio):
         return 0, 0, 0
@@ -327,7 +327,7 @@ def _keys(seed: int, purpose: int, network: Network) -> np.ndarray:
 
 
 def _arc_keys(network: Network, seed: int) -> np.ndarray:
-    """Return for each arc the key of the draws of its losses."""
+    """Return for each arc the key of the random draws that decide losses on the arc."""
     senders = np.repeat(_keys(seed, purposes.LINK_LOSS, network), np.diff(network.first))
     receivers = network.addresses[network.receivers].astype(np.uint64) + np.uint64(draws.GOLDEN)
     return array_draws.mix64(senders ^ array_draws.mix64(receivers))

@@ -57,7 +57,7 @@ RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workloa
 
 
 def name_of(twin: ModuleType) -> str:
-    """Return the name of a twin's loop: it contains a digest of the sources and imported numbers of its modules."""
+    """Return a name for a twin's loop, with a digest of the sources and imported numbers of the loop's modules."""
     digest = hashlib.sha256()
     for name, module in sorted(_parts(twin).items()):
         digest.update(f"{name} {_numbers(module)} {inspect.getsource(module)}".encode())
@@ -71,7 +71,7 @@ def _numbers(module: ModuleType) -> list[tuple[str, str]]:
 
 
 def _parts(twin: ModuleType) -> dict[str, ModuleType]:
-    """Return the modules whose functions a twin's loop may contain, and those that define the layout of its arrays."""
+    """Return {name: module} of the modules with functions of a twin's loop, or with the layout of its arrays."""
     parts: dict[str, ModuleType] = {}
     waiting = [sys.modules[__name__], interface, twin]
     while waiting:
@@ -86,14 +86,14 @@ def _parts(twin: ModuleType) -> dict[str, ModuleType]:
 
 
 def _modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
-    """Return the modules in a module's namespace, by name, that belong to the workbench or the twin's package."""
+    """Return {name: module} of the modules in a module's namespace that the workbench or the twin's package contains."""
     packages = _package(__name__), _package(twin.__name__)
     values = {key: value for key, value in vars(module).items() if isinstance(value, ModuleType)}
     return {key: value for key, value in values.items() if _package(value.__name__) in packages}
 
 
 def _is_part(module: str, twin: ModuleType) -> bool:
-    """Return whether a module that a part refers to is a part: of a twin, with numba functions, or of its package.
+    """Return whether a twin's loop may contain functions of a module: of a twin, of numba functions, or of its package.
 
     Other modules of a workbench protocol's package, such as its node, are not. `workbench.sim.fast` itself has no
     function for numba, and its variables depend on the process.
@@ -176,7 +176,7 @@ def _record_sent(core, frame, now):
 
 @hot
 def _next_frame(core):
-    """Return when the next frame or wake-up is due (NEVER if none), its bucket, and whether it is in the heap."""
+    """Return (time, bucket, is in the heap) of the next frame or wake-up; the time is NEVER without one."""
     bucket, now, is_far = 0, NEVER, False
     if core.numbers[Number.NEAR]:
         bucket = next_bucket(core, core.numbers[Number.NOW])
@@ -202,7 +202,7 @@ def _is_action_due(core, now):
 
 @hot
 def _find_short_array(core, begins, acts, receive_needs, act_needs):
-    """Return the status that names an array too small for the next event, or ENOUGH."""
+    """Return the `Status` that names an array without room for the next event, or ENOUGH."""
     numbers = core.numbers
     if begins or acts:
         rows, frames, messages = act_needs
@@ -230,7 +230,7 @@ def _find_short_array(core, begins, acts, receive_needs, act_needs):
 
 @hot
 def _arcs_of(core, frame, now):
-    """Return the range [first, end) of the arcs over which a frame travels; a unicast frame without an arc is lost."""
+    """Return the range [first, end) of a frame's arcs; record the loss of a unicast frame without an arc."""
     record = core.frames[frame]
     i = record.sender
     if record.receiver == BROADCAST:
@@ -245,7 +245,7 @@ def _arcs_of(core, frame, now):
 
 @hot
 def _is_received(core, arc, frame, now):
-    """Return whether a frame is received over an arc; a loss is recorded with its reason."""
+    """Return whether a frame is received over an arc; record a loss with its reason."""
     reason = loss_reason(core, arc, frame, now)
     if reason:
         record = core.frames[frame]
@@ -332,7 +332,7 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
         @hot
         def no_report(core, state, frame, ok, now):
-            """Ignore the outcome."""
+            """Do nothing: this twin does not need the outcomes of unicasts."""
 
         return no_report
 
@@ -348,7 +348,7 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
 
 def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
-    """Return the compiled function that handles the end of a frame, at each of its receivers and at the sender."""
+    """Return a compiled function that ends a frame: it calls ``receive`` at each receiver, ``report`` at the sender."""
 
     @hot
     def end_frame(core, state, frame, now):
@@ -382,7 +382,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
 
 
 def _make_check(report: Callable) -> Any:
-    """Return the compiled function that handles the end of a back-off."""
+    """Return a compiled function that sends, delays or gives up a frame when the frame's back-off ends."""
 
     @hot
     def check(core, state, frame, now):

@@ -24,10 +24,11 @@ _ROWS_AT_ONCE = 1 << 15
 
 
 class Outcome:
-    """Rows in columns, added in batches; ``names``: the texts of codes; ``texts``: the details.
+    """The result of a run: rows, added in batches, or counters.
 
-    ``ended_us``: the end of a run that was stopped early, else None. ``holders``: the loop has counted the holders of
-    publications; otherwise all rows "held" are stored.
+    ``names``: the texts of codes; ``texts``: the texts of the column "detail". ``ended_us``: the end of a run that was
+    stopped early, else None. ``holders``: whether the loop counts the nodes that hold a publication; otherwise all
+    rows "held" are stored, and are counted at the end.
     """
 
     # Rows of the previous run. A user who moves a slider repeats similar runs, and columns of that length reuse the
@@ -48,7 +49,7 @@ class Outcome:
         self._numbers: tuple[Counter, Counter] | None = None
 
     def take_rows(self, rows: np.ndarray) -> None:
-        """Append rows to the columns; they are copied while they are still in the processor's cache."""
+        """Append a copy of the loop's rows to the columns."""
         first, self._rows = self._rows, self._rows + len(rows)
         if self._rows > len(self._columns["event"]):
             self._make_room()
@@ -56,23 +57,24 @@ class Outcome:
             column[first : self._rows] = rows[name]
 
     def _make_room(self) -> None:
-        """Lengthen the columns for more rows. Unused rows take no memory, but each copy of the columns does."""
+        """Lengthen the columns so that they have room for more rows."""
+        # Unused rows take no memory, but each copy of the columns does.
         rows = len(self._columns["event"])
         more = rows * (_MORE if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows
         self._copy(max(self._rows, more), rows)
 
     def _copy(self, room: int, rows: int) -> None:
-        """Replace the columns by others of length ``room``, with the first ``rows`` rows."""
+        """Copy the first ``rows`` rows into new columns with room for ``room`` rows."""
         for name, column in self._columns.items():
             copy = self._columns[name] = np.empty(room, column.dtype)
             copy[:rows] = column[:rows]
 
     def _column(self, name: str) -> np.ndarray:
-        """Return a column of all rows."""
+        """Return the used part of a column."""
         return self._columns[name][: self._rows]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
-        """Replace the details created during the run by texts; ``text_of`` maps their numbers to texts."""
+        """Add the texts of details that were created during the run; ``text_of`` maps their numbers to texts."""
         known = self._texts["detail"]
         codes = {text: code for code, text in enumerate(known)}
         details = self._column("detail")
@@ -127,7 +129,7 @@ class Outcome:
         return pa.Table.from_arrays(columns, schema=SCHEMA)
 
     def _drop_unused_texts(self, name: str) -> Sequence[str]:
-        """Return the texts that occur in a column, and renumber its codes for these texts."""
+        """Return the texts that occur in a column, and renumber the column's codes accordingly."""
         column, texts = self._column(name), self._texts[name]
         is_used = np.zeros(len(texts), bool)
         # Chunks of this size fit in the processor's cache.

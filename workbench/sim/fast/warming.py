@@ -1,4 +1,4 @@
-"""Compiling a twin before it is needed: in this process, or in a background process."""
+"""Compilation of a twin before it is needed, in this process or in a background process."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _NO_TIMES = np.zeros(0, np.int64)
 
 
 class _Expectations(NamedTuple):
-    """The arrays from which expected samples are counted; ``publisher`` (p,): the index of each publication's node."""
+    """The input for counting expected samples; ``publisher`` (p,): the index of each publication's node."""
 
     subscriptions: Subscriptions
     publications: Publications
@@ -44,7 +44,7 @@ class _Expectations(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """Messages that a sink holds and has delivered, in columns (h,): node indices, and hops travelled."""
+    """Messages that a sink has delivered, one array (h,) per field: node indices, and the hops that each travelled."""
 
     sink: np.ndarray
     origin: np.ndarray
@@ -109,7 +109,7 @@ def percentile(ordered: np.ndarray, share: float) -> float:
 
 
 def samples_of(subscriptions: Subscriptions, publications: Publications, matching: Matching) -> list[np.ndarray]:
-    """Return for each subscription's text the number of matching samples of each publication's text."""
+    """Return for each subscription text an array: the number of matching samples in each publication text."""
     counts = []
     for text, indices in zip(
         subscriptions.texts, matching.candidates(subscriptions.texts, publications.texts), strict=True
@@ -144,9 +144,10 @@ def _expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndar
 
 
 def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices of the pairs that have a row in ``hops`` (k, n), the hops of each, -1 if unknown).
+    """Look up hops for pairs of a row and a column of the matrix ``hops`` (k, n).
 
-    A pair has the row number ``row`` (-1 for none) and the node index ``node``.
+    ``row``: each pair's row, -1 if it has no row here. ``node``: each pair's column, -1 if unknown. Returns the indices
+    of the pairs with a row, and their hops, -1 without a path or column.
     """
     selected = np.flatnonzero(row >= 0)
     return selected, np.where(node[selected] >= 0, hops[row[selected], node[selected]], -1)

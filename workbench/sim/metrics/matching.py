@@ -70,7 +70,7 @@ _NO_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
 def _values(publications: list[str]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Return key -> (indices of publications, their values), for all numbers in the publications."""
+    """Return, for each attribute key with numbers, the indices of the publications that have it and their values."""
     pairs_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for index, text in enumerate(publications):
         for key, value in _numbers(text):
@@ -81,7 +81,7 @@ def _values(publications: list[str]) -> dict[int, tuple[np.ndarray, np.ndarray]]
 
 @lru_cache(maxsize=100_000)
 def _numbers(publication: str) -> tuple[tuple[int, int], ...]:
-    """Return (key, value) of each number in a publication."""
+    """Return (key, value) of each attribute of a publication whose value is a number."""
     return tuple(
         (key, value) for key, operator, value in _parsed(publication) if operator == IS and isinstance(value, int)
     )

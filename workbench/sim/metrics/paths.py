@@ -40,7 +40,7 @@ class Paths:
         return find_sorted(nodes, self.addresses)
 
     def hops_to(self, sinks: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield like `hops_from`, for the paths from each node of the network to ``sinks`` (k,)."""
+        """Yield the same as `hops_from`, but for the paths from each node of the network to ``sinks`` (k,)."""
         return self._batches(sinks, *self._backwards)
 
     def hops_from(self, sources: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -60,7 +60,7 @@ class Paths:
 
 
 def _hops(starts: np.ndarray, first: np.ndarray, others: np.ndarray, count: int) -> np.ndarray:
-    """Return hops (starts * count,) from each start to each node, by one breadth-first search over all starts."""
+    """Return an array (starts * count,): the hops from each start to each of ``count`` nodes, or NO_PATH."""
     hops = np.full(len(starts) * count, NO_PATH, np.int32)
     finder = np.empty(len(hops), np.int64)
     degrees = np.diff(first)
