@@ -41,9 +41,9 @@ def row_keys(*columns: np.ndarray) -> np.ndarray:
     """Return a key for each row, int64 (n,): equal rows have equal keys, and keys sort as the rows do."""
     keys, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        codes, width = _from_zero(column)
+        codes, width = _shift_to_zero(column)
         if size * width >= _MOST_KEYS:
-            (keys, size), (codes, width) = _ranked(keys), _ranked(codes)
+            (keys, size), (codes, width) = _rank_values(keys), _rank_values(codes)
         keys, size = (keys * width + codes if size > 1 else codes), size * width
     return keys
 
@@ -54,15 +54,15 @@ def shared_keys(*tables: Table) -> list[np.ndarray]:
     return np.split(row_keys(*map(np.concatenate, zip(*tables, strict=True))), ends[:-1])
 
 
-def _from_zero(column: np.ndarray) -> tuple[np.ndarray, int]:
+def _shift_to_zero(column: np.ndarray) -> tuple[np.ndarray, int]:
     """Return a column's numbers shifted or ranked to begin at 0, in the same order, and an exclusive upper limit."""
     if column.dtype.kind not in "iu" or column.dtype == np.uint64:
-        return _ranked(column)
+        return _rank_values(column)
     low, span = _span(column)
-    return _ranked(column) if span >= _MOST_KEYS else (np.subtract(column, low, dtype=np.int64), max(span, 1))
+    return _rank_values(column) if span >= _MOST_KEYS else (np.subtract(column, low, dtype=np.int64), max(span, 1))
 
 
-def _ranked(column: np.ndarray) -> tuple[np.ndarray, int]:
+def _rank_values(column: np.ndarray) -> tuple[np.ndarray, int]:
     values, inverse = unique_inverse(column)
     return inverse, max(len(values), 1)
 

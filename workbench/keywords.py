@@ -220,7 +220,9 @@ def _check_call(
         ]
         missing = [name for name in required if name not in given and signature.parameters[name].kind in kinds]
         fault = f"lacks {' and '.join(missing)}" if missing else f"was called with wrong arguments ({error})"
-        shown = ", ".join(_without_type(parameter) for parameter in signature.parameters.values() if parameter.name != hidden)
+        shown = ", ".join(
+            _without_type(parameter) for parameter in signature.parameters.values() if parameter.name != hidden
+        )
         raise WrongCall(f"{name} {fault}; it is called as {name}({shown})") from None
 
 
@@ -230,7 +232,7 @@ def _without_type(parameter: inspect.Parameter) -> str:
 
 def signature_of(parameters: Iterable[Any]) -> inspect.Signature:
     """Return the signature of a call whose keywords are a table's parameters."""
-    return inspect.Signature([_keyword(parameter) for parameter in parameters])
+    return inspect.Signature([_make_keyword(parameter) for parameter in parameters])
 
 
 def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]) -> inspect.Signature:
@@ -240,14 +242,14 @@ def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]
     """
     _, *own = inspect.signature(function).parameters.values()
     further: dict[str, inspect.Parameter] = {}
-    for parameter in (_keyword(entry) for table in tables for entry in table):
+    for parameter in (_make_keyword(entry) for table in tables for entry in table):
         if parameter.default != further.setdefault(parameter.name, parameter).default:
             further[parameter.name] = parameter.replace(default=...)
     rest = [parameter for parameter in own if parameter.kind is inspect.Parameter.VAR_KEYWORD]
     return inspect.Signature([*(parameter for parameter in own if parameter not in rest), *further.values(), *rest])
 
 
-def _keyword(parameter: Any) -> inspect.Parameter:
+def _make_keyword(parameter: Any) -> inspect.Parameter:
     choices = parameter.minimum
     kind = Literal[choices] if isinstance(choices, tuple) else type(parameter.default)
     name, default = parameter.name, parameter.default

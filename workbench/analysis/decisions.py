@@ -2,8 +2,8 @@
 
 Theory of operation
     The trace shows which messages filters replaced and dropped, but neither those that they passed nor the data. A run
-    is a function of its scenario, so the reference engine replays it with a watch, which records decisions, on each node that has filters. The
-    module that the protocol's class names (``catalogue``) attaches the watch.
+    is a function of its scenario, so the reference engine replays it with a watch, which records decisions, on each
+    node that has filters. The module that the protocol's class names (``catalogue``) attaches the watch.
 
 Cost
     The time of the run on the reference engine; memory for each stored decision.

@@ -88,10 +88,10 @@ class Trail:
     def of(self, event: str) -> list[Row]:
         """Return the rows of an event."""
         if event not in self._of:
-            self._of[event] = self._columns.listed(self._where(event))
+            self._of[event] = self._columns.listed(self._select_event(event))
         return self._of[event]
 
-    def _where(self, event: str) -> np.ndarray:
+    def _select_event(self, event: str) -> np.ndarray:
         return self._indices[self._events == self._columns.code("event", event)]
 
     def at(self, event: str, node: int) -> list[Row]:
@@ -119,7 +119,7 @@ class Trail:
     @cached_property
     def holders(self) -> dict[int, Row]:
         """Holder -> the first row that shows that it had the reading."""
-        received = self._where("received")
+        received = self._select_event("received")
         firsts = received[first_rows(self._columns["node"][received])]
         holders = {row.node: row for row in reversed(self._columns.listed(firsts))}
         holders.update((row.node, row) for row in reversed(self.of("originated")))
@@ -142,7 +142,7 @@ class Trail:
     def losses(self, sender: int) -> dict[int, Row]:
         """Return receiver -> the last row "lost" of a sender's frames, if the receiver got none of them."""
         if sender not in self._losses:
-            received, lost = (self._where(event) for event in ("received", "lost"))
+            received, lost = (self._select_event(event) for event in ("received", "lost"))
             peer, node = self._columns["peer"], self._columns["node"]
             got = set(node[received[peer[received] == sender]].tolist())
             rows = self._columns.listed(lost[peer[lost] == sender])
@@ -328,7 +328,7 @@ class Evidence:
         return time_us
 
     @cached_property
-    def _changes(self) -> np.ndarray:
+    def _outage_times(self) -> np.ndarray:
         times = {time for outages in self.outages.values() for outage in outages for time in outage[:2]}
         return np.array(sorted(times), np.int64)
 
@@ -339,13 +339,13 @@ class Evidence:
         not in the result cannot be reached before ``until_us``.
         """
         # The result changes only where an outage begins or ends.
-        first, last = np.searchsorted(self._changes, (from_us, until_us), side="right").tolist()
+        first, last = np.searchsorted(self._outage_times, (from_us, until_us), side="right").tolist()
         key = start, first, last
         if key not in self._reached:
-            self._reached[key] = self._earliest(start, from_us, until_us)
+            self._reached[key] = self._compute_reached(start, from_us, until_us)
         return self._reached[key]
 
-    def _earliest(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
+    def _compute_reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
         earliest: dict[int, int] = {}
         waiting = [(from_us, start)]
         while waiting:
@@ -355,12 +355,12 @@ class Evidence:
             earliest[node] = time_us
             for neighbor in self.graph.successors(node):
                 if neighbor not in earliest:
-                    meeting_us = self._both_up(node, neighbor, time_us)
+                    meeting_us = self._find_both_up(node, neighbor, time_us)
                     if meeting_us <= until_us:
                         heapq.heappush(waiting, (meeting_us, neighbor))
         return earliest
 
-    def _both_up(self, node: int, neighbor: int, time_us: int) -> int:
+    def _find_both_up(self, node: int, neighbor: int, time_us: int) -> int:
         """Return the first time from ``time_us`` on at which both nodes are up."""
         while True:
             later_us = self.up_from(neighbor, self.up_from(node, time_us))
@@ -371,9 +371,10 @@ class Evidence:
     # Paths
 
     def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (holder, next node, hops from the next node to ``goal``) for the shortest paths from holders to ``goal``.
+        """Yield (holder, next node, hops from the next node to ``goal``) for each shortest path to ``goal``.
 
-        Holders are the nodes that have the reading. The search is breadth-first, backwards from the goal, through nodes that do not hold the reading.
+        Holders are the nodes that have the reading. The search is breadth-first, backwards from the goal, through nodes
+        that do not hold the reading.
         """
         edge, seen, hops = [goal], {goal}, 0
         crossings: list[tuple[int, int, int]] = []

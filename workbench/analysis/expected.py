@@ -34,8 +34,8 @@ class Pairs(NamedTuple):
 
     Each field is an array with one element for each pair. ``subscription``, ``publication``: indices in the run's
     `Subscriptions` and `Publications`. ``subscriber``, ``publisher``: addresses. ``hops``, ``hops_back``: lengths of
-    the shortest paths from publisher to subscriber and back, -1 without a path. A publication without a path is not expected. ``delivery``: the first
-    delivery, as its position among the rows "delivered", or NEVER.
+    the shortest paths from publisher to subscriber and back, -1 without a path. A publication without a path is not
+    expected. ``delivery``: the first delivery, as its position among the rows "delivered", or NEVER.
     """
 
     subscription: np.ndarray
@@ -73,9 +73,9 @@ def expected(scenario: Any, rows: Columns) -> Expected:
         matching_of(scenario.protocol),
     )
     samples = samples_of(subscriptions, publications, matching)
-    subscription, publication = _pairs(rows, subscriptions, publications, samples)
+    subscription, publication = _find_pairs(rows, subscriptions, publications, samples)
     nodes = subscriptions.node[subscription], publications.node[publication]
-    hops = _hops(scenario, *nodes)
+    hops = _measure_hops(scenario, *nodes)
     arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     # The first delivery of each pair: `find_last` on the reversed rows.
     first = arrived.subscription[::-1], arrived.publication[::-1]
@@ -86,7 +86,7 @@ def expected(scenario: Any, rows: Columns) -> Expected:
     )
 
 
-def _pairs(
+def _find_pairs(
     rows: Columns, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     active = active_intervals(subscriptions, rows)
@@ -100,7 +100,7 @@ def _pairs(
     return np.concatenate(subscription), np.concatenate(publication)
 
 
-def _hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _measure_hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two arrays: the hops from each publisher to the sink beside it, and back; -1 without a path."""
     paths = paths_of(scenario.topology)
     sinks, row = unique_inverse(paths.indices(sink))

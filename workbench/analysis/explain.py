@@ -79,25 +79,25 @@ def explain(run: Run) -> Explanation:
     expectations = expected(scenario, rows)
     subscriptions, publications, samples = expectations.subscriptions, expectations.publications, expectations.samples
     sentences = [
-        *_without(scenario, subscriptions, publications),
-        *_after_the_end(scenario),
-        *_while_down(scenario, rows),
-        *_without_a_match(scenario, subscriptions, publications, samples),
-        *_at_other_times(rows, subscriptions, publications, samples, bool(metrics["expected"])),
-        *_without_a_path(expectations),
+        *_explain_empty_workload(scenario, subscriptions, publications),
+        *_explain_late_items(scenario),
+        *_explain_missed_actions(scenario, rows),
+        *_explain_mismatches(scenario, subscriptions, publications, samples),
+        *_explain_times(rows, subscriptions, publications, samples, bool(metrics["expected"])),
+        *_explain_missing_paths(expectations),
     ]
     if len(expectations.missing.subscriber):
-        sentences += _by_cause(run, expectations) if run.has_trace else ()
-        sentences += _lost(metrics)
+        sentences += _explain_causes(run, expectations) if run.has_trace else ()
+        sentences += _explain_losses(metrics)
         sentences += getattr(accounts.module_of(scenario), "sentences", _no_sentences)(scenario, expectations.missing)
-    return Explanation(_headline(run, metrics, len(sentences)), sentences)
+    return Explanation(_make_headline(run, metrics, len(sentences)), sentences)
 
 
 def _no_sentences(scenario: Any, missing: Any) -> tuple[str, ...]:
     return ()
 
 
-def _headline(run: Any, metrics: Any, count: int) -> str:
+def _make_headline(run: Any, metrics: Any, count: int) -> str:
     if not metrics["expected"]:
         return "No reading was expected to be delivered" + (":" if count else ".")
     counts = f"{metrics['delivered']:,.0f} of {metrics['expected']:,.0f} readings that were expected were delivered"
@@ -119,7 +119,7 @@ _LOST = {
 }
 
 
-def _by_cause(run: Any, expectations: Expected) -> Iterator[str]:
+def _explain_causes(run: Any, expectations: Expected) -> Iterator[str]:
     """Yield a sentence for each cause, with the last reading lost for that cause; the most common cause first."""
     groups: dict[tuple[str, str], list[accounts.Account]] = {}
     for account in accounts.missing(run, expectations):
@@ -137,21 +137,21 @@ def sentence(scenario: Any, account: accounts.Account) -> str:
     if account.delivered_us is not None:
         return f"{reading} was delivered to node {account.subscriber} at {seconds(account.delivered_us)}."
     clause = getattr(accounts.module_of(scenario), "clause", _no_clause)(scenario, account)
-    return f"{reading} did not reach node {account.subscriber}: {clause or _clause(account)}."
+    return f"{reading} did not reach node {account.subscriber}: {clause or _describe_cause(account)}."
 
 
 def _no_clause(scenario: Any, account: accounts.Account) -> None:
     return None
 
 
-def _clause(account: accounts.Account) -> str:
+def _describe_cause(account: accounts.Account) -> str:
     cause, node, neighbor, detail = account.cause, account.node, account.neighbor, account.detail
     subscriber, when = account.subscriber, seconds(account.time_us)
     if cause in ("lost", "down") and neighbor is not None:
         lost = _LOST.get(detail, f"and it was lost ({detail})")
         return f"node {node} had it last; it was sent to node {neighbor} at {when}, {lost}"
     if cause == "disconnected":
-        return _disconnected(account)
+        return _describe_cut(account)
     clauses = {
         "down": f"node {node} went down before its frame was out, and gave it up at {when}",
         "saturated": (
@@ -191,7 +191,7 @@ def _clause(account: accounts.Account) -> str:
     return clauses.get(cause, cause)
 
 
-def _disconnected(account: accounts.Account) -> str:
+def _describe_cut(account: accounts.Account) -> str:
     start, goal, from_us = account.reading.publisher, account.subscriber, account.published_us
     if account.detail == "from the subscriber":
         cut = "" if account.neighbor is None else f": the network was cut behind node {account.node}"
@@ -207,7 +207,7 @@ def _disconnected(account: accounts.Account) -> str:
 # Subscriptions, publications, and their times
 
 
-def _without(scenario: Any, subscriptions: Subscriptions, publications: Publications) -> Iterator[str]:
+def _explain_empty_workload(scenario: Any, subscriptions: Subscriptions, publications: Publications) -> Iterator[str]:
     kinds = {type(item) for item in scenario.workload}
     if workload.Subscribe not in kinds and not len(subscriptions.node):
         yield "The workload has no subscriptions."
@@ -217,13 +217,13 @@ def _without(scenario: Any, subscriptions: Subscriptions, publications: Publicat
     if (
         begun
         and not len(publications.node)
-        and not any(action.kind == workload.PUBLISH for action in _actions(scenario))
+        and not any(action.kind == workload.PUBLISH for action in _expand_workload(scenario))
     ):
         shown = "its stagger comes later" if begun[0].stagger else "it stops when it starts"
         yield f"No publication begins before its end: {shown} ({_describe_contents(begun[0])}){more(len(begun))}."
 
 
-def _actions(scenario: Any) -> list[workload.Action]:
+def _expand_workload(scenario: Any) -> list[workload.Action]:
     nodes, duration_us = tuple(sorted(scenario.topology)), round(scenario.duration_s * 1e6)
     return workload.expand(scenario.workload, nodes, duration_us, scenario.seed)
 
@@ -234,7 +234,7 @@ def _describe_contents(item: Any) -> str:
     return "readings that were measured" if isinstance(item.what, Readings) else "readings of a sensor field"
 
 
-def _after_the_end(scenario: Any) -> Iterator[str]:
+def _explain_late_items(scenario: Any) -> Iterator[str]:
     for cls, noun in ((workload.Subscribe, "A subscription"), (workload.Publish, "A publication")):
         late = [i for i in scenario.workload if isinstance(i, cls) and i.start_s >= scenario.duration_s]
         if late:
@@ -243,11 +243,11 @@ def _after_the_end(scenario: Any) -> Iterator[str]:
             yield f"{noun} ({contents}) starts at {late[0].start_s:g} s, and {ends}{more(len(late))}."
 
 
-def _while_down(scenario: Any, rows: Columns) -> Iterator[str]:
+def _explain_missed_actions(scenario: Any, rows: Columns) -> Iterator[str]:
     down = down_times(rows)
     if not down:
         return
-    actions = _actions(scenario)
+    actions = _expand_workload(scenario)
     for kind, verb in _VERBS.items():
         missed = [
             action
@@ -262,7 +262,7 @@ def _while_down(scenario: Any, rows: Columns) -> Iterator[str]:
             )
 
 
-def _at_other_times(
+def _explain_times(
     rows: Columns,
     subscriptions: Subscriptions,
     publications: Publications,
@@ -271,8 +271,9 @@ def _at_other_times(
 ) -> Iterator[str]:
     """Yield sentences on subscriptions that expected none of their matching publications.
 
-    All matching publications were made before or after the subscription was active, or while its node was down. If readings of other
-    subscriptions were expected, subscriptions with deliveries are left out: retained messages can arrive later.
+    All matching publications were made before or after the subscription was active, or while its node was down. If
+    readings of other subscriptions were expected, subscriptions with deliveries are left out: retained messages can
+    arrive later.
     """
     got = find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
     got &= is_any_expected
@@ -283,13 +284,13 @@ def _at_other_times(
         for index in of_text[~got[of_text]].tolist() if len(times) else ():
             ups = slice(*np.searchsorted(active.subscription, (index, index + 1)).tolist())
             up = np.searchsorted(times, (active.first_us[ups], active.last_us[ups]))
-            kind, sentence = _timing(subscriptions, index, times, int((up[1] - up[0]).sum()))
+            kind, sentence = _compare_times(subscriptions, index, times, int((up[1] - up[0]).sum()))
             if kind:
                 by_kind[kind].append(sentence)
     yield from (f"{alike[0]}{more(len(alike))}." for alike in by_kind.values() if alike)
 
 
-def _timing(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
+def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
     """Return (kind, sentence) on why a subscription expected none of the matching publications, or ("", "").
 
     ``times``: times of the matching publications, ascending, in µs. ``up``: the number of these times in the
@@ -318,7 +319,7 @@ def _timing(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int
 # Attributes that do not match
 
 
-def _without_a_match(
+def _explain_mismatches(
     scenario: Any, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
 ) -> Iterator[str]:
     if not len(publications.node):
@@ -382,7 +383,7 @@ def _compares_bytes(protocol: Protocol) -> bool:
 # Paths and losses
 
 
-def _without_a_path(expectations: Expected) -> Iterator[str]:
+def _explain_missing_paths(expectations: Expected) -> Iterator[str]:
     subscriptions, apart = expectations.subscriptions, take_rows(expectations.pairs, expectations.pairs.hops < 0)
     if len(apart.publisher):
         node_pairs = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
@@ -393,21 +394,21 @@ def _without_a_path(expectations: Expected) -> Iterator[str]:
         )
 
 
-def _lost(metrics: Any) -> Iterator[str]:
+def _explain_losses(metrics: Any) -> Iterator[str]:
     """Yield sentences on the losses of the radio."""
     if not metrics["transmissions"]:
         yield "No frame was sent."
     lost, received = metrics["lost"], metrics["receptions"]
     if lost and lost >= _REPORTED_SHARE * (lost + received):
-        reasons = _by_reason(metrics, "lost_")
+        reasons = _list_reasons(metrics, "lost_")
         yield f"{lost / (lost + received):.0%} of {lost + received:,.0f} receptions failed: {reasons}."
     sent = metrics["transmissions"]
     given_up = sum(metrics[name] for name in metrics.index if name.startswith("given_up_"))
     if given_up and given_up >= _REPORTED_SHARE * (given_up + sent):
-        reasons = _by_reason(metrics, "given_up_")
+        reasons = _list_reasons(metrics, "given_up_")
         yield f"{given_up:,.0f} of {given_up + sent:,.0f} frames were given up before they were sent: {reasons}."
 
 
-def _by_reason(metrics: Any, prefix: str) -> str:
+def _list_reasons(metrics: Any, prefix: str) -> str:
     counts = {name.removeprefix(prefix): metrics[name] for name in metrics.index if name.startswith(prefix)}
     return ", ".join(f"{counts[name]:,.0f} {name}" for name in sorted(counts, key=lambda name: -counts[name]))

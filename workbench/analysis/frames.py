@@ -80,7 +80,7 @@ def heard(
         )
     trace = run.trace
     sent = Columns(trace).where(event="sent")
-    wanted = _select(trace, sent, rows, until_s, most)
+    wanted = _select_frames(trace, sent, rows, until_s, most)
     frame_recorder = _FrameRecorder(trace, sent, wanted, on_progress)
     if len(wanted):
         with engine.without_collector():
@@ -91,19 +91,19 @@ def heard(
     )
 
 
-def _select(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: Any) -> np.ndarray:
+def _select_frames(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: Any) -> np.ndarray:
     """Return the indices into ``sent`` (positions of trace rows) of the requested frames, ascending."""
     if until_s is not None and not (is_number(until_s) and until_s >= 0):
         raise ParameterError(f"until_s is {until_s!r:.60}; it must be a number of seconds, 0 or more")
     if most is not None and not (is_whole(most) and most >= 0):
         raise ParameterError(f"most is {most!r:.60}; it must be a whole number, 0 or more")
-    wanted = np.arange(len(sent)) if rows is None else _positions(sent, rows)
+    wanted = np.arange(len(sent)) if rows is None else _find_indices(sent, rows)
     if until_s is not None:
         wanted = wanted[trace["time_us"].take(sent[wanted]).to_numpy() <= until_s * 1e6]
     return wanted if most is None else wanted[:most]
 
 
-def _positions(sent: np.ndarray, rows: Any) -> np.ndarray:
+def _find_indices(sent: np.ndarray, rows: Any) -> np.ndarray:
     """Return the index in ``sent`` of each requested trace row. Raises ParameterError for a row that is not "sent"."""
     requested = np.unique(np.asarray(rows if hasattr(rows, "__len__") else list(rows)))
     if len(requested) and requested.dtype.kind not in "iu":

@@ -15,16 +15,16 @@ def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of a reading that every node passes on to all of its neighbors."""
     holders = trail.holders
     if pair.subscriber in holders:
-        return _at_subscriber(trail, pair.subscriber)
+        return _find_step_at_subscriber(trail, pair.subscriber)
     steps = [
         step
         for node, neighbor, _ in evidence.crossings(holders, pair.subscriber)
         if (step := crossing(evidence, trail, node, neighbor)) is not None
     ]
-    return min(steps, key=_rank) if steps else None
+    return min(steps, key=_rank_step) if steps else None
 
 
-def _at_subscriber(trail: Trail, node: int) -> Step | None:
+def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
     """Return the step at which a subscriber that received a part of the reading missed the rest."""
     step = trail.outcome(node, ())
     parts = trail.at("received", node)
@@ -34,7 +34,7 @@ def _at_subscriber(trail: Trail, node: int) -> Step | None:
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
-    """Return the step that explains why a broadcast reading did not get from ``node``, which held it, to ``neighbor``."""
+    """Return the step that explains why a broadcast reading did not get from ``node`` to ``neighbor``, or None."""
     lost = trail.losses(node).get(neighbor)
     if lost is not None:
         return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
@@ -51,7 +51,7 @@ def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
-    """Return the step at which each of these nodes lost the reading, the latest first; nodes without one are left out."""
+    """Return the steps at which these nodes lost the reading, the latest first."""
     steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
 
@@ -76,7 +76,7 @@ def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row
     return True
 
 
-def _rank(step: Step) -> tuple[int, int]:
+def _rank_step(step: Step) -> tuple[int, int]:
     return (step.cause not in ("lost", "down"), -step.rows[-1].position)
 
 

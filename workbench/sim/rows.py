@@ -97,13 +97,13 @@ class Columns:
         if not all(marks.any() for marks in wanted.values()):  # The words do not occur in the trace.
             return np.arange(0)
         if rows is None and "event" in wanted:
-            rows = self._of_events(tuple(np.flatnonzero(wanted.pop("event")).tolist()))
+            rows = self._find_event_rows(tuple(np.flatnonzero(wanted.pop("event")).tolist()))
         rows = np.arange(self.rows) if rows is None else rows
         for name, marks in wanted.items():
             rows = rows[marks[self.codes[name][rows]]]
         return rows
 
-    def _of_events(self, wanted: tuple[int, ...]) -> np.ndarray:
+    def _find_event_rows(self, wanted: tuple[int, ...]) -> np.ndarray:
         """Return the rows of events with these codes; the result is cached."""
         if wanted not in self._rows_of:
             events = self._event_codes()
@@ -128,7 +128,7 @@ class Columns:
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
-        """Return for each of ``rows`` the number of an event's rows from there up to the next of ``rows``, which ascend."""
+        """Return for each of the ascending ``rows`` the number of an event's rows from there to the next one."""
         code = self.code("event", event)
         if not len(rows) or code < 0:
             return np.zeros(len(rows), np.int64)
@@ -145,7 +145,7 @@ class Columns:
         return self._mark_codes(name, {word})[self.codes[name][rows]]
 
     def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
-        """Return the words that a text column has at ``rows``, and for each row the index of its word: (indices, words)."""
+        """Return (indices, words): the words that a text column has at ``rows``, and the index of each row's word."""
         occurring, inverse = unique_inverse(self.codes[name][rows])
         return inverse, [self.words[name][code] for code in occurring.tolist()]
 
@@ -167,13 +167,13 @@ class Columns:
 
     def listed(self, rows: np.ndarray) -> list[Row]:
         """Return ``rows`` as `Row` objects."""
-        return list(map(Row, rows.tolist(), *self._cells(rows, Row._fields[1:]))) if len(rows) else []
+        return list(map(Row, rows.tolist(), *self._read_cells(rows, Row._fields[1:]))) if len(rows) else []
 
     def tuples(self, rows: np.ndarray, *names: str) -> Iterator[tuple[Any, ...]]:
         """Yield a tuple for each of ``rows``: the row's values in the named columns, as Python numbers and texts."""
-        return zip(*self._cells(rows, names), strict=True)
+        return zip(*self._read_cells(rows, names), strict=True)
 
-    def _cells(self, rows: np.ndarray, names: Sequence[str]) -> Iterator[list[Any]]:
+    def _read_cells(self, rows: np.ndarray, names: Sequence[str]) -> Iterator[list[Any]]:
         for name in names:
             if name in TEXTS:
                 words = self.words[name]

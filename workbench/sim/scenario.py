@@ -142,13 +142,13 @@ class Scenario:
             head, _, rest = path.partition(".")
             if head not in FIELDS or (rest and head not in ("protocol", "radio", "workload")):
                 raise ScenarioError(
-                    f"a scenario has no {path!r}{meant(path, self._paths())}; it has {', '.join(FIELDS)}, "
+                    f"a scenario has no {path!r}{meant(path, self._list_paths())}; it has {', '.join(FIELDS)}, "
                     "and protocol.*, radio.*, workload.N.*"
                 )
-            values[head] = _replaced(values[head], head, rest, value) if rest else value
+            values[head] = _replace_value(values[head], head, rest, value) if rest else value
         return Scenario(**values)
 
-    def _paths(self) -> list[str]:
+    def _list_paths(self) -> list[str]:
         """Return the parameter paths that `replace` accepts, such as "protocol.ttl", except those of workload items."""
         own = [f"protocol.{name}" for name in self.protocol.settings]
         return [*FIELDS, *own, *(f"radio.{field.name}" for field in fields(Radio))]
@@ -222,7 +222,7 @@ def _names_keys(values: Mapping[Any, Any]) -> bool:
     return all(not isinstance(name, str) or name.isupper() for name in values)
 
 
-def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
+def _replace_value(value: Any, head: str, path: str, new: Any) -> Any:
     if head == "protocol":
         return value.public_class()(**{**value.settings, path: new})
     if head == "radio":

@@ -171,7 +171,7 @@ class MetricsRecorder(Recorder):
         # publication -> a byte for each address: 1 if the node held it, once or several times
         self._holders: defaultdict[tuple[int, int], bytearray] = defaultdict(bytearray)
         self._traffic: dict[str, list[int]] = {}  # message -> frames sent, bytes sent, frames heard, bytes heard
-        self.append = self._count_or_keep
+        self.append = self._count_or_store
 
     def count_frame(self, message: str, size_B: int, heard: int) -> None:
         """Count a sent frame of ``size_B`` bytes, and its ``heard`` receivers."""
@@ -188,7 +188,7 @@ class MetricsRecorder(Recorder):
         for reason, number in drops.items():
             self._counts["dropped", "", reason] += number
 
-    def _count_or_keep(self, row: tuple[Any, ...]) -> None:
+    def _count_or_store(self, row: tuple[Any, ...]) -> None:
         event = row[2]
         reason = row[9] if event in _WITH_REASON else ""
         self._counts[event, row[4], reason] += 1

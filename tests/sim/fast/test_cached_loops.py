@@ -124,7 +124,7 @@ def test_the_name_stays_while_the_process_loads_and_runs(protocol):
 
 
 def test_nodes_of_the_workbench_are_no_part_of_a_loop_and_rules_are():
-    parts = loop._parts(importlib.import_module("workbench.protocols.diffusion.fast"))
+    parts = loop._collect_parts(importlib.import_module("workbench.protocols.diffusion.fast"))
     assert "workbench.protocols.diffusion.rules" in parts
     assert "workbench.protocols.diffusion.fast.memory" in parts
     assert "workbench.sim.fast.twin" in parts

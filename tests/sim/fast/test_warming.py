@@ -197,6 +197,6 @@ def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypat
     for _ in range(2):
         monkeypatch.delitem(sys.modules, "loops_of_a_test", raising=False)
         loop = importlib.import_module("loops_of_a_test").loop
-        engine._load("loops_of_a_test", loop, 1, 2, (3, 4))
+        engine._load_machine_code("loops_of_a_test", loop, 1, 2, (3, 4))
         announced.append("compiling the engine" in capsys.readouterr().err)
     assert announced == [True, False]

@@ -59,18 +59,18 @@ RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workloa
 def name_of(twin: ModuleType) -> str:
     """Return a name for a twin's loop, with a digest of the sources and imported numbers of the loop's modules."""
     digest = hashlib.sha256()
-    for name, module in sorted(_parts(twin).items()):
-        digest.update(f"{name} {_numbers(module)} {inspect.getsource(module)}".encode())
-        for nickname, other in sorted(_modules(module, twin).items()):
-            digest.update(f"{nickname} {_numbers(other)}".encode())
+    for name, module in sorted(_collect_parts(twin).items()):
+        digest.update(f"{name} {_list_numbers(module)} {inspect.getsource(module)}".encode())
+        for nickname, other in sorted(_find_modules(module, twin).items()):
+            digest.update(f"{nickname} {_list_numbers(other)}".encode())
     return f"{twin.__name__}-{digest.hexdigest()[:16]}"
 
 
-def _numbers(module: ModuleType) -> list[tuple[str, str]]:
+def _list_numbers(module: ModuleType) -> list[tuple[str, str]]:
     return sorted((key, repr(value)) for key, value in vars(module).items() if isinstance(value, _NUMBERS))
 
 
-def _parts(twin: ModuleType) -> dict[str, ModuleType]:
+def _collect_parts(twin: ModuleType) -> dict[str, ModuleType]:
     """Return {name: module} of the modules with functions of a twin's loop, or with the layout of its arrays."""
     parts: dict[str, ModuleType] = {}
     waiting = [sys.modules[__name__], interface, twin]
@@ -80,20 +80,22 @@ def _parts(twin: ModuleType) -> dict[str, ModuleType]:
             continue
         parts[module.__name__] = module
         names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
-        names |= {other.__name__ for other in _modules(module, twin).values()}
+        names |= {other.__name__ for other in _find_modules(module, twin).values()}
         waiting += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
     return parts
 
 
-def _modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
-    """Return {name: module} of the modules in a module's namespace that the workbench or the twin's package contains."""
+def _find_modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
+    """Return {name: module} of the modules that a module imports from the workbench or the twin's package."""
     packages = _package(__name__), _package(twin.__name__)
     values = {key: value for key, value in vars(module).items() if isinstance(value, ModuleType)}
     return {key: value for key, value in values.items() if _package(value.__name__) in packages}
 
 
 def _is_part(module: str, twin: ModuleType) -> bool:
-    """Return whether a twin's loop may contain functions of a module: of a twin, of numba functions, or of its package.
+    """Return whether a module can contribute functions to a twin's loop.
+
+    It can if it belongs to a twin, to the twin's own package, or to the modules with numba functions.
 
     Other modules of a workbench protocol's package, such as its node, are not. `workbench.sim.fast` itself has no
     function for numba, and its variables depend on the process.
@@ -229,7 +231,7 @@ def _find_short_array(core, begins, acts, receive_needs, act_needs):
 
 
 @hot
-def _arcs_of(core, frame, now):
+def _find_arcs(core, frame, now):
     """Return the range [first, end) of a frame's arcs; record the loss of a unicast frame without an arc."""
     record = core.frames[frame]
     i = record.sender
@@ -256,7 +258,7 @@ def _is_received(core, arc, frame, now):
 
 
 @hot
-def _after_frame(core, frame, heard, now):
+def _update_radio(core, frame, heard, now):
     """Update the sender's radio after a frame that ``heard`` nodes received; return the outcome of a unicast."""
     record = core.frames[frame]
     outcome = UNDECIDED
@@ -359,7 +361,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
             return
         if core.traces:
             _record_sent(core, frame, now)
-        first, last = _arcs_of(core, frame, now)
+        first, last = _find_arcs(core, frame, now)
         heard = last - first
         message, is_broadcast = record.message, record.receiver == BROADCAST
         is_perfect = not core.collisions and not core.loses and not core.numbers[Number.DOWN_NODES]
@@ -373,7 +375,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
             receive(core, state, r, i, message, record.header, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
-        outcome = _after_frame(core, frame, heard, now)
+        outcome = _update_radio(core, frame, heard, now)
         if outcome != UNDECIDED:
             report(core, state, frame, outcome == ACKNOWLEDGED, now)
         end(core, frame)

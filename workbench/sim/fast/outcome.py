@@ -18,7 +18,7 @@ from workbench.sim.fast.twin import Names
 from workbench.sim.trace import SCHEMA, tally
 
 # Growth factor of columns with few rows, and the number of rows from which the factor is 2.
-_MORE, _MANY_ROWS = 8, 1 << 20
+_GROWTH, _MANY_ROWS = 8, 1 << 20
 _LITTLE_ROOM = 1 << 12  # rows; up to that much unused room, or a quarter of the rows, is not freed
 _ROWS_AT_ONCE = 1 << 15
 
@@ -52,18 +52,18 @@ class Outcome:
         """Append a copy of the loop's rows to the columns."""
         first, self._rows = self._rows, self._rows + len(rows)
         if self._rows > len(self._columns["event"]):
-            self._make_room()
+            self._lengthen_columns()
         for name, column in self._columns.items():
             column[first : self._rows] = rows[name]
 
-    def _make_room(self) -> None:
+    def _lengthen_columns(self) -> None:
         """Lengthen the columns so that they have room for more rows."""
         # Unused rows take no memory, but each copy of the columns does.
         rows = len(self._columns["event"])
-        more = rows * (_MORE if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows
-        self._copy(max(self._rows, more), rows)
+        more = rows * (_GROWTH if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows
+        self._copy_columns(max(self._rows, more), rows)
 
-    def _copy(self, room: int, rows: int) -> None:
+    def _copy_columns(self, room: int, rows: int) -> None:
         """Copy the first ``rows`` rows into new columns with room for ``room`` rows."""
         for name, column in self._columns.items():
             copy = self._columns[name] = np.empty(room, column.dtype)
@@ -118,7 +118,7 @@ class Outcome:
         """Return all stored rows, in order."""
         Outcome._usual_rows = self._rows + self._rows // 16
         if len(self._columns["event"]) > self._rows + self._rows // 4 + _LITTLE_ROOM:
-            self._copy(self._rows, self._rows)  # so that stored runs have no unused room
+            self._copy_columns(self._rows, self._rows)  # so that stored runs have no unused room
         columns = []
         for field in SCHEMA:
             texts = self._drop_unused_texts(field.name) if field.name in self._texts else None

@@ -50,8 +50,9 @@ Remembered ids
     *Rings*: an array (nodes, ids) has a node's ids, and its record a `RING` with their number and the oldest. The index
     of an id in the ring stays the same until it is forgotten, so other arrays of that shape can store data per id.
 
-    *Ordinals*: if each id has a cell of its own anyway (for example, for a node and a publication), no id has to be removed. The
-    *ordinal* of an id is the number of ids that the node had stored by then, itself included; 0 if it never did.
+    *Ordinals*: if each id has a cell of its own anyway (for example, for a node and a publication), no id has to be
+    removed. The *ordinal* of an id is the number of ids that the node had stored by then, itself included; 0 if it
+    never did.
 """
 
 # ruff: noqa: F401 (twins import from here)
@@ -481,7 +482,7 @@ def has_room(core, state):
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state unchanged. The loop calls this only if ``has_room`` returned False, which the default does not."""
+    """Return the state unchanged. The loop does not call this unless ``has_room`` returns False."""
     return state
 
 

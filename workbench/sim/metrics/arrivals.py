@@ -78,18 +78,18 @@ def arrivals(
     """
     name, origin, sequence = rows.columns("delivered", *_MESSAGE)
     node, number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
-    carried, message = _carried(rows, publications, (origin, sequence))
+    carried, message = _read_carried(rows, publications, (origin, sequence))
     codes, text = columns.unique_inverse(detail)
     texts = [rows.words["detail"][code] for code in codes.tolist()]
     subscription = find_last((node, number), (subscriptions.node, subscriptions.number))
-    may_differ = find_last((name, origin, sequence), _changed(rows, changes)) >= 0
+    may_differ = find_last((name, origin, sequence), _read_changed(rows, changes)) >= 0
     all_deliveries = _Deliveries(subscription, message, time_us, text, may_differ, np.arange(len(node)))
     valid = columns.take_rows(all_deliveries, _mark_in_time(all_deliveries, subscriptions))
     valid = columns.take_rows(valid, _mark_matches(valid, subscriptions, texts, matching))
     _, first, pair = columns.unique_all(row_keys(valid.message, subscriptions.text[valid.subscription]))
     pairs = valid.message[first], subscriptions.text[valid.subscription[first]]
-    items = _items(*pairs, carried, subscriptions, publications, texts, matching)
-    publication, is_duplicate, is_wrong = _credit(valid, pair, items)
+    items = _make_items(*pairs, carried, subscriptions, publications, texts, matching)
+    publication, is_duplicate, is_wrong = _credit_deliveries(valid, pair, items)
     is_credited = publication >= 0
     credited = (
         valid.subscription[is_credited],
@@ -101,7 +101,7 @@ def arrivals(
     return Arrived(*credited, wrong, int(np.count_nonzero(is_duplicate)))
 
 
-def _carried(rows: Columns, publications: Publications, messages: Table) -> tuple[_Carried, np.ndarray]:
+def _read_carried(rows: Columns, publications: Publications, messages: Table) -> tuple[_Carried, np.ndarray]:
     """Return the publications that all messages carry, and the index of each of ``messages``.
 
     The index of a message that no node originated is -1.
@@ -117,7 +117,7 @@ def _carried(rows: Columns, publications: Publications, messages: Table) -> tupl
     return _Carried(np.append(first, len(keys)), publication[is_known][order]), index
 
 
-def _changed(rows: Columns, changes: tuple[str, ...]) -> Table:
+def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
     """Return the messages (name, origin, sequence) that nodes report as changed."""
     event, detail = changes or ("", "")
     details, *messages = rows.columns(event, "detail", *_MESSAGE)
@@ -148,7 +148,7 @@ def _mark_matches(
     return np.array(is_match, np.bool_)[pair]
 
 
-def _items(
+def _make_items(
     message: np.ndarray,
     subscription_text: np.ndarray,
     carried: _Carried,
@@ -178,8 +178,10 @@ def _items(
     return _Items(np.repeat(pair, each), np.repeat(publication, each), text)
 
 
-def _credit(valid: _Deliveries, pair: np.ndarray, items: _Items) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays (d,): the publication credited or -1, whether a delivery is a duplicate, whether it is wrong."""
+def _credit_deliveries(
+    valid: _Deliveries, pair: np.ndarray, items: _Items
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each delivery the credited publication or -1, whether it is a duplicate, and whether it is wrong."""
     of_items = items.pair, items.text
     rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))
     item = find_last((pair, valid.text, rank), (*of_items, columns.cumcount(row_keys(*of_items))))
@@ -200,7 +202,7 @@ def _credit_changed(
     publication: np.ndarray,
     is_duplicate: np.ndarray,
 ) -> None:
-    """Correct the credits of messages with a changed sample, in place: match their deliveries one by one, in order."""
+    """Correct, in place, the credits of messages with a changed sample: match their deliveries one by one."""
     group = row_keys(valid.subscription, pair)
     ends = np.searchsorted(items.pair, np.arange(1 + pair.max()), side="right").tolist()
     missing: dict[int, list[tuple[int, int]]] = {}  # group -> (text, publication) of items that have not arrived

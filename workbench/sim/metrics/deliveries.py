@@ -56,7 +56,7 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     subscriptions = read_subscriptions(rows)
     if not len(subscriptions.node):
         # Readings are most of the stored rows, and are read only if there are subscriptions.
-        return _values(0, len(rows.columns("delivered", "node")[0]), 0, 0, _NO_TIMES, NOT_A_NUMBER)
+        return _make_metrics(0, len(rows.columns("delivered", "node")[0]), 0, 0, _NO_TIMES, NOT_A_NUMBER)
     publications, matching, paths = read_publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
     arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     samples = samples_of(subscriptions, publications, matching)
@@ -64,13 +64,13 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         subscriptions, publications, active_intervals(subscriptions, rows), paths.indices(publications.node), samples
     )
     sink = paths.indices(subscriptions.node)
-    held = _held(rows, paths, subscriptions.node)
+    held = _read_held(rows, paths, subscriptions.node)
     is_expected = expectations.active.has(arrived.subscription, publications.time_us[arrived.publication])
     shortest, total, sinks = np.zeros(len(held.hops), np.int64), 0, np.unique(sink)
     for position, hops in paths.hops_to(sinks):
         row_of = np.full(len(paths.addresses), -1)
         row_of[sinks[position : position + len(hops)]] = np.arange(len(hops))
-        total += _expected(expectations, hops >= 0, row_of[sink])
+        total += _count_expected(expectations, hops >= 0, row_of[sink])
         selected, pair_hops = _select_hops(
             hops, row_of[sink[arrived.subscription]], expectations.publisher[arrived.publication]
         )
@@ -79,10 +79,12 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         shortest[selected] = pair_hops
     latencies_us = np.sort((arrived.time_us - publications.time_us[arrived.publication])[is_expected])
     unexpected = len(is_expected) - len(latencies_us)
-    return _values(total, arrived.wrong, arrived.duplicates, unexpected, latencies_us, _stretch(held.hops, shortest))
+    return _make_metrics(
+        total, arrived.wrong, arrived.duplicates, unexpected, latencies_us, _compute_stretch(held.hops, shortest)
+    )
 
 
-def _values(
+def _make_metrics(
     expected: int, wrong: int, duplicates: int, unexpected: int, latencies_us: np.ndarray, stretch: float
 ) -> dict[str, float]:
     return {
@@ -120,7 +122,7 @@ def samples_of(subscriptions: Subscriptions, publications: Publications, matchin
     return counts
 
 
-def _expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> int:
+def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> int:
     """Count the samples that the subscriptions at some sinks expect.
 
     ``has_path`` (k, n): whether a path leads from each node to each of these sinks. ``row_of`` (s,): the row of each
@@ -156,7 +158,7 @@ def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[n
 # Paths
 
 
-def _held(rows: Columns, paths: Paths, sinks: np.ndarray) -> _Held:
+def _read_held(rows: Columns, paths: Paths, sinks: np.ndarray) -> _Held:
     node, origin, sequence, hops = rows.columns("held", "node", "origin", "sequence", "value")
     at_sinks = np.flatnonzero(np.isin(node, sinks))
     node, origin, sequence, hops = (column[at_sinks] for column in (node, origin, sequence, hops))
@@ -165,7 +167,7 @@ def _held(rows: Columns, paths: Paths, sinks: np.ndarray) -> _Held:
     return _Held(*(column[is_delivered] for column in (paths.indices(node), paths.indices(origin), hops)))
 
 
-def _stretch(hops: np.ndarray, shortest: np.ndarray) -> float:
+def _compute_stretch(hops: np.ndarray, shortest: np.ndarray) -> float:
     is_far = shortest > 0
     ratios = (hops[is_far] / shortest[is_far]).tolist()
     return sum(ratios) / len(ratios) if ratios else NOT_A_NUMBER

@@ -55,11 +55,11 @@ class Paths:
         count = len(self.addresses)
         step = max(1, _CELLS // count)
         for position in range(0, len(starts), step):
-            hops = _hops(np.asarray(starts[position : position + step], np.int64), first, others, count)
+            hops = _search_hops(np.asarray(starts[position : position + step], np.int64), first, others, count)
             yield position, hops.reshape(-1, count)
 
 
-def _hops(starts: np.ndarray, first: np.ndarray, others: np.ndarray, count: int) -> np.ndarray:
+def _search_hops(starts: np.ndarray, first: np.ndarray, others: np.ndarray, count: int) -> np.ndarray:
     """Return an array (starts * count,): the hops from each start to each of ``count`` nodes, or NO_PATH."""
     hops = np.full(len(starts) * count, NO_PATH, np.int32)
     finder = np.empty(len(hops), np.int64)
