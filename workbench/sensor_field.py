@@ -172,7 +172,7 @@ class SensorField:
         return self.diurnal_amplitude * math.cos(2 * math.pi * (time_s - self.diurnal_peak_s) / self.diurnal_period_s)
 
     def _spatial(self, x_m: float, y_m: float) -> float:
-        components = _draw_waves(self.seed, self.correlation_length_m)
+        components = _draw_components(self.seed, self.correlation_length_m)
         total = math.fsum(math.cos(k_x * x_m + k_y * y_m + phase) for k_x, k_y, phase in components)
         return self.spatial_sigma * math.sqrt(2 / _COMPONENTS) * total
 
@@ -197,7 +197,7 @@ def parameters() -> tuple[Parameter, ...]:
 
 
 @lru_cache(maxsize=64)
-def _draw_waves(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
+def _draw_components(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
     """Draw the waves of the spatial variation: [(wave number along x, along y, phase), ...].
 
     Their wave numbers are normally distributed, as a Gaussian covariance has a Gaussian spectrum.

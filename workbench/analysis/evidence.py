@@ -140,7 +140,7 @@ class Trail:
         return {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
 
     def losses(self, sender: int) -> dict[int, Row]:
-        """Return receiver -> the last row "lost" of a sender's frames, if the receiver got none of them."""
+        """Return {receiver: its last row "lost"} for the neighbors that received none of a sender's frames."""
         if sender not in self._losses:
             received, lost = (self._select_event(event) for event in ("received", "lost"))
             peer, node = self._columns["peer"], self._columns["node"]

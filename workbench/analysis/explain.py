@@ -126,8 +126,8 @@ def _explain_causes(run: Any, expectations: Expected) -> Iterator[str]:
         # A detail is a reason, or a number of parts.
         reason = "" if account.detail.isdigit() else account.detail
         groups.setdefault((account.cause, reason), []).append(account)
-    for alike in sorted(groups.values(), key=len, reverse=True):
-        yield f"{sentence(run.scenario, alike[-1])[:-1]}{more(len(alike))}."
+    for same_reason in sorted(groups.values(), key=len, reverse=True):
+        yield f"{sentence(run.scenario, same_reason[-1])[:-1]}{more(len(same_reason))}."
 
 
 def sentence(scenario: Any, account: accounts.Account) -> str:
@@ -213,14 +213,15 @@ def _explain_empty_workload(scenario: Any, subscriptions: Subscriptions, publica
         yield "The workload has no subscriptions."
     if workload.Publish not in kinds and not len(publications.node):
         yield "The workload has no publications."
-    begun = [i for i in scenario.workload if isinstance(i, workload.Publish) and i.start_s < scenario.duration_s]
+    begun_items = [i for i in scenario.workload if isinstance(i, workload.Publish) and i.start_s < scenario.duration_s]
     if (
-        begun
+        begun_items
         and not len(publications.node)
         and not any(action.kind == workload.PUBLISH for action in _expand_workload(scenario))
     ):
-        shown = "its stagger comes later" if begun[0].stagger else "it stops when it starts"
-        yield f"No publication begins before its end: {shown} ({_describe_contents(begun[0])}){more(len(begun))}."
+        shown = "its stagger comes later" if begun_items[0].stagger else "it stops when it starts"
+        contents, others = _describe_contents(begun_items[0]), more(len(begun_items))
+        yield f"No publication begins before its end: {shown} ({contents}){others}."
 
 
 def _expand_workload(scenario: Any) -> list[workload.Action]:
@@ -275,19 +276,21 @@ def _explain_times(
     readings of other subscriptions were expected, subscriptions with deliveries are left out: retained messages can
     arrive later.
     """
-    got = find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
-    got &= is_any_expected
+    is_delivered = (
+        find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
+    )
+    is_delivered &= is_any_expected
     active = active_intervals(subscriptions, rows)
     by_kind: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
     for numbers, of_text in zip(samples, split_rows(subscriptions.text, len(subscriptions.texts)), strict=True):
         times = publications.time_us[numbers[publications.text] > 0]
-        for index in of_text[~got[of_text]].tolist() if len(times) else ():
-            ups = slice(*np.searchsorted(active.subscription, (index, index + 1)).tolist())
-            up = np.searchsorted(times, (active.first_us[ups], active.last_us[ups]))
+        for index in of_text[~is_delivered[of_text]].tolist() if len(times) else ():
+            own_intervals = slice(*np.searchsorted(active.subscription, (index, index + 1)).tolist())
+            up = np.searchsorted(times, (active.first_us[own_intervals], active.last_us[own_intervals]))
             kind, sentence = _compare_times(subscriptions, index, times, int((up[1] - up[0]).sum()))
             if kind:
                 by_kind[kind].append(sentence)
-    yield from (f"{alike[0]}{more(len(alike))}." for alike in by_kind.values() if alike)
+    yield from (f"{same_reason[0]}{more(len(same_reason))}." for same_reason in by_kind.values() if same_reason)
 
 
 def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
@@ -336,7 +339,7 @@ def _explain_mismatches(
 def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
     """Return the reason why no publication (of ``texts``) matches a subscription, as a clause.
 
-    It names the first attribute of the subscription that no publication satisfies by the protocol's rule.
+    The clause names the first attribute of the subscription that no publication satisfies by the protocol's rule.
     """
     matching = matching_of(protocol)
     for attribute in parse(subscription):
@@ -384,12 +387,12 @@ def _compares_bytes(protocol: Protocol) -> bool:
 
 
 def _explain_missing_paths(expectations: Expected) -> Iterator[str]:
-    subscriptions, apart = expectations.subscriptions, take_rows(expectations.pairs, expectations.pairs.hops < 0)
-    if len(apart.publisher):
-        node_pairs = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
+    subscriptions, cut_off = expectations.subscriptions, take_rows(expectations.pairs, expectations.pairs.hops < 0)
+    if len(cut_off.publisher):
+        node_pairs = {*zip(cut_off.publisher.tolist(), cut_off.subscriber.tolist(), strict=True)}
         yield (
-            f"No path leads from node {apart.publisher[0]}, which publishes, to node {apart.subscriber[0]}, which "
-            f"subscribes to {subscriptions.texts[subscriptions.text[apart.subscription[0]]]}{more(len(node_pairs))}; "
+            f"No path leads from node {cut_off.publisher[0]}, which publishes, to node {cut_off.subscriber[0]}, which "
+            f"subscribes to {subscriptions.texts[subscriptions.text[cut_off.subscription[0]]]}{more(len(node_pairs))}; "
             "its publications are not expected there."
         )
 

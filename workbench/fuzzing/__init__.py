@@ -226,7 +226,7 @@ def harvest(protocol: Protocol, seed: int) -> list[Frame]:
         columns = (sent[name].to_pylist() for name in ("frame", "node", "peer"))
         harvested += [Frame(data, node, peer < 0) for data, node, peer in zip(*columns, strict=True)]
     if not harvested:
-        raise ParameterError(f"{protocol!r} sends no frames in a small run, so fuzz has no frames to change")
+        raise ParameterError(f"{protocol!r} sends no frames in a small run; choose a protocol or settings with frames")
     return harvested
 
 

@@ -33,7 +33,7 @@ def plan(scenario: Any, kernel: Kernel, duration_us: int) -> None:
 def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute, ...]:
     """Return the attributes that a publication has at this node and time.
 
-    Those of a text are always the same. A sensor field, or a list of readings, is evaluated.
+    The attributes of a text are always the same. A sensor field, or a list of readings, is evaluated.
     """
     text = action.item.what
     if not isinstance(text, str):

@@ -105,7 +105,7 @@ EVENT_NAMES = _EventNames(
 
 
 class Recorder:
-    """Collects the rows of a run. ``append`` takes a row as a tuple in the order of the columns.
+    """A recorder of the rows of a run. ``append`` takes a row as a tuple in the order of the columns.
 
     Rows are stored as one flat list of cells, in which every tenth cell belongs to the same column. That takes half the
     memory of a tuple for each row.
@@ -153,7 +153,7 @@ class Recorder:
 
 
 class MetricsRecorder(Recorder):
-    """Stores the rows of the events ``stored_events``, and the rows "held" at ``sinks``, the nodes that subscribe.
+    """A recorder that stores the rows of ``stored_events``, and the rows "held" at the subscribing nodes, ``sinks``.
 
     Frames, losses, drops and holders are counted. Other events (a message forwarded, a gradient set, an innovative
     packet) are neither stored nor counted, so no metric may be computed from their number: only `tally` of a full trace

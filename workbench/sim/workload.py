@@ -337,7 +337,7 @@ def _check_interval(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
     start = _check_seconds("start_s", start_s, 0.0)
     stop = None if stop_s is None else _check_seconds("stop_s", stop_s, 0.0)
     if stop is not None and stop < start:
-        raise ScenarioError(f"stop_s is {stop}, before start_s {start}; it must not come before it")
+        raise ScenarioError(f"stop_s is {stop}, before start_s {start}; it must be start_s or later")
     return start, stop
 
 

@@ -95,10 +95,9 @@ def _find_modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]
 def _is_part(module: str, twin: ModuleType) -> bool:
     """Return whether a module can contribute functions to a twin's loop.
 
-    It can if it belongs to a twin, to the twin's own package, or to the modules with numba functions.
-
-    Other modules of a workbench protocol's package, such as its node, are not. `workbench.sim.fast` itself has no
-    function for numba, and its variables depend on the process.
+    It can if it belongs to a twin, to the twin's own package, or to the modules with numba functions. Other modules of
+    a workbench protocol's package, such as its node, are not. `workbench.sim.fast` itself has no function for numba,
+    and its variables depend on the process.
     """
     if module == __package__:
         return False

@@ -57,7 +57,7 @@ class Outcome:
             column[first : self._rows] = rows[name]
 
     def _lengthen_columns(self) -> None:
-        """Lengthen the columns so that they have room for more rows."""
+        """Extend the columns so that they have room for more rows."""
         # Unused rows take no memory, but each copy of the columns does.
         rows = len(self._columns["event"])
         more = rows * (_GROWTH if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows

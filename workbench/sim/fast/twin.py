@@ -86,7 +86,7 @@ from workbench.sim.fast.record import (
 
 
 class Events(Codes):
-    """The base of a twin's own events, in the order of their codes."""
+    """The base class of a twin's own events; their codes follow the order of definition."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -182,7 +182,7 @@ def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -
 
 
 def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
-    """Return the state with the arrays whose first axis is ``size`` lengthened to ``count`` rows."""
+    """Return a copy of the state in which the arrays whose first axis is named ``size`` have ``count`` rows."""
     longer = {}
     for name, field in fields.items():
         if not isinstance(field, Array | Pool) or _axes(field)[0] != size or not _is_wanted(field, state._asdict()):
@@ -253,7 +253,7 @@ NO_ROWS = (NONE, NONE, 0)  # the ``fill`` of an empty list, see `Array`
 
 @compiled
 def take_free(rows, numbers, free):
-    """Take a record from a pool and return its index."""
+    """Take a free record from a pool, and return the record's index."""
     row = numbers[free]
     numbers[free] = rows[row].next
     numbers[free + 1] -= 1
@@ -312,7 +312,7 @@ def clear(chain):
 
 @compiled
 def append_behind(chain, rows, before, row):
-    """Insert a row into a list behind the row ``before``, or as the first if ``before`` is NONE."""
+    """Insert a row into a list behind the row ``before``; NONE inserts it as the first."""
     if before == NONE:
         rows[row].next = chain.first
         chain.first = row
@@ -415,7 +415,7 @@ def one_way_match(attributes, first, last, sample_first, sample_last):
 
 @compiled
 def deliver(core, now, i, peer, message):
-    """Deliver each sample of a publication to the open subscriptions of node ``i`` that it matches."""
+    """Deliver each sample of a publication to the open subscriptions of node ``i`` that match the sample."""
     content = core.contents[core.messages[message].content]
     index = core.nodes[i].first_subscription
     while index != NONE:

@@ -137,11 +137,11 @@ def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: n
     begins = np.searchsorted(publications.time_us, active.first_us)
     ends = np.searchsorted(publications.time_us, active.last_us)
     total = 0
-    for alike in (with_row[rows] for rows in split_rows(group, len(values))):
-        reaches = has_path[first[kind[alike[0]]]]
-        counted = np.where((publisher >= 0) & reaches[publisher], samples[text[alike[0]]][publications.text], 0)
+    for same_group in (with_row[rows] for rows in split_rows(group, len(values))):
+        reaches = has_path[first[kind[same_group[0]]]]
+        counted = np.where((publisher >= 0) & reaches[publisher], samples[text[same_group[0]]][publications.text], 0)
         sums = np.concatenate(([0], np.cumsum(counted)))
-        total += int((sums[ends[alike]] - sums[begins[alike]]).sum())
+        total += int((sums[ends[same_group]] - sums[begins[same_group]]).sum())
     return total
 
 
