@@ -1,4 +1,4 @@
-"""What all tests share: where the repository and the real data are, and registries that end with each test."""
+"""Fixtures of all tests: folders of the repository and of real data, and registries that are reset after each test."""
 
 import gc
 import json
@@ -118,13 +118,13 @@ def family_seed(pytestconfig):
 
 @pytest.fixture(scope="session")
 def repository():
-    """The repository's top folder."""
+    """Return the repository's top folder."""
     return REPOSITORY
 
 
 @pytest.fixture(scope="session")
 def real_data():
-    """The folder of the real data sets, beside the repository; without it the test is skipped."""
+    """Return the folder of the real data sets, beside the repository; skip the test without it."""
     folder = REPOSITORY.parent / "shared" / "datasets"
     if not folder.is_dir():
         pytest.skip("the real data sets are not beside this repository (../shared/datasets)")
@@ -133,7 +133,7 @@ def real_data():
 
 @pytest.fixture(scope="session")
 def dps_vectors():
-    """The folder of DPS's vectors and captured messages, beside the repository; without it the test is skipped."""
+    """Return the folder of DPS's vectors and captured messages, beside the repository; skip the test without it."""
     folder = REPOSITORY.parent / "shared" / "vectors" / "dps"
     if not folder.is_dir():
         pytest.skip("the vectors of DPS are not beside this repository (../shared/vectors/dps)")
@@ -142,19 +142,19 @@ def dps_vectors():
 
 @pytest.fixture(scope="session")
 def dps_reference(dps_vectors):
-    """What the C implementation computes: the lists of reference_vectors.json."""
+    """Return the results of the C implementation: the lists of reference_vectors.json."""
     return json.loads((dps_vectors / "reference_vectors.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")
 def dps_captured(dps_vectors):
-    """What nodes of the C implementation sent each other: captured_messages.json."""
+    """Return the messages that nodes of the C implementation exchanged: captured_messages.json."""
     return json.loads((dps_vectors / "captured_messages.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def chromium():
-    """The system's Chromium; without it, or without Playwright, the test is skipped.
+    """Return the system's Chromium; skip the test without it, or without Playwright.
 
     It is a module's: Playwright keeps an event loop, which tests of other files may not find running.
     """
@@ -171,7 +171,7 @@ def chromium():
 
 @pytest.fixture(autouse=True)
 def registrations_end_with_the_test():
-    """Keys and filters that a test registers are unknown to the next one: numbers and names may be used again."""
+    """Remove the keys and filters that a test registers, so that the next test can use their numbers and names."""
     registries = (keys._keys_by_number, keys._keys_by_name, attributes.blob_keys, filters._registered)
     before = [registry.copy() for registry in registries]
     yield

@@ -31,7 +31,7 @@ class Pair:
         drops = dict(node.drops) if node is self.reference else node.dropped()
         frames = node.take_frames()
         if node is self.reference:
-            self.unicasts = [*self.unicasts, *(one for one in frames if one[0] is not None)][-16:]
+            self.unicasts = [*self.unicasts, *(frame for frame in frames if frame[0] is not None)][-16:]
         return answer, node.take_events(), frames, node.next_wake, drops
 
     def subscribe(self, attributes, expires_s=None, match_all=False):

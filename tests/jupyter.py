@@ -1,4 +1,4 @@
-"""A notebook in JupyterLab or Notebook 7, in Chromium: cells are run, and the page is asked what it shows.
+"""A notebook in JupyterLab or Notebook 7, in Chromium: tests run cells, and examine the page.
 
 with Jupyter("lab", tmp_path) as jupyter:
     page = jupyter.notebook(chromium, ["import workbench as wb", "run.show()"])
@@ -68,7 +68,7 @@ class Jupyter:
 
     @staticmethod
     def _keep_all_cells(folder):
-        """JupyterLab takes cells that are not in sight out of the page; tests look for what they show."""
+        """Make JupyterLab render all cells, as tests examine cells that are not in sight."""
         settings = folder / "@jupyterlab" / "notebook-extension"
         settings.mkdir(parents=True)
         (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
@@ -85,7 +85,7 @@ class Jupyter:
             return False
 
     def kernels(self):
-        """The ids of the kernels that run."""
+        """Return the ids of the running kernels."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/kernels", timeout=WITHIN_S) as answer:
             return [kernel["id"] for kernel in json.load(answer)]
 
@@ -95,14 +95,14 @@ class Jupyter:
         urllib.request.urlopen(urllib.request.Request(where, method="DELETE"), timeout=WITHIN_S).close()
 
     def notebook(self, chromium, cells, name="notebook.ipynb", size=(1366, 768)):
-        """A new notebook with these cells, opened in a page of its own."""
+        """Open a new notebook with these cells in a page of its own."""
         notebook = nbformat.v4.new_notebook(metadata=KERNEL)
         notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
         nbformat.write(notebook, self.folder / name)
         return self.opened(chromium, name, size)
 
     def opened(self, chromium, name, size=(1366, 768)):
-        """A notebook that is in the folder, opened in a page of its own."""
+        """Open a notebook from the folder in a page of its own."""
         page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
         page.add_init_script(PATIENCE)
         where = "lab/tree" if self.application == "lab" else "notebooks"
@@ -147,11 +147,11 @@ class App:
         self.log.close()
 
     def _listens(self):
-        with socket.socket() as one:
-            return one.connect_ex(("127.0.0.1", self.port)) == 0
+        with socket.socket() as connection:
+            return connection.connect_ex(("127.0.0.1", self.port)) == 0
 
     def opened(self, chromium, size=(1366, 900), theme="light"):
-        """The lab in a page of its own. Nothing but this server is asked."""
+        """Open the lab in a page of its own, which sends requests only to this server."""
         page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
         page.set_default_timeout(1000 * WITHIN_S)
         address = f"http://127.0.0.1:{self.port}/"
@@ -161,7 +161,7 @@ class App:
 
 
 class Notebook:
-    """A notebook in a page, driven through its application. ``complaints``: what the page said of errors."""
+    """A notebook in a page, driven through its application. ``complaints``: the errors that the page logged."""
 
     def __init__(self, page):
         self.page = page
@@ -172,7 +172,7 @@ class Notebook:
         page.evaluate("() => jupyterapp.shell.currentWidget.context.ready")
 
     def run(self, cell, times=1):
-        """Run a cell so many times; returns when it has been executed."""
+        """Run a cell ``times`` times; return when it has been executed."""
         for _ in range(times):
             self.page.evaluate(
                 "async (cell) => { const panel = jupyterapp.shell.currentWidget; await panel.sessionContext.ready;"
@@ -185,14 +185,14 @@ class Notebook:
         self.page.evaluate("() => jupyterapp.shell.currentWidget.context.save()")
 
     def output(self, cell):
-        """What a cell has printed."""
+        """Return the text that a cell has printed."""
         outputs = self.page.evaluate(
             "(cell) => jupyterapp.shell.currentWidget.content.widgets[cell].model.outputs.toJSON()", cell
         )
-        return "".join("".join(one.get("text", "")) for one in outputs)
+        return "".join("".join(output.get("text", "")) for output in outputs)
 
     def players(self, expression="one.picture.title"):
-        """The value of an expression for each player ``one`` in the page."""
+        """Return the value of an expression for each player ``one`` in the page."""
         return self.page.evaluate(
             "() => [...document.querySelectorAll('.wb-player')].map((root) => root.workbenchPlayer)"
             f".map((one) => {expression})"

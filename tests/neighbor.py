@@ -1,4 +1,4 @@
-"""The neighbors of one node under test: messages as they would send them, and what the node makes of them."""
+"""Simulated neighbors of one node under test: they send messages to the node, and collect its reaction."""
 
 from workbench import draws
 from workbench.attributes.text import parse
@@ -20,7 +20,7 @@ def data(what="TEMP IS 26", hop=3, source=8, sequence=1, ttl=50, is_aggregate=Fa
 
 
 def hear(node, message, now=0, unicast=False):
-    """Hand a node a message from its previous hop; returns the events."""
+    """Pass a node a message from its previous hop; return the events of the node."""
     is_data = isinstance(message, Data)
     frame = (encode_data if is_data else encode_interest)(message)
     node.receive(frame, message.previous_hop, now, not (is_data or unicast))
@@ -28,37 +28,37 @@ def hear(node, message, now=0, unicast=False):
 
 
 def sent(node):
-    """[(destination or None, message), ...] that the node sent since the last time."""
+    """Return [(destination or None, message), ...] that the node sent since the previous call."""
     return [(destination, decode(frame)) for destination, frame in node.take_frames()]
 
 
 def data_hops(node):
-    """The neighbors that the node sent data to since the last time."""
+    """Return the neighbors to which the node sent data since the previous call."""
     return [destination for destination, message in sent(node) if isinstance(message, Data)]
 
 
 def listed_hops(node):
-    """{neighbor: sinks that the frame lists} of the data that the node sent since the last time."""
+    """Return {neighbor: sinks listed in the frame} of the data that the node sent since the previous call."""
     return {destination: message.listed_sinks for destination, message in sent(node) if isinstance(message, Data)}
 
 
 def next_hops(entry, now=0, exploratory=1):
-    """The first choice of neighbor for each copy of new data that an entry of the interest cache wants."""
+    """Return the preferred neighbor for each copy of new data that an entry of the interest cache requests."""
     paths = []
     entry.add_paths(paths, now, NOBODY, [], exploratory)
     return [near[0] for _, near, _ in paths]
 
 
 def gradients(node):
-    """[(sink, neighbor), ...] of each cached interest."""
+    """Return [(sink, neighbor), ...] of the cached interests."""
     return [[(gradient.sink, gradient.neighbor) for gradient in entry.gradients] for entry in node.cache.entries]
 
 
 def reasons(events):
-    """Why messages were dropped, in order."""
+    """Return the reasons for which messages were dropped, in order."""
     return [event.detail for event in events if isinstance(event, Dropped)]
 
 
 def of(kind, events):
-    """The events of one kind."""
+    """Return the events of one kind."""
     return [event for event in events if isinstance(event, kind)]

@@ -16,14 +16,14 @@ class Network:
     """Nodes of one protocol on two-way ``links``; ``choose(n)`` picks which of n busy links delivers next."""
 
     def __init__(self, protocol, links, choose=None):
-        self.links = {link for one, other in links for link in ((one, other), (other, one))}
+        self.links = {link for first, second in links for link in ((first, second), (second, first))}
         addresses = sorted({address for link in self.links for address in link})
         self.nodes = OrderedDict((a, protocol.make_node(a, draws.Stream(draws.make_key(1, a)))) for a in addresses)
         self.now, self.sent, self.events = 0, [], []  # (sender, destination or None, frame) and (node, event)
         self._in_flight, self._choose = [], choose
 
     def settle(self):
-        """Deliver frames until nothing is in the air."""
+        """Deliver frames until no frame is in transit."""
         for _ in range(200_000):
             self._collect()
             if not self._in_flight:
@@ -47,7 +47,7 @@ class Network:
                 self._in_flight += [(address, hearer, frame, destination is None) for hearer in hearers]
 
     def advance(self, seconds):
-        """Let time pass: wake whoever is due, in order, and settle after each."""
+        """Advance the time: wake the nodes that are due, in order, and deliver all frames after each wake-up."""
         end = self.now + int(seconds * SECOND)
         while due := [(n.next_wake, a) for a, n in self.nodes.items() if n.next_wake is not None]:
             wake_us, address = min(due)
@@ -68,12 +68,12 @@ class Network:
         self.settle()
 
     def hops(self, name):
-        """(sender, destination) of every frame of this name, in the order they were sent."""
+        """Return (sender, destination) of every frame with this name, in the order in which they were sent."""
         describe = self.nodes[min(self.nodes)].describe
         return [(sender, to) for sender, to, frame in self.sent if describe(frame, to is None)[0] == name]
 
     def drops(self, *addresses):
-        """Reason -> how often, at these nodes or everywhere."""
+        """Return {reason: number of drops} at these nodes, or at all nodes."""
         counts = {}
         for node, event in self.events:
             if isinstance(event, Dropped) and (not addresses or node in addresses):
@@ -82,5 +82,5 @@ class Network:
 
 
 def taken(subscription):
-    """The samples that arrived since the last time, as text."""
+    """Return the samples, as text, that arrived since the previous call."""
     return [to_text(sample) for sample in subscription]

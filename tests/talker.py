@@ -1,4 +1,4 @@
-"""A protocol for tests of the kernel and the radio: it sends what it is told to and forwards nothing.
+"""A protocol for tests of the kernel and the radio: it sends frames as the workload requests, and forwards none.
 
 ``say(at=1, to=2, size=50)`` is a publication: a frame of 50 bytes from node 1 to node 2; without ``to``, to everybody.
 ``delay_s`` has the node wait so long before it sends.
@@ -18,7 +18,7 @@ TARGET, INSTANCE, TIME = (parse(f"{key} IS 1")[0].key for key in ("TARGET", "INS
 
 
 def say(at, to=None, size=50, delay_s=0, count=1, **times):
-    """A workload item: ``count`` frames at once."""
+    """Return a workload item that sends ``count`` frames at once."""
     target = "" if to is None else f", TARGET IS {to}"
     return wb.publish(at, f"INSTANCE IS {size}, TIME IS {delay_s}, INTENSITY IS {count}{target}", **times)
 
@@ -32,7 +32,7 @@ class TalkerNode(Node):
 
     def __init__(self, address, settings, random):
         Node.__init__(self, address, settings, random)
-        self.said = 0
+        self.sent_count = 0
         self.later = []
         self.told_quality = {}
 
@@ -46,14 +46,14 @@ class TalkerNode(Node):
         values = {attribute.key: attribute.value for attribute in attributes}
         size, delay_s, count = (attribute.value for attribute in attributes[:3])
         for _ in range(count):
-            frame = struct.pack("<HI", self.address, self.said).ljust(size, b"\0")
-            self.said += 1
+            frame = struct.pack("<HI", self.address, self.sent_count).ljust(size, b"\0")
+            self.sent_count += 1
             if delay_s:
                 self.later.append((values.get(TARGET), frame))
                 self.next_wake = now + delay_s * 1_000_000
             else:
                 self.outbox.append((values.get(TARGET), frame))
-        return self.said - 1
+        return self.sent_count - 1
 
     def wake(self, now):
         self.outbox += self.later
@@ -74,7 +74,7 @@ class Talker(Protocol):
 
 
 def network(*arcs):
-    """A topology of arcs (transmitter, receiver) or (transmitter, receiver, pdr), one way each."""
+    """Return a topology of directed arcs (transmitter, receiver) or (transmitter, receiver, pdr)."""
     graph = nx.DiGraph()
     graph.add_edges_from((arc[0], arc[1], {"pdr": arc[2] if len(arc) > 2 else 1.0}) for arc in arcs)
     nx.set_node_attributes(graph, {node: (10.0 * node, 0.0) for node in graph}, "pos")
@@ -82,18 +82,18 @@ def network(*arcs):
 
 
 def both_ways(*links):
-    """As `network`, each link in both directions."""
+    """Return a topology as `network` does, with each link in both directions."""
     return network(*(arc for a, b, *pdr in links for arc in ((a, b, *pdr), (b, a, *pdr))))
 
 
 def play(topology, workload, seed=1, duration_s=10, protocol=None, **radio):
-    """The run of a workload of `say` and others; jitter is off unless given."""
+    """Return the run of a workload of `say` and other items, without jitter by default."""
     radio = wb.Radio(**{"jitter_ms": 0, **radio})
     return wb.Scenario(topology, protocol or Talker(), workload, radio, duration_s, seed).run()
 
 
 def rows(run, *events, **where):
-    """The rows of a trace with these events and values, as dictionaries."""
+    """Return the rows of a trace with this event and these values, as dictionaries."""
     return [
         row
         for row in run.trace.to_pylist()
@@ -102,12 +102,12 @@ def rows(run, *events, **where):
 
 
 def starts_us(run, **where):
-    """When the frames that were sent began."""
+    """Return the start times of the frames that were sent."""
     return [row["time_us"] - row["value"] for row in rows(run, "sent", **where)]
 
 
 def fates(run, node):
-    """{(origin, sequence): "received" or why it was lost} of the frames that a node heard or should have heard."""
+    """Return {(origin, sequence): "received" or the reason of the loss} of the frames within range of a node."""
     return {
         (row["origin"], row["sequence"]): row["detail"] or row["event"]
         for row in rows(run, "received", "lost", node=node)

@@ -97,8 +97,8 @@ def test_values_are_found_in_an_ascending_column(numbers, known):
 
 @given(st.lists(st.tuples(NEAR, NEAR), max_size=20), st.lists(st.booleans(), max_size=20))
 def test_first_rows_of_runs_and_last_marked_rows(rows, marks):
-    one, other = (column([row[which] for row in rows]) for which in range(2))
-    assert columns.mark_first(one, other).tolist() == [i == 0 or row != rows[i - 1] for i, row in enumerate(rows)]
+    first, second = (column([row[which] for row in rows]) for which in range(2))
+    assert columns.mark_first(first, second).tolist() == [i == 0 or row != rows[i - 1] for i, row in enumerate(rows)]
     expected = [max((j for j in range(i + 1) if marks[j]), default=-1) for i in range(len(marks))]
     assert columns.last_marked(column(marks, bool)).tolist() == expected
 
@@ -106,4 +106,4 @@ def test_first_rows_of_runs_and_last_marked_rows(rows, marks):
 @given(st.lists(st.tuples(NEAR, st.integers(0, 4)), max_size=20))
 def test_ranges_follow_one_another(some):
     expected = [first + i for first, count in some for i in range(count)]
-    assert columns.ranges(column([one[0] for one in some]), column([one[1] for one in some])).tolist() == expected
+    assert columns.ranges(column([pair[0] for pair in some]), column([pair[1] for pair in some])).tolist() == expected

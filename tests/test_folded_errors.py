@@ -19,9 +19,9 @@ def executed(cells, **options):
 def test_an_error_is_its_sentence_with_the_traceback_folded_below():
     cells = ["import workbench as wb", "wb.Radio(collision=True)", "%tb", "1/0", "wb.Radio(); 'after'"]
     _, ours, traceback, others, after = executed(cells, allow_errors=True)
-    said, folded = ours
-    assert said.output_type == "error" and said.ename == "ParameterError"
-    assert said.traceback == [f"\x1b[31mParameterError\x1b[0m: {said.evalue}"] and SENTENCE in said.evalue
+    shown, folded = ours
+    assert shown.output_type == "error" and shown.ename == "ParameterError"
+    assert shown.traceback == [f"\x1b[31mParameterError\x1b[0m: {shown.evalue}"] and SENTENCE in shown.evalue
     assert folded.data["text/html"].startswith("<details><summary>Traceback</summary><pre>---")
     assert "wb.Radio(collision=True)" in folded.data["text/html"] and "\x1b" not in folded.data["text/html"]
     assert len(traceback[0].traceback) > 2  # %tb shows it in full
@@ -38,4 +38,4 @@ def test_who_executes_a_notebook_gets_the_whole_traceback():
 def test_a_handler_of_the_users_own_stays():
     mine = "get_ipython().set_custom_exc((ValueError,), lambda *_, **__: print('mine'))"
     *_, ours = executed([mine, "import workbench as wb", "wb.Radio(collision=True)"], allow_errors=True)
-    assert [one.get("text") for one in ours] == ["mine\n"]
+    assert [output.get("text") for output in ours] == ["mine\n"]

@@ -1,4 +1,4 @@
-"""What notebooks and editors show of a call: signatures, documentation and completions out of tables of parameters."""
+"""The signatures, documentation and completions that notebooks and editors show, from tables of parameters."""
 
 import copy
 import dataclasses
@@ -37,8 +37,10 @@ class Bees(Ants):
 def test_a_protocols_signature_is_its_table(name):
     cls = getattr(wb, name)
     shown = inspect.signature(cls).parameters
-    assert [(one.name, one.default) for one in shown.values()] == [(one.name, one.default) for one in cls.parameters]
-    assert {one.kind for one in shown.values()} <= {inspect.Parameter.KEYWORD_ONLY}
+    assert [(parameter.name, parameter.default) for parameter in shown.values()] == [
+        (parameter.name, parameter.default) for parameter in cls.parameters
+    ]
+    assert {parameter.kind for parameter in shown.values()} <= {inspect.Parameter.KEYWORD_ONLY}
     for parameter in cls.parameters:
         assert f"\n{parameter.name} : " in cls.__doc__
         assert parameter.reason in cls.__doc__
@@ -95,8 +97,8 @@ def test_a_filter_shows_the_settings_of_all_built_in_ones():
 def test_tab_completes_what_can_be_set(typed, completed, use_jedi):
     completer = IPCompleter(namespace={"wb": wb}, use_jedi=use_jedi, disable_matchers=["IPCompleter.magic_matcher"])
     with provisionalcompleter():
-        found = {one.text for one in completer.completions(typed, len(typed))}
-    assert {one for one in found if one.endswith("=")} == completed
+        completions = {completion.text for completion in completer.completions(typed, len(typed))}
+    assert {completion for completion in completions if completion.endswith("=")} == completed
 
 
 @pytest.mark.parametrize("use_jedi", [True, False])
@@ -111,19 +113,23 @@ def test_tab_completes_what_can_be_set(typed, completed, use_jedi):
 def test_tab_completes_a_protocols_views(typed, completed, use_jedi):
     completer = IPCompleter(namespace={"wb": wb}, use_jedi=use_jedi, disable_matchers=["IPCompleter.magic_matcher"])
     with provisionalcompleter():
-        found = {one.text for one in completer.completions(typed, len(typed))}
-    assert {one.rpartition(".")[2] for one in found} == completed
+        completions = {completion.text for completion in completer.completions(typed, len(typed))}
+    assert {completion.rpartition(".")[2] for completion in completions} == completed
 
 
 def test_a_protocols_parameters_are_among_its_attributes():
     assert {"trails", "mood", "share", "homes", "settings", "make_node"} <= set(dir(Ants()))
 
 
-def test_a_wrong_name_in_a_worker_is_told_to_whoever_waits_for_it():
+def test_error_for_a_wrong_name_survives_pickling():
     with pytest.raises(AttributeError) as wrong:
         _ = wb.topology.gird
-    told = pickle.loads(pickle.dumps(wrong.value))
-    assert type(told) is type(wrong.value) and str(told) == str(wrong.value) and "did you mean grid" in str(told)
+    restored = pickle.loads(pickle.dumps(wrong.value))
+    assert (
+        type(restored) is type(wrong.value)
+        and str(restored) == str(wrong.value)
+        and "did you mean grid" in str(restored)
+    )
 
 
 def test_a_checked_class_or_function_is_what_it_was():

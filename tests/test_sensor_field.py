@@ -1,4 +1,4 @@
-"""The sensor field: a pure function of place and time, smooth, with a hot spot that somebody can subscribe to."""
+"""The sensor field: a pure function of place and time, smooth, with a hot spot."""
 
 import json
 import math
@@ -61,7 +61,7 @@ def test_only_nodes_near_the_hot_spot_are_above_30(seed):
 
 
 @given(seed=st.integers(0, 2**62), place=places, time_s=times)
-def test_without_a_hot_spot_nobody_is_above_30(seed, place, time_s):
+def test_without_a_hot_spot_no_node_is_above_30(seed, place, time_s):
     assert SensorField(hot_spot_amplitude=0, seed=seed).value(1, *place, time_s) < 30
 
 
@@ -104,7 +104,7 @@ def test_a_hot_spot_with_one_corner_stays_there():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"base": "warm"}, "base is 'warm'; it must be a number from"),
         ({"base": math.nan}, "base is nan"),
@@ -118,10 +118,10 @@ def test_a_hot_spot_with_one_corner_stays_there():
         ({"hot_spot_path": ["ab"]}, "hot_spot_path is"),
     ],
 )
-def test_a_parameter_out_of_range_is_one_sentence(arguments, said):
-    with pytest.raises(ParameterError, match=said):
+def test_a_parameter_out_of_range_is_one_sentence(arguments, message):
+    with pytest.raises(ParameterError, match=message):
         SensorField(**arguments)
-    with pytest.raises(ScenarioError, match=said):
+    with pytest.raises(ScenarioError, match=message):
         SensorField.from_dict(arguments)
 
 

@@ -82,7 +82,7 @@ def test_random_whole_networks_on_ideal_links_miss_no_settled_reading(protocol, 
 
 
 def test_a_case_is_a_function_of_its_seed():
-    one, again = (draw(7, PROTOCOLS, ("ideal", "lossy"), tuple(LENGTHS)) for _ in range(2))
-    assert one.scenario.hash == again.scenario.hash and str(one) == str(again)
+    first, again = (draw(7, PROTOCOLS, ("ideal", "lossy"), tuple(LENGTHS)) for _ in range(2))
+    assert first.scenario.hash == again.scenario.hash and str(first) == str(again)
     whole, again = (draw_shape(7, PROTOCOLS, SHAPES, CHANGES) for _ in range(2))
     assert whole.scenario.hash == again.scenario.hash and whole.reboots == again.reboots

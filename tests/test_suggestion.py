@@ -32,7 +32,7 @@ def test_a_name_that_is_like_none_has_no_suggestion(wrong):
 
 @given(st.text(), st.lists(st.text()))
 def test_a_suggestion_is_one_of_the_known_names(wrong, known):
-    assert meant(wrong, known) in {"", *(f" (did you mean {one}?)" for one in known)}
+    assert meant(wrong, known) in {"", *(f" (did you mean {name}?)" for name in known)}
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_suggestion_is_one_of_the_known_names(wrong, known):
         (lambda: wb.lab(scenari=SCENARIO), "scenario"),
     ],
 )
-def test_who_writes_a_wrong_name_is_told_the_right_one(answer, right):
-    with pytest.raises((wb.WorkbenchError, AttributeError)) as told:
+def test_error_for_a_wrong_name_suggests_the_right_one(answer, right):
+    with pytest.raises((wb.WorkbenchError, AttributeError)) as raised:
         answer()
-    assert f"(did you mean {right}?)" in str(told.value)
-    assert "\n" not in str(told.value)
+    assert f"(did you mean {right}?)" in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -6,7 +6,7 @@ PATIENCE_S = 120.0  # with a machine that is busy with other things: only what h
 
 
 def wait_until(is_so, within_s=PATIENCE_S, every_s=0.01):
-    """Return when ``is_so()``, which is asked every so often; fail if that takes too long."""
+    """Return when ``is_so()``, which is called repeatedly; fail if that takes too long."""
     end_s = time.monotonic() + within_s
     while not is_so():
         assert time.monotonic() < end_s, f"what was waited for did not happen within {within_s:g} s"

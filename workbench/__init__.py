@@ -54,7 +54,7 @@ def __dir__() -> list[str]:
 
 
 def _fold_errors() -> None:
-    """In a notebook, display the workbench's errors as a sentence with a folded traceback."""
+    """Display the workbench's errors as a sentence with a folded traceback, if this is a notebook."""
     import sys
 
     ipython = sys.modules.get("IPython")

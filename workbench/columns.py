@@ -41,9 +41,9 @@ def row_keys(*columns: np.ndarray) -> np.ndarray:
     """Return a key for each row, int64 (n,): equal rows have equal keys, and keys sort as the rows do."""
     keys, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        codes, width = _from_zero(column)
+        codes, width = _shift_to_zero(column)
         if size * width >= _MOST_KEYS:
-            (keys, size), (codes, width) = _ranked(keys), _ranked(codes)
+            (keys, size), (codes, width) = _rank_values(keys), _rank_values(codes)
         keys, size = (keys * width + codes if size > 1 else codes), size * width
     return keys
 
@@ -54,15 +54,15 @@ def shared_keys(*tables: Table) -> list[np.ndarray]:
     return np.split(row_keys(*map(np.concatenate, zip(*tables, strict=True))), ends[:-1])
 
 
-def _from_zero(column: np.ndarray) -> tuple[np.ndarray, int]:
+def _shift_to_zero(column: np.ndarray) -> tuple[np.ndarray, int]:
     """Return a column's numbers shifted or ranked to begin at 0, in the same order, and an exclusive upper limit."""
     if column.dtype.kind not in "iu" or column.dtype == np.uint64:
-        return _ranked(column)
+        return _rank_values(column)
     low, span = _span(column)
-    return _ranked(column) if span >= _MOST_KEYS else (np.subtract(column, low, dtype=np.int64), max(span, 1))
+    return _rank_values(column) if span >= _MOST_KEYS else (np.subtract(column, low, dtype=np.int64), max(span, 1))
 
 
-def _ranked(column: np.ndarray) -> tuple[np.ndarray, int]:
+def _rank_values(column: np.ndarray) -> tuple[np.ndarray, int]:
     values, inverse = unique_inverse(column)
     return inverse, max(len(values), 1)
 
@@ -94,7 +94,7 @@ def argsort(keys: np.ndarray) -> np.ndarray:
 
 
 def lexsort(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """Return ``np.lexsort(keys)`` (n,): the order of rows by the last key, then by the one before it, and so on."""
+    """Return ``np.lexsort(keys)`` (n,): the order of rows by the last key, then by earlier keys."""
     order = argsort(keys[0])
     for key in keys[1:]:
         order = order[argsort(key[order])]
@@ -143,7 +143,7 @@ def unique_all(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def first_rows(keys: np.ndarray) -> np.ndarray:
-    """Return the first row of each key (k,), ascending."""
+    """Return the index of the first row of each distinct key (k,), ascending."""
     return np.sort(unique_index(keys)[1])
 
 
@@ -161,7 +161,7 @@ def cumcount(keys: np.ndarray) -> np.ndarray:
 
 
 def split_rows(codes: np.ndarray, count: int) -> list[np.ndarray]:
-    """Return the rows with each of the codes 0, ..., ``count`` - 1, ascending: a list of ``count`` arrays."""
+    """Return for each code 0, ..., ``count`` - 1 the rows that have this code, ascending: a list of arrays."""
     return np.split(argsort(codes), np.cumsum(np.bincount(codes, minlength=count)))[:count]
 
 

@@ -10,7 +10,7 @@ class WorkbenchError(ValueError):
 
 
 class DecodeError(WorkbenchError):
-    """Bytes that are not a valid message of the protocol as which they were decoded."""
+    """Bytes that are not a valid message of the protocol that is to decode them."""
 
 
 class EncodeError(WorkbenchError):

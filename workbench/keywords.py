@@ -104,7 +104,7 @@ def answer_for(module: str) -> None:
 
 
 def imported_names(package: str) -> list[str]:
-    """Return the public names of a package that imports each of them from one of its modules, in order."""
+    """Return the public names, sorted, that a package's ``__init__`` imports from its modules."""
     names = {name: value for name, value in vars(sys.modules[package]).items() if not name.startswith("_")}
     return sorted(
         name
@@ -159,7 +159,9 @@ def new_name(owner: str, name: str, stacklevel: int) -> str:
 
 
 def former(owner: str, name: str, stacklevel: int) -> Any:
-    """Return the value of a module's former name, with a warning. Raises AttributeError for any other name.
+    """Return the object that had the name ``name`` in module ``owner`` and has moved (`FORMER`), with a warning.
+
+    Raises AttributeError if no object of this name has moved.
 
     ``stacklevel`` is the number of calls between the caller's source line and this function, as for `warnings.warn`.
     """
@@ -218,18 +220,19 @@ def _check_call(
         ]
         missing = [name for name in required if name not in given and signature.parameters[name].kind in kinds]
         fault = f"lacks {' and '.join(missing)}" if missing else f"was called with wrong arguments ({error})"
-        shown = ", ".join(_without_type(one) for one in signature.parameters.values() if one.name != hidden)
+        shown = ", ".join(
+            _without_type(parameter) for parameter in signature.parameters.values() if parameter.name != hidden
+        )
         raise WrongCall(f"{name} {fault}; it is called as {name}({shown})") from None
 
 
 def _without_type(parameter: inspect.Parameter) -> str:
-    """Return a parameter as in a call, without its type."""
     return str(parameter.replace(annotation=inspect.Parameter.empty))
 
 
 def signature_of(parameters: Iterable[Any]) -> inspect.Signature:
     """Return the signature of a call whose keywords are a table's parameters."""
-    return inspect.Signature([_keyword(parameter) for parameter in parameters])
+    return inspect.Signature([_make_keyword(parameter) for parameter in parameters])
 
 
 def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]) -> inspect.Signature:
@@ -239,14 +242,14 @@ def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]
     """
     _, *own = inspect.signature(function).parameters.values()
     further: dict[str, inspect.Parameter] = {}
-    for parameter in (_keyword(entry) for table in tables for entry in table):
+    for parameter in (_make_keyword(entry) for table in tables for entry in table):
         if parameter.default != further.setdefault(parameter.name, parameter).default:
             further[parameter.name] = parameter.replace(default=...)
     rest = [parameter for parameter in own if parameter.kind is inspect.Parameter.VAR_KEYWORD]
     return inspect.Signature([*(parameter for parameter in own if parameter not in rest), *further.values(), *rest])
 
 
-def _keyword(parameter: Any) -> inspect.Parameter:
+def _make_keyword(parameter: Any) -> inspect.Parameter:
     choices = parameter.minimum
     kind = Literal[choices] if isinstance(choices, tuple) else type(parameter.default)
     name, default = parameter.name, parameter.default

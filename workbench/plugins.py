@@ -34,7 +34,7 @@ _errors: dict[tuple[str, str], str] = {}
 
 
 class Plugin(NamedTuple):
-    """An installed plug-in: its distribution, and the reason why it cannot be used, or ""."""
+    """An installed plug-in; ``error`` is the reason why it cannot be used, or ""."""
 
     kind: str
     name: str
@@ -44,7 +44,7 @@ class Plugin(NamedTuple):
 
 def names(kind: str, taken: Collection[str] = ()) -> list[str]:
     """Return the names of the plug-ins of a kind, except the names in ``taken``, without loading them."""
-    return [name for name in (_provided[kind] if kind in _provided else _entries(kind)) if name not in taken]
+    return [name for name in (_provided[kind] if kind in _provided else _find_entry_points(kind)) if name not in taken]
 
 
 def load(kind: str, name: str) -> Any:
@@ -53,9 +53,9 @@ def load(kind: str, name: str) -> Any:
         return None
     if kind in _provided:
         return _provided[kind].get(name)
-    if (kind, name) not in _loaded and name in _entries(kind):
+    if (kind, name) not in _loaded and name in _find_entry_points(kind):
         try:
-            _loaded[kind, name] = _load(kind, _entries(kind)[name])
+            _loaded[kind, name] = _load(kind, _find_entry_points(kind)[name])
         except (Exception, SystemExit) as error:
             leave_out(kind, name, error)
     return _loaded.get((kind, name))
@@ -71,7 +71,7 @@ def leave_out(kind: str, name: str, error: BaseException) -> None:
     """Stop using a plug-in, and warn with the reason."""
     sentence = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
     _errors[kind, name] = sentence
-    owner = _owner(kind, name)
+    owner = _find_distribution(kind, name)
     warnings.warn(f"{owner}: its plug-in {name} (workbench.{kind}) is ignored: {sentence}", stacklevel=4)
 
 
@@ -83,13 +83,13 @@ def provide(kind: str, plugins: Mapping[str, Any]) -> None:
 
 
 def installed() -> list[Plugin]:
-    """Load every installed plug-in; return all of them, with the error of each that cannot be used."""
+    """Load and return all installed plug-ins; a plug-in that cannot be used has the reason in ``error``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for kind in KINDS:
             load_all(kind)
-    every = [(kind, name) for kind in KINDS for name in _entries(kind)]
-    return [Plugin(kind, name, _owner(kind, name), _errors.get((kind, name), "")) for kind, name in every]
+    every = [(kind, name) for kind in KINDS for name in _find_entry_points(kind)]
+    return [Plugin(kind, name, _find_distribution(kind, name), _errors.get((kind, name), "")) for kind, name in every]
 
 
 class PluginError(WorkbenchError):
@@ -97,7 +97,7 @@ class PluginError(WorkbenchError):
 
 
 @cache
-def _entries(kind: str) -> dict[str, EntryPoint]:
+def _find_entry_points(kind: str) -> dict[str, EntryPoint]:
     """Return the entry points of a kind by name. If a name occurs twice, the first in the search path counts."""
     return {entry.name: entry for entry in reversed(tuple(entry_points(group=f"workbench.{kind}")))}
 
@@ -112,7 +112,7 @@ def _load(kind: str, entry: EntryPoint) -> Any:
     return plugin
 
 
-def _owner(kind: str, name: str) -> str:
-    """Return the name and version of the distribution that contains a plug-in."""
-    entry = _entries(kind).get(name)
+def _find_distribution(kind: str, name: str) -> str:
+    """Return the name and version of a plug-in's distribution."""
+    entry = _find_entry_points(kind).get(name)
     return "another process" if entry is None or entry.dist is None else f"{entry.dist.name} {entry.dist.version}"

@@ -111,7 +111,7 @@ class SensorField:
             raise ParameterError(f"SensorField: seed is {self.seed!r:.60}; it must be a whole number, 0 to 2**63 - 1.")
         if not isinstance(self.key, str) or not self.key.isidentifier() or not self.key.isascii():
             raise ParameterError(f"SensorField: key is {self.key!r:.60}; it must be an attribute's key like TEMP.")
-        object.__setattr__(self, "hot_spot_path", _path(self.hot_spot_path))
+        object.__setattr__(self, "hot_spot_path", _check_path(self.hot_spot_path))
 
     def value(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
@@ -143,7 +143,7 @@ class SensorField:
         if length_m == 0:
             return corners[0]
         travelled_m = math.fmod((time_s - self.hot_spot_start_s) * self.hot_spot_speed_m_s, 2 * length_m)
-        return _along(corners, legs, min(travelled_m, 2 * length_m - travelled_m))
+        return _find_point_along(corners, legs, min(travelled_m, 2 * length_m - travelled_m))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as plain values, ready for JSON."""
@@ -172,7 +172,7 @@ class SensorField:
         return self.diurnal_amplitude * math.cos(2 * math.pi * (time_s - self.diurnal_peak_s) / self.diurnal_period_s)
 
     def _spatial(self, x_m: float, y_m: float) -> float:
-        components = _spectrum(self.seed, self.correlation_length_m)
+        components = _draw_components(self.seed, self.correlation_length_m)
         total = math.fsum(math.cos(k_x * x_m + k_y * y_m + phase) for k_x, k_y, phase in components)
         return self.spatial_sigma * math.sqrt(2 / _COMPONENTS) * total
 
@@ -197,8 +197,11 @@ def parameters() -> tuple[Parameter, ...]:
 
 
 @lru_cache(maxsize=64)
-def _spectrum(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
-    """Return [(wave number along x, along y, phase), ...]: a Gaussian covariance has a Gaussian spectrum."""
+def _draw_components(seed: int, correlation_length_m: float) -> list[tuple[float, float, float]]:
+    """Draw the waves of the spatial variation: [(wave number along x, along y, phase), ...].
+
+    Their wave numbers are normally distributed, as a Gaussian covariance has a Gaussian spectrum.
+    """
     stream = draws.Stream(draws.make_key(seed, purposes.SENSOR_FIELD, _SPATIAL))
     return [
         (stream.normal() / correlation_length_m, stream.normal() / correlation_length_m, 2 * math.pi * stream.uniform())
@@ -206,7 +209,7 @@ def _spectrum(seed: int, correlation_length_m: float) -> list[tuple[float, float
     ]
 
 
-def _path(corners: Any) -> tuple[tuple[float, float], ...]:
+def _check_path(corners: Any) -> tuple[tuple[float, float], ...]:
     """Check the path's corners, and return them as a tuple of (x, y) floats from 0 to 1."""
     try:
         path = tuple((x, y) for x, y in corners)
@@ -220,8 +223,8 @@ def _path(corners: Any) -> tuple[tuple[float, float], ...]:
     return tuple((float(x), float(y)) for x, y in path)
 
 
-def _along(corners: list[tuple[float, float]], legs: list[float], travelled_m: float) -> tuple[float, float]:
-    """Return the point at ``travelled_m`` along a path."""
+def _find_point_along(corners: list[tuple[float, float]], legs: list[float], travelled_m: float) -> tuple[float, float]:
+    """Return the point at distance ``travelled_m`` along a path; ``legs`` are the distances between its corners."""
     for (start, end), leg in zip(pairwise(corners), legs, strict=True):
         if travelled_m <= leg and leg > 0:
             share = travelled_m / leg

@@ -9,11 +9,11 @@ from workbench.analysis.explain import sentence
 
 IDEAL = wb.Radio(loss="none")
 LINE = wb.topology.line(5)
-ASKED, SAID = wb.subscribe(0, "TEMP GE 1"), wb.publish(4, "TEMP IS 5", start_s=15)
+ASKED, PUBLISHED = wb.subscribe(0, "TEMP GE 1"), wb.publish(4, "TEMP IS 5", start_s=15)
 
 
 def played(protocol, *workload, graph=LINE, radio=IDEAL, duration_s=30, seed=1):
-    scenario = wb.Scenario(graph, protocol, workload or (ASKED, SAID), radio, duration_s=duration_s, seed=seed)
+    scenario = wb.Scenario(graph, protocol, workload or (ASKED, PUBLISHED), radio, duration_s=duration_s, seed=seed)
     return scenario.run(engine="reference")
 
 
@@ -27,7 +27,7 @@ def proof(run, account):
 
 
 def weak(*arcs, graph=LINE):
-    """A network in which these arcs lose everything."""
+    """Return a network in which these arcs lose every frame."""
     graph = graph.copy()
     for arc in arcs:
         graph.edges[arc]["pdr"] = 0.000001
@@ -49,22 +49,22 @@ def test_accounts_agree_with_the_metrics(name):
         wb.outage(1, 12, 20),
     )
     run = played(getattr(wb, name)(), *workload, radio=wb.Radio(loss=0.2))
-    found = accounts(run)
-    assert len(found) == run.metrics["expected"] > sum(one.cause == "delivered" for one in found)
-    assert sum(one.delivered_us is not None for one in found) == run.metrics["delivered"]
+    all_accounts = accounts(run)
+    assert len(all_accounts) == run.metrics["expected"] > sum(account.cause == "delivered" for account in all_accounts)
+    assert sum(account.delivered_us is not None for account in all_accounts) == run.metrics["delivered"]
     events = run.trace["event"].to_pylist()
-    for account in found:
+    for account in all_accounts:
         assert account.cause in CAUSES and account.cause != "not_proven"
         assert list(account.rows) == sorted(set(account.rows)) != []
         assert (account.cause == "delivered") == (account.delivered_us is not None)
         if account.cause == "delivered":
             assert [events[row] for row in account.rows] == ["delivered"]
-    assert missing(run, most=2) == sorted(missing(run), key=lambda one: one.published_us)[-2:]
+    assert missing(run, most=2) == sorted(missing(run), key=lambda account: account.published_us)[-2:]
 
 
 @pytest.mark.parametrize("name", ["Flooding", "Diffusion", "TinyMQ", "Pub2Sub", "DPS", "CodedDiffusion"])
 def test_the_last_holder_and_the_neighbor_that_was_down_are_named(name):
-    run = played(getattr(wb, name)(), ASKED, SAID, wb.outage(2, 14.99))
+    run = played(getattr(wb, name)(), ASKED, PUBLISHED, wb.outage(2, 14.99))
     account = only(run)
     assert (account.cause, account.node, account.neighbor) == ("down", 3, 2)
     (row,) = proof(run, account)
@@ -109,7 +109,7 @@ def test_a_flood_ends_where_its_ttl_does():
     assert (account.cause, account.node) == ("ttl", 1)
 
 
-def test_parts_that_are_never_connected_in_time_are_told_by_their_outages():
+def test_outages_prove_that_parts_are_never_connected_in_time():
     workload = ASKED, wb.publish(4, "TEMP IS 5", start_s=15), wb.outage(2, 0, 10), wb.outage(2, 14)
     run = played(wb.Diffusion(refresh_s=0), *workload)
     account = only(run)
@@ -118,7 +118,7 @@ def test_parts_that_are_never_connected_in_time_are_told_by_their_outages():
 
 
 def test_a_subscriber_that_joins_behind_a_cut_cannot_be_known():
-    run = played(wb.Diffusion(sample_lifetime_s=5.0), ASKED, SAID, wb.outage(2, 0, 25))
+    run = played(wb.Diffusion(sample_lifetime_s=5.0), ASKED, PUBLISHED, wb.outage(2, 0, 25))
     account = only(run)
     assert account.cause == "disconnected"
 
@@ -179,12 +179,12 @@ def test_a_link_of_dps_that_is_not_active_is_named():
 
 def test_a_protocol_without_a_module_is_followed_all_the_same(monkeypatch):
     monkeypatch.setattr(wb.Diffusion, "explain", "")
-    account = only(played(wb.Diffusion(), ASKED, SAID, wb.outage(2, 14.99)))
+    account = only(played(wb.Diffusion(), ASKED, PUBLISHED, wb.outage(2, 14.99)))
     assert (account.cause, account.node, account.neighbor) == ("down", 3, 2)
 
 
 def test_a_run_without_a_trace_has_no_accounts():
-    run = wb.Scenario(LINE, wb.Flooding(), (ASKED, SAID), IDEAL, duration_s=30).run(record="metrics")
+    run = wb.Scenario(LINE, wb.Flooding(), (ASKED, PUBLISHED), IDEAL, duration_s=30).run(record="metrics")
     with pytest.raises(wb.ScenarioError, match="has no trace"):
         accounts(run)
 

@@ -69,7 +69,7 @@ def test_what_later_rows_contradict_is_not_claimed(protocol, seed):
 @pytest.mark.parametrize(("protocol", "seed"), [("TinyMQ", 95), ("TinyMQ", 746), ("Pub2Sub", 187)])
 def test_the_copies_of_notifications_agree_with_their_frames(protocol, seed):
     facts = facts_of(protocol, seed)
-    readings = {(one.publisher, one.number): one for one in facts.expected()}
+    readings = {(reading.publisher, reading.number): reading for reading in facts.expected()}
     evidence = Evidence(facts.scenario, facts.run.trace, explain.CARRIERS, explain.HARMLESS)
     evidence.follow(readings.keys())
     clear, others = 0, 0

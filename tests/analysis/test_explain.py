@@ -11,7 +11,7 @@ from workbench.views.rich import bundle
 IDEAL = wb.Radio(loss="none")
 #   0 --- 1 --- 2 --- 3      the sink is node 0, the source node 3
 LINE = wb.topology.line(4)
-ASKED, SAID = wb.subscribe(0, "TEMP GE 1", start_s=5), wb.publish(3, "TEMP IS 5", start_s=10)
+ASKED, PUBLISHED = wb.subscribe(0, "TEMP GE 1", start_s=5), wb.publish(3, "TEMP IS 5", start_s=10)
 PROTOCOLS = [
     wb.Flooding(),
     wb.Gossip(forwarding_probability=1),
@@ -22,12 +22,12 @@ PROTOCOLS = [
 ]
 
 
-def run_of(protocol=None, workload=(ASKED, SAID), graph=LINE, radio=IDEAL, record="trace", **more):
+def run_of(protocol=None, workload=(ASKED, PUBLISHED), graph=LINE, radio=IDEAL, record="trace", **more):
     scenario = wb.Scenario(graph, protocol or wb.Flooding(), workload, radio, **{"duration_s": 20, "seed": 1, **more})
     return scenario.run(engine="reference", record=record)
 
 
-def told(*args, **options):
+def explain_run(*args, **options):
     return run_of(*args, **options).explain().sentences
 
 
@@ -40,8 +40,8 @@ def one_way(*arcs):
 
 
 @pytest.mark.parametrize("record", ["trace", "metrics"])
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda one: type(one).__name__)
-def test_of_a_run_that_works_nothing_is_said(protocol, record):
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: type(protocol).__name__)
+def test_run_that_works_has_no_sentences(protocol, record):
     run = run_of(protocol, record=record)
     assert run.metrics["delivery_ratio"] == 1
     assert run.explain().sentences == ()
@@ -50,13 +50,13 @@ def test_of_a_run_that_works_nothing_is_said(protocol, record):
 
 
 def test_a_run_without_subscriptions_is_described_without_a_number():
-    run = run_of(workload=[SAID])
+    run = run_of(workload=[PUBLISHED])
     assert "no reading expected" in repr(run) and "nan" not in repr(run)
     assert run.explain() == "No reading was expected to be delivered:\n- The workload has no subscriptions."
 
 
 def test_a_low_delivery_ratio_is_displayed_with_where_to_ask_why():
-    nothing, little = run_of(workload=[]), run_of(workload=[ASKED, SAID], radio=wb.Radio(loss=1.0))
+    nothing, little = run_of(workload=[]), run_of(workload=[ASKED, PUBLISHED], radio=wb.Radio(loss=1.0))
     assert bundle(nothing)["text/plain"].endswith("Nothing was expected to be delivered: run.explain() shows why.")
     assert "<br>Little was delivered: <code>run.explain()</code> shows why.</p>" in bundle(little)["text/html"]
 
@@ -75,9 +75,9 @@ def test_an_explanation_is_shown_line_by_line_and_as_a_list():
     ("workload", "sentences"),
     [
         ([], ["The workload has no subscriptions.", "The workload has no publications."]),
-        ([SAID], ["The workload has no subscriptions."]),
+        ([PUBLISHED], ["The workload has no subscriptions."]),
         (
-            [wb.subscribe(0, "TEMP GE 1", start_s=30), SAID],
+            [wb.subscribe(0, "TEMP GE 1", start_s=30), PUBLISHED],
             ["A subscription (TEMP GE 1) starts at 30 s, and the run ends at 20 s."],
         ),
         (
@@ -85,11 +85,11 @@ def test_an_explanation_is_shown_line_by_line_and_as_a_list():
             ["A publication (TEMP IS 5) starts at 20 s, and the run ends at 20 s (and 1 more like it)."],
         ),
         (
-            [wb.subscribe(0, "TEMP GE 1", start_s=12), SAID],
+            [wb.subscribe(0, "TEMP GE 1", start_s=12), PUBLISHED],
             ["Node 0 subscribed to TEMP GE 1 at 12 s, after the last publication that matches, at 10 s."],
         ),
         (
-            [wb.subscribe(0, "TEMP GE 1", stop_s=4), SAID],
+            [wb.subscribe(0, "TEMP GE 1", stop_s=4), PUBLISHED],
             ["Node 0's subscription to TEMP GE 1 ended at 4 s, before the first publication that matches, at 10 s."],
         ),
         (
@@ -105,21 +105,21 @@ def test_an_explanation_is_shown_line_by_line_and_as_a_list():
             ["No publication begins before its end: it stops when it starts (readings of a sensor field)."],
         ),
         (
-            [ASKED, SAID, wb.outage(3, 8, 12)],
+            [ASKED, PUBLISHED, wb.outage(3, 8, 12)],
             ["Node 3 was down at 10 s, when it was to publish TEMP IS 5."],
         ),
         (
-            [ASKED, SAID, wb.outage(0, 4, 6)],
+            [ASKED, PUBLISHED, wb.outage(0, 4, 6)],
             ["Node 0 was down at 5 s, when it was to subscribe to TEMP GE 1."],
         ),
         (
-            [ASKED, SAID, wb.outage(0, 8, 12)],
+            [ASKED, PUBLISHED, wb.outage(0, 8, 12)],
             ["Node 0, which subscribed to TEMP GE 1, was down when 1 of the 1 publications that match were made."],
         ),
     ],
 )  # fmt: skip
-def test_who_did_not_ask_or_publish_in_time_is_told(workload, sentences):
-    assert told(workload=workload) == tuple(sentences)
+def test_late_subscription_or_publication_is_named(workload, sentences):
+    assert explain_run(workload=workload) == tuple(sentences)
 
 
 @pytest.mark.parametrize(
@@ -137,38 +137,38 @@ def test_who_did_not_ask_or_publish_in_time_is_told(workload, sentences):
 )  # fmt: skip
 def test_the_attribute_that_no_publication_meets_is_named(asked, published, why):
     workload = [wb.subscribe(0, asked), *(wb.publish(3, what, start_s=10) for what in published)]
-    assert told(workload=workload) == (f"No publication matches {asked}: {why}.",)
+    assert explain_run(workload=workload) == (f"No publication matches {asked}: {why}.",)
 
 
 def test_of_many_subscriptions_that_nothing_matches_some_are_explained_and_the_others_counted():
-    sentences = told(workload=[*(wb.subscribe(0, f"TEMP GE {value}") for value in range(30, 40)), SAID])
+    sentences = explain_run(workload=[*(wb.subscribe(0, f"TEMP GE {value}") for value in range(30, 40)), PUBLISHED])
     assert len(sentences) == 6
     assert sentences[-1] == "Nor does any publication match 5 other subscriptions."
 
 
 def test_patterns_are_no_reason_where_the_protocol_has_them():
     workload = [wb.subscribe(0, 'TOPIC EQ "a/+"'), wb.publish(3, 'TOPIC IS "a/b"', start_s=10)]
-    assert told(wb.DPS(), workload) == ()
-    (sentence,) = told(wb.DPS(), [wb.subscribe(0, 'TOPIC EQ "c/+"'), *workload[1:]])
+    assert explain_run(wb.DPS(), workload) == ()
+    (sentence,) = explain_run(wb.DPS(), [wb.subscribe(0, 'TOPIC EQ "c/+"'), *workload[1:]])
     assert sentence.endswith('TOPIC EQ "c/+" fails; published: TOPIC IS "a/b".')
 
 
 def test_a_publisher_without_a_path_to_the_sink_is_named():
-    (sentence,) = told(graph=one_way((0, 1), (1, 0), (1, 3)))
+    (sentence,) = explain_run(graph=one_way((0, 1), (1, 0), (1, 3)))
     assert sentence.startswith("No path leads from node 3, which publishes, to node 0, which subscribes to TEMP GE 1;")
 
 
 @pytest.mark.parametrize(
     ("protocol", "what"),
     [(wb.Diffusion(), "an interest"), (wb.TinyMQ(roots=(3,)), "a query"), (wb.DPS(), "an interest")],
-    ids=lambda one: type(one).__name__,
+    ids=lambda protocol: type(protocol).__name__,
 )  # fmt: skip
 def test_a_sink_that_hears_and_is_not_heard_is_named(protocol, what):
     sentence = f"Arcs lead from node 3 to node 0 and none back, so {what} of node 0 cannot reach it."
-    one, both = one_way((3, 1), (1, 3), (1, 0)), one_way((3, 1), (1, 3), (1, 0), (0, 1))
-    assert sentence in told(protocol, graph=one)
-    assert told(protocol, graph=both) == ()
-    assert told(wb.Flooding(), graph=one) == ()
+    cut, whole = one_way((3, 1), (1, 3), (1, 0)), one_way((3, 1), (1, 3), (1, 0), (0, 1))
+    assert sentence in explain_run(protocol, graph=cut)
+    assert explain_run(protocol, graph=whole) == ()
+    assert explain_run(wb.Flooding(), graph=cut) == ()
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_sink_that_hears_and_is_not_heard_is_named(protocol, what):
 )
 def test_a_ttl_is_a_reason_from_the_first_hop_on_that_it_does_not_reach(protocol, reaches):
     settings = {"forwarding_probability": 1} if protocol is wb.Gossip else {}
-    assert told(protocol(ttl=reaches, **settings)) == ()
+    assert explain_run(protocol(ttl=reaches, **settings)) == ()
     run = run_of(protocol(ttl=reaches - 1, **settings))
     assert run.metrics["delivered"] == 0
     account, sentence = run.explain().sentences
@@ -186,24 +186,24 @@ def test_a_ttl_is_a_reason_from_the_first_hop_on_that_it_does_not_reach(protocol
     assert f"ttl of {reaches - 1} hops" in sentence and "between node 3 and node 0 has 3 hops." in sentence
 
 
-def test_what_the_radio_lost_is_told_with_its_reasons():
-    assert told(radio=wb.Radio(loss=1.0))[-1] == "100% of 1 receptions failed: 1 link."
+def test_losses_of_the_radio_are_named_with_their_reasons():
+    assert explain_run(radio=wb.Radio(loss=1.0))[-1] == "100% of 1 receptions failed: 1 link."
     # Both neighbors of the sink pass the flood on, at once and without a look at the channel.
     ring = wb.topology.grid(2, 2)
     radio = wb.Radio(loss="none", collisions=True, jitter_ms=(1.0, 1.0))
-    sentence = told(graph=ring, radio=radio)[-1]
+    sentence = explain_run(graph=ring, radio=radio)[-1]
     assert re.fullmatch(r"\d+% of \d+ receptions failed: .*\d+ collision.*", sentence)
 
 
-def test_frames_that_never_went_out_are_told():
-    sentences = told(workload=[ASKED, SAID, wb.outage(3, 10.0001)])
+def test_frames_that_were_never_sent_are_named():
+    sentences = explain_run(workload=[ASKED, PUBLISHED, wb.outage(3, 10.0001)])
     account, *others = sentences
     assert "did not reach node 0: node 3 went down before its frame was out, and gave it up at 10.0" in account
     assert others == ["No frame was sent.", "1 of 1 frames were given up before they were sent: 1 down."]
 
 
-def test_where_nothing_was_expected_and_something_came_later_the_reason_is_told():
-    run = run_of(wb.TinyMQ(), [ASKED, SAID, wb.outage(0, 8, 12)])
+def test_reason_is_named_if_only_unexpected_readings_arrived():
+    run = run_of(wb.TinyMQ(), [ASKED, PUBLISHED, wb.outage(0, 8, 12)])
     assert "delivered" in run.trace["event"].to_pylist() and run.metrics["expected"] == 0
     (sentence,) = run.explain().sentences
     assert sentence == (
@@ -219,22 +219,22 @@ def test_what_arrived_in_part_is_explained_for_what_did_not():
     assert asked.startswith("Reading 1 of node 3, published at 1.2 s, did not reach node 0: node 3 did not send it to")
 
 
-def test_published_before_there_were_links_is_told():
+def test_publication_before_the_first_links_is_named():
     early = [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5")]
-    (sentence,) = told(wb.DPS(), early)
+    (sentence,) = explain_run(wb.DPS(), early)
     assert sentence.endswith("from there the path leads to node 2, and there was no link.")
     # Links stand by then, and the interests of the sink have not come as far.
-    (sentence,) = told(wb.DPS(), [early[0], wb.publish(3, "TEMP IS 5", start_s=1.3)])
+    (sentence,) = explain_run(wb.DPS(), [early[0], wb.publish(3, "TEMP IS 5", start_s=1.3)])
     assert sentence.endswith("on the path to node 0: no interest in it had come from there.")
 
 
-def test_published_before_queries_were_stored_is_told():
+def test_publication_before_queries_were_stored_is_named():
     early = [wb.subscribe(3, "TEMP GE 1"), wb.publish(0, "TEMP IS 5")]
-    (sentence,) = told(wb.TinyMQ(), early)
+    (sentence,) = explain_run(wb.TinyMQ(), early)
     assert "when the event reached node 0 at 0 s, no query of node 3 was stored there: " in sentence
 
 
-def test_an_event_that_was_lost_is_not_said_to_have_met_no_query():
+def test_lost_event_does_not_count_as_unmatched():
     # All are up when the event is published, and its neighbors are off when its first frame comes.
     workload = [wb.subscribe(0, "TEMP EQ 5"), wb.publish(3, "TEMP IS 5", start_s=10), wb.outage([0, 1, 2], 10.00001)]
     run = run_of(wb.TinyMQ(retries=0), workload)
@@ -243,11 +243,11 @@ def test_an_event_that_was_lost_is_not_said_to_have_met_no_query():
 
 
 def test_nodes_that_never_got_a_place_are_named():
-    sentences = told(wb.TinyMQ(), [ASKED, SAID, wb.outage(0, 0), wb.subscribe(1, "TEMP GE 1")])
+    sentences = explain_run(wb.TinyMQ(), [ASKED, PUBLISHED, wb.outage(0, 0), wb.subscribe(1, "TEMP GE 1")])
     assert any(sentence.endswith("node 3, which had it at 10 s, had no place in a tree.") for sentence in sentences)
 
 
-def test_without_a_trace_only_what_is_known_is_said():
+def test_without_a_trace_only_proven_facts_are_named():
     run = run_of(wb.DPS(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5")], record="metrics")
     assert run.explain().sentences == ()
     assert str(run.explain()).endswith('proves why; a run with record="trace" may show more.')

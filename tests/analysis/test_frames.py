@@ -18,7 +18,7 @@ LAST_MOMENT = [say(0, 1, size=100, start_s=0.9999), say(2, size=30, start_s=0.99
 
 
 def sent(run):
-    """(row, time_us, node, peer, message) of the rows "sent" of a trace."""
+    """Return (row, time_us, node, peer, message) of the rows "sent" of a trace."""
     return [
         (place, row["time_us"], row["node"], row["peer"], row["message"])
         for place, row in enumerate(run.trace.to_pylist())
@@ -26,19 +26,22 @@ def sent(run):
     ]
 
 
-def told(table):
-    """The same of a table of frames."""
+def list_frames(table):
+    """Return (row, time_us, node, peer, message) of a table of frames."""
     return [tuple(row.values())[:-1] for row in table.to_pylist()]
 
 
 def is_of_its_row(run, table):
-    """Whether each frame has the size and the label that its row of the trace has."""
+    """Return whether each frame's size and label are those in the trace."""
     rows = run.trace.to_pylist()
     describe = run.scenario.protocol.kind_of_node().describe
     return all(
-        (len(one["frame"]), describe(one["frame"], one["peer"] == -1))
-        == (rows[one["row"]]["size_B"], tuple(rows[one["row"]][name] for name in ("message", "origin", "sequence")))
-        for one in table.to_pylist()
+        (len(record["frame"]), describe(record["frame"], record["peer"] == -1))
+        == (
+            rows[record["row"]]["size_B"],
+            tuple(rows[record["row"]][name] for name in ("message", "origin", "sequence")),
+        )
+        for record in table.to_pylist()
     )
 
 
@@ -54,7 +57,7 @@ def is_of_its_row(run, table):
 )
 def test_each_row_sent_has_its_frame(run):
     table = run.frames()
-    assert told(table) == sent(run) and len(table) >= 2
+    assert list_frames(table) == sent(run) and len(table) >= 2
     assert is_of_its_row(run, table)
     assert table.column_names == ["row", "time_us", "node", "peer", "message", "frame"]
 
@@ -75,7 +78,7 @@ def test_only_what_is_asked_for_is_there():
     run = GRID.run(engine="reference")
     whole = run.frames().to_pylist()
     assert run.frames(most=7).to_pylist() == whole[:7]
-    assert run.frames(until_s=2.5).to_pylist() == [one for one in whole if one["time_us"] <= 2_500_000]
+    assert run.frames(until_s=2.5).to_pylist() == [frame for frame in whole if frame["time_us"] <= 2_500_000]
     some = [whole[11]["row"], whole[3]["row"], whole[11]["row"]]
     assert run.frames(some).to_pylist() == [whole[3], whole[11]]
     assert run.frames(rows=(row for row in some), most=1).to_pylist() == [whole[3]]
@@ -98,7 +101,7 @@ def test_a_run_is_played_no_further_than_its_frames_are_wanted(monkeypatch):
     assert ended == [last_us] and last_us < 2_000_000
 
 
-def test_many_frames_are_kept_in_batches(monkeypatch):
+def test_many_frames_are_stored_in_batches(monkeypatch):
     run = GRID.run(engine="reference")
     whole = run.frames()
     monkeypatch.setattr(frames_module, "_FRAMES_PER_BATCH", 5)
@@ -136,7 +139,7 @@ class Later(Talker):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (
             lambda frames: [(to, frame + b"!") for to, frame in frames],
@@ -151,16 +154,16 @@ class Later(Talker):
     ],
     ids=["larger", "to others", "fewer", "more"],
 )
-def test_a_run_that_comes_out_otherwise_is_an_error(change, said, monkeypatch):
+def test_a_run_that_comes_out_otherwise_is_an_error(change, message, monkeypatch):
     run = play(LINE, [say(0, 1, start_s=1), say(0, 1, start_s=2)], protocol=Later())
     assert run.frames().num_rows == 2
     monkeypatch.setattr(LaterNode, "change", staticmethod(change))
-    with pytest.raises(ScenarioError, match=said):
+    with pytest.raises(ScenarioError, match=message):
         run.frames()
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         ({"rows": [0]}, 'row 0 of the trace is not "sent"'),
         ({"rows": [-1]}, "row -1"),
@@ -173,6 +176,6 @@ def test_a_run_that_comes_out_otherwise_is_an_error(change, said, monkeypatch):
         ({"most": -3}, "most is -3"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused(asked, said):
-    with pytest.raises(ParameterError, match=said):
+def test_what_cannot_be_asked_for_is_refused(asked, message):
+    with pytest.raises(ParameterError, match=message):
         GRID.run(engine="reference").frames(**asked)

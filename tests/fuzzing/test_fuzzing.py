@@ -23,7 +23,7 @@ PROTOCOLS = {
     "dps": wb.DPS(filter_bits=256, max_history=100, max_links=8),
     "dps that retains": wb.DPS(ttl_s=30, acknowledge=True, max_history=100, max_retained=20, max_links=8),
 }
-MOST_FRAMES = 60  # of one call: what a node says to eight neighbors about all that it has
+MOST_FRAMES = 60  # of one call: a node can report all its state to eight neighbors
 MOST_GROWTH = 1.25
 
 
@@ -36,9 +36,9 @@ def test_a_node_survives_any_frames_in_bounded_memory(name):
 
 
 def test_the_same_seed_gives_the_same_trial_and_another_seed_another():
-    one, again, other = (wb.fuzz(wb.Flooding(), 400, seed) for seed in (1, 1, 2))
-    assert one == again
-    assert one.drops != other.drops
+    first, again, other = (wb.fuzz(wb.Flooding(), 400, seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first.drops != other.drops
 
 
 class _Grudge(Node):
@@ -66,10 +66,10 @@ class _Sleepless(_Grudge):
 
 class _Hoarder(_Grudge):
     def start(self, now, boot=0):
-        self.kept = []
+        self.stored = []
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        self.kept.append(bytes(100))
+        self.stored.append(bytes(100))
 
 
 def _protocol(of):

@@ -1,4 +1,4 @@
-"""What the views make of some small runs, as texts: groups of (name, text), made anew at every call.
+"""The output of the views for some small runs, as texts: groups of (name, text), computed at every call.
 
 A group is a function without arguments; `GROUPS` has them by name. There is one for each golden scenario, and some of
 views that look at something else: sweeps, algebra, messages. Names are those of the views, so that a difference tells
@@ -58,7 +58,7 @@ _PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
 
 
 def text_of(thing):
-    """A drawing as SVG, no record; a table as lines, a figure of Bokeh as its document without ids, a page as is."""
+    """Return a view as text: a drawing as SVG, a table as lines, a Bokeh figure as its document without ids."""
     if isinstance(thing, str):
         return thing
     if isinstance(thing, (pd.DataFrame, pd.Series)):
@@ -66,7 +66,10 @@ def text_of(thing):
     if hasattr(thing, "to_svg"):
         return made.without(thing.to_svg())
     if hasattr(thing, "drawings"):
-        pages = [f"{name}\n{made.without(one.to_svg())}" for name, one in zip(thing.names, thing.drawings, strict=True)]
+        pages = [
+            f"{name}\n{made.without(drawing.to_svg())}"
+            for name, drawing in zip(thing.names, thing.drawings, strict=True)
+        ]
         return "\n".join(pages)
     if hasattr(thing, "references"):  # a model of Bokeh
         return _document(thing)
@@ -76,12 +79,12 @@ def text_of(thing):
 
 
 def elements(text):
-    """How many elements of each kind a text has: tags of SVG and HTML, models of a document of Bokeh; else lines."""
+    """Count the elements of a text by kind: tags of SVG and HTML, or models of a Bokeh document; otherwise lines."""
     if text.startswith("{"):
-        found = re.findall(r'"type": "object", "name": "([\w.]+)"', text)
+        kinds = re.findall(r'"type": "object", "name": "([\w.]+)"', text)
     else:
-        found = re.findall(r"<([A-Za-z]\w*)", text)
-    return dict(sorted(Counter(found).items())) or {"lines": text.count("\n") + 1}
+        kinds = re.findall(r"<([A-Za-z]\w*)", text)
+    return dict(sorted(Counter(kinds).items())) or {"lines": text.count("\n") + 1}
 
 
 def _table(table):
@@ -97,7 +100,7 @@ def _cell(value):
 
 
 def _document(figure):
-    """A figure's document: arrays written out, and ids as numbers in the order in which they appear."""
+    """Return a figure's document, with arrays written out, and ids numbered in the order of their appearance."""
     from bokeh.document import Document
     from bokeh.embed.util import standalone_docs_json
 
@@ -109,15 +112,15 @@ def _document(figure):
 
 
 def _plain(value):
-    """JSON with numbers of nine digits, and with lists for Bokeh's coded arrays."""
+    """Return a JSON value with numbers rounded to nine digits, and with lists in place of Bokeh's encoded arrays."""
     if isinstance(value, dict):
         if value.get("type") == "ndarray":
             data = base64.b64decode(value["array"]["data"])
             data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
             return _plain(np.frombuffer(data, value["dtype"]).tolist())
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, (float, np.floating)):
         return float(f"{value:.9g}")
     return value.item() if isinstance(value, np.generic) else value
@@ -125,11 +128,11 @@ def _plain(value):
 
 def _without_ids(text):
     seen = {}
-    return _ID.sub(lambda found: f"id{seen.setdefault(found[0], len(seen))}", text)
+    return _ID.sub(lambda match: f"id{seen.setdefault(match[0], len(seen))}", text)
 
 
 def _page(path):
-    """A page without scripts (figures are compared as documents), without pictures of pixels and without ids."""
+    """Return a page without scripts, bitmap images and ids; figures are compared as documents."""
     text = _SCRIPT.sub("<script></script>", made.without(path.read_text(encoding="utf-8")))
     return _without_ids(_PNG.sub("", text).replace(f"workbench {wb.__version__}", "workbench"))
 
@@ -139,12 +142,12 @@ def _page(path):
 
 @cache
 def golden(name):
-    """A golden scenario's run."""
+    """Return a golden scenario's run."""
     return renew.scenario(name).run(engine="reference")
 
 
 def of_any_run(run):
-    """What can be looked at in every run: the network, some nodes and the numbers."""
+    """Yield the views that every run has: the network, some nodes and the metrics."""
     end_s = run.scenario.duration_s
     nodes = sorted(run.scenario.topology)
     for time_s in (0.4 * end_s, end_s):
@@ -158,11 +161,11 @@ def of_any_run(run):
 
 
 def seen_of(run, event=None):
-    """What the player shows: of each layer its rows in words, and curves and ways."""
+    """Yield the player's layers: the rows of each as text, with curves and paths."""
     seen = views.see(run, event)
     for layer in seen.layers:
-        said = [layer.name, layer.mark, len(layer), [look.label for look in layer.looks], layer.is_on]
-        yield f"see, {layer.name} {layer.mark}".strip(), {"layer": said, "notes": layer.notes, **_rows(layer)}
+        summary = [layer.name, layer.mark, len(layer), [look.label for look in layer.looks], layer.is_on]
+        yield f"see, {layer.name} {layer.mark}".strip(), {"layer": summary, "notes": layer.notes, **_rows(layer)}
     for curves in seen.curves:
         yield (
             f"see, {curves.name}",
@@ -184,13 +187,13 @@ def _rows(layer):
 
 
 def page_of(run):
-    """The page that is exported of a run, without its scripts."""
+    """Yield the page that is exported from a run, without its scripts."""
     with tempfile.TemporaryDirectory() as folder:
         yield "save_html", _page(views.save_html(run, Path(folder) / "run.html"))
 
 
 def of_coded_run(run):
-    """How events spread as generations."""
+    """Yield the views of how events spread as generations."""
     nodes = sorted(run.scenario.topology)
     yield "decoding_maps", coded_views.decoding_maps(run)
     yield "decoding_maps of some times", coded_views.decoding_maps(run, times_s=[1.0, 2.0], columns=2)
@@ -199,7 +202,7 @@ def of_coded_run(run):
 
 
 def of_overlay(run):
-    """Trees, zones, routes and load."""
+    """Yield the views of trees, zones, routes and load."""
     end_s = run.scenario.duration_s
     for time_s in (0.6 * end_s, end_s):
         yield f"overlay_drawing at {time_s:g} s", stills.overlay_drawing(run, time_s)
@@ -225,7 +228,7 @@ def of_overlay(run):
 
 
 def of_mesh(run):
-    """Filters, links and the ways of publications."""
+    """Yield the views of filters, links and paths of publications."""
     end_s = run.scenario.duration_s
     for time_s in (0.4 * end_s, end_s):
         yield f"filters_drawing at {time_s:g} s", filter_figures.filters_drawing(run, time_s)
@@ -234,7 +237,7 @@ def of_mesh(run):
     yield "filters_slides", mesh_views.filters_slides(run, [5, end_s])
     yield "fill_chart", mesh_views.fill_chart(run)
     made = mesh_views.publications(run.trace)
-    yield "publications", [str(one) for one in made]
+    yield "publications", [str(publication) for publication in made]
     for which in (0, len(made) // 2):
         yield f"publication_path {which}, in words", mesh_views.publication_path(run, which).in_words()
         yield f"publication_drawing {which}", publications.publication_drawing(run, which)
@@ -243,7 +246,7 @@ def of_mesh(run):
 
 
 def of_golden(name):
-    """The views of a golden scenario's run."""
+    """Yield the views of a golden scenario's run."""
     run = golden(name)
     yield from of_any_run(run)
     yield from seen_of(run)
@@ -262,14 +265,14 @@ def of_golden(name):
 
 
 def beside():
-    """Several runs in one picture."""
+    """Yield the views that compare several runs."""
     names = ("coded-diffusion-grid", "gossip-pieces-disc", "gossip-disc")
     yield "coverage_chart", coded_views.coverage_chart({name: golden(name) for name in names})
     asked = wb.subscribe(8, "TEMP EQ 26", start_s=2)
-    said = wb.publish(0, "TEMP IS 26", start_s=8, every_s=2)
-    scenario = wb.Scenario(wb.topology.grid(3, 3), wb.DPS(), [asked, said], wb.Radio(loss=0.1), 14, seed=4)
+    published = wb.publish(0, "TEMP IS 26", start_s=8, every_s=2)
+    scenario = wb.Scenario(wb.topology.grid(3, 3), wb.DPS(), [asked, published], wb.Radio(loss=0.1), 14, seed=4)
     protocols = {"DPS": wb.DPS(), "Flooding": wb.Flooding(), "Diffusion": wb.Diffusion(), "TinyMQ": wb.TinyMQ()}
-    runs = {name: scenario.replace(protocol=one).run(engine="reference") for name, one in protocols.items()}
+    runs = {name: scenario.replace(protocol=protocol).run(engine="reference") for name, protocol in protocols.items()}
     yield "coverage_chart with a band", coded_views.coverage_chart({"two": [runs["Flooding"], runs["Diffusion"]]})
     table = beside_figures.beside_table(runs)
     yield "beside_table", table
@@ -277,7 +280,7 @@ def beside():
 
 
 def coding():
-    """Algebra, packet by packet."""
+    """Yield the views of decoding, packet by packet."""
     packets = {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9]), "P3": ([4, 4, 7], [15]), "P4": ([0, 1, 5], [7])}
     for order in (257, 256):
         steps = decoding.decoding_steps(3, order, packets)
@@ -292,7 +295,7 @@ def coding():
 
 
 def savings():
-    """A sweep of what coding saves."""
+    """Yield the views of a sweep of the savings by coding."""
     scenario = wb.Scenario(
         wb.topology.grid(3, 3),
         workload=[wb.subscribe("all", "TEMP GE 20"), wb.publish([0, 5], "TEMP IS 26", 1.5, payload=bytes(60))],
@@ -317,7 +320,7 @@ def savings():
 
 
 def trees():
-    """A sweep over numbers of overlay trees, and how TinyMQ maps values."""
+    """Yield the views of a sweep over numbers of overlay trees, and of TinyMQ's mapping of values."""
     scenario = wb.Scenario(
         wb.topology.grid(4, 4),
         wb.TinyMQ(),
@@ -348,12 +351,12 @@ def trees():
     yield "printed_losses", trends.printed_losses(table)
 
     cold_chain = wb.TinyMQ(roots=overlay_views.PAPER_ROOTS, key_bits=4, dimensions=("TEMP 0 1", "HUMIDITY"), info_s=2.0)
-    asked, said = "TEMP GT 0, TEMP LT 0.5, HUMIDITY GT 85, HUMIDITY LT 90", "TEMP IS 0.25, HUMIDITY IS 88"
+    asked, published = "TEMP GT 0, TEMP LT 0.5, HUMIDITY GT 85, HUMIDITY LT 90", "TEMP IS 0.25, HUMIDITY IS 88"
     yield "mapping_table", mapping.mapping_table(cold_chain, asked)
     yield "mapping_strings", mapping.mapping_strings(cold_chain, asked)
-    yield "mapping_drawing", mapping.mapping_drawing(cold_chain, asked, said)
+    yield "mapping_drawing", mapping.mapping_drawing(cold_chain, asked, published)
     yield "mapping_drawing of a query", mapping.mapping_drawing(cold_chain, "TEMP GE 0.3")
-    workload = [wb.subscribe(13, asked, start_s=3), wb.publish(18, said, start_s=5)]
+    workload = [wb.subscribe(13, asked, start_s=3), wb.publish(18, published, start_s=5)]
     graph, radio = overlay_views.paper_network(), wb.Radio(loss="none")
     paper = wb.Scenario(graph, cold_chain, workload, radio, 6, overlay_views.PAPER_SEED).run(engine="reference")
     yield "paper_network", paper.scenario.to_json()
@@ -362,26 +365,26 @@ def trees():
 
 
 def charts():
-    """Lines with bands of whatever is computed."""
-    one = {"name": "one", "x": [0, 1, 2.5], "y": [3.0, 1.5, 2.0], "low": [2.5, 1.0, 1.75], "high": [3.5, 2.0, 2.5]}
+    """Yield line charts with bands."""
+    first = {"name": "one", "x": [0, 1, 2.5], "y": [3.0, 1.5, 2.0], "low": [2.5, 1.0, 1.75], "high": [3.5, 2.0, 2.5]}
     other = {"name": "other", "x": [0.5, 2], "y": [0.1, 2.2]}
-    yield "line_chart", views.line_chart([one, other], title="A title", x_label="x (s)", y_label="y", note="a note")
+    yield "line_chart", views.line_chart([first, other], title="A title", x_label="x (s)", y_label="y", note="a note")
     yield "line_chart in a range", views.line_chart([other], y_range=(0.0, 4.0), width=400, height=300)
 
 
 def messages():
-    """Messages of DPS taken apart."""
-    said = message_figures.conversation(filter_bits=256)
-    for name, data in said.items():
+    """Yield the views of dissected DPS messages."""
+    messages = message_figures.conversation(filter_bits=256)
+    for name, data in messages.items():
         yield f"conversation {name}", data.hex()
         yield f"inspect_message {name}", mesh_views.inspect_message(data, ["house/+/temp", "garden/#"])
-    data = said["3: publication of the publisher"]
+    data = messages["3: publication of the publisher"]
     yield "inspect_message cut short", mesh_views.inspect_message(data[:40])
-    yield "message_explorer", message_figures.message_explorer(said, ["house/#"]).still
+    yield "message_explorer", message_figures.message_explorer(messages, ["house/#"]).still
 
 
 def filters():
-    """Topics, their bits, decisions, and what short filters cost."""
+    """Yield the views of topics, their bits, decisions, and the cost of short filters."""
     asked = ["house/+/temp", "garden/#"]
     for is_published, topic in ((True, "house/kitchen/temp"), (False, "house/+/temp")):
         yield f"topic_bits {topic}", topics.topic_bits(topic, is_published, 256)
@@ -408,7 +411,7 @@ def filters():
 
 
 def processes():
-    """A mesh of processes, made up: what stands in for it says what five processes would, one of them killed."""
+    """Yield the views of a mesh of five processes, one of which is killed; the reports of the processes are made up."""
     links = {0: (1, 3), 1: (0, 2), 2: (1, 3), 3: (0, 2)}
     bits = {0: 0, 1: 6, 2: 12, 3: 40}
     state = {
@@ -434,5 +437,5 @@ GROUPS = {name: partial(of_golden, name) for name in renew.NAMES} | {make.__name
 
 
 def texts(group):
-    """{name of a view: its text} of a group."""
+    """Return {name of a view: its text} of a group."""
     return {name: text_of(thing) for name, thing in GROUPS[group]()}

@@ -22,12 +22,12 @@ NAMES = sorted(path.name.removesuffix(SUFFIX) for path in FOLDER.glob("*" + SUFF
 
 
 def scenario(name: str) -> Scenario:
-    """The golden scenario of a name such as ``"diffusion-grid"``."""
+    """Return the golden scenario with a name such as ``"diffusion-grid"``."""
     return Scenario.from_json((FOLDER / (name + SUFFIX)).read_text())
 
 
 def outcome(name: str) -> dict:
-    """What a golden scenario gives now."""
+    """Return the results that a golden scenario gives now."""
     run = scenario(name).run(engine="reference")
     events = Counter(run.trace.column("event").to_pylist())
     return {"trace_hash": run.trace_hash, "events": dict(sorted(events.items()))}

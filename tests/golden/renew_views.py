@@ -28,12 +28,12 @@ ENDINGS = {"<svg": ".svg", "<": ".html", "{": ".json"}
 
 
 def recorded():
-    """{"bokeh": its version, "views": {group: {view: what it gave}}} as it was recorded."""
+    """Return the record: {"bokeh": its version, "views": {group: {view: its outcome}}}."""
     return json.loads(VIEWS.read_text(encoding="utf-8"))
 
 
 def outcome(texts):
-    """What is recorded of some texts, by their names."""
+    """Return the outcome to be recorded for each text, by name."""
     return {
         name: {
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
@@ -52,10 +52,10 @@ def write(texts, folder):
         (folder / (re.sub(r"[^\w.+-]+", "-", name) + ending)).write_text(text, encoding="utf-8")
 
 
-def _lines(found):
-    """JSON with a line for each view, so that differences of the file can be read."""
+def _lines(outcomes):
+    """Return JSON with a line for each view, so that a diff of the file is readable."""
     groups = []
-    for group, views in found.items():
+    for group, views in outcomes.items():
         rows = ",\n".join(f"      {json.dumps(name)}: {json.dumps(view)}" for name, view in views.items())
         groups.append(f"    {json.dumps(group)}: {{\n{rows}\n    }}")
     begin = f'{{\n  "bokeh": {json.dumps(version("bokeh"))},\n  "views": {{\n'
@@ -63,10 +63,10 @@ def _lines(found):
 
 
 if __name__ == "__main__":
-    found = {}
+    outcomes = {}
     for group in pictures.GROUPS:
         texts = pictures.texts(group)
-        found[group] = outcome(texts)
+        outcomes[group] = outcome(texts)
         if len(sys.argv) > 1:
             write(texts, Path(sys.argv[1]) / group)
-    VIEWS.write_text(_lines(found), encoding="utf-8")
+    VIEWS.write_text(_lines(outcomes), encoding="utf-8")

@@ -18,11 +18,11 @@ def without_bokeh(views):
 
 @pytest.mark.parametrize("group", pictures.GROUPS)
 def test_golden_views_are_what_they_have_always_been(group):
-    expected, found = RECORDED["views"][group], renew_views.outcome(pictures.texts(group))
+    expected, actual = RECORDED["views"][group], renew_views.outcome(pictures.texts(group))
     if version("bokeh") != RECORDED["bokeh"]:
-        expected, found = without_bokeh(expected), without_bokeh(found)
-    assert list(found) == list(expected)
-    changed = {name: (expected[name], found[name]) for name in expected if found[name] != expected[name]}
+        expected, actual = without_bokeh(expected), without_bokeh(actual)
+    assert list(actual) == list(expected)
+    changed = {name: (expected[name], actual[name]) for name in expected if actual[name] != expected[name]}
     assert not changed, "see tests/golden/renew_views.py"
 
 

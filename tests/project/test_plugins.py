@@ -98,7 +98,7 @@ def plugged_in(site, monkeypatch):
 
 
 def _forget():
-    plugins._entries.cache_clear()
+    plugins._find_entry_points.cache_clear()
     for table in (plugins._loaded, plugins._errors, plugins._provided):
         table.clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "coin_flooding"]:

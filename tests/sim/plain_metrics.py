@@ -11,8 +11,8 @@ NOT_A_NUMBER = float("nan")
 
 
 def deliveries(scenario, rows):
-    """The metrics from "delivery_ratio" to "stretch" of rows, which are dictionaries."""
-    told = [row for row in rows if row["event"] == "delivered"]
+    """Return the metrics from "delivery_ratio" to "stretch" of rows, which are dictionaries."""
+    delivered_rows = [row for row in rows if row["event"] == "delivered"]
     asked = subscriptions(rows)
     published = {(row["node"], row["sequence"]): row for row in rows if row["event"] == "published"}
     carried = defaultdict(list)
@@ -26,19 +26,21 @@ def deliveries(scenario, rows):
     latencies_us = []
     changed = {name_of(row) for row in rows if (row["event"], row["detail"]) == scenario.protocol.changes}
     waiting, seen = {}, defaultdict(set)
-    for row in told:
+    for row in delivered_rows:
         key, message = (row["node"], row["value"]), (row["origin"], row["sequence"])
         if not is_right(scenario, asked.get(key), carried.get(message), row):
             outcome["wrong"] += 1
             continue
         what, of = asked[key][0], (key, message)
         if of not in waiting:
-            waiting[of] = [(text, one) for one in carried[message] for text in samples(scenario, what, one["detail"])]
+            waiting[of] = [
+                (text, item) for item in carried[message] for text in samples(scenario, what, item["detail"])
+            ]
             seen[of, "carried"] = {text for text, _ in waiting[of]}
         if row["detail"] not in seen[of, "carried"] and name_of(row) not in changed:
             outcome["wrong"] += 1
             continue
-        fits = [one for one in waiting[of] if one[0] == row["detail"] or row["detail"] not in seen[of, "carried"]]
+        fits = [item for item in waiting[of] if item[0] == row["detail"] or row["detail"] not in seen[of, "carried"]]
         if fits:
             waiting[of].remove(fits[0])
             publication = fits[0][1]
@@ -60,7 +62,7 @@ def deliveries(scenario, rows):
         "unexpected_deliveries": outcome["unexpected"],
         "latency_ms_p50": percentile(latencies_us, 50) / 1000,
         "latency_ms_p95": percentile(latencies_us, 95) / 1000,
-        "stretch": stretch(rows, told, distances),
+        "stretch": stretch(rows, delivered_rows, distances),
     }
 
 
@@ -69,16 +71,16 @@ def name_of(row):
 
 
 def subscriptions(rows):
-    """(node, number) -> [text, begins, ends or None]"""
-    found = {}
+    """Return {(node, number): [text, start in µs, end in µs or None]}."""
+    entries = {}
     for row in rows:
         key = row["node"], row["sequence"]
         if row["event"] == "subscribed":
-            found[key] = [row["detail"], row["time_us"], None if row["value"] < 0 else row["value"]]
-        elif row["event"] == "unsubscribed" and key in found:
-            end_us = found[key][2]
-            found[key][2] = row["time_us"] if end_us is None else min(end_us, row["time_us"])
-    return found
+            entries[key] = [row["detail"], row["time_us"], None if row["value"] < 0 else row["value"]]
+        elif row["event"] == "unsubscribed" and key in entries:
+            end_us = entries[key][2]
+            entries[key][2] = row["time_us"] if end_us is None else min(end_us, row["time_us"])
+    return entries
 
 
 def lasts(subscription, time_us):
@@ -100,14 +102,14 @@ def is_right(scenario, subscription, carried, row):
 
 
 def owed(scenario, rows, asked, published, distances):
-    """(sink, subscription, publisher, reading) -> samples"""
-    found = Counter()
+    """Return {(sink, subscription, publisher, reading): number of expected samples}."""
+    counts = Counter()
     for (sink, number), subscription in asked.items():
         for (publisher, reading), row in published.items():
             time_us = row["time_us"]
             if lasts(subscription, time_us) and publisher in distances[sink] and not is_down(rows, sink, time_us):
-                found[sink, number, publisher, reading] = len(samples(scenario, subscription[0], row["detail"]))
-    return +found
+                counts[sink, number, publisher, reading] = len(samples(scenario, subscription[0], row["detail"]))
+    return +counts
 
 
 def is_down(rows, node, time_us):
@@ -125,8 +127,8 @@ def percentile(ordered, percent):
     return ordered[place] if ordered else NOT_A_NUMBER
 
 
-def stretch(rows, told, distances):
-    delivered = {(row["node"], row["origin"], row["sequence"]) for row in told}
+def stretch(rows, delivered_rows, distances):
+    delivered = {(row["node"], row["origin"], row["sequence"]) for row in delivered_rows}
     ratios = []
     for row in rows:
         if row["event"] == "held" and (row["node"], row["origin"], row["sequence"]) in delivered:
@@ -137,7 +139,7 @@ def stretch(rows, told, distances):
 
 
 def interest_coverage(topology, rows):
-    """Of TinyDiffusion: share of the nodes that a sink can reach that cached its interest, mean over interests."""
+    """Return the mean, over interests, of the share of a sink's reachable nodes that cached the interest."""
     holders = defaultdict(set)
     for row in rows:
         if row["event"] == "interest_cached":
@@ -150,7 +152,7 @@ def interest_coverage(topology, rows):
 
 
 def tally(rows):
-    """(counts by (event, message, reason), bytes by (event, reason)) of rows."""
+    """Return (counts by (event, message, reason), bytes by (event, reason)) of rows."""
     counts, sizes, holders = Counter(), Counter(), set()
     for row in rows:
         reason = row["detail"] if row["event"] in ("lost", "dropped", "given_up") else ""

@@ -12,7 +12,9 @@ U64 = st.integers(0, 2**64 - 1)
 @given(U64, st.lists(st.integers(0, 2**31 - 1), min_size=1))
 def test_keys_of_nodes_are_those_made_one_by_one(seed, addresses):
     prefix = draws.make_key(seed, purposes.JITTER)
-    assert node_keys(prefix, tuple(addresses)) == [draws.make_key(seed, purposes.JITTER, one) for one in addresses]
+    assert node_keys(prefix, tuple(addresses)) == [
+        draws.make_key(seed, purposes.JITTER, address) for address in addresses
+    ]
 
 
 @settings(max_examples=50)

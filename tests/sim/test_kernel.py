@@ -176,7 +176,7 @@ def test_node_does_nothing_while_it_is_down(scenario):
 # --- the end ---
 
 
-def test_frames_on_their_way_are_played_to_their_end_and_nobody_publishes_any_more():
+def test_frames_in_transit_are_played_to_their_end_without_further_publications():
     line = wb.topology.line(30)
     run = play(line, [wb.publish(0, "TEMP IS 26", every_s=1, start_s=0.999)], duration_s=2, protocol=wb.Flooding())
     assert [row["time_us"] for row in rows(run, "published")] == [999_000, 1_999_000]
@@ -195,10 +195,10 @@ def test_nothing_to_do_is_a_run_too():
 
 
 def test_progress_rises_to_the_end():
-    told = []
+    shares = []
     workload = [wb.publish(0, "TEMP IS 26", every_s=0.05)]
-    wb.Scenario(wb.topology.grid(5, 5), wb.Flooding(), workload, duration_s=60).run(progress=told.append)
-    assert told == sorted(told) and len(told) >= 2 and 0 < told[0] < told[-1] <= 1
+    wb.Scenario(wb.topology.grid(5, 5), wb.Flooding(), workload, duration_s=60).run(progress=shares.append)
+    assert shares == sorted(shares) and len(shares) >= 2 and 0 < shares[0] < shares[-1] <= 1
 
 
 # --- timers ---
@@ -258,10 +258,10 @@ def test_subscription_is_recorded_with_its_number_and_its_end():
 # --- what a link layer knows ---
 
 
-def test_nodes_are_told_the_delivery_ratios_of_their_links():
+def test_nodes_get_the_delivery_ratios_of_their_links():
     run = play(network((0, 1, 0.9), (1, 0, 0.2), (2, 1, 0.5)), [])
-    told = {(row["node"], row["peer"]): (row["value"] / 1000, float(row["detail"])) for row in rows(run, "held")}
-    assert told == {(1, 0): (0.9, 0.2), (0, 1): (0.2, 0.9), (1, 2): (0.5, 0.0)}
+    ratios = {(row["node"], row["peer"]): (row["value"] / 1000, float(row["detail"])) for row in rows(run, "held")}
+    assert ratios == {(1, 0): (0.9, 0.2), (0, 1): (0.2, 0.9), (1, 2): (0.5, 0.0)}
     ideal = play(network((0, 1, 0.9)), [], loss="none")
     assert [row["value"] for row in rows(ideal, "held")] == [1000]
 
@@ -271,13 +271,13 @@ def test_addresses_need_not_begin_at_zero_nor_follow_each_other():
     assert [(row["node"], row["peer"]) for row in rows(run, "received")] == [(100, 65000), (7, 100)]
 
 
-def test_node_alone_talks_to_nobody():
+def test_frame_of_a_lone_node_has_no_receivers():
     graph = nx.empty_graph(1)
     run = wb.Scenario(graph, Talker(), [say(0)]).run()
     assert [row["event"] for row in run.trace.to_pylist()] == ["published", "sent"]
 
 
-def test_node_that_asks_to_be_woken_in_the_past_is_told_not_waited_for():
+def test_wake_up_in_the_past_is_an_error():
     class Sleepless(wb.Flooding.node):
         def start(self, now, boot=0):
             self.next_wake = now + 5
@@ -305,7 +305,7 @@ class Quiet(Node):
 
 
 def kernel_of_one():
-    """(kernel with one node, what the handlers of actions and frames were called with)."""
+    """Return a kernel with one node, and the list of calls of its handlers of actions and frames."""
     kernel, called = Kernel([Quiet(7, None, None)], Recorder()), []
     for kind in (ACTION, FRAME_END):
         kernel.handlers[kind] = lambda now, argument: called.append((now, argument))
@@ -322,7 +322,7 @@ def test_kernel_plays_by_time_and_at_the_same_time_in_the_order_of_arrival():
     assert called[2:] == [(5, "a"), (5, "c")]
 
 
-def test_after_the_end_only_frames_on_their_way_are_played():
+def test_after_the_end_only_frames_in_transit_are_played():
     kernel, called = kernel_of_one()
     kernel.nodes[0].next_wake = 12
     kernel.start()
@@ -341,8 +341,8 @@ def test_a_kernel_that_forgets_actions_has_frames_left():
     assert called == [(1, FRAME_END)]
 
 
-def test_an_application_of_its_own_kind_shares_kernel_and_air():
-    """One that has node 0 publish at every action, whatever the workload asks for."""
+def test_another_application_shares_kernel_and_channel():
+    """An application that publishes at node 0 at every action."""
     scenario = wb.Scenario(LINE, Talker(), [wb.subscribe(2, "TEMP GE 25")], wb.Radio(jitter_ms=0), duration_s=1)
     recorder = Recorder()
     kernel = Kernel(make_nodes(scenario), recorder)

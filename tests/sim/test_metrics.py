@@ -21,7 +21,7 @@ from workbench.sim.trace import Recorder
 
 MS = 1000
 
-# 0 --- 1 --- 2 --- 3: the sink is 0 unless a test says otherwise
+# 0 --- 1 --- 2 --- 3: the sink is 0 by default
 LINE = both_ways((0, 1), (1, 2), (2, 3))
 
 
@@ -65,12 +65,12 @@ def recovered(at_ms, node):
 
 
 def reading(at_ms, node, number, what="TEMP IS 26"):
-    """A reading that goes on its way by itself: its message's number is 100 + its own."""
+    """Return the rows of a reading in a message of its own, whose number is 100 more than the reading's."""
     return [published(at_ms, node, number, what), originated(at_ms, node, 100 + number, number)]
 
 
 def measure(*rows, topology=LINE, protocol=None, radio=None):
-    """The metrics of rows (and lists of rows) whose times are in milliseconds."""
+    """Return the metrics of rows (and lists of rows) whose times are in milliseconds."""
     recorder = Recorder()
     for row in [row for entry in rows for row in (entry if isinstance(entry, list) else [entry])]:
         recorder.append((round(row[0] * MS), *row[1:]))
@@ -110,7 +110,7 @@ def test_nothing_expected_has_no_delivery_ratio():
         assert math.isnan(values[name])
 
 
-def test_every_subscription_is_owed_its_own_sample():
+def test_every_subscription_expects_its_own_sample():
     values = measure(
         subscribed(0, 0),
         subscribed(0, 1, what="TEMP GE 26"),
@@ -137,24 +137,24 @@ def text(attributes):
 
 @given(st.lists(st.one_of(constraints, st.just([("TEMP", "EQ_ANY", 0)])), min_size=1, max_size=4), st.data())
 def test_every_pair_that_matches_is_among_those_that_are_looked_at(asked, data):
-    readings = [text(one) for one in data.draw(st.lists(values, min_size=1, max_size=6))]
+    readings = [text(item) for item in data.draw(st.lists(values, min_size=1, max_size=6))]
     protocol = wb.Flooding()
-    subscriptions = [text(one).replace("EQ_ANY 0", "EQ_ANY") for one in asked]
+    subscriptions = [text(item).replace("EQ_ANY 0", "EQ_ANY") for item in asked]
     candidates = matching_of(protocol).candidates(subscriptions, readings)
-    for subscription, found in zip(subscriptions, candidates, strict=True):
+    for subscription, indices in zip(subscriptions, candidates, strict=True):
         for index, reading in enumerate(readings):
             if protocol.matching_samples(wb.parse(subscription), wb.parse(reading)):
-                assert index in found
+                assert index in indices
 
 
-def test_own_readings_of_a_sink_are_owed_to_it_too():
+def test_sink_expects_its_own_readings_too():
     assert outcome(measure(subscribed(), reading(10, 0, 0), delivered(10, 0, 100))) == (1, 1, 0, 0)
 
 
 @pytest.mark.parametrize(
     ("published_ms", "is_expected"), [(4, False), (5, True), (15, True), (24, True), (25, False), (40, False)]
 )
-def test_reading_is_owed_to_a_subscription_that_lasts_when_it_is_published(published_ms, is_expected):
+def test_reading_is_expected_by_subscriptions_active_at_its_publication(published_ms, is_expected):
     by_expiry = measure(subscribed(at_ms=5, until_ms=25), published(published_ms, 3, 0))
     by_hand = measure(subscribed(at_ms=5), unsubscribed(25), published(published_ms, 3, 0))
     before_expiry = measure(subscribed(at_ms=5, until_ms=1000), unsubscribed(25), published(published_ms, 3, 0))
@@ -185,11 +185,11 @@ def test_reading_published_while_the_sink_is_down_is_not_expected():
     assert values["expected"] == 1
 
 
-def test_outage_of_a_node_on_the_way_is_no_excuse():
+def test_reading_is_expected_despite_an_outage_on_its_path():
     assert measure(subscribed(), failed(5, 1), published(10, 3, 0))["expected"] == 1
 
 
-def test_sample_that_was_not_owed_is_neither_delivered_nor_wrong():
+def test_unexpected_sample_is_neither_delivered_nor_wrong():
     # Published before the subscription, it waited at its source for the interest.
     values = measure(reading(0, 3, 0), subscribed(at_ms=5), delivered(20, 3, 100))
     assert outcome(values) == (0, 0, 0, 0)
@@ -202,14 +202,14 @@ def test_sample_that_was_not_owed_is_neither_delivered_nor_wrong():
     "row",
     [
         delivered(20, 3, 101, what="TEMP IS 20"),  # does not match
-        delivered(20, 3, 999),  # nobody sent that message
+        delivered(20, 3, 999),  # no node sent that message
         delivered(20, 2, 100),  # not that node
-        delivered(20, 3, 100, number=7),  # nobody subscribed
+        delivered(20, 3, 100, number=7),  # no node subscribed
         delivered(20, 3, 100, node=2),  # not there
         delivered(50, 3, 100),  # it had expired
     ],
 )
-def test_delivery_that_nobody_asked_for_is_wrong(row):
+def test_delivery_without_a_subscription_is_wrong(row):
     values = measure(subscribed(until_ms=50), reading(10, 3, 0), reading(10, 3, 1, "TEMP IS 20"), row)
     assert outcome(values) == (1, 0, 1, 0)
 
@@ -246,7 +246,7 @@ AGGREGATE = [
 ]
 
 
-def test_aggregated_readings_are_owed_and_timed_one_by_one():
+def test_aggregated_readings_are_expected_and_timed_one_by_one():
     arrived = [delivered(45, 3, 5, what="TEMP IS 26"), delivered(45, 3, 5, what="TEMP IS 28")]
     values = measure(subscribed(), AGGREGATE, arrived)
     assert outcome(values) == (2, 2, 0, 0)
@@ -263,7 +263,7 @@ def test_aggregate_that_comes_again_is_a_duplicate_for_each_of_its_samples():
     assert outcome(measure(subscribed(), AGGREGATE, once, once)) == (2, 2, 0, 2)
 
 
-def test_reading_with_its_first_key_twice_is_owed_as_one():
+def test_reading_with_its_first_key_twice_is_expected_once():
     what = "TEMP IS 26, INSTANCE IS 1, TEMP IS 20, INSTANCE IS 2"
     arrived = delivered(12, 3, 100, what=what)
     assert outcome(measure(subscribed(), reading(10, 3, 0, what))) == (1, 0, 0, 0)
@@ -293,7 +293,7 @@ def test_sample_that_a_filter_changed_stands_for_the_reading_it_was_made_of():
 
 
 @pytest.mark.parametrize(
-    "told",
+    "delivery",
     [
         [],
         filtered(3, 100, "drop"),
@@ -302,9 +302,9 @@ def test_sample_that_a_filter_changed_stands_for_the_reading_it_was_made_of():
         filtered(2, 100),
     ],
 )
-def test_sample_that_no_filter_changed_is_wrong_if_its_message_does_not_carry_it(told):
+def test_sample_that_no_filter_changed_is_wrong_if_its_message_does_not_carry_it(delivery):
     changed = delivered(14, 3, 100, what="TEMP IS 25.5")
-    assert outcome(measure(subscribed(), reading(10, 3, 0), told, changed, changed)) == (1, 0, 2, 0)
+    assert outcome(measure(subscribed(), reading(10, 3, 0), delivery, changed, changed)) == (1, 0, 2, 0)
 
 
 def test_filter_of_another_protocol_is_no_excuse():
@@ -312,7 +312,7 @@ def test_filter_of_another_protocol_is_no_excuse():
     assert outcome(measure(rows, protocol=wb.Flooding())) == (1, 0, 1, 0)
 
 
-def test_sample_that_a_filter_made_match_was_not_owed_and_is_not_wrong():
+def test_sample_that_a_filter_made_match_is_neither_expected_nor_wrong():
     values = measure(
         subscribed(), reading(10, 3, 0, "TEMP IS 20"), filtered(3, 100), delivered(14, 3, 100, what="TEMP IS 26")
     )
@@ -354,7 +354,7 @@ class Altering(FloodingNode):
     """Delivers each reading with one bit flipped: 20 as 19.84."""
 
     def deliver_to(self, subscriptions, attributes, *message):
-        altered = tuple(one._replace(value=one.value ^ 16) for one in attributes)
+        altered = tuple(attribute._replace(value=attribute.value ^ 16) for attribute in attributes)
         FloodingNode.deliver_to(self, subscriptions, altered, *message)
 
 
@@ -416,8 +416,8 @@ def test_percentile_has_the_share_at_or_below_it_and_not_one_fewer(latencies_us)
     ordered = sorted(latencies_us)
     for percent in (50, 95):
         value = percentile(ordered, percent / 100)
-        at_or_below = sum(one <= value for one in ordered)
-        below = sum(one < value for one in ordered)
+        at_or_below = sum(number <= value for number in ordered)
+        below = sum(number < value for number in ordered)
         assert at_or_below * 100 >= percent * len(ordered) > below * 100
 
 
@@ -435,7 +435,7 @@ def test_stretch_is_hops_over_the_shortest_path_mean_over_delivered_messages():
     assert values["stretch"] == (6 / 3 + 2 / 2) / 2
 
 
-def test_stretch_leaves_out_what_was_not_delivered_and_what_a_sink_said_itself():
+def test_stretch_leaves_out_undelivered_messages_and_those_of_the_sink():
     values = measure(
         subscribed(),
         [*reading(0, 3, 0, "TEMP IS 20"), held(0, 3, 100, hops=9)],
@@ -572,7 +572,7 @@ def test_metrics_are_a_series_that_knows_what_it_does_not_have():
         values["hops"]
     assert values.get("hops", 7) == 7 and "hops" not in values and not hasattr(values, "hops")
     assert values["lost"] == values.lost == values.iloc[list(values.index).index("lost")]
-    assert {type(one) for one in (values.copy(), values * 2, values[["lost"]], values.dropna())} == {pd.Series}
+    assert {type(derived) for derived in (values.copy(), values * 2, values[["lost"]], values.dropna())} == {pd.Series}
     pd.testing.assert_series_equal(pickle.loads(pickle.dumps(values)), values)
 
 
@@ -580,7 +580,8 @@ def test_the_text_of_metrics_leaves_out_a_coverage_that_the_protocol_does_not_ha
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(2, "TEMP IS 25", start_s=1)]
     scenario = wb.Scenario(wb.topology.line(3), wb.Diffusion(), workload, duration_s=2)
     flooded, routed = (
-        scenario.replace(protocol=one).run(engine="reference").metrics for one in (wb.Flooding(), wb.Diffusion())
+        scenario.replace(protocol=protocol).run(engine="reference").metrics
+        for protocol in (wb.Flooding(), wb.Diffusion())
     )
     assert "\ncoverage " in str(flooded) and "interest_coverage" not in str(flooded)
     assert "\ncoverage " not in str(routed) and "interest_coverage" in str(routed) and "NaN" not in str(routed)

@@ -31,9 +31,11 @@ NOTHING, NO_TEXT = st.just(0), st.just("")
 
 
 def cells(event, origin=None, size=NOTHING, value=NOTHING, detail=NO_TEXT):
-    """(node, event, peer, message, origin, sequence, size_B, value, detail); the origin is the node unless given."""
+    """Return a strategy for rows; the origin of a row is its node by default."""
     drawn = st.tuples(NODES, NODES if origin is None else origin, NUMBERS, size, value, detail)
-    return drawn.map(lambda one: (one[0], event, -1, "data", one[0] if origin is None else one[1], *one[2:]))
+    return drawn.map(
+        lambda numbers: (numbers[0], event, -1, "data", numbers[0] if origin is None else numbers[1], *numbers[2:])
+    )
 
 
 ROW = st.one_of(
@@ -79,11 +81,11 @@ def test_metrics_of_any_rows_are_those_of_the_definitions(rows):
 @settings(max_examples=examples(100))
 @given(
     st.lists(st.tuples(st.integers(0, 12), SAMPLES), max_size=12),
-    st.lists(st.tuples(NUMBERS, READINGS), min_size=1, max_size=3, unique_by=lambda one: one[0]),
+    st.lists(st.tuples(NUMBERS, READINGS), min_size=1, max_size=3, unique_by=lambda item: item[0]),
     st.integers(0, 8),
     st.sampled_from(["replace", "drop"]),
 )
-def test_metrics_of_one_message_that_is_delivered_in_all_ways(delivered, readings, begins, answer):
+def test_metrics_of_one_message_with_every_kind_of_delivery(delivered, readings, begins, answer):
     # Most random rows above are wrong; here most are right.
     rows = [(0, (4, "published", -1, "", 4, number, 0, 0, text)) for number, text in readings]
     rows += [(0, (4, "originated", -1, "data", 4, 7, 0, number, "")) for number, _ in readings]
@@ -108,7 +110,7 @@ def test_large_traces_are_set_apart_and_measured_alike():
     table = scenario.run(engine="reference").trace
     many = table_of([(0, (0, "sent", -1, "data", 0, 0, 10, 0, ""))] * 100_000).to_batches()
     whole = type(table).from_batches([*table.to_batches(), *many], schema=SCHEMA).unify_dictionaries()
-    alone, among_many = (metrics.compute(scenario, one, *trace.tally(one)) for one in (table, whole))
+    alone, among_many = (metrics.compute(scenario, each, *trace.tally(each)) for each in (table, whole))
     assert among_many["transmissions"] == alone["transmissions"] + 100_000
     assert np.array_equal(alone[NAMES], among_many[NAMES], equal_nan=True)
     assert [row._asdict() for row in Columns(whole).of("sent", "delivered")] == [

@@ -8,7 +8,7 @@ from workbench.sim.python_lines import python_lines
 
 
 def again(scenario):
-    """The scenario that the lines make."""
+    """Return the scenario that the lines create."""
     names = {"wb": wb}
     exec(python_lines(scenario), names)
     return names["scenario"]

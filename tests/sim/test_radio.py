@@ -131,9 +131,9 @@ def test_loss_is_that_of_the_links_or_none_or_the_same_everywhere(loss, share):
 def test_links_lose_independently_of_each_other_and_of_the_network_around_them():
     two = play(network((0, 1, 0.5), (0, 2, 0.5)), [say(0, every_s=0.01)])
     alone = play(network((0, 1, 0.5)), [say(0, every_s=0.01)])
-    one, other = ([row["sequence"] for row in rows(two, "received", node=node)] for node in (1, 2))
-    assert one == [row["sequence"] for row in rows(alone, "received", node=1)]
-    assert len(set(one) & set(other)) == pytest.approx(250, abs=50)
+    received, also_received = ([row["sequence"] for row in rows(two, "received", node=node)] for node in (1, 2))
+    assert received == [row["sequence"] for row in rows(alone, "received", node=1)]
+    assert len(set(received) & set(also_received)) == pytest.approx(250, abs=50)
 
 
 def test_unicast_is_heard_by_its_destination_alone():
@@ -180,7 +180,7 @@ def test_node_that_transmits_hears_nothing():
     assert fates(run, 2) == {(1, 0): "received"}
 
 
-def test_transmission_that_is_not_heard_disturbs_nobody():
+def test_transmission_that_is_not_heard_disturbs_no_frame():
     # 0 --- 1    2 --- 3
     apart = both_ways((0, 1), (2, 3))
     assert set(fates(play(apart, [say("all", size=20)], collisions=True), 1).values()) == {"half_duplex"}
@@ -206,8 +206,8 @@ def test_frames_that_wait_in_a_long_queue_disturb_when_their_time_comes():
 def test_node_receives_exactly_what_nothing_overlaps(frames):
     # 0, 1, 2, 3 around 4, which hears them all and is not heard; the four do not hear each other.
     star = network(*((node, 4) for node in range(4)))
-    said = [say(node, size=size, start_s=start / 1e5) for node, start, size in frames]
-    run = play(star, said, collisions=True)
+    workload = [say(node, size=size, start_s=start / 1e5) for node, start, size in frames]
+    run = play(star, workload, collisions=True)
     spans = {
         (row["origin"], row["sequence"]): (row["time_us"] - row["value"], row["time_us"]) for row in rows(run, "sent")
     }
@@ -282,7 +282,7 @@ def test_frame_sent_again_does_not_let_another_one_overtake_it_for_ever(csma):
     run = play(network((0, 1, 0.5), (1, 0)), [say(0, to=1, count=30)], retries=50, collisions=csma, csma=csma)
     assert {row["sequence"] for row in rows(run, "received")} == set(range(30))
     spans = sorted((row["time_us"] - row["value"], row["time_us"]) for row in rows(run, "sent"))
-    assert all(one[1] <= other[0] for one, other in pairwise(spans))
+    assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
 
 
 # --- outcomes of unicasts ---
@@ -301,7 +301,7 @@ class Reporting(Talker):
 
 
 def outcomes(topology, workload, **radio):
-    """[(destination, sequence, acknowledged)] as nodes learnt them, in order, of a run with these radio settings."""
+    """Return [(destination, sequence, acknowledged)], in the order of reports to nodes, of a run with this radio."""
     run = play(topology, workload, protocol=Reporting(), **radio)
     return [(row["peer"], row["sequence"], row["value"]) for row in rows(run, "held", message="outcome")]
 
@@ -360,7 +360,7 @@ def test_frames_of_a_node_that_fails_are_given_up_every_one(csma):
     assert 3 <= len(rows(run, "given_up")) <= 5 and rows(run, "sent")[-1]["sequence"] == 5
 
 
-def test_frame_on_the_air_when_its_sender_fails_disturbs_as_long_as_it_lasted():
+def test_frame_in_transit_when_its_sender_fails_disturbs_until_then():
     # Node 0's first frame takes 1792 µs. It fails at 1000 µs, while the others still wait in its radio.
     def fate(start_us):
         talk = [say(0, count=20), wb.outage(0, 0.001), say(2, start_s=start_us / 1e6)]

@@ -11,9 +11,9 @@ from workbench.protocols.tinymq import TinyMQ
 
 
 def ends(query, key="TEMP"):
-    """(lowest, highest) of a query's interval, in steps of 0.01."""
+    """Return (lowest, highest) value of a query's interval, in steps of 0.01."""
     name = wb.key_of(key).number
-    low, high = (one.value for one in wb.parse(query.what) if one.key == name)
+    low, high = (attribute.value for attribute in wb.parse(query.what) if attribute.key == name)
     return low, high
 
 
@@ -65,9 +65,9 @@ def test_fewer_are_the_first_of_more_and_seeds_differ():
 
 def test_events_are_uniform_over_all_dimensions():
     events = wb.range_events(range(9), 2000, ("TEMP 0 50", "HUMIDITY 20 40"))
-    values = [[one.value for one in wb.parse(event.what)] for event in events]
+    values = [[attribute.value for attribute in wb.parse(event.what)] for event in events]
     for place, low, high in ((0, 0, 5000), (1, 2000, 4000)):
-        column = [one[place] for one in values]
+        column = [row[place] for row in values]
         assert low <= min(column) < low + 0.01 * (high - low) and high - 0.01 * (high - low) < max(column) <= high
         assert abs(sum(column) / len(column) - (low + high) / 2) < 0.03 * (high - low)
 

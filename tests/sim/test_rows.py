@@ -33,7 +33,7 @@ def test_a_word_that_no_row_has_finds_no_row_and_one_that_some_have_finds_these(
     assert columns.where(detail="down").tolist() == []
 
 
-def test_rows_of_a_part_are_told_as_rows_of_the_trace():
+def test_rows_of_a_part_have_positions_in_the_trace():
     part = Columns(TRACE).part(np.array([1, 3, 5, 7])).part(np.array([1, 2]))
     assert part.in_trace(np.array([0, 1])).tolist() == [3, 5]
     assert part.number_after(np.array([0]), "sent").tolist() == [1]

@@ -29,7 +29,7 @@ SOIL = wb.register_key(171, "SOIL_WETNESS", "%", steps=10, minimum=0, maximum=10
 
 
 def make(**changes):
-    """A scenario in which every kind of field occurs; the network is given node by node."""
+    """Return a scenario in which every kind of field occurs; the network is written node by node."""
     network = nx.DiGraph([(0, 1, {"pdr": 0.9}), (1, 0, {"pdr": 0.4}), (1, 2), (2, 1)])
     nx.set_node_attributes(network, {0: (0, 0), 1: (10, 0), 2: (20, 5.5)}, "pos")
     network.graph["walls"] = [((5, -5), (5, 5))]
@@ -205,7 +205,7 @@ def test_added_field_of_the_radio_is_left_out_of_file_and_hash_at_its_default_al
 
 
 def hashes_elsewhere(scenarios, hash_seed="1"):
-    """The hashes of scenarios read from their JSON in a fresh process, which knows no user's keys or filters."""
+    """Return the hashes of scenarios that a new process, without the user's keys and filters, reads from JSON."""
     code = "import sys, workbench as wb; print(*(wb.Scenario.from_json(line).hash for line in sys.stdin))"
     return subprocess.run(
         [sys.executable, "-c", code],
@@ -237,13 +237,13 @@ def test_user_keys_travel_in_the_file():
     in_settings = wb.Scenario(
         wb.topology.line(2), wb.Diffusion(filters=(wb.Filter("running_mean", of="SOIL_WETNESS"),))
     )
-    for one in (scenario, in_filters, in_settings):
-        assert json.loads(one.to_json())["keys"] == [list(SOIL)]
-        assert hashes_elsewhere([one]) == [one.hash]
+    for variant in (scenario, in_filters, in_settings):
+        assert json.loads(variant.to_json())["keys"] == [list(SOIL)]
+        assert hashes_elsewhere([variant]) == [variant.hash]
     assert "keys" not in json.loads(make(protocol=wb.Flooding()).to_json())
 
 
-def test_key_that_means_something_else_here_is_told():
+def test_key_with_another_meaning_is_an_error():
     with pytest.raises(ScenarioError, match=r"keys: .*171.*conflicts"):
         read({**DOCUMENT, "keys": [[171, "DEPTH", "int16", "m", 1, None, None]]})
     for wrong in (
@@ -267,7 +267,7 @@ def test_registered_filter_is_stored_by_name_and_an_unregistered_one_says_so():
         read(document)
 
 
-def test_setting_that_is_no_plain_value_is_told():
+def test_setting_that_is_not_a_plain_value_is_an_error():
     class Windowed:
         def __init__(self, window):
             self.window = window
@@ -395,14 +395,14 @@ def test_text_that_is_no_scenario_says_so(text):
 
 
 def places(value, path=()):
-    """The path of every value in a JSON document."""
+    """Yield the path of every value in a JSON document."""
     yield path
     for key, child in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield from places(child, (*path, key))
 
 
 def put(document, path, value):
-    """A copy of a document with another value at a path."""
+    """Return a copy of a document with another value at a path."""
     if not path:
         return value
     document = deepcopy(document)
@@ -477,7 +477,7 @@ def test_wrong_field_of_a_file_is_named_with_what_would_be_right(path, value, wo
 
 
 def accepted(text):
-    """The scenario of a text, or None if it is refused in the proper way."""
+    """Return the scenario of a text, or None if it is refused with a ScenarioError."""
     try:
         return wb.Scenario.from_json(text)
     except ScenarioError:

@@ -61,7 +61,7 @@ def test_table_has_the_schema_whatever_happened():
     ]
 
 
-def test_long_runs_are_turned_into_columns_on_the_way_and_come_out_the_same():
+def test_long_runs_are_converted_to_columns_during_the_run_without_a_difference():
     rows = [(i, i % 7, ("sent", "received")[i % 2], -1, "data", 3, i, 26, 0, f"{i % 3}") for i in range(250_000)]
     at_once, in_parts = Recorder(), Recorder()
     for i, row in enumerate(rows):
@@ -74,7 +74,7 @@ def test_long_runs_are_turned_into_columns_on_the_way_and_come_out_the_same():
     assert trace.digest(in_parts.table()) == trace.digest(at_once.table())
 
 
-def test_every_event_has_a_name_in_small_letters():
+def test_every_event_has_a_name_in_lower_case():
     assert trace.EVENT_NAMES[GradientSet] == "gradient_set"
     assert trace.EVENT_NAMES[contract.Held] == "held"
     assert trace.event_name(InterestCached) == "interest_cached"

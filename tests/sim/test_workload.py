@@ -16,7 +16,7 @@ NODES = (0, 1, 2, 3)
 
 
 def actions(*items, duration_s=10, seed=1):
-    """[(time_s, kind, node), ...] of a workload, in order."""
+    """Return [(time_s, kind, node), ...] of a workload, in order."""
     expanded = workload.expand(items, NODES, duration_s * SECOND, seed)
     return [(action.time_us / SECOND, action.kind, action.node) for action in expanded]
 

@@ -1,4 +1,4 @@
-"""Accounts: for each expected reading, whether it was delivered, or the last step that the trace proves and its cause.
+"""Accounts of expected readings: each reports that a reading was delivered, or where and why it was lost.
 
     for account in accounts(run):
         print(account.cause, account.node, account.rows)
@@ -19,7 +19,7 @@ Limits
     subscribers, or if a later row may show the reading in transit.
 
 Cost
-    That of `workbench.analysis.expected`, a pass over the trace, and for each missing reading a scan of its rows.
+    The cost of `workbench.analysis.expected`, a pass over the trace, and for each missing reading a scan of its rows.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _READINGS_PER_CALL = 16
 
 
 class Reading(NamedTuple):
-    """A reading, identified as in rows "published": by the publisher and its number for the reading."""
+    """The identity of a reading: the publisher's address, and the number that the publisher gave to the reading."""
 
     publisher: int
     number: int
@@ -86,9 +86,9 @@ class Account(NamedTuple):
     subscriber, subscription        the node that subscribed, and the subscription's number there
     delivered_us                    when it was first delivered, or None
     cause                           a key of CAUSES
-    node, neighbor                  where the last proven step was, and to which neighbor (None: to none)
-    time_us                         when that was
-    detail                          the reason in the row, or ""
+    node, neighbor                  the node of the last proven step, and the receiver it concerns, or None
+    time_us                         the time of that step
+    detail                          the reason that the proving row gives, or ""
     rows                            positions of the trace rows that prove it, ascending
     """
 
@@ -113,7 +113,7 @@ def accounts(run: Any) -> list[Account]:
     rows = Columns(run.trace)
     expectations = expected(run.scenario, rows)
     pairs = take_rows(expectations.pairs, expectations.pairs.hops >= 0)
-    all_accounts = _delivered(rows, expectations, take_rows(pairs, pairs.delivery != NEVER))
+    all_accounts = _account_for_delivered(rows, expectations, take_rows(pairs, pairs.delivery != NEVER))
     all_accounts += missing(run, expectations)
     return sorted(all_accounts, key=lambda account: (account.subscriber, account.subscription, account.published_us))
 
@@ -121,10 +121,10 @@ def accounts(run: Any) -> list[Account]:
 def missing(
     run: Any, expectations: Expected | None = None, most: int | None = None, on_progress: Callable[[], Any] = bool
 ) -> list[Account]:
-    """Return the accounts of the readings that were not delivered, in the order in which they were published.
+    """Return an account of each expected reading that was not delivered, in the order of publication.
 
-    ``expectations``: the result of `expected` for this run. ``most``: limit of accounts; those of the last
-    published readings are returned. ``on_progress`` is called regularly; an error that it raises ends the search.
+    ``expectations``: the result of `expected` for this run. ``most``: return only the accounts of the last ``most``
+    readings; None for all. ``on_progress`` is called regularly; an error that it raises ends the search.
     """
     expectations = expectations or expected(run.scenario, Columns(run.trace))
     pairs = expectations.missing
@@ -132,21 +132,21 @@ def missing(
     pairs = take_rows(pairs, order[max(0, len(order) - (len(order) if most is None else most)) :])
     if not len(pairs.publication):
         return []
-    evidence, last_step = _evidence(run.scenario, run.trace)
-    undelivered = _pairs(evidence, expectations, pairs)
+    evidence, last_step = _collect_evidence(run.scenario, run.trace)
+    undelivered = _make_pairs(evidence, expectations, pairs)
     evidence.follow({(pair.publisher, pair.number) for pair in undelivered})
     result = []
     for index, pair in enumerate(undelivered):
         if index % _READINGS_PER_CALL == 0:
             on_progress()
-        result.append(_account(evidence, pair, last_step))
+        result.append(_account_for_missing(evidence, pair, last_step))
     return result
 
 
 # Delivered
 
 
-def _delivered(trace: Columns, expectations: Expected, pairs: Any) -> list[Account]:
+def _account_for_delivered(trace: Columns, expectations: Expected, pairs: Any) -> list[Account]:
     rows = trace.where(event="delivered")[pairs.delivery]
     subscriptions, publications = expectations.subscriptions, expectations.publications
     columns = (
@@ -182,7 +182,7 @@ def _delivered(trace: Columns, expectations: Expected, pairs: Any) -> list[Accou
 
 
 def module_of(scenario: Any) -> Any:
-    """Return the module ``explain`` of the scenario's protocol, or None."""
+    """Return the module that the protocol's class names in ``explain``, or None if it does not name a module."""
     name = scenario.protocol.explain
     return importlib.import_module(name) if name else None
 
@@ -190,7 +190,7 @@ def module_of(scenario: Any) -> Any:
 LastStep = Callable[[Evidence, Pair, Trail], Step | None]
 
 
-def _evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, LastStep]:
+def _collect_evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, LastStep]:
     module = module_of(scenario)
     harmless = getattr(module, "HARMLESS", ("duplicate",))
     evidence = Evidence(scenario, table, getattr(module, "CARRIERS", ()), harmless)
@@ -198,7 +198,7 @@ def _evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, LastStep]:
     return evidence, getattr(module, "last_step", default)
 
 
-def _pairs(evidence: Evidence, expectations: Expected, pairs: Any) -> list[Pair]:
+def _make_pairs(evidence: Evidence, expectations: Expected, pairs: Any) -> list[Pair]:
     subscriptions, publications = expectations.subscriptions, expectations.publications
     # If a number was used again, its last publication counts, as in the metrics.
     rows = {(row.node, row.sequence): row for row in evidence.of("published")}
@@ -227,11 +227,11 @@ def _pairs(evidence: Evidence, expectations: Expected, pairs: Any) -> list[Pair]
     ]
 
 
-def _account(evidence: Evidence, pair: Pair, last_step: LastStep) -> Account:
+def _account_for_missing(evidence: Evidence, pair: Pair, last_step: LastStep) -> Account:
     trail = evidence.trail(pair.publisher, pair.number)
-    step = _at_subscriber(evidence, pair, trail) or last_step(evidence, pair, trail)
+    step = _find_late_arrival(evidence, pair, trail) or last_step(evidence, pair, trail)
     if step is None or step.cause in _ABSENCES:
-        step = _disconnected(evidence, pair, step) or step
+        step = _find_disconnection(evidence, pair, step) or step
     if step is None:
         step = Step("not_proven", pair.publisher, None, pair.published.time_us, "", ())
     proof = step.rows
@@ -243,8 +243,8 @@ def _account(evidence: Evidence, pair: Pair, last_step: LastStep) -> Account:
     return Account(*key, step.cause, step.node, step.neighbor, step.time_us, step.detail, rows)
 
 
-def _at_subscriber(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step of a subscriber that held the whole reading and did not deliver it, or None."""
+def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
+    """Return the step "too_late" if the subscriber got the whole reading after the subscription's end, else None."""
     held = trail.at("held", pair.subscriber)
     if held and pair.subscriber != pair.publisher:
         first = held[0]
@@ -254,24 +254,24 @@ def _at_subscriber(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     return None
 
 
-def _disconnected(evidence: Evidence, pair: Pair, step: Step | None) -> Step | None:
-    """Return the step of outages, or missing arcs, that separated publisher and subscriber, or None."""
+def _find_disconnection(evidence: Evidence, pair: Pair, step: Step | None) -> Step | None:
+    """Return the step "disconnected" if outages or missing arcs separated publisher and subscriber, else None."""
     end_us = min(pair.ended_us, evidence.end_us)
     reached = evidence.reached(pair.publisher, pair.published.time_us, end_us)
     if pair.subscriber not in reached:
         until = pair.published.time_us, end_us
-        return _cut(evidence, reached, pair.subscriber, pair, until, "to the subscriber", (pair.published,))
+        return _make_cut_step(evidence, reached, pair.subscriber, pair, until, "to the subscriber", (pair.published,))
     if step is None or evidence.scenario.protocol.disseminates:
         return None
     informed = evidence.reached(pair.subscriber, pair.subscribed.time_us, step.time_us)
     if step.node not in informed:
         until = step.time_us, step.time_us
         before = tuple(row for row in step.rows if row.time_us <= step.time_us)
-        return _cut(evidence, informed, step.node, pair, until, "from the subscriber", before)
+        return _make_cut_step(evidence, informed, step.node, pair, until, "from the subscriber", before)
     return None
 
 
-def _cut(
+def _make_cut_step(
     evidence: Evidence,
     reached: Mapping[int, int],
     goal: int,
@@ -280,9 +280,10 @@ def _cut(
     detail: str,
     proof: tuple[Row, ...],
 ) -> Step:
-    """Return the step of a cut between ``reached`` and ``goal``.
+    """Return the step "disconnected" for a goal that no message could reach.
 
-    ``times_us``: time of the step, and end of the period in which the cut must hold.
+    ``reached``: node -> earliest time in µs at which a message could reach it; ``goal`` is not in it. ``times_us``:
+    time of the step, and end of the period for which outages are listed as proof. ``proof``: further rows.
     """
     cut = list(evidence.crossings(reached, goal))
     outages = {

@@ -2,11 +2,11 @@
 
 Theory of operation
     The trace shows which messages filters replaced and dropped, but neither those that they passed nor the data. A run
-    is a function of its scenario, so the reference engine replays it with a watch on each node that has filters. The
-    module that the protocol's class names (``catalogue``) attaches the watch.
+    is a function of its scenario, so the reference engine replays it with a watch, which records decisions, on each
+    node that has filters. The module that the protocol's class names (``catalogue``) attaches the watch.
 
 Cost
-    That of the run on the reference engine; memory for each stored decision.
+    The time of the run on the reference engine; memory for each stored decision.
 
 Limits
     A live run on motes cannot be replayed. A run does not store the code of the filters that were registered when it
@@ -33,7 +33,8 @@ MOST = 2000  # limit of the decisions whose data are stored
 class Decision(NamedTuple):
     """The decision of one filter on one message at one node.
 
-    ``did``: "pass", "replace" or "drop"; ``after``: "" if dropped.
+    ``messages``: the messages' name; ``key``: the filter's key. ``did``: "pass", "replace" or "drop". ``before``,
+    ``after``: the message's attributes as text; ``after`` is "" for "drop".
     """
 
     time_us: int
@@ -48,14 +49,14 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """The first decisions of a run, and the number of each kind: {(messages, filter's key, did): count}."""
+    """The first decisions of a run, and ``counts`` of all: {(messages, filter's key, did): count}."""
 
     first: tuple[Decision, ...]
     counts: Counter[tuple[str, int, str]]
 
 
 def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
-    """Count the messages that filters replaced and dropped, by the trace: {(messages, filter's key, did): count}."""
+    """Count in the trace the messages that filters replaced or dropped: {(messages, filter's key, did): count}."""
     rows = Columns(run.trace).of(*run.scenario.protocol.changes[:1])
     return Counter((row.message, row.value, row.detail) for row in rows)
 
@@ -89,7 +90,7 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
 
 
 class _Watch(Recorder):
-    """Records decisions of filters, and no rows."""
+    """A recorder for a replay: it stores the decisions of filters, and discards the rows of the trace."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -118,7 +119,7 @@ class _Watch(Recorder):
 
     @property
     def changes(self) -> Counter[tuple[str, int, str]]:
-        """The numbers of replaced and dropped messages, which the trace shows as well."""
+        """The counts of replaced and dropped messages, to be compared with those of the trace."""
         return Counter({key: count for key, count in self.counts.items() if key[2] != "pass"})
 
     def _discard(self, row: tuple[Any, ...]) -> None:

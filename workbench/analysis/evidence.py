@@ -1,4 +1,4 @@
-"""The rows of a trace as evidence, by event and by the reading that they carry.
+"""Lookups of trace rows by event, node and reading, to prove where a reading was lost.
 
     evidence = Evidence(scenario, table, carriers, harmless)    the whole trace
     evidence.follow({(publisher, number)})                      collect the rows of these readings, all at once
@@ -41,9 +41,10 @@ _FOLLOWED = [
 
 
 class Step(NamedTuple):
-    """The last proven step of a reading: a key of `accounts.CAUSES`, node, neighbor, time, reason, and the proof.
+    """The last event in the course of a lost reading that the trace proves.
 
-    ``neighbor``: None without one. ``rows``: the rows that prove it.
+    ``cause``: a key of `accounts.CAUSES`. ``node``, ``neighbor``: where it happened, and the receiver it concerns, or
+    None. ``detail``: the reason in the trace. ``rows``: the trace rows that prove it.
     """
 
     cause: str
@@ -87,10 +88,10 @@ class Trail:
     def of(self, event: str) -> list[Row]:
         """Return the rows of an event."""
         if event not in self._of:
-            self._of[event] = self._columns.listed(self._where(event))
+            self._of[event] = self._columns.listed(self._select_event(event))
         return self._of[event]
 
-    def _where(self, event: str) -> np.ndarray:
+    def _select_event(self, event: str) -> np.ndarray:
         return self._indices[self._events == self._columns.code("event", event)]
 
     def at(self, event: str, node: int) -> list[Row]:
@@ -118,7 +119,7 @@ class Trail:
     @cached_property
     def holders(self) -> dict[int, Row]:
         """Holder -> the first row that shows that it had the reading."""
-        received = self._where("received")
+        received = self._select_event("received")
         firsts = received[first_rows(self._columns["node"][received])]
         holders = {row.node: row for row in reversed(self._columns.listed(firsts))}
         holders.update((row.node, row) for row in reversed(self.of("originated")))
@@ -139,9 +140,9 @@ class Trail:
         return {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
 
     def losses(self, sender: int) -> dict[int, Row]:
-        """Return receiver -> the last row "lost" of a sender's frames, if the receiver got none of them."""
+        """Return {receiver: its last row "lost"} for the neighbors that received none of a sender's frames."""
         if sender not in self._losses:
-            received, lost = (self._where(event) for event in ("received", "lost"))
+            received, lost = (self._select_event(event) for event in ("received", "lost"))
             peer, node = self._columns["peer"], self._columns["node"]
             got = set(node[received[peer[received] == sender]].tolist())
             rows = self._columns.listed(lost[peer[lost] == sender])
@@ -149,10 +150,10 @@ class Trail:
         return self._losses[sender]
 
     def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
-        """Return the last proven end of the reading at a node that held it, or None.
+        """Return the last step at which a node lost, dropped or gave up the reading, or None.
 
-        ``neighbors``: the receivers whose frames count; None for all. An end does not count if one of them received the
-        reading from the node afterwards.
+        ``neighbors``: the receivers whose receptions and losses count; None for all. The result is also None if one of
+        them received the reading from the node after that step.
         """
         arrived = [
             row.position
@@ -186,7 +187,7 @@ def given_up(row: Row) -> Step:
 
 
 class Evidence:
-    """The trace of a run.
+    """The trace of a run, with lookups of rows by event, node and reading.
 
     ``carriers``: names of messages that carry readings; () for all messages that nodes originate. ``harmless``: reasons
     of drops that do not end a reading, because the node has it already or needs no more of it.
@@ -221,7 +222,7 @@ class Evidence:
         return groups
 
     def at(self, event: str, node: int, **equal: int) -> list[Row]:
-        """Return the rows of an event at a node, whose other columns are equal to these numbers."""
+        """Return the rows of an event at a node, filtered by further columns: ``at("sent", 3, peer=5)``."""
         key = event, node, *equal.values()
         if key not in self._at:
             self._at[key] = self._select(event, node, equal)
@@ -244,13 +245,13 @@ class Evidence:
         return chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
 
     def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """Return ``make()``, cached under a key."""
+        """Return ``make()``, which is called only once for each ``key``."""
         if key not in self._once:
             self._once[key] = make()
         return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return the last frame that a node sent after a position of the trace, as a list of at most one row."""
+        """Return the row of the last frame that a node sent, in a list; [] if it is not after position ``index``."""
         last = self._indices("sent", node)[-1:]
         return self.columns.listed(last[last > index])
 
@@ -301,14 +302,14 @@ class Evidence:
         return outages
 
     def outage(self, node: int, time_us: int) -> Row | None:
-        """Return the row "failed" of the outage of a node at a time, or None."""
+        """Return the row "failed" that began a node's outage at ``time_us``, or None if the node was up."""
         for first, last, row in self.outages.get(node, ()):
             if first <= time_us < last:
                 return row
         return None
 
     def outages_between(self, node: int, neighbor: int, from_us: int, until_us: int) -> list[Row]:
-        """Return the rows "failed" of the outages of two nodes that overlap [from_us, until_us]."""
+        """Return the rows "failed" of all outages of either node that overlap [from_us, until_us]."""
         return [
             row
             for either in (node, neighbor)
@@ -327,24 +328,24 @@ class Evidence:
         return time_us
 
     @cached_property
-    def _changes(self) -> np.ndarray:
+    def _outage_times(self) -> np.ndarray:
         times = {time for outages in self.outages.values() for outage in outages for time in outage[:2]}
         return np.array(sorted(times), np.int64)
 
     def reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
-        """Return node -> the earliest time at which a message sent from ``start`` at ``from_us`` can reach it.
+        """Return node -> the earliest time in µs at which a message sent from ``start`` at ``from_us`` can reach it.
 
         The model is optimistic: a frame takes no time, and a node keeps messages while it is down. So a node that is
         not in the result cannot be reached before ``until_us``.
         """
         # The result changes only where an outage begins or ends.
-        first, last = np.searchsorted(self._changes, (from_us, until_us), side="right").tolist()
+        first, last = np.searchsorted(self._outage_times, (from_us, until_us), side="right").tolist()
         key = start, first, last
         if key not in self._reached:
-            self._reached[key] = self._earliest(start, from_us, until_us)
+            self._reached[key] = self._compute_reached(start, from_us, until_us)
         return self._reached[key]
 
-    def _earliest(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
+    def _compute_reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
         earliest: dict[int, int] = {}
         waiting = [(from_us, start)]
         while waiting:
@@ -354,12 +355,12 @@ class Evidence:
             earliest[node] = time_us
             for neighbor in self.graph.successors(node):
                 if neighbor not in earliest:
-                    meeting_us = self._both_up(node, neighbor, time_us)
+                    meeting_us = self._find_both_up(node, neighbor, time_us)
                     if meeting_us <= until_us:
                         heapq.heappush(waiting, (meeting_us, neighbor))
         return earliest
 
-    def _both_up(self, node: int, neighbor: int, time_us: int) -> int:
+    def _find_both_up(self, node: int, neighbor: int, time_us: int) -> int:
         """Return the first time from ``time_us`` on at which both nodes are up."""
         while True:
             later_us = self.up_from(neighbor, self.up_from(node, time_us))
@@ -370,9 +371,10 @@ class Evidence:
     # Paths
 
     def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (holder, neighbor without it, hops from there to the goal) where shortest paths to the goal begin.
+        """Yield (holder, next node, hops from the next node to ``goal``) for each shortest path to ``goal``.
 
-        The search is breadth-first, backwards from the goal, through nodes that do not hold the reading.
+        Holders are the nodes that have the reading. The search is breadth-first, backwards from the goal, through nodes
+        that do not hold the reading.
         """
         edge, seen, hops = [goal], {goal}, 0
         crossings: list[tuple[int, int, int]] = []

@@ -3,7 +3,7 @@
 The rule is that of the delivery ratio (`workbench.sim.metrics`); this module lists what the metric counts.
 
 Cost
-    That of the metrics, and an entry for each publication that each subscription expects.
+    The cost of the metrics, and an entry for each publication that each subscription expects.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ NEVER = -1
 
 
 class Pairs(NamedTuple):
-    """Publications made while a matching subscription was active and its node up: columns (o,), by index.
+    """Pairs of a subscription and a matching publication that was made while the subscription was active.
 
-    ``subscriber``, ``publisher``: addresses. ``hops`` and ``hops_back``: of the shortest paths from publisher to
-    subscriber and back, -1 without a path. A publication without a path is not expected. ``delivery``: the first
-    delivery, as its position among the rows "delivered", or NEVER.
+    Each field is an array with one element for each pair. ``subscription``, ``publication``: indices in the run's
+    `Subscriptions` and `Publications`. ``subscriber``, ``publisher``: addresses. ``hops``, ``hops_back``: lengths of
+    the shortest paths from publisher to subscriber and back, -1 without a path. A publication without a path is not
+    expected. ``delivery``: the first delivery, as its position among the rows "delivered", or NEVER.
     """
 
     subscription: np.ndarray
@@ -72,9 +73,9 @@ def expected(scenario: Any, rows: Columns) -> Expected:
         matching_of(scenario.protocol),
     )
     samples = samples_of(subscriptions, publications, matching)
-    subscription, publication = _pairs(rows, subscriptions, publications, samples)
+    subscription, publication = _find_pairs(rows, subscriptions, publications, samples)
     nodes = subscriptions.node[subscription], publications.node[publication]
-    hops = _hops(scenario, *nodes)
+    hops = _measure_hops(scenario, *nodes)
     arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     # The first delivery of each pair: `find_last` on the reversed rows.
     first = arrived.subscription[::-1], arrived.publication[::-1]
@@ -85,7 +86,7 @@ def expected(scenario: Any, rows: Columns) -> Expected:
     )
 
 
-def _pairs(
+def _find_pairs(
     rows: Columns, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     active = active_intervals(subscriptions, rows)
@@ -99,8 +100,8 @@ def _pairs(
     return np.concatenate(subscription), np.concatenate(publication)
 
 
-def _hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hops (o,) from publishers to sinks, and back."""
+def _measure_hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return two arrays: the hops from each publisher to the sink beside it, and back; -1 without a path."""
     paths = paths_of(scenario.topology)
     sinks, row = unique_inverse(paths.indices(sink))
     column = paths.indices(publisher)

@@ -15,7 +15,7 @@ Limits
     If several things went wrong, all of them are named, not the one that mattered most.
 
 Cost
-    That of `workbench.analysis.accounts`.
+    The cost of `workbench.analysis.accounts`.
 """
 
 from __future__ import annotations
@@ -79,25 +79,25 @@ def explain(run: Run) -> Explanation:
     expectations = expected(scenario, rows)
     subscriptions, publications, samples = expectations.subscriptions, expectations.publications, expectations.samples
     sentences = [
-        *_without(scenario, subscriptions, publications),
-        *_after_the_end(scenario),
-        *_while_down(scenario, rows),
-        *_without_a_match(scenario, subscriptions, publications, samples),
-        *_at_other_times(rows, subscriptions, publications, samples, bool(metrics["expected"])),
-        *_without_a_path(expectations),
+        *_explain_empty_workload(scenario, subscriptions, publications),
+        *_explain_late_items(scenario),
+        *_explain_missed_actions(scenario, rows),
+        *_explain_mismatches(scenario, subscriptions, publications, samples),
+        *_explain_times(rows, subscriptions, publications, samples, bool(metrics["expected"])),
+        *_explain_missing_paths(expectations),
     ]
     if len(expectations.missing.subscriber):
-        sentences += _by_cause(run, expectations) if run.has_trace else ()
-        sentences += _lost(metrics)
+        sentences += _explain_causes(run, expectations) if run.has_trace else ()
+        sentences += _explain_losses(metrics)
         sentences += getattr(accounts.module_of(scenario), "sentences", _no_sentences)(scenario, expectations.missing)
-    return Explanation(_headline(run, metrics, len(sentences)), sentences)
+    return Explanation(_make_headline(run, metrics, len(sentences)), sentences)
 
 
 def _no_sentences(scenario: Any, missing: Any) -> tuple[str, ...]:
     return ()
 
 
-def _headline(run: Any, metrics: Any, count: int) -> str:
+def _make_headline(run: Any, metrics: Any, count: int) -> str:
     if not metrics["expected"]:
         return "No reading was expected to be delivered" + (":" if count else ".")
     counts = f"{metrics['delivered']:,.0f} of {metrics['expected']:,.0f} readings that were expected were delivered"
@@ -119,39 +119,39 @@ _LOST = {
 }
 
 
-def _by_cause(run: Any, expectations: Expected) -> Iterator[str]:
+def _explain_causes(run: Any, expectations: Expected) -> Iterator[str]:
     """Yield a sentence for each cause, with the last reading lost for that cause; the most common cause first."""
     groups: dict[tuple[str, str], list[accounts.Account]] = {}
     for account in accounts.missing(run, expectations):
         # A detail is a reason, or a number of parts.
         reason = "" if account.detail.isdigit() else account.detail
         groups.setdefault((account.cause, reason), []).append(account)
-    for alike in sorted(groups.values(), key=len, reverse=True):
-        yield f"{sentence(run.scenario, alike[-1])[:-1]}{more(len(alike))}."
+    for same_reason in sorted(groups.values(), key=len, reverse=True):
+        yield f"{sentence(run.scenario, same_reason[-1])[:-1]}{more(len(same_reason))}."
 
 
 def sentence(scenario: Any, account: accounts.Account) -> str:
-    """Return the fact that an account proves, as a sentence."""
+    """Return a sentence that states whether an account's reading was delivered, or where and why it was lost."""
     publisher, number = account.reading
     reading = f"Reading {number} of node {publisher}, published at {seconds(account.published_us)},"
     if account.delivered_us is not None:
         return f"{reading} was delivered to node {account.subscriber} at {seconds(account.delivered_us)}."
     clause = getattr(accounts.module_of(scenario), "clause", _no_clause)(scenario, account)
-    return f"{reading} did not reach node {account.subscriber}: {clause or _clause(account)}."
+    return f"{reading} did not reach node {account.subscriber}: {clause or _describe_cause(account)}."
 
 
 def _no_clause(scenario: Any, account: accounts.Account) -> None:
     return None
 
 
-def _clause(account: accounts.Account) -> str:
+def _describe_cause(account: accounts.Account) -> str:
     cause, node, neighbor, detail = account.cause, account.node, account.neighbor, account.detail
     subscriber, when = account.subscriber, seconds(account.time_us)
     if cause in ("lost", "down") and neighbor is not None:
         lost = _LOST.get(detail, f"and it was lost ({detail})")
         return f"node {node} had it last; it was sent to node {neighbor} at {when}, {lost}"
     if cause == "disconnected":
-        return _disconnected(account)
+        return _describe_cut(account)
     clauses = {
         "down": f"node {node} went down before its frame was out, and gave it up at {when}",
         "saturated": (
@@ -191,7 +191,7 @@ def _clause(account: accounts.Account) -> str:
     return clauses.get(cause, cause)
 
 
-def _disconnected(account: accounts.Account) -> str:
+def _describe_cut(account: accounts.Account) -> str:
     start, goal, from_us = account.reading.publisher, account.subscriber, account.published_us
     if account.detail == "from the subscriber":
         cut = "" if account.neighbor is None else f": the network was cut behind node {account.node}"
@@ -207,23 +207,24 @@ def _disconnected(account: accounts.Account) -> str:
 # Subscriptions, publications, and their times
 
 
-def _without(scenario: Any, subscriptions: Subscriptions, publications: Publications) -> Iterator[str]:
+def _explain_empty_workload(scenario: Any, subscriptions: Subscriptions, publications: Publications) -> Iterator[str]:
     kinds = {type(item) for item in scenario.workload}
     if workload.Subscribe not in kinds and not len(subscriptions.node):
         yield "The workload has no subscriptions."
     if workload.Publish not in kinds and not len(publications.node):
         yield "The workload has no publications."
-    begun = [i for i in scenario.workload if isinstance(i, workload.Publish) and i.start_s < scenario.duration_s]
+    begun_items = [i for i in scenario.workload if isinstance(i, workload.Publish) and i.start_s < scenario.duration_s]
     if (
-        begun
+        begun_items
         and not len(publications.node)
-        and not any(action.kind == workload.PUBLISH for action in _actions(scenario))
+        and not any(action.kind == workload.PUBLISH for action in _expand_workload(scenario))
     ):
-        shown = "its stagger comes later" if begun[0].stagger else "it stops when it starts"
-        yield f"No publication begins before its end: {shown} ({_describe_contents(begun[0])}){more(len(begun))}."
+        shown = "its stagger comes later" if begun_items[0].stagger else "it stops when it starts"
+        contents, others = _describe_contents(begun_items[0]), more(len(begun_items))
+        yield f"No publication begins before its end: {shown} ({contents}){others}."
 
 
-def _actions(scenario: Any) -> list[workload.Action]:
+def _expand_workload(scenario: Any) -> list[workload.Action]:
     nodes, duration_us = tuple(sorted(scenario.topology)), round(scenario.duration_s * 1e6)
     return workload.expand(scenario.workload, nodes, duration_us, scenario.seed)
 
@@ -234,7 +235,7 @@ def _describe_contents(item: Any) -> str:
     return "readings that were measured" if isinstance(item.what, Readings) else "readings of a sensor field"
 
 
-def _after_the_end(scenario: Any) -> Iterator[str]:
+def _explain_late_items(scenario: Any) -> Iterator[str]:
     for cls, noun in ((workload.Subscribe, "A subscription"), (workload.Publish, "A publication")):
         late = [i for i in scenario.workload if isinstance(i, cls) and i.start_s >= scenario.duration_s]
         if late:
@@ -243,11 +244,11 @@ def _after_the_end(scenario: Any) -> Iterator[str]:
             yield f"{noun} ({contents}) starts at {late[0].start_s:g} s, and {ends}{more(len(late))}."
 
 
-def _while_down(scenario: Any, rows: Columns) -> Iterator[str]:
+def _explain_missed_actions(scenario: Any, rows: Columns) -> Iterator[str]:
     down = down_times(rows)
     if not down:
         return
-    actions = _actions(scenario)
+    actions = _expand_workload(scenario)
     for kind, verb in _VERBS.items():
         missed = [
             action
@@ -262,7 +263,7 @@ def _while_down(scenario: Any, rows: Columns) -> Iterator[str]:
             )
 
 
-def _at_other_times(
+def _explain_times(
     rows: Columns,
     subscriptions: Subscriptions,
     publications: Publications,
@@ -271,29 +272,32 @@ def _at_other_times(
 ) -> Iterator[str]:
     """Yield sentences on subscriptions that expected none of their matching publications.
 
-    These were all made before or after the subscription was active, or while its node was down. If readings of other
-    subscriptions were expected, subscriptions with deliveries are left out: retained messages can arrive later.
+    All matching publications were made before or after the subscription was active, or while its node was down. If
+    readings of other subscriptions were expected, subscriptions with deliveries are left out: retained messages can
+    arrive later.
     """
-    got = find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
-    got &= is_any_expected
+    is_delivered = (
+        find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
+    )
+    is_delivered &= is_any_expected
     active = active_intervals(subscriptions, rows)
     by_kind: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
     for numbers, of_text in zip(samples, split_rows(subscriptions.text, len(subscriptions.texts)), strict=True):
         times = publications.time_us[numbers[publications.text] > 0]
-        for index in of_text[~got[of_text]].tolist() if len(times) else ():
-            ups = slice(*np.searchsorted(active.subscription, (index, index + 1)).tolist())
-            up = np.searchsorted(times, (active.first_us[ups], active.last_us[ups]))
-            kind, sentence = _timing(subscriptions, index, times, int((up[1] - up[0]).sum()))
+        for index in of_text[~is_delivered[of_text]].tolist() if len(times) else ():
+            own_intervals = slice(*np.searchsorted(active.subscription, (index, index + 1)).tolist())
+            up = np.searchsorted(times, (active.first_us[own_intervals], active.last_us[own_intervals]))
+            kind, sentence = _compare_times(subscriptions, index, times, int((up[1] - up[0]).sum()))
             if kind:
                 by_kind[kind].append(sentence)
-    yield from (f"{alike[0]}{more(len(alike))}." for alike in by_kind.values() if alike)
+    yield from (f"{same_reason[0]}{more(len(same_reason))}." for same_reason in by_kind.values() if same_reason)
 
 
-def _timing(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
+def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
     """Return (kind, sentence) on why a subscription expected none of the matching publications, or ("", "").
 
-    ``times``: when these were published, ascending, in µs. ``up``: the number of them in the subscription's active
-    intervals. The kind is "late", "early", "between" or "down".
+    ``times``: times of the matching publications, ascending, in µs. ``up``: the number of these times in the
+    subscription's active intervals. The kind is "late", "early", "between" or "down".
     """
     node, text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
     first_us, last_us = int(subscriptions.first_us[index]), int(subscriptions.last_us[index])
@@ -318,7 +322,7 @@ def _timing(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int
 # Attributes that do not match
 
 
-def _without_a_match(
+def _explain_mismatches(
     scenario: Any, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
 ) -> Iterator[str]:
     if not len(publications.node):
@@ -335,7 +339,7 @@ def _without_a_match(
 def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
     """Return the reason why no publication (of ``texts``) matches a subscription, as a clause.
 
-    It names the first attribute of the subscription that no publication satisfies by the protocol's rule.
+    The clause names the first attribute of the subscription that no publication satisfies by the protocol's rule.
     """
     matching = matching_of(protocol)
     for attribute in parse(subscription):
@@ -382,32 +386,32 @@ def _compares_bytes(protocol: Protocol) -> bool:
 # Paths and losses
 
 
-def _without_a_path(expectations: Expected) -> Iterator[str]:
-    subscriptions, apart = expectations.subscriptions, take_rows(expectations.pairs, expectations.pairs.hops < 0)
-    if len(apart.publisher):
-        node_pairs = {*zip(apart.publisher.tolist(), apart.subscriber.tolist(), strict=True)}
+def _explain_missing_paths(expectations: Expected) -> Iterator[str]:
+    subscriptions, cut_off = expectations.subscriptions, take_rows(expectations.pairs, expectations.pairs.hops < 0)
+    if len(cut_off.publisher):
+        node_pairs = {*zip(cut_off.publisher.tolist(), cut_off.subscriber.tolist(), strict=True)}
         yield (
-            f"No path leads from node {apart.publisher[0]}, which publishes, to node {apart.subscriber[0]}, which "
-            f"subscribes to {subscriptions.texts[subscriptions.text[apart.subscription[0]]]}{more(len(node_pairs))}; "
+            f"No path leads from node {cut_off.publisher[0]}, which publishes, to node {cut_off.subscriber[0]}, which "
+            f"subscribes to {subscriptions.texts[subscriptions.text[cut_off.subscription[0]]]}{more(len(node_pairs))}; "
             "its publications are not expected there."
         )
 
 
-def _lost(metrics: Any) -> Iterator[str]:
+def _explain_losses(metrics: Any) -> Iterator[str]:
     """Yield sentences on the losses of the radio."""
     if not metrics["transmissions"]:
         yield "No frame was sent."
     lost, received = metrics["lost"], metrics["receptions"]
     if lost and lost >= _REPORTED_SHARE * (lost + received):
-        reasons = _by_reason(metrics, "lost_")
+        reasons = _list_reasons(metrics, "lost_")
         yield f"{lost / (lost + received):.0%} of {lost + received:,.0f} receptions failed: {reasons}."
     sent = metrics["transmissions"]
     given_up = sum(metrics[name] for name in metrics.index if name.startswith("given_up_"))
     if given_up and given_up >= _REPORTED_SHARE * (given_up + sent):
-        reasons = _by_reason(metrics, "given_up_")
+        reasons = _list_reasons(metrics, "given_up_")
         yield f"{given_up:,.0f} of {given_up + sent:,.0f} frames were given up before they were sent: {reasons}."
 
 
-def _by_reason(metrics: Any, prefix: str) -> str:
+def _list_reasons(metrics: Any, prefix: str) -> str:
     counts = {name.removeprefix(prefix): metrics[name] for name in metrics.index if name.startswith(prefix)}
     return ", ".join(f"{counts[name]:,.0f} {name}" for name in sorted(counts, key=lambda name: -counts[name]))

@@ -15,7 +15,7 @@ Theory of operation
     frame recorder, and no extra cost.
 
 Cost
-    Time: that of the run on the reference engine up to the last requested frame, without storing rows.
+    Time: as for the run on the reference engine, up to the last requested frame, without storing rows.
     Memory: the nodes; 21 bytes for each frame up to the last one; for each requested frame, its bytes and 32 more.
 
 Limits
@@ -72,7 +72,7 @@ def heard(
     most: int | None = None,
     on_progress: Callable[[], None] = lambda: None,
 ) -> pa.Table:
-    """Return the same as `frames`; ``on_progress`` is called regularly, and an error that it raises ends the replay."""
+    """Return the table of `frames`; call ``on_progress`` regularly, and end the replay with an error that it raises."""
     if run.engine == LIVE:
         raise ScenarioError(
             "a live run on motes cannot be replayed, so the bytes of its frames are not available; "
@@ -80,7 +80,7 @@ def heard(
         )
     trace = run.trace
     sent = Columns(trace).where(event="sent")
-    wanted = _select(trace, sent, rows, until_s, most)
+    wanted = _select_frames(trace, sent, rows, until_s, most)
     frame_recorder = _FrameRecorder(trace, sent, wanted, on_progress)
     if len(wanted):
         with engine.without_collector():
@@ -91,20 +91,20 @@ def heard(
     )
 
 
-def _select(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: Any) -> np.ndarray:
+def _select_frames(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: Any) -> np.ndarray:
     """Return the indices into ``sent`` (positions of trace rows) of the requested frames, ascending."""
     if until_s is not None and not (is_number(until_s) and until_s >= 0):
         raise ParameterError(f"until_s is {until_s!r:.60}; it must be a number of seconds, 0 or more")
     if most is not None and not (is_whole(most) and most >= 0):
         raise ParameterError(f"most is {most!r:.60}; it must be a whole number, 0 or more")
-    wanted = np.arange(len(sent)) if rows is None else _positions(sent, rows)
+    wanted = np.arange(len(sent)) if rows is None else _find_indices(sent, rows)
     if until_s is not None:
         wanted = wanted[trace["time_us"].take(sent[wanted]).to_numpy() <= until_s * 1e6]
     return wanted if most is None else wanted[:most]
 
 
-def _positions(sent: np.ndarray, rows: Any) -> np.ndarray:
-    """Return the index in ``sent`` of each requested row of the trace; ParameterError for a row that is not "sent"."""
+def _find_indices(sent: np.ndarray, rows: Any) -> np.ndarray:
+    """Return the index in ``sent`` of each requested trace row. Raises ParameterError for a row that is not "sent"."""
     requested = np.unique(np.asarray(rows if hasattr(rows, "__len__") else list(rows)))
     if len(requested) and requested.dtype.kind not in "iu":
         raise ParameterError(f"rows is {rows!r:.60}; it must be positions of trace rows, as whole numbers")
@@ -138,7 +138,7 @@ class _FrameRecorder(Recorder):
         self._batches: list[pa.Array] = []
 
     def listen(self, scenario: Any) -> None:
-        """Play the scenario until the last wanted frame."""
+        """Play the scenario until the last wanted frame has been sent."""
         kernel = engine.begin(scenario, self)
         self._intercept_frames(kernel)
         end_us = int(self._expected[0][-1])
@@ -151,7 +151,7 @@ class _FrameRecorder(Recorder):
             raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent {self._sent_count:,}")
 
     def _intercept_frames(self, kernel: Kernel) -> None:
-        """Get each frame at the end of its airtime, before the channel records it."""
+        """Wrap the kernel's handler of ends of frames, to store each frame's bytes before the channel records a row."""
         end_frame = kernel.handlers[FRAME_END]
 
         def take_frame(now: int, transmission: Transmission) -> None:

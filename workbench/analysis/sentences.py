@@ -26,9 +26,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def beyond(missing: Pairs, hops: np.ndarray, most: int, limit: str) -> Iterator[str]:
-    """Yield a sentence if a path (``hops``) has more than ``most`` hops, about the first such pair.
+    """Yield a sentence about the first pair whose path has more than ``most`` hops, if there is such a pair.
 
-    ``limit``: the parameter that sets ``most``, as the sentence's subject.
+    ``hops``: length of each pair's path. ``limit``: the parameter that sets ``most``, as the sentence's subject.
     """
     too_far = np.flatnonzero(hops > most)
     if len(too_far):

@@ -15,17 +15,17 @@ def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of a reading that every node passes on to all of its neighbors."""
     holders = trail.holders
     if pair.subscriber in holders:
-        return _at_subscriber(trail, pair.subscriber)
+        return _find_step_at_subscriber(trail, pair.subscriber)
     steps = [
         step
         for node, neighbor, _ in evidence.crossings(holders, pair.subscriber)
         if (step := crossing(evidence, trail, node, neighbor)) is not None
     ]
-    return min(steps, key=_rank) if steps else None
+    return min(steps, key=_rank_step) if steps else None
 
 
-def _at_subscriber(trail: Trail, node: int) -> Step | None:
-    """Return the step of a subscriber that received a part of the reading and never held the whole."""
+def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
+    """Return the step at which a subscriber that received a part of the reading missed the rest."""
     step = trail.outcome(node, ())
     parts = trail.at("received", node)
     if step is not None and step.cause == "evicted" and parts and parts[-1].position < step.rows[-1].position:
@@ -34,7 +34,7 @@ def _at_subscriber(trail: Trail, node: int) -> Step | None:
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
-    """Return why a broadcast reading did not get from a node that held it to a neighbor, or None."""
+    """Return the step that explains why a broadcast reading did not get from ``node`` to ``neighbor``, or None."""
     lost = trail.losses(node).get(neighbor)
     if lost is not None:
         return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
@@ -46,21 +46,21 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the latest proven end of a reading that is routed hop by hop, over all nodes that held it."""
+    """Return the latest step at which a node that held the reading lost it, for protocols that route hop by hop."""
     return next(iter(outcomes(evidence, trail, trail.holders)), None)
 
 
 def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
-    """Return the proven ends of a reading at these nodes, the last one first."""
+    """Return the steps at which these nodes lost the reading, the latest first."""
     steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
 
 
 def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
-    """Return whether no row after ``end`` shows the reading received, lost or dropped.
+    """Return whether no row after position ``end`` shows the reading received, lost or dropped.
 
-    A frame does not count if its sender has already brought this copy to the same receiver. ``copy``: row -> key that
-    distinguishes copies.
+    A later reception or loss does not count if the same sender has already brought this copy to the same receiver.
+    ``copy`` returns a key that distinguishes the copies, given a row.
     """
     if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
         return False
@@ -76,12 +76,12 @@ def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row
     return True
 
 
-def _rank(step: Step) -> tuple[int, int]:
+def _rank_step(step: Step) -> tuple[int, int]:
     return (step.cause not in ("lost", "down"), -step.rows[-1].position)
 
 
 def incomplete(trail: Trail, node: int) -> Step | None:
-    """Return the step of a node that received parts of a reading and never held the whole."""
+    """Return the step "incomplete" if a node received parts of a reading and never held the whole, else None."""
     parts = trail.at("innovative", node) or trail.at("received", node)
     if not parts or trail.at("held", node):
         return None
@@ -91,7 +91,7 @@ def incomplete(trail: Trail, node: int) -> Step | None:
 
 
 def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
-    """Return why a node that had the reading sent no frame with it; None if a frame was sent or given up."""
+    """Return the step that explains why a node with the reading sent no frame; None if one was sent or given up."""
     if trail.at("sent", node) or trail.at("given_up", node):
         return None
     ready = trail.at("originated", node) + trail.at("forwarded", node)

@@ -10,12 +10,13 @@ Theory of operation
     are bounded. `Fuzzed` has the measurements for the last two; the caller decides on the limits.
 
 Cost
-    That of the node, and some 30 µs a frame. Memory is measured `PARTS` times, by a walk through the node's state.
+    The cost of the node's own code, and some 30 µs a frame. Memory is measured `PARTS` times, by a walk through the
+    node's state.
 """
 
 from __future__ import annotations
 
-import random  # noqa: TID251 (what is drawn here is no part of a run)
+import random  # noqa: TID251 (these draws do not affect a run)
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -65,7 +66,7 @@ class Fuzzed(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The largest memory in the last quarter over that in the second quarter: about 1 if memory is bounded."""
+        """The ratio of the largest memory in the last quarter to that in the second; about 1 if memory is bounded."""
         quarter = len(self.memory_B) // 4
         return max(self.memory_B[-quarter:]) / max(self.memory_B[quarter : 2 * quarter])
 
@@ -112,35 +113,36 @@ class _Trial:
         self.now = self.frames = self.calls = self.most_frames = self.most_sent_B = 0
         self.last: Frame | None = None
         self.unicasts: deque[tuple[int, bytes]] = deque(maxlen=8)  # whose outcome is not reported yet
-        self._call("start", self.node.start, 0)
+        self._call_node("start", self.node.start, 0)
         for neighbor in (1, 3, 5, 7):
-            self._call("link_quality", self.node.link_quality, neighbor, 1.0, 1.0, 0)
+            self._call_node("link_quality", self.node.link_quality, neighbor, 1.0, 1.0, 0)
 
     def play(self, frames: int) -> None:
         """Continue until this number of frames has been passed to the node."""
         while self.frames < frames:
-            self._tick()
+            self._advance_clock()
             kind = self.choose.random()
             if kind < 0.9:
                 self.last = frame = self.corpus.draw()
                 self.frames += 1
-                self._call("receive", self.node.receive, frame.data, frame.sender, self.now, frame.broadcast)
+                self._call_node("receive", self.node.receive, frame.data, frame.sender, self.now, frame.broadcast)
             else:
-                self._application(kind)
+                self._perform_random_action(kind)
             if self.unicasts and self.choose.random() < 0.3:
-                self._report()
+                self._report_outcome()
 
-    def _report(self) -> None:
-        """Report the outcome of a unicast; sometimes of a frame that the node did not send, as after damage on a host
-        link.
+    def _report_outcome(self) -> None:
+        """Report the outcome of a unicast to the node, sometimes of a frame that it did not send.
+
+        The link between a host and its radio can damage a frame in this way.
         """
         destination, data = self.unicasts.popleft()
         if self.choose.random() < 0.05:
             data = self.corpus.draw().data
-        self._call("sent", self.node.sent, destination, data, self.choose.random() < 0.5, self.now)
+        self._call_node("sent", self.node.sent, destination, data, self.choose.random() < 0.5, self.now)
 
-    def _tick(self) -> None:
-        """Advance the clock, and wake the node if it is due; like drivers, not twice at the same time."""
+    def _advance_clock(self) -> None:
+        """Advance the clock, and wake the node if a wake-up is due, but not twice at the same time."""
         choose = self.choose
         kind = choose.random()
         if kind < 0.97:
@@ -153,32 +155,32 @@ class _Trial:
             self.now = 0
         due = self.node.next_wake
         if due is not None and due <= self.now and choose.random() < 0.9:
-            self._call("wake", self.node.wake, self.now)
+            self._call_node("wake", self.node.wake, self.now)
             next_us = self.node.next_wake
             if next_us is not None and next_us <= self.now:
                 where = self._describe_failure("wake")
                 raise FuzzError(f"{where}: its next_wake is {next_us} µs, but the time is {self.now} µs")
 
-    def _application(self, kind: float) -> None:
+    def _perform_random_action(self, kind: float) -> None:
         """Perform a random action of the node's application, or report a link quality."""
         choose, node = self.choose, self.node
         if kind < 0.94:
-            self._call("publish", node.publish, parse(choose.choice(_PUBLISHED)), self.now)
+            self._call_node("publish", node.publish, parse(choose.choice(_PUBLISHED)), self.now)
         elif kind < 0.96 or not self.open:
             expires_s = choose.choice((None, 1.0, 600.0))
             if len(self.open) == _MOST_SUBSCRIPTIONS:
-                self._call("unsubscribe", node.unsubscribe, self.open.pop(0), self.now)
+                self._call_node("unsubscribe", node.unsubscribe, self.open.pop(0), self.now)
             wanted = parse(choose.choice(_WANTED))
-            subscription = self._call("subscribe", node.subscribe, wanted, self.now, expires_s)
+            subscription = self._call_node("subscribe", node.subscribe, wanted, self.now, expires_s)
             self.open += [] if subscription is None else [subscription]
         elif kind < 0.98:
             subscription = self.open.pop(choose.randrange(len(self.open)))
-            self._call("unsubscribe", node.unsubscribe, subscription, self.now)
+            self._call_node("unsubscribe", node.unsubscribe, subscription, self.now)
         else:
             neighbor = choose.choice((1, 3, 5, 7, _STRANGER))
-            self._call("link_quality", node.link_quality, neighbor, choose.random(), choose.random(), self.now)
+            self._call_node("link_quality", node.link_quality, neighbor, choose.random(), choose.random(), self.now)
 
-    def _call(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
+    def _call_node(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
         """Call a method of the node, and collect its frames and events."""
         self.calls += 1
         try:
@@ -224,7 +226,7 @@ def harvest(protocol: Protocol, seed: int) -> list[Frame]:
         columns = (sent[name].to_pylist() for name in ("frame", "node", "peer"))
         harvested += [Frame(data, node, peer < 0) for data, node, peer in zip(*columns, strict=True)]
     if not harvested:
-        raise ParameterError(f"{protocol!r} sends no frames in a small run, so fuzz has no frames to change")
+        raise ParameterError(f"{protocol!r} sends no frames in a small run; choose a protocol or settings with frames")
     return harvested
 
 

@@ -10,7 +10,7 @@ Theory of operation
 
 from __future__ import annotations
 
-import random  # noqa: TID251 (what is drawn here is no part of a run)
+import random  # noqa: TID251 (these draws do not affect a run)
 import struct
 from binascii import crc32
 from collections.abc import Iterable, Sequence
@@ -66,16 +66,16 @@ class MutatedCorpus:
         return Frame(data[:LONGEST_B], sender, frame.broadcast if choose.random() < 0.9 else not frame.broadcast)
 
     def _renumber(self, frame: Frame) -> bytes:
-        field_ranges = self._number_fields(frame)
+        field_ranges = self._find_number_fields(frame)
         if not field_ranges:
             return frame.data
         data = bytearray(frame.data)
         for _ in range(self._choose.randint(1, MOST_FIELDS)):
             first, last = self._choose.choice(field_ranges)
-            data[first:last] = self._other_number(bytes(data[first:last]))
+            data[first:last] = self._choose_other_number(bytes(data[first:last]))
         return self._update_checksum(frame.data, data, always=True)
 
-    def _number_fields(self, frame: Frame) -> list[tuple[int, int]]:
+    def _find_number_fields(self, frame: Frame) -> list[tuple[int, int]]:
         """Return [first, end) of each field of the frame that may be a number."""
         key = frame.data, frame.broadcast
         if key not in self._numbers:
@@ -87,7 +87,7 @@ class MutatedCorpus:
             ]
         return self._numbers[key]
 
-    def _other_number(self, old: bytes) -> bytes:
+    def _choose_other_number(self, old: bytes) -> bytes:
         """Return the bytes of another number of the same width (little-endian, like all frames here)."""
         choose, width = self._choose, len(old)
         value, end = int.from_bytes(old, "little"), 1 << (8 * width)

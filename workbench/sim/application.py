@@ -31,7 +31,10 @@ def plan(scenario: Any, kernel: Kernel, duration_us: int) -> None:
 
 
 def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute, ...]:
-    """Return the attributes of a publication: its text, or the reading of its data at this node and time."""
+    """Return the attributes that a publication has at this node and time.
+
+    The attributes of a text are always the same. A sensor field, or a list of readings, is evaluated.
+    """
     text = action.item.what
     if not isinstance(text, str):
         x_m, y_m = scenario.topology.nodes[action.node]["pos"]
@@ -51,7 +54,7 @@ class Outages:
         self.kernel, self.channel = kernel, channel
 
     def fail(self, i: int, now: int) -> None:
-        """Begin an outage of the node; it goes down if it is the only one."""
+        """Begin an outage of node ``i``. The node goes down if no other outage of the node lasts."""
         kernel = self.kernel
         kernel.down[i] += 1
         if kernel.down[i] == 1:
@@ -59,7 +62,7 @@ class Outages:
             self.channel.stop_radio(i, now)
 
     def recover(self, i: int, now: int) -> None:
-        """End an outage of the node; it goes up if it was the last one."""
+        """End an outage of node ``i``. The node goes up if no other outage of the node lasts."""
         kernel = self.kernel
         kernel.down[i] -= 1
         if kernel.down[i] == 0:

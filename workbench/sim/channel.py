@@ -10,7 +10,7 @@ Theory of operation
 
 Contract
     The kernel calls ``send`` for each frame that a node sends, ``report_links`` when a node starts, and the handlers of
-    CHANNEL_CHECK, FRAME_END and FRAME_READY with the `Transmission` they were pushed with. An application calls
+    CHANNEL_CHECK, FRAME_END and FRAME_READY with the entry's `Transmission`. An application calls
     ``stop_radio`` when a node fails and ``restart_radio`` when it has recovered. The channel reads ``kernel.down``,
     calls the kernel's nodes (``receive``, and ``draw_counts`` if the protocol has it) and, after each call that left
     events, frames or a new wake-up, ``kernel.collect``.
@@ -111,15 +111,15 @@ class Channel:
         self.outages = [0] * count  # number of failures of each node
         self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # with csma: waiting frames
         self.audible: list[list[Transmission]] = [[] for _ in range(count)]  # what each node hears now
-        self.backoff_keys = self._keys(purposes.BACKOFF) if self.radio.csma else []
+        self.backoff_keys = self._make_keys(purposes.BACKOFF) if self.radio.csma else []
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
-        self.jitter = Delays(self._keys(purposes.JITTER), shortest_us, longest_us) if longest_us else None
+        self.jitter = Delays(self._make_keys(purposes.JITTER), shortest_us, longest_us) if longest_us else None
         kind_of_node = scenario.protocol.kind_of_node()
         self.describe = kind_of_node.describe
         self.reports = kind_of_node.sent is not Node.sent  # whether nodes use the outcomes of their unicasts
-        self._join(kernel)
+        self._register_handlers(kernel)
 
-    def _join(self, kernel: Kernel) -> None:
+    def _register_handlers(self, kernel: Kernel) -> None:
         """Register the channel's handlers in the kernel, and store references used for each frame."""
         self.kernel, self.heap = kernel, kernel.heap
         self.nodes, self.wake_at, self.down = kernel.nodes, kernel.wake_at, kernel.down
@@ -128,12 +128,12 @@ class Channel:
         kernel.handlers[FRAME_END] = self._end_frame
         kernel.handlers[FRAME_READY] = self._contend
 
-    def _keys(self, purpose: int) -> list[int]:
-        """Return the key of each node's draws for a purpose."""
+    def _make_keys(self, purpose: int) -> list[int]:
+        """Return for each node the key of its random draws for a purpose."""
         return node_keys(draws.make_key(self.scenario.seed, purpose), self.addresses)
 
     def report_links(self, i: int, now: int) -> None:
-        """Report to a node the true delivery ratios of its links, both ways, as a link layer would estimate them."""
+        """Report to a node the true delivery ratios of its links in both directions, in place of estimates."""
         arcs, address = self.arcs, self.addresses[i]
         for neighbor in sorted(self.scenario.topology.predecessors(address)):
             index = self.kernel.index[neighbor]
@@ -159,9 +159,9 @@ class Channel:
             self.kernel.push(ready, FRAME_READY, transmission)
         else:
             free = self.free_at[i]
-            self._begin(transmission, ready if ready > free else free, now)
+            self._schedule_start(transmission, ready if ready > free else free, now)
 
-    def _begin(self, transmission: Transmission, start: int, now: int) -> None:
+    def _schedule_start(self, transmission: Transmission, start: int, now: int) -> None:
         """Schedule a frame to go on the air at ``start``, now or later."""
         size = len(transmission.frame)
         airtime = self.airtimes_us.get(size)
@@ -171,14 +171,14 @@ class Channel:
         transmission.end = self.free_at[transmission.sender] = start + airtime
         if self.shares_medium:
             for receiver, _, _ in self.arcs.receivers[transmission.sender]:
-                self._hear(receiver, transmission, now)
-            self._hear(transmission.sender, transmission, now)
+                self._add_audible(receiver, transmission, now)
+            self._add_audible(transmission.sender, transmission, now)
         kernel = self.kernel
         kernel.counter += 1
         heappush(self.heap, (start + airtime, kernel.counter, FRAME_END, transmission))
 
-    def _hear(self, i: int, transmission: Transmission, now: int) -> None:
-        """Store a transmission that node ``i`` can hear, and discard those that can no longer disturb another."""
+    def _add_audible(self, i: int, transmission: Transmission, now: int) -> None:
+        """Add a transmission to those that node ``i`` can hear; discard those that can no longer disturb a frame."""
         transmissions = self.audible[i]
         if len(transmissions) >= 16:
             # A frame that ends from now on began at most the longest airtime ago.
@@ -217,7 +217,7 @@ class Channel:
         if self.csma:
             self._next_in_queue(i, now)
         if outcome is not None and self.reports:
-            self._report(transmission, outcome, now)
+            self._report_outcome(transmission, outcome, now)
 
     def _address(self, index: int) -> int:
         return self.addresses[index] if index >= 0 else NOBODY
@@ -235,7 +235,7 @@ class Channel:
         heard = len(arcs)
         for receiver, ratio, key in arcs:
             if key is not None or collisions or down[receiver]:
-                reason = self._loss_reason(receiver, ratio, key, transmission)
+                reason = self._find_loss_reason(receiver, ratio, key, transmission)
                 if reason:
                     heard -= 1
                     row = now, addresses[receiver], "lost", sender, message, origin, sequence, size, 0, reason
@@ -249,17 +249,17 @@ class Channel:
                 self.kernel.collect(receiver, now)
         return heard
 
-    def _loss_reason(self, receiver: int, ratio: float, key: int | None, transmission: Transmission) -> str:
+    def _find_loss_reason(self, receiver: int, ratio: float, key: int | None, transmission: Transmission) -> str:
         """Return the reason why a receiver loses a frame, or ""."""
         if self.down[receiver]:
             return "down"
         # The start time identifies a sender's frame: its radio sends one at a time.
         if key is not None and draws.uniform(key, transmission.start) >= ratio:
             return "link"
-        return self._interference(receiver, transmission) if self.radio.collisions else ""
+        return self._find_interference(receiver, transmission) if self.radio.collisions else ""
 
-    def _interference(self, receiver: int, transmission: Transmission) -> str:
-        """Return the reason why another transmission makes a receiver miss a frame, or ""."""
+    def _find_interference(self, receiver: int, transmission: Transmission) -> str:
+        """Return "collision" or "half_duplex" if another transmission makes the receiver miss a frame, else ""."""
         start, end = transmission.start, transmission.end
         reason = ""
         for other in self.audible[receiver]:
@@ -295,7 +295,7 @@ class Channel:
             self._give_up(transmission, now, "down")
             return
         if not any(other.start <= now < other.end for other in self.audible[i]):
-            self._begin(transmission, now + TURNAROUND_US, now)
+            self._schedule_start(transmission, now + TURNAROUND_US, now)
         elif transmission.backoffs < MAX_BACKOFFS:
             transmission.backoffs += 1
             self._back_off(transmission, now)
@@ -303,7 +303,7 @@ class Channel:
             self._give_up(transmission, now, "channel_busy")
             self._next_in_queue(i, now)
             if transmission.destination is not None and self.reports:
-                self._report(transmission, False, now)
+                self._report_outcome(transmission, False, now)
 
     def _give_up(self, transmission: Transmission, now: int, reason: str) -> None:
         message, origin, sequence = transmission.label
@@ -317,7 +317,7 @@ class Channel:
         if queue:
             self._back_off(queue[0], now)
 
-    def _report(self, transmission: Transmission, ok: bool, now: int) -> None:
+    def _report_outcome(self, transmission: Transmission, ok: bool, now: int) -> None:
         """Report the outcome of a unicast frame to the node that sent it."""
         i, destination = transmission.sender, transmission.destination
         assert destination is not None
@@ -325,9 +325,9 @@ class Channel:
         self.kernel.collect(i, now)
 
     def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> bool | None:
-        """Decide the outcome of a unicast frame: send it again, up to ``retries`` times, unless it was acknowledged.
+        """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged.
 
-        Return whether it was acknowledged; None if it is sent again.
+        Return True if the frame was acknowledged, False if it has failed, and None if it is sent again.
         """
         i = transmission.sender
         wait = TURNAROUND_US + self.radio.airtime_us(ACKNOWLEDGEMENT_B)
@@ -341,7 +341,7 @@ class Channel:
         if self.radio.csma:
             self.queues[i].insert(1, retry)
         else:
-            self._begin(retry, self.free_at[i], now)
+            self._schedule_start(retry, self.free_at[i], now)
         return None
 
     def _acknowledgement_lost(self, transmission: Transmission) -> bool:

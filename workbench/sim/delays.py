@@ -3,7 +3,7 @@
 Theory of operation
     All nodes that a flood reaches need draw number ``counter`` at about the same time. Once an eighth of them have
     requested it, numpy computes it for all nodes at once, at a tenth of the cost for each. The numbers are the same
-    either way. A draw that few nodes request is computed for each of them alone.
+    either way. A draw that few nodes request is computed separately for each.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Delays:
         self._requests: dict[int, int] = {}
 
     def draw(self, i: int, counter: int) -> int:
-        """Return the delay of node ``i``'s draw number ``counter``, in µs."""
+        """Return the delay in µs that draw number ``counter`` of node ``i`` gives."""
         column = self._columns.get(counter)
         if column is not None:
             return column[i]

@@ -102,7 +102,10 @@ def _register_keys(keys: Any) -> None:
 
 
 def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
-    """Return a protocol as plain values: its name and its parameters, without added ones at their defaults."""
+    """Return a protocol as plain values: its name and its parameters.
+
+    A parameter that was added after the first version is left out if it has its default.
+    """
     cls = protocol.public_class()
     name = cls.__name__
     if name not in public_names.PROTOCOLS or _load_public_class(name) is not cls:

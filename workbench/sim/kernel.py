@@ -39,7 +39,7 @@ ACTION, WAKE, CHANNEL_CHECK, FRAME_END, FRAME_READY = range(5)
 
 
 class Kernel:
-    """Plays heap entries in order of (time, counter), and collects the nodes' events and frames.
+    """The loop of a run: it plays heap entries in order of (time, counter), and collects events and frames of nodes.
 
     ``nodes`` are in ascending order of their addresses. All layers refer to a node by its index ``i`` in that order.
 
@@ -74,10 +74,10 @@ class Kernel:
         heappush(self.heap, (time, self.counter, kind, argument))
 
     def play(self, duration_us: int, progress: Callable[[float], Any] | None) -> None:
-        """Play to the end; ``progress`` is called regularly with the share done, 0 to 1.
+        """Play the entries up to the end of the run; ``progress`` is called regularly with the share done, 0 to 1.
 
-        If it returns True, the run ends now: publications and timers stop, frames in transit are still played, and the
-        recorder's ``ended_us`` is the time of the end.
+        If ``progress`` returns True, the run ends now: publications and timers stop, frames in transit are still
+        played, and the recorder's ``ended_us`` is the time of the end.
         """
         heap, handlers = self.heap, self.handlers
         while heap:
@@ -98,7 +98,7 @@ class Kernel:
             self.handlers[kind](now, argument)
 
     def forget_actions(self) -> None:
-        """Remove all actions and wake-ups, so that only frames in transit are played from now on."""
+        """Remove all actions and wake-ups from the heap; frames in transit remain."""
         self.heap[:] = [entry for entry in self.heap if entry[2] not in (ACTION, WAKE)]
         heapify(self.heap)
 

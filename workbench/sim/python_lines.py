@@ -28,21 +28,21 @@ _VERBS = {workload.Subscribe: "subscribe", workload.Publish: "publish", workload
 
 
 def python_lines(scenario: Any) -> str:
-    """Return the lines, without an import: ``scenario = wb.Scenario(...)``."""
-    items = "".join(f"        {_item(item)},\n" for item in scenario.workload)
-    radio = _call("wb.Radio", _changed(scenario.radio))
+    """Return lines of Python that build the scenario, ``scenario = wb.Scenario(...)``, without the import."""
+    items = "".join(f"        {_write_item(item)},\n" for item in scenario.workload)
+    radio = _write_call("wb.Radio", _find_changed_fields(scenario.radio))
     parts = [
-        f"topology={_topology(scenario.topology)}",
-        f"protocol={_protocol(scenario.protocol)}",
+        f"topology={_write_topology(scenario.topology)}",
+        f"protocol={_write_protocol(scenario.protocol)}",
         f"workload=[\n{items}    ]" if items else "workload=[]",
         *([f"radio={radio}"] if radio != "wb.Radio()" else []),
         f"duration_s={scenario.duration_s!r}",
         f"seed={scenario.seed!r}",
     ]
-    return _keys(scenario) + "scenario = wb.Scenario(\n" + "".join(f"    {part},\n" for part in parts) + ")\n"
+    return _write_keys(scenario) + "scenario = wb.Scenario(\n" + "".join(f"    {part},\n" for part in parts) + ")\n"
 
 
-def _keys(scenario: Any) -> str:
+def _write_keys(scenario: Any) -> str:
     lines = []
     for number, name, type_, unit, steps, minimum, maximum in scenario.user_keys():
         lines.append(
@@ -51,19 +51,19 @@ def _keys(scenario: Any) -> str:
     return "".join(lines)
 
 
-def _topology(graph: Any) -> str:
+def _write_topology(graph: Any) -> str:
     form = topology.to_dict(graph)
     if "recipe" in form:
         recipe = dict(form["recipe"])
         kind = recipe.pop("kind")
         arguments = {name: value for name, value in recipe.items() if value is not None}
-        return _call(f"wb.topology.{kind}", arguments)
+        return _write_call(f"wb.topology.{kind}", arguments)
     literal = pprint.pformat(json.loads(json.dumps(form)), width=_WIDTH, compact=True, sort_dicts=False)
     indented = literal.replace("\n", "\n    ")
     return f"wb.topology.from_dict(\n    {indented}\n    )"
 
 
-def _protocol(protocol: Protocol) -> str:
+def _write_protocol(protocol: Protocol) -> str:
     cls = type(protocol).public_class()
     changed: dict[str, Any] = {
         parameter.name: protocol.settings[parameter.name]
@@ -72,18 +72,18 @@ def _protocol(protocol: Protocol) -> str:
     }
     name = cls.__name__
     is_public = name in public_names.PROTOCOLS or plugins.load("protocols", name) is cls
-    return _call(f"wb.{name}" if is_public else name, changed)
+    return _write_call(f"wb.{name}" if is_public else name, changed)
 
 
-def _item(item: Any) -> str:
+def _write_item(item: Any) -> str:
     verb = next(verb for kind, verb in _VERBS.items() if isinstance(item, kind))
-    values = _changed(item)
+    values = _find_changed_fields(item)
     at = values.pop("at", item.at)
     literal = repr(at[0]) if isinstance(at, tuple) and len(at) == 1 else repr(at if isinstance(at, str) else list(at))
-    return _call(f"wb.{verb}", values, literal)
+    return _write_call(f"wb.{verb}", values, literal)
 
 
-def _changed(value: Any) -> dict[str, Any]:
+def _find_changed_fields(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass that differ from their defaults."""
     return {
         field.name: getattr(value, field.name)
@@ -92,16 +92,16 @@ def _changed(value: Any) -> dict[str, Any]:
     }
 
 
-def _call(name: str, values: dict[str, Any], *positional: str) -> str:
-    call_arguments = [*positional, *(f"{key}={_value(value)}" for key, value in values.items())]
+def _write_call(name: str, values: dict[str, Any], *positional: str) -> str:
+    call_arguments = [*positional, *(f"{key}={_write_value(value)}" for key, value in values.items())]
     return f"{name}({', '.join(call_arguments)})"
 
 
-def _value(value: Any) -> str:
+def _write_value(value: Any) -> str:
     if isinstance(value, (tuple, list)):
-        return f"[{', '.join(_value(item) for item in value)}]"
+        return f"[{', '.join(_write_value(item) for item in value)}]"
     if isinstance(value, SensorField):
-        return _call("wb.SensorField", _changed(value))
+        return _write_call("wb.SensorField", _find_changed_fields(value))
     if isinstance(value, Readings):
-        return _call("wb.Readings", value.to_dict())
+        return _write_call("wb.Readings", value.to_dict())
     return f"wb.{value!r}" if hasattr(value, "user_code") else repr(value)

@@ -61,9 +61,9 @@ def range_queries(
         raise ScenarioError(f"exponent is {exponent!r:.60}; it must be a number from 0 to 100")
     _check_share("longest", longest)
     weights = list(accumulate(length**-exponent for length in range(1, cells + 1)))
-    spaces = _spaces(dimensions)
+    spaces = _read_dimensions(dimensions)
     items = []
-    for number, node, stream in _draws(nodes, count, seed, _QUERIES):
+    for number, node, stream in _draw_items(nodes, count, seed, _QUERIES):
         words = []
         for name, steps, low, high in spaces:
             length = 1 + min(cells - 1, bisect(weights, stream.uniform() * weights[-1]))
@@ -88,9 +88,9 @@ def range_events(
 
     Times are as in `range_queries`.
     """
-    spaces = _spaces(dimensions)
+    spaces = _read_dimensions(dimensions)
     items = []
-    for number, node, stream in _draws(nodes, count, seed, _EVENTS):
+    for number, node, stream in _draw_items(nodes, count, seed, _EVENTS):
         words = [f"{name} IS {(low + stream.below(high - low + 1)) / steps:.10g}" for name, steps, low, high in spaces]
         items.append(publish(node, ", ".join(words), start_s=start_s + number * every_s))
     return items
@@ -105,15 +105,15 @@ def random_outage(
     ``stop_s=None``: to the end of the run.
     """
     _check_share("share", share)
-    nodes = _nodes(nodes)
+    nodes = _check_nodes(nodes)
     key = draws.make_key(seed, purposes.WORKLOAD, _OUTAGES)
     chosen = sorted(nodes, key=lambda node: draws.bits(key, node))[: max(1, round(share * len(nodes)))]
     return outage(sorted(chosen), start_s, stop_s)
 
 
-def _draws(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[tuple[int, int, draws.Stream]]:
-    """Yield (number, node, the item's own random stream) of each item."""
-    nodes = _nodes(nodes)
+def _draw_items(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[tuple[int, int, draws.Stream]]:
+    """Yield (number, node, random stream) for each of ``count`` items; each item has a stream of its own."""
+    nodes = _check_nodes(nodes)
     if not is_whole(count) or count < 0:
         raise ScenarioError(f"count is {count!r:.60}; it must be a whole number, 0 or more")
     for number in range(count):
@@ -121,15 +121,15 @@ def _draws(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[t
         yield number, nodes[stream.below(len(nodes))], stream
 
 
-def _nodes(nodes: Iterable[int]) -> list[int]:
+def _check_nodes(nodes: Iterable[int]) -> list[int]:
     ordered = sorted(nodes)
     if not ordered:
         raise ScenarioError("nodes is empty; it must name one node or several, such as range(100) or a topology")
     return ordered
 
 
-def _spaces(dimensions: Sequence[str]) -> list[tuple[str, int, int, int]]:
-    """Return (name, steps per unit, lowest, highest value in steps) of each dimension."""
+def _read_dimensions(dimensions: Sequence[str]) -> list[tuple[str, int, int, int]]:
+    """Return (name, steps per unit, lowest value, highest value) of each dimension; values are counted in steps."""
     spaces = []
     for number, low, high in read_dimensions("random workload", dimensions):
         key = key_of(number)

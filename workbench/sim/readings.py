@@ -76,7 +76,7 @@ class Readings:
         return max(0, bisect_right(self.times_us, stop_us - 1) - bisect_right(self.times_us, start_us - 1))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the readings as plain values for JSON."""
+        """Return the readings as plain values, ready for JSON."""
         return {"times_s": list(self.times_s), "values": {key: list(column) for key, column in self.values}}
 
     @classmethod
@@ -98,7 +98,7 @@ class Readings:
 
 def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
     """Return the times in microseconds. Raises ScenarioError for invalid times."""
-    wrong = next((time for time in _suspects(times_s) if not is_number(time)), None)
+    wrong = next((time for time in _select_values_to_check(times_s) if not is_number(time)), None)
     if wrong is None:
         wrong = next((time for time in times_s if not 0 <= time <= LONGEST_S), None)
     if wrong is not None or not times_s:
@@ -112,13 +112,13 @@ def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
     return times_us
 
 
-def _suspects(column: tuple[Any, ...]) -> Iterable[Any]:
-    """Return the values of a column to be checked one by one: none if all have the usual types."""
+def _select_values_to_check(column: tuple[Any, ...]) -> Iterable[Any]:
+    """Return the values that must be checked one by one; empty if all are floats and integers."""
     return () if set(map(type, column)) <= {float, int} else column
 
 
 def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
-    """Return the values of a key as they are published, NaN for missing ones."""
+    """Check a key's values, and return them rounded to the key's resolution, with NaN for missing values."""
     try:
         key = attributes.key_of(name)
     except WorkbenchError as error:
@@ -129,7 +129,7 @@ def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
         raise ScenarioError(
             f"{name} has {len(column)} values for {count} times; give one for each time, None if it is missing"
         )
-    for value in _suspects(column):
+    for value in _select_values_to_check(column):
         if value is not None and not is_number(value) and value == value:
             raise ScenarioError(f"{key.name} has {value!r:.40}; its values are numbers, or None where one is missing")
     # Few of many values are distinct. Each distinct value becomes an attribute once, which checks and rounds it.

@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 class _OnDemand(dict[str, Any]):
-    """Name -> value; each value is computed at first access."""
+    """A dictionary whose values are computed by ``make(name)`` at first access."""
 
     def __init__(self, make: Callable[[str], Any]) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Columns:
         self._events: np.ndarray | None = None  # the codes of events, in a narrow type for fast comparison
 
     def part(self, rows: np.ndarray) -> Columns:
-        """Return the columns of a selection of rows, given in ascending order."""
+        """Return `Columns` of a selection of rows; ``rows`` must ascend."""
         part = copy(self)
         part.rows, part._at, part._rows_of, part._events = len(rows), self.in_trace(rows), {}, None
         part.numbers = _OnDemand(lambda name: self.numbers[name][rows])
@@ -79,7 +79,7 @@ class Columns:
         return part
 
     def in_trace(self, rows: np.ndarray) -> np.ndarray:
-        """Return the positions of these rows in the whole trace."""
+        """Return the positions that these rows have in the whole trace, as ``rows`` may index a `part` of it."""
         return rows if self._at is None else self._at[rows]
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -89,22 +89,22 @@ class Columns:
     # Rows by words
 
     def where(self, rows: np.ndarray | None = None, **equal: str | Iterable[str]) -> np.ndarray:
-        """Return the rows, ascending, at which each named column of text has one of the given words.
+        """Return the rows, ascending, at which each named text column has one of its words: ``where(event="sent")``.
 
-        ``rows``: search only these.
+        ``rows``: search only these rows.
         """
         wanted = {name: self._mark_codes(name, _as_set(words)) for name, words in equal.items()}
         if not all(marks.any() for marks in wanted.values()):  # The words do not occur in the trace.
             return np.arange(0)
         if rows is None and "event" in wanted:
-            rows = self._of_events(tuple(np.flatnonzero(wanted.pop("event")).tolist()))
+            rows = self._find_event_rows(tuple(np.flatnonzero(wanted.pop("event")).tolist()))
         rows = np.arange(self.rows) if rows is None else rows
         for name, marks in wanted.items():
             rows = rows[marks[self.codes[name][rows]]]
         return rows
 
-    def _of_events(self, wanted: tuple[int, ...]) -> np.ndarray:
-        """Return the rows of events with these codes, from a cache."""
+    def _find_event_rows(self, wanted: tuple[int, ...]) -> np.ndarray:
+        """Return the rows of events with these codes; the result is cached."""
         if wanted not in self._rows_of:
             events = self._event_codes()
             is_wanted = events == wanted[0]
@@ -119,7 +119,7 @@ class Columns:
         return self._events
 
     def _mark_codes(self, name: str, words: set[str]) -> np.ndarray:
-        """Mark the codes of a column of text whose word is in ``words``; bool (codes,)."""
+        """Return for each code of a text column whether its word is in ``words``; bool (codes,)."""
         return np.array([word in words for word in self.words[name]] or [False])
 
     def code(self, name: str, word: str) -> int:
@@ -128,7 +128,7 @@ class Columns:
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
-        """Count an event's rows from each of ``rows`` to the next one (len(rows),); ``rows`` ascend."""
+        """Return for each of the ascending ``rows`` the number of an event's rows from there to the next one."""
         code = self.code("event", event)
         if not len(rows) or code < 0:
             return np.zeros(len(rows), np.int64)
@@ -141,23 +141,23 @@ class Columns:
         return np.array([*self.words[name], ""], dtype=object)[self.codes[name][rows]]
 
     def says(self, name: str, rows: np.ndarray, word: str) -> np.ndarray:
-        """Return whether a column of text has this word at each of ``rows``; bool (len(rows),)."""
+        """Return for each of ``rows`` whether a text column has this word there; bool (len(rows),)."""
         return self._mark_codes(name, {word})[self.codes[name][rows]]
 
     def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
-        """Return a column of text at ``rows`` as codes (len(rows),) of the words that occur there, and these words."""
+        """Return (indices, words): the words that a text column has at ``rows``, and the index of each row's word."""
         occurring, inverse = unique_inverse(self.codes[name][rows])
         return inverse, [self.words[name][code] for code in occurring.tolist()]
 
     def numbered(self, name: str, rows: np.ndarray, numbers: Mapping[str, int]) -> np.ndarray:
-        """Map each row's word in a column of text to its number (len(rows),), -1 for words without one."""
+        """Return for each row the number that ``numbers`` has for its word in a text column, or -1."""
         number_of = np.array([numbers.get(word, -1) for word in self.words[name]] or [-1])
         return number_of[self.codes[name][rows]]
 
     # Columns of events
 
     def columns(self, event: str, *names: str) -> list[np.ndarray]:
-        """Return columns (n,) of an event's rows, in order: numbers, and codes of a column of text (`words`)."""
+        """Return the named columns, restricted to an event's rows; a text column as codes into `words`."""
         rows = self.where(event=event)
         return [(self.codes if name in TEXTS else self.numbers)[name][rows] for name in names]
 
@@ -167,13 +167,13 @@ class Columns:
 
     def listed(self, rows: np.ndarray) -> list[Row]:
         """Return ``rows`` as `Row` objects."""
-        return list(map(Row, rows.tolist(), *self._cells(rows, Row._fields[1:]))) if len(rows) else []
+        return list(map(Row, rows.tolist(), *self._read_cells(rows, Row._fields[1:]))) if len(rows) else []
 
     def tuples(self, rows: np.ndarray, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the cells of these columns for each of ``rows``, as a tuple of Python numbers and texts."""
-        return zip(*self._cells(rows, names), strict=True)
+        """Yield a tuple for each of ``rows``: the row's values in the named columns, as Python numbers and texts."""
+        return zip(*self._read_cells(rows, names), strict=True)
 
-    def _cells(self, rows: np.ndarray, names: Sequence[str]) -> Iterator[list[Any]]:
+    def _read_cells(self, rows: np.ndarray, names: Sequence[str]) -> Iterator[list[Any]]:
         for name in names:
             if name in TEXTS:
                 words = self.words[name]

@@ -24,7 +24,7 @@ class Run:
     """The result of a scenario: ``scenario``, ``engine``, ``trace``, ``metrics``; ``show()`` and the exports draw it.
 
     ``engine`` is "reference" or "fast"; ``engine_reason`` explains why the fast engine was not used. ``kinds``: for
-    runs on motes, node -> kind of mote that it ran on.
+    runs on motes, node -> kind of mote.
     """
 
     kinds: Mapping[int, str] = {}

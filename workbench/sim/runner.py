@@ -76,7 +76,7 @@ def play(
 
 
 def _run_of(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
-    """Return the run of a recorder; if it was stopped early, its scenario has the shorter duration."""
+    """Return the `Run` with a recorder's rows; a run that was stopped early gets a scenario of that duration."""
     ended_us = recorder.ended_us
     played = scenario if ended_us is None else scenario.replace(duration_s=ended_us / 1e6)
     return Run(played, engine, recorder, reason)

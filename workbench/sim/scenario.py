@@ -142,19 +142,22 @@ class Scenario:
             head, _, rest = path.partition(".")
             if head not in FIELDS or (rest and head not in ("protocol", "radio", "workload")):
                 raise ScenarioError(
-                    f"a scenario has no {path!r}{meant(path, self._paths())}; it has {', '.join(FIELDS)}, "
+                    f"a scenario has no {path!r}{meant(path, self._list_paths())}; it has {', '.join(FIELDS)}, "
                     "and protocol.*, radio.*, workload.N.*"
                 )
-            values[head] = _replaced(values[head], head, rest, value) if rest else value
+            values[head] = _replace_value(values[head], head, rest, value) if rest else value
         return Scenario(**values)
 
-    def _paths(self) -> list[str]:
-        """Return the paths that `replace` accepts, except those into the workload."""
+    def _list_paths(self) -> list[str]:
+        """Return the parameter paths that `replace` accepts, such as "protocol.ttl", except those of workload items."""
         own = [f"protocol.{name}" for name in self.protocol.settings]
         return [*FIELDS, *own, *(f"radio.{field.name}" for field in fields(Radio))]
 
     def user_keys(self) -> list[list[Any]]:
-        """Return the registrations of the user's own keys in workload and protocol, for the scenario's file."""
+        """Return the attribute keys, registered by the user, that workload and protocol use, for the scenario's file.
+
+        Each is [number, name, type, unit, steps, minimum, maximum].
+        """
         used = set()
         for item in self.workload:
             used |= workload.keys_of(item)
@@ -215,11 +218,11 @@ def digest_of_network(graph: nx.Graph) -> str:
 
 
 def _names_keys(values: Mapping[Any, Any]) -> bool:
-    """Return whether a mapping has attribute keys (in capitals), and is not the plain form of a sensor field."""
+    """Return whether a mapping is {attribute key: value}; keys are in capitals, unlike a sensor field's parameters."""
     return all(not isinstance(name, str) or name.isupper() for name in values)
 
 
-def _replaced(value: Any, head: str, path: str, new: Any) -> Any:
+def _replace_value(value: Any, head: str, path: str, new: Any) -> Any:
     if head == "protocol":
         return value.public_class()(**{**value.settings, path: new})
     if head == "radio":

@@ -90,7 +90,7 @@ def event_name(event_type: type) -> str:
 
 
 class _EventNames(dict[type, str]):
-    """Event type -> its name in the trace: the contract's from the start, a protocol's own added at first use."""
+    """A dictionary: event type -> its name in the trace. Types that a protocol defines are added at first use."""
 
     def __missing__(self, event_type: type) -> str:
         name = self[event_type] = event_name(event_type)
@@ -105,7 +105,7 @@ EVENT_NAMES = _EventNames(
 
 
 class Recorder:
-    """Collects the rows of a run. ``append`` takes a row as a tuple in the order of the columns.
+    """A recorder of the rows of a run. ``append`` takes a row as a tuple in the order of the columns.
 
     Rows are stored as one flat list of cells, in which every tenth cell belongs to the same column. That takes half the
     memory of a tuple for each row.
@@ -121,7 +121,7 @@ class Recorder:
         self.append: Callable[[tuple[Any, ...]], None] = self._cells.extend
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Append the rows of a protocol's events; attributes in a detail become text."""
+        """Append a row for each event of a protocol's node; a detail that consists of attributes becomes text."""
         append = self.append
         for event in events:
             peer, message, origin, sequence, value, detail = event
@@ -130,7 +130,7 @@ class Recorder:
             append((time_us, node, EVENT_NAMES[type(event)], peer, message, origin, sequence, 0, value, detail))
 
     def text(self, attributes: tuple[Any, ...]) -> str:
-        """Return `to_text` of attributes from a cache: the same attributes occur again and again."""
+        """Return attributes as text; results are cached, as the same attributes occur again and again."""
         text = self._texts.get(attributes)
         if text is None:
             text = self._texts[attributes] = to_text(attributes)
@@ -153,7 +153,7 @@ class Recorder:
 
 
 class MetricsRecorder(Recorder):
-    """Stores the rows of the events ``stored_events``, and the rows "held" at ``sinks``, the nodes that subscribe.
+    """A recorder that stores the rows of ``stored_events``, and the rows "held" at the subscribing nodes, ``sinks``.
 
     Frames, losses, drops and holders are counted. Other events (a message forwarded, a gradient set, an innovative
     packet) are neither stored nor counted, so no metric may be computed from their number: only `tally` of a full trace
@@ -171,7 +171,7 @@ class MetricsRecorder(Recorder):
         # publication -> a byte for each address: 1 if the node held it, once or several times
         self._holders: defaultdict[tuple[int, int], bytearray] = defaultdict(bytearray)
         self._traffic: dict[str, list[int]] = {}  # message -> frames sent, bytes sent, frames heard, bytes heard
-        self.append = self._count_or_keep
+        self.append = self._count_or_store
 
     def count_frame(self, message: str, size_B: int, heard: int) -> None:
         """Count a sent frame of ``size_B`` bytes, and its ``heard`` receivers."""
@@ -184,11 +184,11 @@ class MetricsRecorder(Recorder):
         traffic[3] += heard * size_B
 
     def count_drops(self, drops: dict[str, int]) -> None:
-        """Add a node's drops, by reason, that it counted without a row for each."""
+        """Add the dropped messages, {reason: number}, that a node counted without reporting an event for each."""
         for reason, number in drops.items():
             self._counts["dropped", "", reason] += number
 
-    def _count_or_keep(self, row: tuple[Any, ...]) -> None:
+    def _count_or_store(self, row: tuple[Any, ...]) -> None:
         event = row[2]
         reason = row[9] if event in _WITH_REASON else ""
         self._counts[event, row[4], reason] += 1
@@ -224,7 +224,7 @@ class MetricsRecorder(Recorder):
 
 
 def to_batch(cells: list[Any]) -> pa.RecordBatch:
-    """Return the rows in a flat list of cells as columns."""
+    """Convert rows, stored as a flat list of cells, to an Arrow batch of columns."""
     arrays = []
     for index, field in enumerate(SCHEMA):
         column = cells[index :: len(SCHEMA)]

@@ -306,7 +306,7 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
 
 
 def describe_late(items: Iterable[Item], duration_s: float) -> str:
-    """Return a sentence on items that never happen because they start after the run's end; "" without such."""
+    """Return a sentence that warns of items that start after the run's end, or "" if all items start before."""
     late = [(index, item.start_s) for index, item in enumerate(items) if item.start_s >= duration_s]
     if not late:
         return ""
@@ -319,7 +319,7 @@ def describe_late(items: Iterable[Item], duration_s: float) -> str:
 
 
 def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
-    """Raise ScenarioError if the workload makes more actions in such a network than a run can hold."""
+    """Raise ScenarioError if a workload makes more than MOST_ACTIONS actions in a network of this many nodes."""
     items = list(items)
     count = sum(item.most_actions(nodes, duration_us) for item in items)
     if count > MOST_ACTIONS:
@@ -337,7 +337,7 @@ def _check_interval(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
     start = _check_seconds("start_s", start_s, 0.0)
     stop = None if stop_s is None else _check_seconds("stop_s", stop_s, 0.0)
     if stop is not None and stop < start:
-        raise ScenarioError(f"stop_s is {stop}, before start_s {start}; it must not come before it")
+        raise ScenarioError(f"stop_s is {stop}, before start_s {start}; it must be start_s or later")
     return start, stop
 
 
@@ -389,7 +389,7 @@ def _as_text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ..
 
 
 def _suggest_comparison(what: Mapping[Any, Any]) -> str:
-    """Return a subscription, as text, to the values of a mapping; an example if they are invalid."""
+    """Return the text of a subscription to a mapping's values, for an error message; an example if they are invalid."""
     try:
         equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(what))
         return attributes_module.to_text(tuple(equal)) or "TEMP GE 25"

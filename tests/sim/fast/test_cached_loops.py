@@ -76,7 +76,7 @@ FILES = {"__init__.py": "", "fast.py": TWIN, "pieces.py": PIECES, "rules.py": RU
 
 
 def load(folder, **files):
-    """The twin of a package whose files are these."""
+    """Return the twin of a package with these files."""
     package = folder / "coin_flooding"
     package.mkdir(exist_ok=True)
     for name, text in (FILES | {f"{name}.py": text for name, text in files.items()}).items():
@@ -124,7 +124,7 @@ def test_the_name_stays_while_the_process_loads_and_runs(protocol):
 
 
 def test_nodes_of_the_workbench_are_no_part_of_a_loop_and_rules_are():
-    parts = loop._parts(importlib.import_module("workbench.protocols.diffusion.fast"))
+    parts = loop._collect_parts(importlib.import_module("workbench.protocols.diffusion.fast"))
     assert "workbench.protocols.diffusion.rules" in parts
     assert "workbench.protocols.diffusion.fast.memory" in parts
     assert "workbench.sim.fast.twin" in parts
@@ -146,12 +146,12 @@ assert run.trace_hash == scenario.run(engine="reference").trace_hash
 
 def test_twin_from_another_package_runs_and_the_next_process_finds_its_loop(folder):
     load(folder)
-    kept = folder / "kept"
+    cache_folder = folder / "kept"
     path = os.pathsep.join((str(folder), str(REPOSITORY)))
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(kept), "PYTHONPATH": path}
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache_folder), "PYTHONPATH": path}
     for _ in range(2):
         subprocess.run([sys.executable, "-c", PLAY], env=environment, cwd=folder, timeout=600, check=True)
-        # What other twins have on disk is a file apart: it can be read without this package.
-        assert [path.name.split(".")[1] for path in kept.rglob("loop.*.nbc")] == ["coin_flooding"]
+        # Other twins' machine code is in separate files: it can be read without this package.
+        assert [path.name.split(".")[1] for path in cache_folder.rglob("loop.*.nbc")] == ["coin_flooding"]
         # ... and whoever asks later need not compile, nor import numba, to know.
-        assert [path.name.split(".")[1] for path in kept.rglob("loop.*.json")] == ["coin_flooding"]
+        assert [path.name.split(".")[1] for path in cache_folder.rglob("loop.*.json")] == ["coin_flooding"]

@@ -47,7 +47,7 @@ def scenarios(draw):
 
 
 def _at_nodes(item, nodes):
-    at = item.at if isinstance(item.at, str) else tuple(nodes[one % len(nodes)] for one in item.at)
+    at = item.at if isinstance(item.at, str) else tuple(nodes[number % len(nodes)] for number in item.at)
     return type(item)(**{**vars(item), "at": at})
 
 
@@ -115,7 +115,7 @@ def test_network_without_a_graph_plays_as_the_scenario_does():
         (wb.Flooding(), "held"),
     ],
 )
-def test_rows_of_an_event_that_metrics_ask_for_are_kept_by_both_engines(monkeypatch, protocol, event):
+def test_both_engines_store_rows_of_events_that_metrics_read(monkeypatch, protocol, event):
     monkeypatch.setattr(trace, "METRIC_EVENTS", trace.METRIC_EVENTS | {event})
     workload = [wb.subscribe(0, "TEMP GE 20", expires_s=8), wb.publish(15, "TEMP IS 26", start_s=2, every_s=4)]
     scenario = wb.Scenario(wb.topology.grid(4, 4), protocol, workload, duration_s=15)
@@ -199,9 +199,9 @@ def test_parameter_with_the_name_of_something_that_every_protocol_has_is_refused
 
 
 def test_progress_ends_at_one():
-    told = []
-    SMALL.run(engine="fast", progress=told.append)
-    assert told[-1] == 1.0
+    shares = []
+    SMALL.run(engine="fast", progress=shares.append)
+    assert shares[-1] == 1.0
 
 
 def test_small_run_loads_no_numba_and_a_large_one_does():

@@ -61,11 +61,11 @@ def note(ids, owners, i, id):
 
 
 def walk(first, array):
-    found = []
+    order = []
     while first != NONE:
-        found.append(int(first))
+        order.append(int(first))
         first = array[first]["next"]
-    return found
+    return order
 
 
 def owners():
@@ -100,7 +100,7 @@ def test_pool_gives_the_row_that_came_back_last(wishes):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, OWNERS - 1), st.integers(0, ROWS - 1)), max_size=30))
-def test_list_linked_both_ways_is_in_the_order_of_arrival(steps):
+def test_doubly_linked_list_is_in_order_of_insertion(steps):
     of, array = owners(), np.zeros((ROWS, OWNERS), ROW)
     expected: list[list[int]] = [[] for _ in range(OWNERS)]
     for i, row in steps:
@@ -118,7 +118,7 @@ def test_list_linked_both_ways_is_in_the_order_of_arrival(steps):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, ROWS - 1), st.integers(0, ROWS)), max_size=30))
-def test_list_linked_one_way_takes_rows_anywhere(steps):
+def test_singly_linked_list_takes_rows_anywhere(steps):
     of, array = owners(), np.zeros(ROWS, ROW)
     expected: list[int] = []
     for row, wish in steps:

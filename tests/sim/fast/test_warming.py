@@ -21,7 +21,7 @@ TWIN = "workbench.protocols.flooding.fast"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder for machine code, with that of a loop that belongs to `TWIN`; this process has loaded none."""
+    """Return a folder with the machine code of a loop of `TWIN`, as if this process had not loaded any."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(code_cache, "_loaded", set())
     monkeypatch.setattr(warming, "_started", {})
@@ -109,7 +109,7 @@ def test_what_is_compiled_beforehand_is_what_any_run_needs(name, monkeypatch):
 
 @pytest.fixture
 def command(monkeypatch):
-    """Sets the program that stands in for the compiler."""
+    """Return a function that sets the program that replaces the compiler."""
     start = subprocess.Popen
 
     def use(program):
@@ -134,7 +134,7 @@ def test_one_process_compiles_a_twin_at_a_time(folder, command):
     second.stop()
 
 
-def test_what_went_wrong_is_told(folder, command):
+def test_error_of_the_compiler_is_reported(folder, command):
     command("raise MemoryError('no room')")
     handle = fast.warm(wb.Flooding())
     assert handle.wait(PATIENCE_S)
@@ -197,6 +197,6 @@ def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypat
     for _ in range(2):
         monkeypatch.delitem(sys.modules, "loops_of_a_test", raising=False)
         loop = importlib.import_module("loops_of_a_test").loop
-        engine._load("loops_of_a_test", loop, 1, 2, (3, 4))
+        engine._load_machine_code("loops_of_a_test", loop, 1, 2, (3, 4))
         announced.append("compiling the engine" in capsys.readouterr().err)
     assert announced == [True, False]

@@ -14,10 +14,10 @@ Theory of operation
     ``agenda.py``     the future events: a ring of microseconds, and a heap for distant ones
     ``channel.py``    the radio: sending, losses, collisions, csma, acknowledgements, outages
     ``record.py``     rows of the trace, or counters;  ``outcome.py`` converts them to Arrow columns and tallies
-    ``draws.py``      the draws
+    ``draws.py``      random draws
     ``compiled.py``   functions of the loop;  ``private_numba.py`` a faster compiler for them
     ``code_cache.py`` the machine code on disk;  ``warming.py`` compiles a twin in a background process
-    The engine imports numba; this module does not, so its checks are cheap.
+    The engine imports numba. This module does not, so its own functions are cheap.
 
 How a twin is written
     A protocol's class names the module of its twin (``fast = "coin_flooding.fast"``) and estimates the cost of a run
@@ -130,7 +130,7 @@ def twin_of(protocol: Protocol) -> str:
 
 
 def load(protocol: Protocol) -> None:
-    """Import a protocol's twin, so that ``engine="auto"`` uses it from now on.
+    """Import a protocol's twin. Afterwards, ``engine="auto"`` uses the twin.
 
     Raises NoFastTwinError if the protocol has no twin.
     """
@@ -155,10 +155,10 @@ def warm(protocol: Protocol) -> warming.Warming:
 
 
 def is_worth_it(scenario: Any) -> bool:
-    """Return whether loading the engine pays for this run and those before it, or it is loaded already.
+    """Return whether the fast engine is loaded already, or the runs so far and this one justify loading it.
 
-    The cost of runs adds up, so a long sweep of short runs changes to the fast engine, though its length is unknown at
-    the start.
+    The cost of runs adds up. So a long sweep of short runs changes to the fast engine, although the number of runs is
+    unknown at the start.
     """
     twin = twin_of(scenario.protocol)
     if twin in sys.modules:
@@ -211,7 +211,7 @@ def _play(module: str, *scenario: Any) -> Any:
 
 
 def _import_twin(module: str) -> ModuleType:
-    """Import a twin. Raises NoFastTwinError if the module is not on this machine, as a user's own may be."""
+    """Import a twin. Raises NoFastTwinError if its module is not installed on this machine."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

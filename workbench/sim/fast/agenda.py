@@ -10,7 +10,7 @@ Theory of operation
     as any later event found that microsecond within the ring.
 
 Cost
-    Constant per event in the ring; logarithmic in their number for events in the heap.
+    Constant for an event in the ring; for an event in the heap, logarithmic in the size of the heap.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ NEVER = np.int64(2**63 - 1)
 
 @compiled
 def push(core, frame, time, kind):
-    """Schedule the next event of a frame, of a ``kind``, at ``time``."""
+    """Schedule the next event of a frame; ``kind`` is the event's kind, such as FRAME_END."""
     entry = core.frames[frame]
     entry.time = time
     entry.kind = kind
@@ -82,7 +82,7 @@ def next_bucket(core, now):
 
 @compiled
 def pop_near(core, bucket):
-    """Remove the first event from a bucket and return its frame."""
+    """Remove the first event from a bucket of the ring, and return the event's frame."""
     tail = core.tails[bucket]
     frame = core.frames[tail].next
     if frame == tail:
@@ -129,7 +129,7 @@ def _is_far_before(core, left, right):
 
 @compiled
 def pop_far(core):
-    """Remove the first event from the heap and return its frame."""
+    """Remove the first event from the heap, and return the event's frame."""
     frame = core.far_frame[0]
     core.numbers[Number.FAR] -= 1
     last = core.numbers[Number.FAR]

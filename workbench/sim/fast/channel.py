@@ -39,7 +39,7 @@ UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED = range(3)
 
 @compiled
 def take_frame(core):
-    """Return a free entry for a frame or a wake-up."""
+    """Take an entry for a frame or a wake-up from the pool of free entries, and return its index."""
     frame = np.uint32(core.numbers[Number.FREE_FRAME])
     core.numbers[Number.FREE_FRAME] = core.frames[frame].next
     core.numbers[Number.FREE_FRAMES] -= 1
@@ -48,7 +48,7 @@ def take_frame(core):
 
 @compiled
 def free_frame(core, frame):
-    """Free the entry of a finished frame, or of a wake-up."""
+    """Free the entry of a finished frame or of a wake-up, without a message to release."""
     core.frames[frame].next = core.numbers[Number.FREE_FRAME]
     core.numbers[Number.FREE_FRAME] = frame
     core.numbers[Number.FREE_FRAMES] += 1
@@ -56,14 +56,17 @@ def free_frame(core, frame):
 
 @compiled
 def make_message(core, name, origin, sequence, content):
-    """Return a new message with the attributes and the size of a content; the caller holds it until `let_go`."""
+    """Return a new message with the attributes and the size of a publication's content.
+
+    The caller counts as a holder of the message until it calls `let_go`.
+    """
     entry = core.contents[content]
     return take_message(core, name, origin, sequence, content, entry.size_B, entry.airtime_us)
 
 
 @compiled
 def take_message(core, name, origin, sequence, content, size_B, airtime_us):
-    """Return a new message of any size; the protocol defines the meaning of ``content``."""
+    """Return a new message of ``size_B`` bytes; the protocol defines the meaning of ``content``."""
     message = core.numbers[Number.FREE_MESSAGE]
     entry = core.messages[message]
     core.numbers[Number.FREE_MESSAGE] = entry.next
@@ -97,7 +100,7 @@ def let_go(core, message):
 
 @compiled
 def end(core, frame):
-    """Free the entry of a finished frame, which no longer holds its message."""
+    """Free a finished frame's entry, and release the frame's message."""
     let_go(core, core.frames[frame].message)
     free_frame(core, frame)
 
@@ -170,7 +173,7 @@ def _add_audible(core, i, sender, start, finish, now):
 
 @compiled
 def _unlink(core, i, before, index):
-    """Remove an entry from node ``i``'s list; return the entry behind it."""
+    """Remove an entry from the list of transmissions that node ``i`` can hear; return the next entry."""
     behind = core.audibles[index].next
     if before == NONE:
         core.first_audible[i] = behind
@@ -195,7 +198,7 @@ def _remove_finished(core, i, horizon):
 
 @compiled
 def _remove_sender(core, i, sender, now):
-    """Remove the transmissions of ``sender`` that have not begun from node ``i``'s list, and end the others now."""
+    """Take a failed sender's transmissions off the list that node ``i`` can hear: end those that have begun now."""
     before, index = NONE, core.first_audible[i]
     while index != NONE:
         entry = core.audibles[index]
@@ -221,7 +224,7 @@ def is_busy(core, i, now):
 
 @compiled
 def interference(core, i, sender, start, finish):
-    """Return why node ``i`` misses a frame because of another transmission in [start, finish), or NO_REASON."""
+    """Return the `Reason` why another transmission in [start, finish) makes node ``i`` miss a frame, or NO_REASON."""
     reason = NO_REASON
     index = core.first_audible[i]
     while index != NONE:
@@ -238,7 +241,7 @@ def interference(core, i, sender, start, finish):
 
 @compiled
 def loss_reason(core, arc, frame, finish):
-    """Return why a frame is lost on an arc, or NO_REASON."""
+    """Return the `Reason` why a frame is lost on an arc, or NO_REASON."""
     i = core.receivers[arc]
     if core.down[i]:
         return Reason.DOWN
@@ -328,7 +331,7 @@ def give_up(core, frame, now, reason):
 
 @compiled
 def next_in_queue(core, i, now):
-    """Remove the head of a node's queue; the next frame begins to contend."""
+    """Remove the first frame of a node's queue; the next frame begins to contend for the channel."""
     head = core.queue_head[i]
     if head != NONE:
         head = core.frames[head].behind
@@ -339,7 +342,7 @@ def next_in_queue(core, i, now):
 
 @compiled
 def acknowledge(core, frame, arrived, now):
-    """Decide the outcome of a unicast frame: send it again, up to ``retries`` times, unless it was acknowledged."""
+    """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged; return the outcome."""
     entry = core.frames[frame]
     i = entry.sender
     core.nodes[i].free_at = max(core.nodes[i].free_at, now + core.acknowledgement_us)

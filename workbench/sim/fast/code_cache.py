@@ -119,7 +119,7 @@ def _path(twin: str, suffix: str) -> Path:
 
 
 def _file_state(file: str) -> list[int]:
-    """Return the size and time of a source file; for a file of machine code, only that it exists."""
+    """Return [size, modification time] of a source file; for a file of machine code, only whether it exists."""
     status = os.stat(file)
     return [0, 0] if file.endswith(".nbi") else [status.st_size, status.st_mtime_ns]
 

@@ -64,7 +64,7 @@ def hot(function: Any) -> Any:
 
 
 def compiled_rules(module: ModuleType) -> None:
-    """Make all functions that a module defines callable from loops: a twin calls the rules of its node class."""
+    """Make all functions that a module defines callable from loops, so that node and twin share them."""
     for function in vars(module).values():
         if isinstance(function, FunctionType) and function.__module__ == module.__name__:
             compiled(function)

@@ -72,8 +72,8 @@ def play(
     )
     work = preparation.work(items, duration_us, seed)
     setup = Setup(protocol, network, work, radio)
-    needs = _needs(twin, setup)
-    core = _core(twin, setup, items, duration_us, seed, record == "trace", needs)
+    needs = _compute_needs(twin, setup)
+    core = _make_core(twin, setup, items, duration_us, seed, record == "trace", needs)
     state = state_of(twin, setup, len(core.messages))
     outcome = Outcome(record == "metrics", names, work.texts, lookup(twin, "COUNTS_HOLDERS"))
     state = _play(twin, core, state, needs, outcome, progress)
@@ -89,10 +89,10 @@ def _play(
     outcome: Outcome,
     progress: Callable[[float], Any] | None,
 ) -> Any:
-    """Play to the end; return the protocol's final state."""
+    """Call the loop until the run has ended, with larger arrays where necessary; return the twin's final state."""
     loop = loop_of(twin)
     if not loop.overloads:
-        _load(twin.__name__, loop, core, state, needs)
+        _load_machine_code(twin.__name__, loop, core, state, needs)
     while (status := loop(core, state, *needs, _EVENTS)) != Status.DONE:
         if status == Status.ROWS_FULL:
             if core.numbers[Number.ROWS]:
@@ -101,16 +101,16 @@ def _play(
             else:
                 core = core._replace(rows=np.zeros(2 * len(core.rows), ROW))
         elif status == Status.FRAMES_FULL:
-            frames = _double(core, core.frames, Number.FREE_FRAME)
+            frames = _double_pool(core, core.frames, Number.FREE_FRAME)
             far = {
                 name: lengthen(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")
             }
             core = core._replace(frames=frames, **far)
         elif status == Status.MESSAGES_FULL:
-            core = core._replace(messages=_double(core, core.messages, Number.FREE_MESSAGE))
+            core = core._replace(messages=_double_pool(core, core.messages, Number.FREE_MESSAGE))
             state = grown(lookup(twin, "FIELDS"), state, "messages", len(core.messages))
         elif status == Status.AUDIBLES_FULL:
-            core = core._replace(audibles=_double(core, core.audibles, Number.FREE_AUDIBLE))
+            core = core._replace(audibles=_double_pool(core, core.audibles, Number.FREE_AUDIBLE))
         elif status == Status.STATE_FULL:
             state = lookup(twin, "with_more_room")(state)
         elif status == Status.STUCK_NODE:
@@ -123,7 +123,7 @@ def _play(
         if progress is not None:
             now = int(core.numbers[Number.NOW])
             if progress(min(1.0, now / core.duration_us)) is True and now < core.duration_us:
-                core, outcome.ended_us = _shorten(core, now + 1), now + 1
+                core, outcome.ended_us = _shorten_run(core, now + 1), now + 1
     outcome.take_rows(core.rows[: core.numbers[Number.ROWS]])
     if outcome.metrics_only:
         outcome.take_numbers(core)
@@ -132,14 +132,14 @@ def _play(
     return state
 
 
-def _shorten(core: Core, end_us: int) -> Core:
-    """Return the run's arrays for an earlier end of the run, without the actions after it."""
+def _shorten_run(core: Core, end_us: int) -> Core:
+    """Return the run's arrays with the end of the run moved forward to ``end_us``, without later actions."""
     ahead = int(np.searchsorted(core.actions["time_us"], end_us))
     return core._replace(duration_us=end_us, actions=core.actions[:ahead])
 
 
-def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
-    """Load the machine code from disk, or compile it, with a notice: that takes up to a minute."""
+def _load_machine_code(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
+    """Load a loop's machine code from disk, or compile it and show a notice, as that takes up to a minute."""
     # If another process compiles this twin, wait for it and load its machine code.
     with Notice() as notice, code_cache.loading(), code_cache.lock(twin, partial(notice.show, _WAITING)):
         if not code_cache.files(loop.stats.cache_path, loop.__qualname__):
@@ -148,13 +148,13 @@ def _load(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Need
     code_cache.record_loaded(twin, loop.stats.cache_path, loop.__qualname__)
 
 
-def _double(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
-    """Return a pool with twice as many rows."""
+def _double_pool(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
+    """Return a copy of a pool with twice as many rows; ``free`` is the index of its free list in ``numbers``."""
     return grow_free_list(rows, core.numbers, free, 2 * len(rows))
 
 
-def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
-    """Return the `Needs` of the end of a frame (with its receptions) or a wake-up, and those of an action."""
+def _compute_needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
+    """Return two upper limits: the `Needs` of a frame's end or a wake-up, and the `Needs` of an action."""
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = lookup(twin, "needs")(setup)
     wake = 1 if lookup(twin, "WAKES") else 0
@@ -171,7 +171,7 @@ def _needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
     )
 
 
-def _core(
+def _make_core(
     twin: Any,
     setup: Setup,
     items: Sequence[workload.Item],
@@ -190,30 +190,30 @@ def _core(
         duration_us=duration_us,
         traces=traces,
         is_recorded=np.array([traces or name in recorded_events for name in names.events]),
-        nodes=_nodes(network, work, items, seed),
+        nodes=_make_nodes(network, work, items, seed),
         actions=work.actions,
         contents=work.contents,
         samples=work.samples,
         attributes=work.attributes,
         subscriptions=work.subscriptions,
-        **_of_radio(setup, seed, airtime_us),
-        **_of_each_node(setup, seed),
-        **_of_events(setup, airtime_us, lookup(twin, "WAKES"), needs),
-        **_of_rows(len(names.messages), len(names.reasons), needs),
+        **_make_radio_fields(setup, seed, airtime_us),
+        **_make_node_fields(setup, seed),
+        **_make_event_fields(setup, airtime_us, lookup(twin, "WAKES"), needs),
+        **_make_row_fields(len(names.messages), len(names.reasons), needs),
     )
 
 
 # The core's fields by topic, with their values at the start of a run
 
 
-def _of_radio(setup: Setup, seed: int, airtime_us: int) -> dict[str, Any]:
+def _make_radio_fields(setup: Setup, seed: int, airtime_us: int) -> dict[str, Any]:
     network, radio = setup.network, setup.radio
     ratios = _delivery_ratios(radio, network.pdr)
     loses = bool(len(ratios) and ratios.min() < 1.0)
     shortest_us, longest_us = _jitter_us(radio)
     return {
         "ratios": ratios,
-        "arc_keys": _arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
+        "arc_keys": _make_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
         "collisions": radio.collisions,
         "csma": radio.csma,
         "loses": loses,
@@ -226,7 +226,7 @@ def _of_radio(setup: Setup, seed: int, airtime_us: int) -> dict[str, Any]:
     }
 
 
-def _of_each_node(setup: Setup, seed: int) -> dict[str, Any]:
+def _make_node_fields(setup: Setup, seed: int) -> dict[str, Any]:
     network, radio = setup.network, setup.radio
     count = len(network.addresses)
     contending_nodes = count if radio.csma else 1
@@ -236,8 +236,8 @@ def _of_each_node(setup: Setup, seed: int) -> dict[str, Any]:
         "next_wake": np.full(count, NONE, np.int64),
         "wake_at": np.full(count, NONE, np.int64),
         "furthest_wake": np.full(count, NONE, np.int64),
-        "backoff_keys": _keys(seed, purposes.BACKOFF, network),
-        "protocol_keys": _keys(seed, draws.PROTOCOL, network),
+        "backoff_keys": _make_keys(seed, purposes.BACKOFF, network),
+        "protocol_keys": _make_keys(seed, draws.PROTOCOL, network),
         "drawn": np.zeros(count, np.int32),
         "queue_head": np.full(contending_nodes, NONE, np.int32),
         "queue_tail": np.full(contending_nodes, NONE, np.int32),
@@ -249,15 +249,15 @@ def _of_each_node(setup: Setup, seed: int) -> dict[str, Any]:
     }
 
 
-def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, Needs]) -> dict[str, Any]:
-    """Return the fields of `Core` for future events: the agenda, and pools for twice the needs of an event."""
+def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, Needs]) -> dict[str, Any]:
+    """Return the fields of `Core` for future events: the agenda, and pools with room for two events."""
     radio = setup.radio
-    ring = _ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.csma else 0))
+    ring = _choose_ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.csma else 0))
     ring = max(ring, _RING_WITH_TIMERS_US) if wakes else ring
-    audible_needs = _audible_needs(setup, needs)
-    frames = _room(64, needs[0].frames, needs[1].frames)
-    messages = _room(8, needs[0].messages, needs[1].messages)
-    audibles = _room(256, *audible_needs) if _shares_medium(radio) else 1
+    audible_needs = _compute_audible_needs(setup, needs)
+    frames = _choose_pool_size(64, needs[0].frames, needs[1].frames)
+    messages = _choose_pool_size(8, needs[0].messages, needs[1].messages)
+    audibles = _choose_pool_size(256, *audible_needs) if _shares_medium(radio) else 1
     numbers = np.zeros(len(Number), np.int64)
     numbers[[Number.FREE_FRAMES, Number.FREE_MESSAGES, Number.FREE_AUDIBLES]] = frames, messages, audibles
     return {
@@ -275,8 +275,8 @@ def _of_events(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, N
     }
 
 
-def _of_rows(messages: int, reasons: int, needs: tuple[Needs, Needs]) -> dict[str, np.ndarray]:
-    """Return the fields of `Core` for the trace's rows, and counters for these numbers of message names and reasons."""
+def _make_row_fields(messages: int, reasons: int, needs: tuple[Needs, Needs]) -> dict[str, np.ndarray]:
+    """Return the fields of `Core` for trace rows and counters; ``messages``, ``reasons``: the number of their codes."""
     return {
         "rows": np.zeros(max(needs[0].rows, needs[1].rows) + _ROWS, ROW),
         "traffic": np.zeros((messages, 4), np.int64),
@@ -295,8 +295,8 @@ def _jitter_us(radio: Radio) -> tuple[int, int]:
     return round(1000 * shortest_ms), round(1000 * longest_ms)
 
 
-def _audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[int, int, int]:
-    """Return the audible entries that an action, a frame, and each frame beyond the twin's needs may take."""
+def _compute_audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[int, int, int]:
+    """Return how many entries for audible transmissions an action, a frame, and each additional frame may take."""
     radio, first = setup.radio, setup.network.first
     if not _shares_medium(radio):
         return 0, 0, 0
@@ -306,11 +306,11 @@ def _audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[int, int, 
     return heard * action, heard * frame, heard * more
 
 
-def _room(least: int, *needs: int) -> int:
+def _choose_pool_size(least: int, *needs: int) -> int:
     return max(least, *(2 * need for need in needs))
 
 
-def _ring_length(horizon_us: int) -> int:
+def _choose_ring_length(horizon_us: int) -> int:
     length = _SHORTEST_RING_US
     while length < min(horizon_us + 2, _LONGEST_RING_US):
         length *= 2
@@ -321,27 +321,27 @@ def _delivery_ratios(radio: Radio, pdr: np.ndarray) -> np.ndarray:
     return pdr if radio.loss == "links" else np.full(len(pdr), radio.delivery_ratio(1.0))
 
 
-def _keys(seed: int, purpose: int, network: Network) -> np.ndarray:
+def _make_keys(seed: int, purpose: int, network: Network) -> np.ndarray:
     words = network.addresses.astype(np.uint64) + np.uint64(draws.GOLDEN)
     return array_draws.mix64(np.uint64(draws.make_key(seed, purpose)) ^ array_draws.mix64(words))
 
 
-def _arc_keys(network: Network, seed: int) -> np.ndarray:
-    """Return for each arc the key of the draws of its losses."""
-    senders = np.repeat(_keys(seed, purposes.LINK_LOSS, network), np.diff(network.first))
+def _make_arc_keys(network: Network, seed: int) -> np.ndarray:
+    """Return for each arc the key of the random draws that decide losses on the arc."""
+    senders = np.repeat(_make_keys(seed, purposes.LINK_LOSS, network), np.diff(network.first))
     receivers = network.addresses[network.receivers].astype(np.uint64) + np.uint64(draws.GOLDEN)
     return array_draws.mix64(senders ^ array_draws.mix64(receivers))
 
 
-def _nodes(network: Network, work: Work, items: Sequence[workload.Item], seed: int) -> np.ndarray:
+def _make_nodes(network: Network, work: Work, items: Sequence[workload.Item], seed: int) -> np.ndarray:
     nodes = np.zeros(len(network.addresses), NODE)
-    nodes["jitter_key"] = _keys(seed, purposes.JITTER, network)
+    nodes["jitter_key"] = _make_keys(seed, purposes.JITTER, network)
     nodes["first_subscription"] = work.first_subscription
-    nodes["is_sink"] = _sinks(network, items)
+    nodes["is_sink"] = _mark_sinks(network, items)
     return nodes
 
 
-def _sinks(network: Network, items: Sequence[workload.Item]) -> np.ndarray:
+def _mark_sinks(network: Network, items: Sequence[workload.Item]) -> np.ndarray:
     is_sink = np.zeros(len(network.addresses), np.bool_)
     for item in items:
         if isinstance(item, workload.Subscribe):

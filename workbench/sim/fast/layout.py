@@ -286,7 +286,7 @@ Core = namedtuple(
 
 
 class Needs(NamedTuple):
-    """The most trace rows, frames and messages that one call of a twin's function takes."""
+    """Upper limits of the trace rows, frames and messages that one call of a twin's function takes."""
 
     rows: int
     frames: int
@@ -302,7 +302,7 @@ def free_list(kind: np.dtype, count: int) -> np.ndarray:
 
 
 def lengthen(rows: np.ndarray, count: int) -> np.ndarray:
-    """Return a copy of ``rows`` with zeros appended, ``count`` in all."""
+    """Return a copy of ``rows``, lengthened with zeros to ``count`` rows."""
     copy = np.zeros((count, *rows.shape[1:]), rows.dtype)
     copy[: len(rows)] = rows
     return copy

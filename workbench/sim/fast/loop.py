@@ -57,21 +57,21 @@ RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workloa
 
 
 def name_of(twin: ModuleType) -> str:
-    """Return the name of a twin's loop: it contains a digest of the sources and imported numbers of its modules."""
+    """Return a name for a twin's loop, with a digest of the sources and imported numbers of the loop's modules."""
     digest = hashlib.sha256()
-    for name, module in sorted(_parts(twin).items()):
-        digest.update(f"{name} {_numbers(module)} {inspect.getsource(module)}".encode())
-        for nickname, other in sorted(_modules(module, twin).items()):
-            digest.update(f"{nickname} {_numbers(other)}".encode())
+    for name, module in sorted(_collect_parts(twin).items()):
+        digest.update(f"{name} {_list_numbers(module)} {inspect.getsource(module)}".encode())
+        for nickname, other in sorted(_find_modules(module, twin).items()):
+            digest.update(f"{nickname} {_list_numbers(other)}".encode())
     return f"{twin.__name__}-{digest.hexdigest()[:16]}"
 
 
-def _numbers(module: ModuleType) -> list[tuple[str, str]]:
+def _list_numbers(module: ModuleType) -> list[tuple[str, str]]:
     return sorted((key, repr(value)) for key, value in vars(module).items() if isinstance(value, _NUMBERS))
 
 
-def _parts(twin: ModuleType) -> dict[str, ModuleType]:
-    """Return the modules whose functions a twin's loop may contain, and those that define the layout of its arrays."""
+def _collect_parts(twin: ModuleType) -> dict[str, ModuleType]:
+    """Return {name: module} of the modules with functions of a twin's loop, or with the layout of its arrays."""
     parts: dict[str, ModuleType] = {}
     waiting = [sys.modules[__name__], interface, twin]
     while waiting:
@@ -80,23 +80,24 @@ def _parts(twin: ModuleType) -> dict[str, ModuleType]:
             continue
         parts[module.__name__] = module
         names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
-        names |= {other.__name__ for other in _modules(module, twin).values()}
+        names |= {other.__name__ for other in _find_modules(module, twin).values()}
         waiting += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
     return parts
 
 
-def _modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
-    """Return the modules in a module's namespace, by name, that belong to the workbench or the twin's package."""
+def _find_modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
+    """Return {name: module} of the modules that a module imports from the workbench or the twin's package."""
     packages = _package(__name__), _package(twin.__name__)
     values = {key: value for key, value in vars(module).items() if isinstance(value, ModuleType)}
     return {key: value for key, value in values.items() if _package(value.__name__) in packages}
 
 
 def _is_part(module: str, twin: ModuleType) -> bool:
-    """Return whether a module that a part refers to is a part: of a twin, with numba functions, or of its package.
+    """Return whether a module can contribute functions to a twin's loop.
 
-    Other modules of a workbench protocol's package, such as its node, are not. `workbench.sim.fast` itself has no
-    function for numba, and its variables depend on the process.
+    It can if it belongs to a twin, to the twin's own package, or to the modules with numba functions. Other modules of
+    a workbench protocol's package, such as its node, are not. `workbench.sim.fast` itself has no function for numba,
+    and its variables depend on the process.
     """
     if module == __package__:
         return False
@@ -176,7 +177,7 @@ def _record_sent(core, frame, now):
 
 @hot
 def _next_frame(core):
-    """Return when the next frame or wake-up is due (NEVER if none), its bucket, and whether it is in the heap."""
+    """Return (time, bucket, is in the heap) of the next frame or wake-up; the time is NEVER without one."""
     bucket, now, is_far = 0, NEVER, False
     if core.numbers[Number.NEAR]:
         bucket = next_bucket(core, core.numbers[Number.NOW])
@@ -202,7 +203,7 @@ def _is_action_due(core, now):
 
 @hot
 def _find_short_array(core, begins, acts, receive_needs, act_needs):
-    """Return the status that names an array too small for the next event, or ENOUGH."""
+    """Return the `Status` that names an array without room for the next event, or ENOUGH."""
     numbers = core.numbers
     if begins or acts:
         rows, frames, messages = act_needs
@@ -229,8 +230,8 @@ def _find_short_array(core, begins, acts, receive_needs, act_needs):
 
 
 @hot
-def _arcs_of(core, frame, now):
-    """Return the range [first, end) of the arcs over which a frame travels; a unicast frame without an arc is lost."""
+def _find_arcs(core, frame, now):
+    """Return the range [first, end) of a frame's arcs; record the loss of a unicast frame without an arc."""
     record = core.frames[frame]
     i = record.sender
     if record.receiver == BROADCAST:
@@ -245,7 +246,7 @@ def _arcs_of(core, frame, now):
 
 @hot
 def _is_received(core, arc, frame, now):
-    """Return whether a frame is received over an arc; a loss is recorded with its reason."""
+    """Return whether a frame is received over an arc; record a loss with its reason."""
     reason = loss_reason(core, arc, frame, now)
     if reason:
         record = core.frames[frame]
@@ -256,7 +257,7 @@ def _is_received(core, arc, frame, now):
 
 
 @hot
-def _after_frame(core, frame, heard, now):
+def _update_radio(core, frame, heard, now):
     """Update the sender's radio after a frame that ``heard`` nodes received; return the outcome of a unicast."""
     record = core.frames[frame]
     outcome = UNDECIDED
@@ -332,7 +333,7 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
         @hot
         def no_report(core, state, frame, ok, now):
-            """Ignore the outcome."""
+            """Do nothing: this twin does not need the outcomes of unicasts."""
 
         return no_report
 
@@ -348,7 +349,7 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
 
 def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
-    """Return the compiled function that handles the end of a frame, at each of its receivers and at the sender."""
+    """Return a compiled function that ends a frame: it calls ``receive`` at each receiver, ``report`` at the sender."""
 
     @hot
     def end_frame(core, state, frame, now):
@@ -359,7 +360,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
             return
         if core.traces:
             _record_sent(core, frame, now)
-        first, last = _arcs_of(core, frame, now)
+        first, last = _find_arcs(core, frame, now)
         heard = last - first
         message, is_broadcast = record.message, record.receiver == BROADCAST
         is_perfect = not core.collisions and not core.loses and not core.numbers[Number.DOWN_NODES]
@@ -373,7 +374,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
             receive(core, state, r, i, message, record.header, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
-        outcome = _after_frame(core, frame, heard, now)
+        outcome = _update_radio(core, frame, heard, now)
         if outcome != UNDECIDED:
             report(core, state, frame, outcome == ACKNOWLEDGED, now)
         end(core, frame)
@@ -382,7 +383,7 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
 
 
 def _make_check(report: Callable) -> Any:
-    """Return the compiled function that handles the end of a back-off."""
+    """Return a compiled function that sends, delays or gives up a frame when the frame's back-off ends."""
 
     @hot
     def check(core, state, frame, now):

@@ -14,9 +14,10 @@ import numpy as np
 
 
 class Network(NamedTuple):
-    """Addresses (n,) ascending, positions_m (n, 2), and arcs by index: node i's are first[i]:first[i + 1].
+    """A network of n nodes and m arcs. Node i's arcs have the indices first[i], ..., first[i + 1] - 1.
 
-    ``receivers`` (m,) are ascending for each node; ``pdr``: delivery ratios (m,), or one for all arcs (1,).
+    ``addresses`` (n,) and ``positions_m`` (n, 2) are in ascending order of addresses. ``receivers`` (m,): the index of
+    the node to which each arc leads, ascending for each sender. ``pdr``: delivery ratios (m,), or one for all (1,).
     """
 
     addresses: np.ndarray
@@ -47,7 +48,7 @@ _networks: WeakKeyDictionary[nx.DiGraph, Network] = WeakKeyDictionary()
 
 
 def from_graph(graph: Any) -> Network:
-    """Return the network of a scenario's topology, from a cache."""
+    """Return the network of a scenario's topology; the result is cached."""
     network = _networks.get(graph)
     if network is None:
         nodes = np.fromiter(graph.nodes, np.int64, len(graph))

@@ -18,16 +18,17 @@ from workbench.sim.fast.twin import Names
 from workbench.sim.trace import SCHEMA, tally
 
 # Growth factor of columns with few rows, and the number of rows from which the factor is 2.
-_MORE, _MANY_ROWS = 8, 1 << 20
+_GROWTH, _MANY_ROWS = 8, 1 << 20
 _LITTLE_ROOM = 1 << 12  # rows; up to that much unused room, or a quarter of the rows, is not freed
 _ROWS_AT_ONCE = 1 << 15
 
 
 class Outcome:
-    """Rows in columns, added in batches; ``names``: the texts of codes; ``texts``: the details.
+    """The result of a run: rows, added in batches, or counters.
 
-    ``ended_us``: the end of a run that was stopped early, else None. ``holders``: the loop has counted the holders of
-    publications; otherwise all rows "held" are stored.
+    ``names``: the texts of codes; ``texts``: the texts of the column "detail". ``ended_us``: the end of a run that was
+    stopped early, else None. ``holders``: whether the loop counts the nodes that hold a publication; otherwise all
+    rows "held" are stored, and are counted at the end.
     """
 
     # Rows of the previous run. A user who moves a slider repeats similar runs, and columns of that length reuse the
@@ -48,31 +49,32 @@ class Outcome:
         self._numbers: tuple[Counter, Counter] | None = None
 
     def take_rows(self, rows: np.ndarray) -> None:
-        """Append rows to the columns; they are copied while they are still in the processor's cache."""
+        """Append a copy of the loop's rows to the columns."""
         first, self._rows = self._rows, self._rows + len(rows)
         if self._rows > len(self._columns["event"]):
-            self._make_room()
+            self._lengthen_columns()
         for name, column in self._columns.items():
             column[first : self._rows] = rows[name]
 
-    def _make_room(self) -> None:
-        """Lengthen the columns for more rows. Unused rows take no memory, but each copy of the columns does."""
+    def _lengthen_columns(self) -> None:
+        """Extend the columns so that they have room for more rows."""
+        # Unused rows take no memory, but each copy of the columns does.
         rows = len(self._columns["event"])
-        more = rows * (_MORE if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows
-        self._copy(max(self._rows, more), rows)
+        more = rows * (_GROWTH if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows
+        self._copy_columns(max(self._rows, more), rows)
 
-    def _copy(self, room: int, rows: int) -> None:
-        """Replace the columns by others of length ``room``, with the first ``rows`` rows."""
+    def _copy_columns(self, room: int, rows: int) -> None:
+        """Copy the first ``rows`` rows into new columns with room for ``room`` rows."""
         for name, column in self._columns.items():
             copy = self._columns[name] = np.empty(room, column.dtype)
             copy[:rows] = column[:rows]
 
     def _column(self, name: str) -> np.ndarray:
-        """Return a column of all rows."""
+        """Return the used part of a column."""
         return self._columns[name][: self._rows]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
-        """Replace the details created during the run by texts; ``text_of`` maps their numbers to texts."""
+        """Add the texts of details that were created during the run; ``text_of`` maps their numbers to texts."""
         known = self._texts["detail"]
         codes = {text: code for code, text in enumerate(known)}
         details = self._column("detail")
@@ -116,7 +118,7 @@ class Outcome:
         """Return all stored rows, in order."""
         Outcome._usual_rows = self._rows + self._rows // 16
         if len(self._columns["event"]) > self._rows + self._rows // 4 + _LITTLE_ROOM:
-            self._copy(self._rows, self._rows)  # so that stored runs have no unused room
+            self._copy_columns(self._rows, self._rows)  # so that stored runs have no unused room
         columns = []
         for field in SCHEMA:
             texts = self._drop_unused_texts(field.name) if field.name in self._texts else None
@@ -127,7 +129,7 @@ class Outcome:
         return pa.Table.from_arrays(columns, schema=SCHEMA)
 
     def _drop_unused_texts(self, name: str) -> Sequence[str]:
-        """Return the texts that occur in a column, and renumber its codes for these texts."""
+        """Return the texts that occur in a column, and renumber the column's codes accordingly."""
         column, texts = self._column(name), self._texts[name]
         is_used = np.zeros(len(texts), bool)
         # Chunks of this size fit in the processor's cache.

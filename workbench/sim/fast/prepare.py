@@ -51,7 +51,7 @@ class Setup(NamedTuple):
 
 
 class Numbering:
-    """Texts and blobs as numbers, in order of first use."""
+    """A dictionary that numbers texts and blobs in order of first use."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self.numbers: dict[Any, int] = {text: number for number, text in enumerate(texts)}
@@ -61,7 +61,7 @@ class Numbering:
 
 
 class Preparation:
-    """Builder of a workload's arrays; ``positions_m`` (n, 2) and their `extent_m` are for sensor fields."""
+    """A builder of a workload's arrays; sensor fields are evaluated at ``positions_m`` (n, 2)."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Preparation:
         self._subscription_of: dict[tuple[int, int], int] = {}
 
     def work(self, items: Sequence[workload.Item], duration_us: int, seed: int) -> Work:
-        """Return the arrays. Raises WorkbenchError if the protocol cannot encode an item."""
+        """Return a workload as arrays. Raises WorkbenchError if the protocol cannot encode an item."""
         names_all_nodes = any(isinstance(item.at, str) for item in items)
         nodes = tuple(self._addresses.tolist()) if names_all_nodes else ()
         expanded = workload.expand(items, nodes, duration_us, seed)
@@ -168,7 +168,7 @@ class Preparation:
         return first, len(self._attributes)
 
     def _linked_subscriptions(self, indices: np.ndarray, expanded: list) -> tuple[np.ndarray, np.ndarray]:
-        """Return the subscriptions, each linked to the next of its node by start time, and the first of each node."""
+        """Return subscription records, each linked to the next one at its node by start time, and each node's first."""
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
         first = np.full(len(self._addresses), NONE, np.int32)
         last: dict[int, int] = {}

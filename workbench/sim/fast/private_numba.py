@@ -49,10 +49,10 @@ class Part(JITCodeLibrary):
     """The LLVM code of one function, to be linked into a `Whole`; it is not optimized or called by itself."""
 
     def _ensure_finalized(self) -> None:
-        """Do nothing: the whole is finalized."""
+        """Do nothing: only a `Whole` is finalized, with all its parts."""
 
     def reached_libraries(self) -> tuple[dict[Any, None], dict[Any, None]]:
-        """Return (the parts reached from here, numba's own libraries that they call), in fixed orders."""
+        """Return the parts that this code calls, directly or not, and numba's own libraries, each in a fixed order."""
         parts: dict[Any, None] = {}
         others: dict[Any, None] = {}
         waiting: list[Any] = [self]
@@ -91,7 +91,7 @@ class Whole(Part):
                 self.codegen.set_env(variable.name, environment)
 
     def _optimize_final_module(self) -> None:
-        # numba optimizes twice, to combine reference counts. There are none here.
+        # numba optimizes twice, to combine reference counts. This code does not count references.
         passes, builder = self.codegen._module_pass_manager()
         passes.run(self._final_module, builder)
 
@@ -167,6 +167,6 @@ def add_part(function: Any, options: dict[str, Any]) -> None:
 
 
 def _widen(kind: Any) -> Any:
-    """Return the type to which an argument is converted: int64 for all integers that it can hold."""
+    """Return the numba type to which an argument is converted: int64 for integers that fit into it."""
     kind = types.unliteral(kind)
     return types.int64 if kind in _NARROW else kind

@@ -37,7 +37,7 @@ def add_frame_row(core, now, i, event, peer, message, value, reason):
 
 @compiled
 def count_sent(core, message, heard):
-    """Count a sent frame and its ``heard`` receivers, in a run without a trace."""
+    """Count a sent frame, and the ``heard`` nodes that received it, in a run without a trace."""
     entry = core.messages[message]
     core.traffic[entry.name, FRAMES_SENT] += 1
     core.traffic[entry.name, BYTES_SENT] += entry.size_B
@@ -61,7 +61,7 @@ def add_loss(core, now, i, event, table, peer, message, reason):
 
 @compiled
 def report(core, now, i, event, peer, message, value, detail):
-    """Report a protocol's event about a message, if its rows are wanted: for a trace, or for metrics that read them."""
+    """Report a protocol's event about a message; it is recorded if the trace, or a metric, needs its row."""
     if core.is_recorded[event]:
         entry = core.messages[message]
         add_row(core, now, i, event, peer, entry.name, entry.origin, entry.sequence, 0, value, detail)
@@ -93,7 +93,7 @@ def report_delivered(core, now, i, peer, message, number, detail):
 
 @compiled
 def report_forwarded(core, now, i, peer, message, neighbors):
-    """Report that a message was forwarded. Runs without a trace do not record it, as with `Node.tells_all`."""
+    """Report that a message was forwarded; a run without a trace ignores this."""
     if core.traces:
         report(core, now, i, Event.FORWARDED, peer, message, neighbors, NO_REASON)
 

@@ -50,8 +50,9 @@ Remembered ids
     *Rings*: an array (nodes, ids) has a node's ids, and its record a `RING` with their number and the oldest. The index
     of an id in the ring stays the same until it is forgotten, so other arrays of that shape can store data per id.
 
-    *Ordinals*: if each id has a cell of its own anyway (a node and a publication, say), no id has to be removed. The
-    *ordinal* of an id is the number of ids that the node had stored by then, itself included; 0 if it never did.
+    *Ordinals*: if each id has a cell of its own anyway (for example, for a node and a publication), no id has to be
+    removed. The *ordinal* of an id is the number of ids that the node had stored by then, itself included; 0 if it
+    never did.
 """
 
 # ruff: noqa: F401 (twins import from here)
@@ -85,7 +86,7 @@ from workbench.sim.fast.record import (
 
 
 class Events(Codes):
-    """The base of a twin's own events, in the order of their codes."""
+    """The base class of a twin's own events; their codes follow the order of definition."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -117,7 +118,7 @@ class Names(NamedTuple):
 
 
 def names_of(twin: Any) -> Names:
-    """Return the texts of the codes in the runs of a twin."""
+    """Return the texts of all event, message and reason codes that a twin uses."""
     events, messages, reasons = (lookup(twin, name).texts() for name in ("Event", "Message", "Reason"))
     return Names(Event.texts() + events, ("", *messages), ("", *Reason.texts(), *reasons))
 
@@ -166,7 +167,7 @@ def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[
 
 
 def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -> Any:
-    """Return a state from sizes and parameters."""
+    """Return a state of the named tuple ``kind``; ``sizes`` maps names of sizes to numbers."""
     values = dict(given)
     arrays = {name: field for name, field in fields.items() if isinstance(field, Array | Pool)}
     for name, field in arrays.items():
@@ -181,7 +182,7 @@ def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -
 
 
 def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
-    """Return the state with ``count`` rows in each array whose first axis has the named size."""
+    """Return a copy of the state in which the arrays whose first axis is named ``size`` have ``count`` rows."""
     longer = {}
     for name, field in fields.items():
         if not isinstance(field, Array | Pool) or _axes(field)[0] != size or not _is_wanted(field, state._asdict()):
@@ -230,7 +231,7 @@ def _filled(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _free_from(rows: np.ndarray, numbers: np.ndarray, pool: Pool, first: int) -> None:
-    """Free the rows from ``first`` on, ahead of those already free."""
+    """Link the rows from ``first`` on into the free list, ahead of rows that are free already."""
     before = numbers[pool.free] if numbers[pool.free + 1] else NONE
     _link(rows, first, before)
     numbers[pool.free] = first
@@ -252,7 +253,7 @@ NO_ROWS = (NONE, NONE, 0)  # the ``fill`` of an empty list, see `Array`
 
 @compiled
 def take_free(rows, numbers, free):
-    """Take a record from a pool and return its index."""
+    """Take a free record from a pool, and return the record's index."""
     row = numbers[free]
     numbers[free] = rows[row].next
     numbers[free + 1] -= 1
@@ -303,7 +304,7 @@ def remove(chain, rows, row):
 
 @compiled
 def clear(chain):
-    """Empty a list; its rows are left unchanged."""
+    """Empty a list; the rows in it are left unchanged."""
     chain.first = NONE
     chain.last = NONE
     chain.count = 0
@@ -311,7 +312,7 @@ def clear(chain):
 
 @compiled
 def append_behind(chain, rows, before, row):
-    """Add a row to a list, behind the row ``before`` (NONE: as the first; ``chain.last``: as the last)."""
+    """Insert a row into a list behind the row ``before``; NONE inserts it as the first."""
     if before == NONE:
         rows[row].next = chain.first
         chain.first = row
@@ -325,7 +326,10 @@ def append_behind(chain, rows, before, row):
 
 @compiled
 def remove_behind(chain, rows, before, row):
-    """Remove a row that follows ``before`` (NONE: is first) from a list; return the row behind it."""
+    """Remove a row from a list, and return the row that followed it.
+
+    ``before``: the row in front of the removed row, or NONE if the removed row is the first.
+    """
     behind = rows[row].next
     if before == NONE:
         chain.first = behind
@@ -369,7 +373,7 @@ def remember(ids, ring, id):
 
 @compiled
 def is_recent(ordinal, taken, most):
-    """Return whether an id is among the last ``most`` of the ``taken`` ids."""
+    """Return whether an ordinal belongs to one of the last ``most`` of the ``taken`` ids that a node has stored."""
     return ordinal > 0 and taken - ordinal < most
 
 
@@ -379,7 +383,7 @@ def is_recent(ordinal, taken, most):
 
 @compiled
 def satisfies(value, operator, bound):
-    """Return `attributes.satisfies` of integers."""
+    """Return whether ``value operator bound`` holds for integers, as `attributes.satisfies` does."""
     return (
         operator == EQ_ANY
         or (operator == EQ and value == bound)
@@ -411,7 +415,7 @@ def one_way_match(attributes, first, last, sample_first, sample_last):
 
 @compiled
 def deliver(core, now, i, peer, message):
-    """Deliver each sample of a publication to the open subscriptions of node ``i`` that it matches."""
+    """Deliver each sample of a publication to the open subscriptions of node ``i`` that match the sample."""
     content = core.contents[core.messages[message].content]
     index = core.nodes[i].first_subscription
     while index != NONE:
@@ -434,7 +438,7 @@ def hold(core, now, i, peer, message, hops, is_first):
 
 @compiled
 def hold_pair(core, pairs, i, peer, message, event, hops, now):
-    """Call `hold`; ``pairs[event, i].held`` stores whether node ``i`` has held the publication before."""
+    """Record with `hold` that node ``i`` holds a publication; ``pairs[event, i].held`` shows whether it did before."""
     pair = pairs[event, i]
     is_first = not pair.held
     pair.held = 1
@@ -467,18 +471,18 @@ def state_of(twin: Any, setup: Setup, messages: int) -> Any:
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Return the bytes of the longest publication's frame: no other message is longer."""
+    """Return the size in bytes of the longest publication's frame; a twin with this default sends no longer frame."""
     return int(setup.work.contents["size_B"].max(initial=1))
 
 
 @compiled
 def has_room(core, state):
-    """Return True: all memory of nodes is allocated at the start."""
+    """Return True: a twin with this default allocates all memory of its nodes at the start."""
     return True
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state unchanged; the loop does not call it, as there is always room."""
+    """Return the state unchanged. The loop does not call this unless ``has_room`` returns False."""
     return state
 
 
@@ -499,7 +503,7 @@ def subscribe(core, state, i, index, now):
 
 @compiled
 def unsubscribe(core, state, i, index, now):
-    """Do nothing: other nodes do not know the subscription."""
+    """Do nothing: as subscriptions are not sent, other nodes need not learn that one has ended."""
 
 
 @compiled

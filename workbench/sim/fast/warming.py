@@ -1,4 +1,4 @@
-"""Compiling a twin before it is needed: in this process, or in a background process."""
+"""Compilation of a twin before it is needed, in this process or in a background process."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def start(twin: str, protocol: type[Protocol]) -> Warming:
 
 
 def compile_here(twin: str, protocol: type[Protocol]) -> None:
-    """Load a twin's machine code in this process and store it on disk: a minute the first time, else a second."""
+    """Load a twin's machine code in this process and store it on disk. This takes up to a minute the first time."""
     from workbench import topology
     from workbench.sim.fast import engine, network
     from workbench.sim.radio import Radio

@@ -98,7 +98,7 @@ def _coverage(scenario: Any, rows: Columns, counts: Counts) -> float:
 
 
 def _protocol_and_plugin_metrics(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return the metrics of the protocol and of plug-ins.
+    """Return the metrics that the protocol and the plug-ins measure.
 
     Raises ScenarioError if a metric of the protocol has the name of another metric.
     """
@@ -113,7 +113,7 @@ def _protocol_and_plugin_metrics(scenario: Any, rows: Columns) -> dict[str, floa
 
 
 def _check_names(module: str, measured: dict[str, float], taken: Collection[str] = ()) -> dict[str, float]:
-    """Return ``measured``. Raises ScenarioError for a name that every run has, or that is in ``taken``."""
+    """Return ``measured`` unchanged. Raises ScenarioError if one of its names is in every run or in ``taken``."""
     for name in measured:
         if name.startswith(COUNTS) or name in taken or (name in COMMON and name not in public_names.METRICS):
             raise ScenarioError(f"{module} has a metric {name}, which is in every run already; give it another name")

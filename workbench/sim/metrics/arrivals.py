@@ -37,16 +37,16 @@ class Arrived(NamedTuple):
 
 
 class _Carried(NamedTuple):
-    """The publications that each message carries: publication[first[m] : first[m + 1]] for message m, in order."""
+    """The publications that messages carry: message m carries ``publication[first[m] : first[m + 1]]``, in order."""
 
     first: np.ndarray
     publication: np.ndarray
 
 
 class _Deliveries(NamedTuple):
-    """Deliveries in columns (d,), as indices except for the time.
+    """Deliveries, one array (d,) per field; all but ``time_us`` and ``may_differ`` are indices.
 
-    ``may_differ``: the protocol changed the message on purpose.
+    ``may_differ``: whether the protocol reports that a node changed the message on purpose.
     """
 
     subscription: np.ndarray
@@ -58,7 +58,7 @@ class _Deliveries(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """Items in columns (i,); ``pair`` is the index of a pair of a message and a subscription's text."""
+    """Items, one array (i,) per field; ``pair`` is the index of a pair of a message and a subscription's text."""
 
     pair: np.ndarray
     publication: np.ndarray
@@ -72,21 +72,24 @@ def arrivals(
     matching: Matching,
     changes: tuple[str, ...],
 ) -> Arrived:
-    """Return the outcome of all deliveries; ``changes`` as in the protocol's class."""
+    """Return the outcome of all deliveries.
+
+    ``changes``: the event and the detail with which the protocol reports a changed message, or ().
+    """
     name, origin, sequence = rows.columns("delivered", *_MESSAGE)
     node, number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
-    carried, message = _carried(rows, publications, (origin, sequence))
+    carried, message = _read_carried(rows, publications, (origin, sequence))
     codes, text = columns.unique_inverse(detail)
     texts = [rows.words["detail"][code] for code in codes.tolist()]
     subscription = find_last((node, number), (subscriptions.node, subscriptions.number))
-    may_differ = find_last((name, origin, sequence), _changed(rows, changes)) >= 0
+    may_differ = find_last((name, origin, sequence), _read_changed(rows, changes)) >= 0
     all_deliveries = _Deliveries(subscription, message, time_us, text, may_differ, np.arange(len(node)))
     valid = columns.take_rows(all_deliveries, _mark_in_time(all_deliveries, subscriptions))
     valid = columns.take_rows(valid, _mark_matches(valid, subscriptions, texts, matching))
     _, first, pair = columns.unique_all(row_keys(valid.message, subscriptions.text[valid.subscription]))
     pairs = valid.message[first], subscriptions.text[valid.subscription[first]]
-    items = _items(*pairs, carried, subscriptions, publications, texts, matching)
-    publication, is_duplicate, is_wrong = _credit(valid, pair, items)
+    items = _make_items(*pairs, carried, subscriptions, publications, texts, matching)
+    publication, is_duplicate, is_wrong = _credit_deliveries(valid, pair, items)
     is_credited = publication >= 0
     credited = (
         valid.subscription[is_credited],
@@ -98,7 +101,7 @@ def arrivals(
     return Arrived(*credited, wrong, int(np.count_nonzero(is_duplicate)))
 
 
-def _carried(rows: Columns, publications: Publications, messages: Table) -> tuple[_Carried, np.ndarray]:
+def _read_carried(rows: Columns, publications: Publications, messages: Table) -> tuple[_Carried, np.ndarray]:
     """Return the publications that all messages carry, and the index of each of ``messages``.
 
     The index of a message that no node originated is -1.
@@ -114,7 +117,7 @@ def _carried(rows: Columns, publications: Publications, messages: Table) -> tupl
     return _Carried(np.append(first, len(keys)), publication[is_known][order]), index
 
 
-def _changed(rows: Columns, changes: tuple[str, ...]) -> Table:
+def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
     """Return the messages (name, origin, sequence) that nodes report as changed."""
     event, detail = changes or ("", "")
     details, *messages = rows.columns(event, "detail", *_MESSAGE)
@@ -123,7 +126,7 @@ def _changed(rows: Columns, changes: tuple[str, ...]) -> Table:
 
 
 def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
-    """Mark the deliveries (d,) whose message and subscription are known and whose subscription was active then."""
+    """Return for each delivery whether message and subscription are known, and the subscription was active then."""
     is_known = (all_deliveries.subscription >= 0) & (all_deliveries.message >= 0)
     first_us, last_us = (
         subscriptions.first_us[all_deliveries.subscription],
@@ -135,7 +138,7 @@ def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> 
 def _mark_matches(
     deliveries: _Deliveries, subscriptions: Subscriptions, texts: list[str], matching: Matching
 ) -> np.ndarray:
-    """Mark the deliveries (d,) whose sample matches their subscription."""
+    """Return for each delivery (d,) whether its sample matches its subscription."""
     subscription_text = subscriptions.text[deliveries.subscription]
     _, first, pair = columns.unique_all(row_keys(subscription_text, deliveries.text))
     is_match = [
@@ -145,7 +148,7 @@ def _mark_matches(
     return np.array(is_match, np.bool_)[pair]
 
 
-def _items(
+def _make_items(
     message: np.ndarray,
     subscription_text: np.ndarray,
     carried: _Carried,
@@ -154,7 +157,7 @@ def _items(
     texts: list[str],
     matching: Matching,
 ) -> _Items:
-    """Return the items of each message (n,) for the subscription text (n,) paired with it, in order."""
+    """Return the items of n pairs of a message and a subscription's text: matching samples and their publications."""
     count = carried.first[message + 1] - carried.first[message]
     pair = np.repeat(np.arange(len(message)), count)
     publication = carried.publication[ranges(carried.first[message], count)]
@@ -175,8 +178,10 @@ def _items(
     return _Items(np.repeat(pair, each), np.repeat(publication, each), text)
 
 
-def _credit(valid: _Deliveries, pair: np.ndarray, items: _Items) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for each delivery (d,), the publication credited or -1, whether it is a duplicate, and whether wrong."""
+def _credit_deliveries(
+    valid: _Deliveries, pair: np.ndarray, items: _Items
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each delivery the credited publication or -1, whether it is a duplicate, and whether it is wrong."""
     of_items = items.pair, items.text
     rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))
     item = find_last((pair, valid.text, rank), (*of_items, columns.cumcount(row_keys(*of_items))))
@@ -197,7 +202,7 @@ def _credit_changed(
     publication: np.ndarray,
     is_duplicate: np.ndarray,
 ) -> None:
-    """Update the credits of messages with a changed sample: match their deliveries one by one, in order."""
+    """Correct, in place, the credits of messages with a changed sample: match their deliveries one by one."""
     group = row_keys(valid.subscription, pair)
     ends = np.searchsorted(items.pair, np.arange(1 + pair.max()), side="right").tolist()
     missing: dict[int, list[tuple[int, int]]] = {}  # group -> (text, publication) of items that have not arrived

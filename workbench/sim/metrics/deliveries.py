@@ -34,7 +34,7 @@ _NO_TIMES = np.zeros(0, np.int64)
 
 
 class _Expectations(NamedTuple):
-    """The arrays from which expected samples are counted; ``publisher`` (p,): the index of each publication's node."""
+    """The input for counting expected samples; ``publisher`` (p,): the index of each publication's node."""
 
     subscriptions: Subscriptions
     publications: Publications
@@ -44,7 +44,7 @@ class _Expectations(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """Messages that a sink holds and has delivered, in columns (h,): node indices, and hops travelled."""
+    """Messages that a sink has delivered, one array (h,) per field: node indices, and the hops that each travelled."""
 
     sink: np.ndarray
     origin: np.ndarray
@@ -56,7 +56,7 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     subscriptions = read_subscriptions(rows)
     if not len(subscriptions.node):
         # Readings are most of the stored rows, and are read only if there are subscriptions.
-        return _values(0, len(rows.columns("delivered", "node")[0]), 0, 0, _NO_TIMES, NOT_A_NUMBER)
+        return _make_metrics(0, len(rows.columns("delivered", "node")[0]), 0, 0, _NO_TIMES, NOT_A_NUMBER)
     publications, matching, paths = read_publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
     arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     samples = samples_of(subscriptions, publications, matching)
@@ -64,13 +64,13 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         subscriptions, publications, active_intervals(subscriptions, rows), paths.indices(publications.node), samples
     )
     sink = paths.indices(subscriptions.node)
-    held = _held(rows, paths, subscriptions.node)
+    held = _read_held(rows, paths, subscriptions.node)
     is_expected = expectations.active.has(arrived.subscription, publications.time_us[arrived.publication])
     shortest, total, sinks = np.zeros(len(held.hops), np.int64), 0, np.unique(sink)
     for position, hops in paths.hops_to(sinks):
         row_of = np.full(len(paths.addresses), -1)
         row_of[sinks[position : position + len(hops)]] = np.arange(len(hops))
-        total += _expected(expectations, hops >= 0, row_of[sink])
+        total += _count_expected(expectations, hops >= 0, row_of[sink])
         selected, pair_hops = _select_hops(
             hops, row_of[sink[arrived.subscription]], expectations.publisher[arrived.publication]
         )
@@ -79,10 +79,12 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         shortest[selected] = pair_hops
     latencies_us = np.sort((arrived.time_us - publications.time_us[arrived.publication])[is_expected])
     unexpected = len(is_expected) - len(latencies_us)
-    return _values(total, arrived.wrong, arrived.duplicates, unexpected, latencies_us, _stretch(held.hops, shortest))
+    return _make_metrics(
+        total, arrived.wrong, arrived.duplicates, unexpected, latencies_us, _compute_stretch(held.hops, shortest)
+    )
 
 
-def _values(
+def _make_metrics(
     expected: int, wrong: int, duplicates: int, unexpected: int, latencies_us: np.ndarray, stretch: float
 ) -> dict[str, float]:
     return {
@@ -109,7 +111,7 @@ def percentile(ordered: np.ndarray, share: float) -> float:
 
 
 def samples_of(subscriptions: Subscriptions, publications: Publications, matching: Matching) -> list[np.ndarray]:
-    """Return for each subscription's text the number of matching samples of each publication's text."""
+    """Return for each subscription text an array: the number of matching samples in each publication text."""
     counts = []
     for text, indices in zip(
         subscriptions.texts, matching.candidates(subscriptions.texts, publications.texts), strict=True
@@ -120,7 +122,7 @@ def samples_of(subscriptions: Subscriptions, publications: Publications, matchin
     return counts
 
 
-def _expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> int:
+def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> int:
     """Count the samples that the subscriptions at some sinks expect.
 
     ``has_path`` (k, n): whether a path leads from each node to each of these sinks. ``row_of`` (s,): the row of each
@@ -135,18 +137,19 @@ def _expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndar
     begins = np.searchsorted(publications.time_us, active.first_us)
     ends = np.searchsorted(publications.time_us, active.last_us)
     total = 0
-    for alike in (with_row[rows] for rows in split_rows(group, len(values))):
-        reaches = has_path[first[kind[alike[0]]]]
-        counted = np.where((publisher >= 0) & reaches[publisher], samples[text[alike[0]]][publications.text], 0)
+    for same_group in (with_row[rows] for rows in split_rows(group, len(values))):
+        reaches = has_path[first[kind[same_group[0]]]]
+        counted = np.where((publisher >= 0) & reaches[publisher], samples[text[same_group[0]]][publications.text], 0)
         sums = np.concatenate(([0], np.cumsum(counted)))
-        total += int((sums[ends[alike]] - sums[begins[alike]]).sum())
+        total += int((sums[ends[same_group]] - sums[begins[same_group]]).sum())
     return total
 
 
 def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices of the pairs that have a row in ``hops`` (k, n), the hops of each, -1 if unknown).
+    """Look up hops for pairs of a row and a column of the matrix ``hops`` (k, n).
 
-    A pair has the row number ``row`` (-1 for none) and the node index ``node``.
+    ``row``: each pair's row, -1 if it has no row here. ``node``: each pair's column, -1 if unknown. Returns the indices
+    of the pairs with a row, and their hops, -1 without a path or column.
     """
     selected = np.flatnonzero(row >= 0)
     return selected, np.where(node[selected] >= 0, hops[row[selected], node[selected]], -1)
@@ -155,7 +158,7 @@ def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[n
 # Paths
 
 
-def _held(rows: Columns, paths: Paths, sinks: np.ndarray) -> _Held:
+def _read_held(rows: Columns, paths: Paths, sinks: np.ndarray) -> _Held:
     node, origin, sequence, hops = rows.columns("held", "node", "origin", "sequence", "value")
     at_sinks = np.flatnonzero(np.isin(node, sinks))
     node, origin, sequence, hops = (column[at_sinks] for column in (node, origin, sequence, hops))
@@ -164,7 +167,7 @@ def _held(rows: Columns, paths: Paths, sinks: np.ndarray) -> _Held:
     return _Held(*(column[is_delivered] for column in (paths.indices(node), paths.indices(origin), hops)))
 
 
-def _stretch(hops: np.ndarray, shortest: np.ndarray) -> float:
+def _compute_stretch(hops: np.ndarray, shortest: np.ndarray) -> float:
     is_far = shortest > 0
     ratios = (hops[is_far] / shortest[is_far]).tolist()
     return sum(ratios) / len(ratios) if ratios else NOT_A_NUMBER

@@ -52,7 +52,7 @@ class _CommonMatching(Matching):
 
     def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[np.ndarray]:
         matches = []
-        values = _values(publications)
+        values = _index_numbers(publications)
         for subscription in subscriptions:
             may_match = np.ones(len(publications), np.bool_)
             for key, operator, bound in _parsed(subscription):
@@ -69,19 +69,19 @@ _COMPARED: dict[int, np.ufunc] = {EQ: np.equal, GE: np.greater_equal, GT: np.gre
 _NO_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
-def _values(publications: list[str]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Return key -> (indices of publications, their values), for all numbers in the publications."""
+def _index_numbers(publications: list[str]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Return, for each attribute key with numbers, the indices of the publications that have it and their values."""
     pairs_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for index, text in enumerate(publications):
-        for key, value in _numbers(text):
+        for key, value in _read_numbers(text):
             pairs_of[key].append((index, value))
     columns = {key: np.array(pairs, np.int64) for key, pairs in pairs_of.items()}
     return {key: (pairs[:, 0], pairs[:, 1]) for key, pairs in columns.items()}
 
 
 @lru_cache(maxsize=100_000)
-def _numbers(publication: str) -> tuple[tuple[int, int], ...]:
-    """Return (key, value) of each number in a publication."""
+def _read_numbers(publication: str) -> tuple[tuple[int, int], ...]:
+    """Return (key, value) of each attribute of a publication whose value is a number."""
     return tuple(
         (key, value) for key, operator, value in _parsed(publication) if operator == IS and isinstance(value, int)
     )

@@ -40,7 +40,7 @@ class Paths:
         return find_sorted(nodes, self.addresses)
 
     def hops_to(self, sinks: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield like `hops_from`, for the paths from each node of the network to ``sinks`` (k,)."""
+        """Yield the same as `hops_from`, but for the paths from each node of the network to ``sinks`` (k,)."""
         return self._batches(sinks, *self._backwards)
 
     def hops_from(self, sources: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -55,12 +55,12 @@ class Paths:
         count = len(self.addresses)
         step = max(1, _CELLS // count)
         for position in range(0, len(starts), step):
-            hops = _hops(np.asarray(starts[position : position + step], np.int64), first, others, count)
+            hops = _search_hops(np.asarray(starts[position : position + step], np.int64), first, others, count)
             yield position, hops.reshape(-1, count)
 
 
-def _hops(starts: np.ndarray, first: np.ndarray, others: np.ndarray, count: int) -> np.ndarray:
-    """Return hops (starts * count,) from each start to each node, by one breadth-first search over all starts."""
+def _search_hops(starts: np.ndarray, first: np.ndarray, others: np.ndarray, count: int) -> np.ndarray:
+    """Return an array (starts * count,): the hops from each start to each of ``count`` nodes, or NO_PATH."""
     hops = np.full(len(starts) * count, NO_PATH, np.int32)
     finder = np.empty(len(hops), np.int64)
     degrees = np.diff(first)

@@ -59,13 +59,13 @@ def modules_of(protocol: Any) -> list[Any]:
 
 
 def shown_metrics(metrics: Any) -> Any:
-    """Return the metrics without those that do not apply to the protocol and are NaN, such as the coverage."""
+    """Return the metrics without those that do not apply to the protocol, such as a coverage that is NaN."""
     absent = [name for name in ("coverage", *public_names.METRICS) if name in metrics.index and metrics.isna()[name]]
     return metrics.drop(absent)
 
 
 def shown_as(name: str, protocol: Any = None) -> Shown:
-    """Return how a metric is displayed; without a description, its name is the title.
+    """Return how a metric is displayed. If a metric has no description, its name is the title.
 
     ``protocol``: the protocol of the run.
     """

@@ -14,7 +14,10 @@ _NEVER_US = int(np.iinfo(np.int64).max)
 
 
 class Subscriptions(NamedTuple):
-    """Subscriptions in columns (s,): ``text`` is the index of a text in ``texts``; active in [first_us, last_us)."""
+    """Subscriptions, one array (s,) per field; ``text`` is the index of the text in ``texts``.
+
+    A subscription exists in [first_us, last_us).
+    """
 
     node: np.ndarray
     number: np.ndarray
@@ -25,7 +28,7 @@ class Subscriptions(NamedTuple):
 
 
 class Publications(NamedTuple):
-    """Publications in columns (p,), in order of time: ``text`` is the index of a text in ``texts``."""
+    """Publications in order of time, one array (p,) per field; ``text`` is the index of the text in ``texts``."""
 
     node: np.ndarray
     number: np.ndarray
@@ -69,7 +72,7 @@ def read_subscriptions(rows: Columns) -> Subscriptions:
 
 
 def read_publications(rows: Columns) -> Publications:
-    """Return all publications in the rows of a run; only the last one if a node used a number twice."""
+    """Return all publications in the rows of a run; if a node used a number twice, only the last publication counts."""
     columns = rows.columns("published", "node", "sequence", "time_us", "detail")
     is_last = find_last(tuple(columns[:2]), tuple(columns[:2])) == np.arange(len(columns[0]))
     node, number, time_us, detail = (column[is_last] for column in columns)
@@ -96,7 +99,7 @@ def active_intervals(subscriptions: Subscriptions, rows: Columns) -> ActiveInter
 
 
 def _without_outages(active: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Yield the parts of (subscription, first_us, last_us) outside of the outages in ``down``."""
+    """Yield the parts of ``active``, [subscription, first_us, last_us], that are outside of the outages in ``down``."""
     subscription, first_us, last_us = active
     for failed_us, recovered_us in down:
         yield subscription, first_us, min(last_us, failed_us)
