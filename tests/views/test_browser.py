@@ -377,8 +377,8 @@ def test_a_followed_message_shows_its_way_as_far_as_it_has_come(player, run):
     way = next(i for i, one in enumerate(seen.paths.paths) if (60, int(delivered["sequence"][0])) == one.frames[0][:2])
     player.page.get_by_label("The message that is followed").select_option(str(way))
     player.jump(25)
-    drawn = [nodes for (name, _, _), nodes in player.alive().items() if name == "way"]
-    layer = seen.layer("way")
+    drawn = [nodes for (name, _, _), nodes in player.alive().items() if name == "message path"]
+    layer = seen.layer("message path")
     assert drawn == [sorted(layer.column("node")[layer.column("path") == way].tolist())]
     assert player.text(".wb-followed").startswith("publication")
 

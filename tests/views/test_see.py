@@ -399,11 +399,11 @@ def test_a_publication_goes_from_node_to_node_is_delivered_and_ends_where_it_was
     )
     (way,) = seen.paths.paths
     assert (way.from_us, way.frames, seen.paths.is_newest) == (1000, ((0, 5, "flood"),), False)
-    layer = seen.layer("way")
+    layer = seen.layer("message path")
     assert layer.of_path
     assert shown(layer, "node", "peer", "from_us", "path") == [
-        ("its way", 0, 1, 2000, 0),
-        ("its way", 1, 2, 3000, 0),
+        ("message path", 0, 1, 2000, 0),
+        ("message path", 1, 2, 3000, 0),
         ("delivered", 2, 1, 3000, 0),
         ("dropped", 3, 2, 5000, 0),
     ]
@@ -421,7 +421,7 @@ def test_of_too_many_publications_the_first_can_be_followed_and_a_sentence_says_
         rows += [(10 * number + hop, hop, "held", {**flood, "peer": hop - 1}) for hop in range(1, 10)]
     seen = seen_of(*rows, nodes=10)
     assert [way.frames[0][1] for way in seen.paths.paths] == [0, 1]
-    assert len(seen.layer("way")) == 18
+    assert len(seen.layer("message path")) == 18
     assert "Of 10 publications the first 2 can be followed." in seen.notes
 
 

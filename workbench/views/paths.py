@@ -25,7 +25,7 @@ MOST_ROWS = 60_000
 
 HOPPED, DELIVERED, DROPPED = 0, 1, 2
 LOOKS = (
-    Look("its way", palette.DATA, 0.22, 1.6, lane=0.25),
+    Look("message path", palette.DATA, 0.22, 1.6, lane=0.25),
     Look("delivered", palette.DELIVERED, 2.0, 13, 2.2, mark="ring"),
     Look("dropped", palette.LOST, 0.9, 7, 1.8, mark="cross"),
 )
@@ -47,7 +47,7 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
     )
     paths = MessagePaths(_message_paths(columns, originated[:most], carriers), is_newest=False, notes=notes)
     path_table, words = _path_table(columns, rows[shown], look[shown], path[shown], recorded.duration_us)
-    return paths, [Layer("way", path_table, LOOKS, "arrow", words=words, of_path=True)]
+    return paths, [Layer("message path", path_table, LOOKS, "arrow", words=words, of_path=True)]
 
 
 def _carriers(columns: Columns) -> np.ndarray:
