@@ -1,8 +1,8 @@
 """The host's object for a mote at the other end of a line: it sends commands and reads the mote's clock.
 
 Theory of operation
-    `line.MoteLine` greets the mote, reads its messages and reconnects after a loss. `command` waits for the mote's answer, `post` does
-    not. The fastest answers give the best readings of the mote's clock (`clock.Clock`).
+    `line.MoteLine` greets the mote, reads its messages and reconnects after a loss. `command` waits for the answer,
+    `post` does not. The fastest answers give the best readings of the mote's clock (`clock.Clock`).
 """
 
 from __future__ import annotations
