@@ -247,7 +247,7 @@ class VirtualMotes(Motes):
 
 
 def _longest_body(scenario: Any) -> int:
-    """Return the size of the longest host message: the large one for the user's keys, long payloads or many filters."""
+    """Return the size in bytes of the longest message from the host: larger for user keys, long items or settings."""
     items = [(getattr(item, "payload", b""), str(getattr(item, "what", ""))) for item in scenario.workload]
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in items)
     is_long |= len(json.dumps(protocol_on_a_mote(scenario.protocol))) > in_c.SHORT_BODY - _OTHERWISE_B

@@ -1,8 +1,8 @@
-"""A mote at the other end of a line, as the host has it: given commands, and its clock read.
+"""The host's object for a mote at the other end of a line: it sends commands and reads the mote's clock.
 
 Theory of operation
-    `line.MoteLine` greets it, listens to it and finds it again. `command` waits for the mote's answer, `post` does
-    not. The fastest answers say how the mote's clock goes (`clock.Clock`).
+    `line.MoteLine` greets the mote, reads its messages and reconnects after a loss. `command` waits for the answer,
+    `post` does not. The fastest answers give the best readings of the mote's clock (`clock.Clock`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_B = framing.LONGEST_BODY - len(messages.encode(messages.CONFIGURE, bytes(m
 
 
 class Mote(MoteLine):
-    """A mote at ``url``. ``now_us`` is the host's clock that the mote's times are mapped to."""
+    """A mote at ``url``. ``now_us`` reads the host's clock; the mote's times are converted to its times."""
 
     def __init__(self, url: str, report: Report | None = None, now_us: Callable[[], float] | None = None) -> None:
         super().__init__(url, report)
@@ -91,7 +91,7 @@ class Mote(MoteLine):
         return self.command(messages.PUBLISH, rest=messages.encode_attribute_list(tuple(attributes))).number
 
     def blacklist(self, neighbor: int, is_listed: bool = True) -> None:
-        """Put a neighbor on the node's black list, or take it off, by what the link layer says of the link."""
+        """Add a neighbor to the node's black list, or remove it, by reporting a link quality of 0 or 1."""
         ratio = 0.0 if is_listed else 1.0
         self.command(messages.LINK_QUALITY, neighbor, ratio, ratio)
 

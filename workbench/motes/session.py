@@ -71,7 +71,7 @@ class MoteSession:
     def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:
         """Return the arguments of `Mote.configure` for a node; ``boot`` is its number of starts with lost memory.
 
-        A run in lockstep leaves that at 0, as the simulator does. A live run counts from `first_boots` on: a mote that
+        In lockstep ``boot`` stays 0, as in the simulator. A live run counts from `first_boots` on: a mote that
         restarted before the run is new to neighbors outside of the run, too.
         """
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)

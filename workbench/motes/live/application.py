@@ -35,7 +35,7 @@ Key = tuple[int, int]  # node, workload item
 class Commands:
     """Commands to a session's motes. A command to a lost mote is dropped: its reading thread reports the loss.
 
-    ``inbox`` receives answers as it receives what motes report, as (node, kind, value), for the live driver to read.
+    Answers are put in ``inbox`` as (node, kind, value), like the motes' reports; the live driver reads them there.
     """
 
     def __init__(self, session: MoteSession, notes: Notes, inbox: SimpleQueue[tuple[int, str, Any]]) -> None:
@@ -108,7 +108,7 @@ class Subscriptions:
             self._post(key[0], messages.UNSUBSCRIBE, number)
 
     def forget_numbers(self, node: int) -> None:
-        """Forget the numbers of a lost mote: after a reconnection the numbers are new."""
+        """Forget the mote's numbers of its subscriptions; a mote that was lost assigns new ones."""
         self._numbers = {key: number for key, number in self._numbers.items() if key[0] != node}
 
     def begin_again(self, node: int, now: int) -> None:

@@ -353,7 +353,7 @@ class UDPNode:
 
     @property
     def discovered(self) -> list[DiscoveredNode]:
-        """Nodes that discovery has found and not lost since, the most recently heard last."""
+        """Discovered nodes that are not gone, the most recently heard last."""
         return self._active_discovery().nodes
 
     def discover(self) -> Discoveries:

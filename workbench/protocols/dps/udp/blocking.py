@@ -69,7 +69,7 @@ def _threaded_property(name: str) -> Any:
 def _wrapped(
     wrapper: Callable[[BlockingNode, Any], Wrapper], method: Callable[Concatenate[BlockingNode, Parameters], Any]
 ) -> Callable[Concatenate[BlockingNode, Parameters], Wrapper]:
-    """Return the same method with its result wrapped in a blocking object: a subscription, a series or a receiver."""
+    """Return a method that calls ``method`` and wraps its result in a blocking subscription, series or receiver."""
 
     @wraps(method)
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Wrapper:

@@ -116,7 +116,7 @@ async def lookup(
 
 
 def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
-    """Return the addresses in a registration except the node's own; count malformed ones in its drops."""
+    """Return a registration's addresses except the node's own; count malformed addresses in the node's ``drops``."""
     try:
         texts = decode_addresses(payload)
     except DecodeError:
