@@ -449,7 +449,7 @@ def test_arguments_that_cannot_be_are_refused(files):
 
 
 def test_a_file_imports_nothing():
-    assert reproduction._measure("antigravity:fly") is None and "antigravity" not in sys.modules
+    assert reproduction._find_measure("antigravity:fly") is None and "antigravity" not in sys.modules
 
 
 # --- another checkout ---

@@ -87,12 +87,12 @@ def test_the_generic_rooms_name_no_protocol_whose_code_they_would_count_for():
 
 def test_line_ends_and_compiled_files_beside_their_sources_do_not_matter(tmp_path):
     (tmp_path / "node.py").write_bytes(b"ONE = 1\nTWO = 2\n")
-    plain = b"".join(code._contents(tmp_path, is_deep=True))
+    plain = b"".join(code._module_contents(tmp_path, is_deep=True))
     (tmp_path / "node.py").write_bytes(b"ONE = 1\r\nTWO = 2\r\n")
     (tmp_path / "node.pyc").write_bytes(b"\0" * 40)
     (tmp_path / "views").mkdir()
     (tmp_path / "views" / "map.py").write_text("drawn")
-    assert b"".join(code._contents(tmp_path, is_deep=True)) == plain
+    assert b"".join(code._module_contents(tmp_path, is_deep=True)) == plain
 
 
 def test_a_file_without_its_source_counts_by_its_code(tmp_path):
@@ -105,7 +105,7 @@ def test_a_file_without_its_source_counts_by_its_code(tmp_path):
         (folder / "node.py").write_text(text)
         py_compile.compile(folder / "node.py", folder / "node.pyc")
         (folder / "node.py").unlink()
-        found.append(b"".join(code._contents(folder, is_deep=True)))
+        found.append(b"".join(code._module_contents(folder, is_deep=True)))
     assert found[0] == found[1] != found[2]
 
 

@@ -45,7 +45,9 @@ def check(path: Path) -> None:
 
 
 def trace_in(path: Path) -> pa.Table | None:
-    """Return all columns of a file with a run's trace, compared with the digest in its record; None for other files.
+    """Return the table of a file that stores a run's trace and record; None for other files.
+
+    Raises DataError if the rows do not match the digest in the record.
 
     DuckDB trusts the statistics in a file's footer, which no checksum covers: it must not read such a file itself.
     """

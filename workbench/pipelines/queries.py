@@ -83,7 +83,7 @@ def duckdb_relation(query: str, **tables: Any) -> duckdb.DuckDBPyRelation:
 
 
 def _register_table(database: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
-    """Make a table known to the database under its name. Raises DataError for a missing or damaged file."""
+    """Register a table in the DuckDB database under a name. Raises DataError for a missing or damaged file."""
     import pandas as pd
 
     if isinstance(table, (pd.DataFrame, pa.Table)):

@@ -32,13 +32,13 @@ def compare_surroundings(recorded: Mapping[str, Any], current: Mapping[str, Any]
     """Return the differences in versions, package code, user code and platform."""
     differences = [
         Difference(name, str(version), str(current["versions"].get(name, "unknown")))
-        for name, version in _table(recorded, "versions").items()
+        for name, version in _mapping_in(recorded, "versions").items()
         if version != current["versions"].get(name)
     ]
-    for room, digest in _table(recorded, "code").items():
+    for room, digest in _mapping_in(recorded, "code").items():
         if digest != current["code"].get(room):
             differences.append(Difference(f"the code of {room}", str(digest), current["code"].get(room, "missing")))
-    for name, origin in _table(recorded, "user_code").items():
+    for name, origin in _mapping_in(recorded, "user_code").items():
         installed = current.get("user_code", {}).get(name)
         if installed and isinstance(origin, Mapping) and origin.get("digest") != installed["digest"]:
             differences.append(Difference(f"the user's {name}", str(origin.get("digest")), installed["digest"]))
@@ -59,11 +59,11 @@ def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Differen
 
 
 def compare_code(recorded: str | None, current: str) -> list[Difference]:
-    """Return the difference in the code's digest of a sweep's row; nothing if the row has no digest."""
+    """Return the difference between two code digests as a list; empty if they are equal or none was recorded."""
     return [Difference("the code", recorded, current)] if recorded and recorded != current else []
 
 
-def _table(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _mapping_in(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     table = record.get(name)
     return table if isinstance(table, Mapping) else {}
 
@@ -104,7 +104,7 @@ def names_to_compare(recorded: Iterable[str], current: Iterable[str]) -> Iterato
 
 
 def names_of_measure(recorded: Iterable[str], current: Mapping[str, float]) -> list[str]:
-    """Return the recorded metrics that a sweep's measure computed: no run has them by itself."""
+    """Return the names of recorded metrics that the sweep's measure function computed, not the run itself."""
     return [name for name in recorded if name not in current and name not in COMMON and not name.startswith(COUNTS)]
 
 
@@ -119,23 +119,25 @@ def compare_traces(recorded: pa.Table, current: pa.Table) -> Difference | None:
     rows = min(len(recorded), len(current))
     first, column = rows, ""
     for field in SCHEMA:
-        differs = pc.not_equal(_plain(recorded, field, rows), _plain(current, field, rows))
+        differs = pc.not_equal(_plain_column(recorded, field, rows), _plain_column(current, field, rows))
         row = pc.index(differs, True).as_py()
         if 0 <= row < first:
             first, column = row, field.name
     if column:
         old, new = (table.column(column)[first].as_py() for table in (recorded, current))
-        return Difference(f"{column} in row {first:,} of the trace ({_where(recorded, first)})", repr(old), repr(new))
+        return Difference(
+            f"{column} in row {first:,} of the trace ({_describe_row(recorded, first)})", repr(old), repr(new)
+        )
     if len(recorded) != len(current):
         return Difference("the number of rows of the trace", f"{len(recorded):,}", f"{len(current):,}")
     return None
 
 
-def _plain(table: pa.Table, field: pa.Field, rows: int) -> pa.ChunkedArray:
+def _plain_column(table: pa.Table, field: pa.Field, rows: int) -> pa.ChunkedArray:
     column = table.column(field.name).slice(0, rows)
     return column.cast(pa.string()) if pa.types.is_dictionary(field.type) else column
 
 
-def _where(trace: pa.Table, row: int) -> str:
+def _describe_row(trace: pa.Table, row: int) -> str:
     time_us, node, event = (trace.column(name)[row].as_py() for name in ("time_us", "node", "event"))
     return f"t = {time_us / 1e6:.6f} s, node {node}, {event}"

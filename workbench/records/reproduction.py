@@ -79,12 +79,12 @@ class Reproduction:
             return "no run could be repeated"
         if self.is_identical:
             count = "" if self.runs == 1 else f"{self.runs:,} runs, "
-            return f"identical: {count}{self._compared()}"
+            return f"identical: {count}{self._describe_scope()}"
         return (
             "different" if self.runs == 1 else f"different: {self.runs - self.identical_runs:,} of {self.runs:,} runs"
         )
 
-    def _compared(self) -> str:
+    def _describe_scope(self) -> str:
         return "; ".join(dict.fromkeys(self.compared)) if len(set(self.compared)) == 1 else "all recorded results"
 
     def lines(self) -> list[str]:
@@ -199,7 +199,9 @@ def _reproduce_run(
     answer.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
     run = _play(scenario, engine, "trace_hash" in fields)
     shown = [run] if isinstance(run, Difference) else _compare_run(fields, run, trace)
-    answer.add([difference._replace(subject=name + difference.subject) for difference in shown], _compared(fields))
+    answer.add(
+        [difference._replace(subject=name + difference.subject) for difference in shown], _describe_scope(fields)
+    )
 
 
 def _compare_run(fields: Mapping[str, Any], run: Run, trace: Any) -> Iterator[Difference]:
@@ -214,17 +216,23 @@ def _compare_run(fields: Mapping[str, Any], run: Run, trace: Any) -> Iterator[Di
         if row is not None:
             yield row
         elif fields.get("trace_rows") != len(run.trace):
-            yield Difference("the number of rows of the trace", _count(fields.get("trace_rows")), f"{len(run.trace):,}")
+            yield Difference(
+                "the number of rows of the trace", _format_count(fields.get("trace_rows")), f"{len(run.trace):,}"
+            )
         else:
             yield Difference("the trace's hash", str(fields["trace_hash"])[:16], run.trace_hash[:16])
 
 
-def _compared(fields: Mapping[str, Any]) -> str:
+def _describe_scope(fields: Mapping[str, Any]) -> str:
     metrics = f"all {len(fields['metrics'])} metrics"
-    return f"the trace of {_count(fields.get('trace_rows'))} rows and {metrics}" if "trace_hash" in fields else metrics
+    return (
+        f"the trace of {_format_count(fields.get('trace_rows'))} rows and {metrics}"
+        if "trace_hash" in fields
+        else metrics
+    )
 
 
-def _count(value: Any) -> str:
+def _format_count(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
@@ -263,11 +271,11 @@ def _name_user_code(user_code: Mapping[str, Any]) -> str:
     listed = " and ".join(
         f"the user's {name}" + (f" of module {module}" if module else "") for name, module in modules.items()
     )
-    return f"{listed}: {_remedy(sorted({module for module in modules.values() if module}))}"
+    return f"{listed}: {_suggest_import(sorted({module for module in modules.values() if module}))}"
 
 
-def _remedy(modules: list[str]) -> str:
-    """Return a hint how to import these modules of the user."""
+def _suggest_import(modules: list[str]) -> str:
+    """Return advice, for a message, on how to import these modules of the user."""
     if "__main__" in modules:
         return "a notebook or a script defines it; call wb.reproduce(...) there"
     return f"import {' and '.join(modules)} first (workbench reproduce --import {' --import '.join(modules)})"
@@ -282,13 +290,15 @@ def _reproduce_chart(
     """Run the points of a sweep's chart again; the record contains their scenarios."""
     if "points" not in record:
         raise DataError(
-            f"the record is of {_count(record.get('rows'))} runs, too many to include their scenarios; "
+            f"the record is of {_format_count(record.get('rows'))} runs, too many to include their scenarios; "
             "reproduce the folder of the sweep instead"
         )
-    measure = _measure(record.get("measure"))
+    measure = _find_measure(record.get("measure"))
     if record.get("measure") and measure is None:
         module = str(record["measure"]).partition(":")[0]
-        raise ScenarioError(f"the sweep measures with {record['measure']}, which is not loaded: {_remedy([module])}")
+        raise ScenarioError(
+            f"the sweep measures with {record['measure']}, which is not loaded: {_suggest_import([module])}"
+        )
     try:
         rows = list(zip(table.documents(record["points"], record["rows"]), record["results"], strict=True))
         drawn = {name: list(values) for name, values in record["drawn"].items()}
@@ -320,7 +330,7 @@ def _compare_point(
     return [difference._replace(subject=f"{name}: {difference.subject}") for difference in shown]
 
 
-def _measure(name: Any) -> Callable[..., Any] | None:
+def _find_measure(name: Any) -> Callable[..., Any] | None:
     """Return the function named "module:name", or None. Only modules of protocols are imported for it, for safety."""
     module, _, function = str(name or "").partition(":")
     package, is_of_a_protocol = module.partition(".")[0], module.startswith("workbench.protocols.")
@@ -359,7 +369,7 @@ def _reproduce_rows(
             failed += 1
             continue
         scenario, name = _parse_document(row), row.text("measure")
-        measure = _measure(name)
+        measure = _find_measure(name)
         is_unknown = bool(name) and measure is None
         if is_unknown:
             unknown.add(name)
@@ -371,7 +381,8 @@ def _reproduce_rows(
         progress()
     _note_left_out(answer, failed)
     answer.notes += [
-        f"the metrics of {name} were not compared: {_remedy([name.partition(':')[0]])}" for name in sorted(unknown)
+        f"the metrics of {name} were not compared: {_suggest_import([name.partition(':')[0]])}"
+        for name in sorted(unknown)
     ]
 
 

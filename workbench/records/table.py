@@ -1,4 +1,4 @@
-"""The record of a sweep's rows, for a chart of them.
+"""Makes the record of a sweep's rows, which a chart of the sweep stores.
 
 Besides the fields of every record (`workbench.records`), it has
 
@@ -108,7 +108,7 @@ def points_of(documents: Sequence[str]) -> dict[str, Any]:
 
 
 def documents(points: Mapping[str, Any], number: int) -> Iterator[dict[str, Any] | None]:
-    """Yield the scenarios that `points_of` stored, as many as ``number``; None for an empty document."""
+    """Yield the first ``number`` scenarios, as dicts, from the form of `points_of`; None for an empty document."""
     values, places = points["values"], points["places"]
     for index in range(number):
         fields = {

@@ -66,7 +66,7 @@ class Codes:
         pieces = tuple((name, self._piece(name, code_objects[name])) for name in sorted(code_objects))
         identity = (type(protocol), protocol.fast, protocol.metrics, pieces)
         if identity not in self._digests:
-            self._digests[identity] = _combine(protocol, pieces)
+            self._digests[identity] = _digest_of_point(protocol, pieces)
         return self._digests[identity]
 
     @property
@@ -90,14 +90,14 @@ class Codes:
         return {"_measure": self._measure, "_pieces": {}, "_received": {**self._received, **own}, "_digests": {}}
 
 
-def _combine(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piece], ...]) -> str:
+def _digest_of_point(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piece], ...]) -> str:
     folders = folders_of(protocol, (piece for _, piece in pieces))
     digests = (package_digest(frozenset(folders)), *(f"{name} {piece.digest}" for name, piece in pieces))
     return _hex("\n".join(digests).encode())
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
-    """Return the protocol folders that contain a protocol or that it and these pieces of user code refer to."""
+    """Return the names of the protocol folders that a protocol's classes or these pieces of user code mention."""
     modules = {base.__module__ for base in type(protocol).__mro__} | {protocol.fast, protocol.metrics}
     mentioned = {name for piece in pieces for name in piece.protocols}
     return mentioned.union(*(_protocols_mentioned(module.encode()) for module in modules))
@@ -141,11 +141,11 @@ def sources(folder: str) -> bytes | None:
     root = resources.files(PACKAGE)
     of_protocol = folder.removeprefix(f"{_PROTOCOLS}/")
     if folder == GENERIC[0]:
-        contents = _contents(root, is_deep=False, without=_NOT_EXECUTED)
+        contents = _module_contents(root, is_deep=False, without=_NOT_EXECUTED)
     elif folder == _PROTOCOLS:
-        contents = _contents(root / folder, is_deep=False)
+        contents = _module_contents(root / folder, is_deep=False)
     elif folder in FOLDERS or (of_protocol != folder and of_protocol.isidentifier() and (root / folder).is_dir()):
-        contents = _contents(root.joinpath(*folder.split("/")), is_deep=True)
+        contents = _module_contents(root.joinpath(*folder.split("/")), is_deep=True)
     else:
         return None
     return b"".join(contents)
@@ -174,7 +174,7 @@ def _protocols_mentioned(text: bytes) -> set[str]:
     return {name.decode() for name in names}
 
 
-def _contents(folder: Traversable, is_deep: bool, without: tuple[str, ...] = ()) -> Iterator[bytes]:
+def _module_contents(folder: Traversable, is_deep: bool, without: tuple[str, ...] = ()) -> Iterator[bytes]:
     """Yield name and content of each module in a folder, sorted by name; with ``is_deep`` also of its subfolders."""
     entries = {entry.name: entry for entry in folder.iterdir()}
     for name in sorted(entries):
@@ -186,7 +186,7 @@ def _contents(folder: Traversable, is_deep: bool, without: tuple[str, ...] = ())
         elif ending == "pyc" and f"{stem}.py" not in entries:
             yield name.encode() + b"\0" + _compiled_digest(entries[name].read_bytes()) + b"\0"
         elif is_deep and name != "__pycache__" and entries[name].is_dir():
-            yield name.encode() + b"/" + b"".join(_contents(entries[name], is_deep=True))
+            yield name.encode() + b"/" + b"".join(_module_contents(entries[name], is_deep=True))
 
 
 def _compiled_digest(content: bytes) -> bytes:

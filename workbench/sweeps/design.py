@@ -46,7 +46,7 @@ class Design:
     def probes(self) -> Sequence[int]:
         """Return up to about a thousand numbers of points, ascending, that are checked before a sweep runs.
 
-        Together they should have each object (protocol, filter, ...) of the design once, to find user code.
+        Each object (protocol, filter, ...) of the design should occur in one of them, so that its user code is found.
         """
         return evenly(len(self), PROBES)
 
@@ -61,7 +61,7 @@ class Design:
     # Operators on designs; a mapping as the other operand means its grid.
 
     def __mul__(self, other: Any) -> Design:
-        """Return each point of this design combined with each of another; the other varies fastest."""
+        """Return each point of this design combined with each point of ``other``, which varies fastest."""
         from workbench.sweeps.plans import combined
 
         return combined.crossed(self, other)
@@ -72,13 +72,13 @@ class Design:
         return combined.crossed(other, self)
 
     def __or__(self, other: Any) -> Design:
-        """Return the points of this design, then the points of another that this one does not have."""
+        """Return the points of this design, then those points of ``other`` that this design does not contain."""
         from workbench.sweeps.plans import combined
 
         return combined.union(self, other)
 
     def __sub__(self, other: Any) -> Design:
-        """Return this design without the points that have the values of a point of another, on that one's paths."""
+        """Return this design without points that equal a point of ``other`` on all paths of ``other``."""
         from workbench.sweeps.plans import combined
 
         return combined.without(self, other)

@@ -170,7 +170,10 @@ class ProcessGroup:
         self._members: list[_Member] = []
 
     def feed(self, shares: Shares) -> bool:
-        """Send shares to processes with few left. Return False if no process has any: the work is done."""
+        """Send shares to processes with fewer than two.
+
+        Return False if no process has a share, which means all points are done.
+        """
         while len(self._members) < self._size:
             self._members.append(self._start_member())
         for _ in range(_SHARES_SENT):
@@ -185,7 +188,7 @@ class ProcessGroup:
         return _Member(process, is_new)
 
     def gather(self, shares: Shares) -> Iterator[pa.RecordBatch | Failure]:
-        """Yield rows and failures that arrived since the last call, after waiting at most `POLL_S`."""
+        """Wait at most `POLL_S` seconds, then yield batches of rows and failures that have arrived."""
         by_connection: dict[Any, _Member] = {member.process.connection: member for member in self._members}
         for connection in wait(list(by_connection), POLL_S):
             member = by_connection[connection]
@@ -207,7 +210,10 @@ class ProcessGroup:
             yield batch
 
     def _handle_end(self, member: _Member, shares: Shares) -> Iterator[Failure]:
-        """Handle the end of a process: run its points again, except one that was late or ended its process twice."""
+        """Return an ended process's points to the shares.
+
+        Yield a failure for a point that was late or ended two processes.
+        """
         self._members.remove(member)
         how, is_late, number = member.process.end()
         self._ends_in_a_row += 1

@@ -80,7 +80,7 @@ def display_for(wanted: bool | None) -> Display:
 
 
 def _in_notebook() -> bool:
-    """Return whether a Jupyter kernel runs this, without importing IPython (a kernel has imported it)."""
+    """Return whether this process is a Jupyter kernel, without importing IPython."""
     interactive: Any = sys.modules.get("IPython")
     shell = interactive.get_ipython() if interactive else None
     return shell is not None and getattr(shell, "kernel", None) is not None

@@ -80,7 +80,10 @@ class Walk:
         self._known = dict.fromkeys(self.packages, True)
 
     def texts(self, thing: Any) -> Iterator[str]:
-        """Yield texts that differ if the code does, without addresses, file names or line numbers."""
+        """Yield texts that change whenever the code of ``thing`` changes.
+
+        They contain no addresses, file names or line numbers.
+        """
         if isinstance(thing, (staticmethod, classmethod)):
             thing = thing.__func__
         if isinstance(thing, (FunctionType, type)):
@@ -90,17 +93,17 @@ class Walk:
             self._seen.add(id(thing))
             self.modules.add(thing.__module__)
             yield thing.__qualname__
-            yield from self._of_class(thing) if isinstance(thing, type) else self._of_function(thing)
+            yield from self._class_texts(thing) if isinstance(thing, type) else self._function_texts(thing)
         elif isinstance(thing, CodeType):
             yield from (thing.co_code.hex(), repr(thing.co_names))
             for constant in thing.co_consts:
                 yield from self.texts(constant)
         elif isinstance(thing, (tuple, list, set, frozenset, dict)):
-            yield from self._of_collection(thing)
+            yield from self._collection_texts(thing)
         elif thing is None or isinstance(thing, _PLAIN):
             yield repr(thing)
         else:
-            yield from self._of_object(thing)
+            yield from self._object_texts(thing)
 
     def _is_users(self, thing: Any) -> bool:
         package = package_of(thing)
@@ -110,7 +113,7 @@ class Walk:
                 self.packages.add(package)
         return self._known[package]
 
-    def _of_collection(self, thing: Any) -> Iterator[str]:
+    def _collection_texts(self, thing: Any) -> Iterator[str]:
         yield type(thing).__name__
         if isinstance(thing, (list, set, dict)):
             if id(thing) in self._seen:  # It may contain itself.
@@ -120,10 +123,10 @@ class Walk:
         texts = ["".join(self.texts(part)) for part in parts]
         yield from sorted(texts) if isinstance(thing, (set, frozenset)) else texts
 
-    def _of_object(self, thing: Any) -> Iterator[str]:
+    def _object_texts(self, thing: Any) -> Iterator[str]:
         """Yield the texts of a module, a callable that wraps another one, or an object with its class and fields."""
         if isinstance(thing, ModuleType):
-            yield from self._of_module(thing)
+            yield from self._module_texts(thing)
         elif isinstance(thing, property):
             for function in (thing.fget, thing.fset):
                 yield from self.texts(function)
@@ -131,7 +134,7 @@ class Walk:
             yield from self.texts((thing.func, thing.args, thing.keywords))
         elif isinstance(thing, MethodType):
             yield from self.texts((thing.__func__, thing.__self__))
-        elif isinstance(wrapped := _wrapped(thing), FunctionType) and self._is_users(wrapped):
+        elif isinstance(wrapped := _unwrap(thing), FunctionType) and self._is_users(wrapped):
             yield type(thing).__qualname__
             yield from self.texts(wrapped)
         elif self._is_users(type(thing)):
@@ -143,20 +146,23 @@ class Walk:
             with suppress(Exception):
                 yield pickle.dumps(thing, protocol=4).hex()
 
-    def _of_module(self, module: ModuleType) -> Iterator[str]:
-        """Yield the texts of a module as a whole. Variables that may change by use count where code names them."""
+    def _module_texts(self, module: ModuleType) -> Iterator[str]:
+        """Yield the texts of a whole module: functions, classes and constants.
+
+        Mutable variables count only where code names them.
+        """
         yield module.__name__
         if id(module) in self._seen or not self._is_users(module):
             return
         self._seen.add(id(module))
         self.modules.add(module.__name__)
         for name, value in sorted(vars(module).items()):
-            is_code = isinstance(value, (FunctionType, type)) or isinstance(_wrapped(value), FunctionType)
+            is_code = isinstance(value, (FunctionType, type)) or isinstance(_unwrap(value), FunctionType)
             if not name.startswith("__") and (is_code or isinstance(value, (*_PLAIN, tuple, frozenset))):
                 yield name
                 yield from self.texts(value)
 
-    def _of_class(self, cls: type) -> Iterator[str]:
+    def _class_texts(self, cls: type) -> Iterator[str]:
         for base in cls.__bases__:
             yield from self.texts(base)
         for name, member in sorted(vars(cls).items()):
@@ -165,13 +171,13 @@ class Walk:
                 yield name
                 yield from self.texts(member)
 
-    def _of_function(self, function: FunctionType) -> Iterator[str]:
+    def _function_texts(self, function: FunctionType) -> Iterator[str]:
         yield from self.texts(function.__code__)
         yield from self.texts((function.__defaults__, function.__kwdefaults__))
         for cell in function.__closure__ or ():
             with suppress(ValueError):  # The cell is empty: the function around it has not assigned the name yet.
                 yield from self.texts(cell.cell_contents)
-        names = list(_names(function.__code__))
+        names = list(_names_in(function.__code__))
         used = [function.__globals__[name] for name in names if name in function.__globals__]
         for thing in used:
             yield from self.texts(thing)
@@ -179,10 +185,10 @@ class Walk:
         for module in self._imports(function):
             modules.append(module)
             yield from self.texts(module)
-        yield from self._of_attributes(modules, names)
+        yield from self._attribute_texts(modules, names)
         self._note_untracked(function)
 
-    def _of_attributes(self, modules: list[ModuleType], names: list[str]) -> Iterator[str]:
+    def _attribute_texts(self, modules: list[ModuleType], names: list[str]) -> Iterator[str]:
         """Yield the texts of the attributes that code may take from modules of the user, and from their submodules."""
         passed = set()
         while modules:
@@ -227,12 +233,12 @@ class Walk:
         function_name = f"{function.__module__}.{function.__qualname__}"
         for code in codes_in(function.__code__):
             for step in dis.get_instructions(code):
-                action = _untracked(step, function.__globals__)
+                action = _describe_untracked(step, function.__globals__)
                 if action:
                     self.untracked[f"{function_name} {action}"] = None
 
 
-def _untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
+def _describe_untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
     """Return a text on an instruction that a walk cannot follow, such as "reads files (open)"; "" for others."""
     name = step.argval
     if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
@@ -247,8 +253,8 @@ def _untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
     return f"reads files ({name})" if name in _READERS and not (is_global and name in names) else ""
 
 
-def _wrapped(thing: Any) -> Any:
-    """Return the function inside a decorated one (`functools.wraps`, a cache, numba), or None."""
+def _unwrap(thing: Any) -> Any:
+    """Return the function inside a decorated function (`functools.wraps`, a cache, numba), or None."""
     if isinstance(thing, (FunctionType, type, ModuleType)):
         return None
     with suppress(Exception):
@@ -257,13 +263,13 @@ def _wrapped(thing: Any) -> Any:
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and those inside it."""
+    """Yield a code object and all code objects nested in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from codes_in(constant)
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def _names_in(code: CodeType) -> Iterator[str]:
     for part in codes_in(code):
         yield from part.co_names

@@ -20,7 +20,9 @@ _SHORTEST_S = 1e-5
 
 
 class Shares:
-    """Points divided into shares of about ``goal_s`` seconds; points whose worker was lost can be returned.
+    """A queue of shares of points, each about ``goal_s`` seconds long.
+
+    Points whose worker was lost can be returned to it.
 
     Towards the end shares are shorter, but not below ``least_s``, so that all workers end at about the same time. A
     share has at most ``growth`` times the number of points measured so far.
@@ -52,12 +54,12 @@ class Shares:
         self._measured += points
 
     def again(self, numbers: list[int]) -> None:
-        """Return these points as the next share."""
+        """Put points back into the queue as one share, which is taken before new points."""
         if numbers:
             self._again.append(numbers)
 
     def halve(self, numbers: list[int]) -> None:
-        """Return these points as the next two shares, to isolate a point that ends its worker."""
+        """Put points back into the queue as two shares, to isolate a point that ends its worker."""
         middle = (len(numbers) + 1) // 2
         self.again(numbers[:middle])
         self.again(numbers[middle:])

@@ -1,4 +1,4 @@
-"""Sources of the user's modules for workers, which import this text instead of files on their disks.
+"""Collects the source text of the user's modules for workers, which import this text instead of files on their disks.
 
 Code is sent by value where possible. Some objects (such as a cached function) are pickled by name only, and some
 modules are imported when a function is called: then a worker needs the module. It receives the source that the driver
@@ -106,7 +106,7 @@ def _read(module: ModuleType) -> Source | None:
 def was_edited(module: Any) -> bool:
     """Return whether a module's file was edited after this process had loaded it, as far as that is known.
 
-    Compiled code records its source's time of change. If Python keeps none, the answer is False.
+    The compiled file records when its source was last changed. Without a compiled file, the result is False.
     """
     with suppress(OSError, AttributeError, TypeError, struct.error):
         edited_s = Path(module.__file__).stat().st_mtime
@@ -126,7 +126,7 @@ def _process_began_s() -> float:
 
 
 def _is_current(module: ModuleType, source: Source) -> bool:
-    """Return whether the functions of a module are those of its source, whether or not Python keeps compiled code."""
+    """Return whether the loaded functions of a module equal those compiled from its source text."""
     try:
         there = set(codes_in(compile(source.text, source.path, "exec", dont_inherit=True)))
     except (SyntaxError, ValueError):

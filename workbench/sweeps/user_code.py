@@ -1,4 +1,4 @@
-"""The user's own code in a sweep: functions named in a protocol's settings, its class, its metrics, a measure.
+"""The user's own code in a sweep: functions named in a protocol's settings, its class, its metrics, a measure function.
 
 A scenario contains only their names. So a sweep distinguishes results by a digest of the code (after an edit,
 a filter's earlier rows no longer apply), and ships the code by value to workers that cannot import it.
@@ -75,7 +75,7 @@ class Piece(NamedTuple):
 
 
 def piece(name: str, code_object: Any) -> Piece:
-    """Return the piece of a function, a class, or the text of a source."""
+    """Return the digest and references of one piece of user code: a function, a class, or a source text."""
     walk = Walk([package_of(code_object)])
     is_of_package = package_of(code_object) == PACKAGE  # A measure of this package, which a walk does not enter.
     texts = [*walk.texts(code_object), *([_sources(code_object.__module__)] if is_of_package else [])]
@@ -84,12 +84,12 @@ def piece(name: str, code_object: Any) -> Piece:
 
 
 def name_of(measure: Callable[..., Any] | None) -> str:
-    """Return "module:name" of a measure; "" for None."""
+    """Return "module:name" of a sweep's measure function; "" for None."""
     return "" if measure is None else f"{measure.__module__}:{measure.__qualname__}"
 
 
 def digest(named: dict[str, Any]) -> str:
-    """Return the digest of functions and classes by name, with all code of the user that they refer to."""
+    """Return the digest of {name: function or class}, including all user code on which these depend."""
     walk = Walk(map(package_of, named.values()))
     return _digest(text for name in sorted(named) for text in (name, *walk.texts(named[name])))
 
@@ -189,7 +189,7 @@ def unpack(packed: bytes) -> Any:
 
 
 def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
-    """Provide the module of a protocol's metrics as the driver had it."""
+    """Give this process a protocol's metrics module with the driver's ``measure`` and ``LOOKS_AT``."""
     try:
         module = importlib.import_module(name)
     except ImportError:

@@ -21,7 +21,7 @@ _LONGEST_LABEL = 60
 
 
 def to_native(value: Any) -> Any:
-    """Convert a number of numpy to Python's own, so that ``np.arange`` gives the same values as ``range``."""
+    """Convert a NumPy scalar to a Python value, so that ``np.arange`` gives the same values as ``range``."""
     return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
 
 
@@ -35,7 +35,10 @@ def is_unicode(text: str) -> bool:
 
 
 def normalize_topology(graph: Any) -> Any:
-    """Return a topology in its normal form, so that points need not check it; an invalid one unchanged."""
+    """Return a topology in its normal form, so that points need not check it again.
+
+    An invalid topology is returned unchanged.
+    """
     try:
         return normal_form(graph)
     except WRONG:
@@ -47,12 +50,12 @@ def identity_text(value: Any) -> str:
     if value is None or isinstance(value, (bool, int, float, str)):
         return json.dumps(value)
     try:
-        return json.dumps(_plain(value), sort_keys=True)
+        return json.dumps(_to_json_values(value), sort_keys=True)
     except WRONG:  # No scenario accepts it; its point raises the error.
         return f"{type(value).__name__} {value!r}"
 
 
-def _plain(value: Any) -> Any:
+def _to_json_values(value: Any) -> Any:
     """Return an object as JSON values with the name of its kind, so that objects of different kinds differ."""
     if isinstance(value, nx.Graph):
         return {"network": digest_of_network(value)}
@@ -63,7 +66,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_to_json_values(item) for item in value]
     if hasattr(value, "to_dict"):
         return {type(value).__name__: plain(value)}
     return plain(value)
@@ -80,7 +83,7 @@ def make_unique(labels: Iterable[Any]) -> list[Any]:
 
 
 def label(value: Any) -> Any:
-    """Return the label of a value: a number, text or boolean itself, for other values a short text."""
+    """Return the label of a value in tables: numbers, texts and booleans unchanged, for other values a short text."""
     if isinstance(value, (bool, int, float, str)):
         return value
     text = _describe(value)

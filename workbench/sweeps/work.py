@@ -100,14 +100,14 @@ def to_batch_of_all(rows: Sequence[Row]) -> pa.RecordBatch:
     try:
         return to_batch(rows)
     except Exception:
-        return to_batch(map(_storable, rows))
+        return to_batch(map(_replace_unstorable, rows))
 
 
-def _storable(row: Row) -> Row:
+def _replace_unstorable(row: Row) -> Row:
     try:
         to_batch([row])
     except Exception as error:
-        return Row(row.number, "", "", 0, "", "", row.wall_s, row.compile_s, _sentence(error), {}, row.versions)
+        return Row(row.number, "", "", 0, "", "", row.wall_s, row.compile_s, _describe_error(error), {}, row.versions)
     return row
 
 
@@ -134,7 +134,7 @@ def run_point(plan: Plan, number: int) -> Row:
         trace = pack(run.trace) if plan.keeps_traces else b""
         row = row._replace(engine=run.engine, metrics=metrics, trace=trace)
     except Exception as error:
-        row = row._replace(error=_sentence(error), metrics={}, trace=b"")
+        row = row._replace(error=_describe_error(error), metrics={}, trace=b"")
     loaded_s = code_cache.loading_s() - loaded_s
     wall_s = max(0.0, time.perf_counter() - begin - loaded_s)
     return row._replace(wall_s=wall_s, compile_s=compile_s + loaded_s)
@@ -146,14 +146,14 @@ def failed_row(plan: Plan, number: int, sentence: str) -> Row:
 
 
 def _begin_row(plan: Plan, number: int) -> tuple[Scenario | None, Row]:
-    """Return a point's scenario and its row without results, or None and a failed row if it cannot be built."""
+    """Return a point's scenario and a row without results, or None and a failed row if the scenario cannot be built."""
     try:
         scenario = plan.scenario_of(number)
         code = plan.codes.digest(scenario.protocol)
         fields = scenario.hash, scenario.to_json(indent=None), scenario.seed, code
     except Exception as error:
         fields = "", "", plan.seed_of(number), ""
-        return None, Row(number, *fields, plan.engine, 0.0, 0.0, _sentence(error), {}, _versions())
+        return None, Row(number, *fields, plan.engine, 0.0, 0.0, _describe_error(error), {}, _versions())
     return scenario, Row(number, *fields, plan.engine, 0.0, 0.0, None, {}, _versions())
 
 
@@ -166,7 +166,7 @@ def _versions() -> str:
 
 
 def _first_imports_s() -> float:
-    """Import the modules of every run and return the seconds taken, which is 0.0 if they are loaded."""
+    """Import the modules that every run needs. Return the seconds that this took, or 0.0 if all were loaded already."""
     begin = time.perf_counter()
     before = len(sys.modules)
     for name in _EVERY_RUN_NEEDS:
@@ -193,18 +193,18 @@ def _check_name(name: str) -> None:
         raise ScenarioError(f"the metric's name {name!a} is not valid Unicode: it contains a lone surrogate")
 
 
-def _sentence(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Return an error as a sentence, with function, file and line unless it is a plain WorkbenchError."""
     if isinstance(error, WorkbenchError) and error.__cause__ is None:
-        return _shorten(_message(error))
-    text = _message(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_message(error)}"
+        return _shorten(_message_of(error))
+    text = _message_of(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_message_of(error)}"
     if isinstance(error.__cause__ or error, MemoryError):
         text = f"{OUT_OF_MEMORY}: the point exceeded its limit (memory_MB of the runner); {text}"
     last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
     return f"{_shorten(text)} (in {last.name}, {last.filename} line {last.lineno})"
 
 
-def _message(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     try:
         return str(error)
     except Exception:
@@ -220,7 +220,7 @@ def _shorten(text: str) -> str:
 
 
 def pack(trace: pa.Table) -> bytes:
-    """Return a trace as bytes, about 4 a row."""
+    """Return a trace as compressed Arrow bytes, about 4 bytes per row."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, trace.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
         stream.write_table(trace, max_chunksize=ROWS_AT_ONCE)

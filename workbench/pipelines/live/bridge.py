@@ -47,7 +47,7 @@ class Stream(Background):
 
     @property
     def lost(self) -> int:
-        """The number of readings lost because the source's queue was full, or by an error."""
+        """The number of readings lost because the source's queue was full or the stream ended with an error."""
         return self._source.lost() + (self._unwritten if self.error is not None else 0)
 
     def __repr__(self) -> str:

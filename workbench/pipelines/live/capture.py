@@ -111,7 +111,7 @@ class Capture:
         self._file = self._last.path.open("ab", buffering=0)
 
     def _repair_last_segment(self) -> Segment:
-        """Remove an incomplete line from the last segment and return it, or the first segment of an empty capture."""
+        """Remove an incomplete last line and return the last segment, or for an empty capture a new first segment."""
         existing = segments(self.folder)
         if not existing:
             return Segment(0, self.folder / _segment_name(0))
@@ -259,7 +259,10 @@ class Chunk(NamedTuple):
 
 
 def read(folder: Path, offset: int, most_B: int = READ_B) -> Chunk:
-    """Read whole lines from an offset, at most ``most_B`` bytes and of one segment; there may be none yet."""
+    """Read whole lines of one segment from an offset, at most ``most_B`` bytes.
+
+    The chunk is empty if no line follows yet.
+    """
     candidates = [segment for segment in segments(folder) if segment.start <= offset]
     if not candidates:
         return Chunk([], offset, 0)

@@ -69,7 +69,7 @@ class Output:
                 path.unlink()
 
     def windows(self) -> pa.Table:
-        """Return all closed windows, sorted. Each part is read once, since closed windows do not change."""
+        """Return all closed windows, sorted. Each part file is read only once, since closed windows do not change."""
         with self._reading:
             new = [path for path in sorted(self.folder.glob(_PARTS)) if path.name not in self._read_parts]
             if new:

@@ -145,7 +145,10 @@ def _simulate(scenario: Scenario, pace: float | None, stopped: Callable[[], bool
 
 
 def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) -> Iterator[int]:
-    """Yield times up to which a run is to be played; wait for each until it is due by the wall clock."""
+    """Yield the simulation times (µs) up to which to play a run.
+
+    With a ``pace``, wait until each is due by the wall clock.
+    """
     began_s, until_us = time.perf_counter(), 0
     step_us = 1_000_000 if pace is None else max(1, round(pace * STEP_S * 1e6))
     while until_us + step_us < duration_us and not stopped():
@@ -281,7 +284,7 @@ def _remember(memory: OrderedDict[Any, Any], key: tuple[int, int], value: Any) -
 
 @lru_cache(maxsize=4096)
 def _numbers(sample: str) -> tuple[tuple[str, float], ...]:
-    """Return (key, value in its unit) of each number of a sample."""
+    """Return a (key, value in the key's unit) pair for each number in a sample's text."""
     numbers = [attribute for attribute in parse(sample) if attribute.key != APP and not is_blob(attribute.key)]
     return tuple((key_of(attribute.key).name, attribute.value / key_of(attribute.key).steps) for attribute in numbers)
 
@@ -311,7 +314,7 @@ class Inbox:
             self._condition.notify()
 
     def close(self) -> None:
-        """Accept no more readings; those in the queue are still delivered."""
+        """Refuse further readings; readings already in the queue are still delivered."""
         with self._condition:
             self._is_closed = True
             self._condition.notify()

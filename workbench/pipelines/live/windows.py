@@ -45,7 +45,7 @@ class WindowSettings(NamedTuple):
 
     @property
     def is_late(self) -> str:
-        """SQL over time_us and newest_us that is true if a reading came too late for its window."""
+        """SQL condition on the columns time_us and newest_us: the reading came too late for its window."""
         return f"{self.start_of('time_us')} + {self.every_us} <= newest_us - {self.late_us}"
 
     @property
@@ -205,11 +205,11 @@ class Fold:
     # State that can be stored
 
     def state(self) -> dict[str, Any]:
-        """Return the state as values that JSON can hold."""
+        """Return the state of the open windows as JSON values."""
         return {"newest_us": self.newest_us, "open": [[*key, *_finite(window)] for key, window in self._open.items()]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state that `state` returned."""
+        """Restore the open windows from a value of `state`."""
         self.newest_us = state["newest_us"]
         width = 1 + len(self._by)
         self._open = {tuple(window[:width]): list(_infinite(window[width:])) for window in state["open"]}

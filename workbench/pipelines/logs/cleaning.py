@@ -89,7 +89,7 @@ def _defaults(columns: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The rules as a sequence of SQL queries."""
+    """The cleaning rules of a user, translated to SQL queries."""
 
     columns: tuple[str, ...]  # before units are converted
     units: Mapping[str, str]
@@ -129,7 +129,7 @@ class _Plan:
         return [name for name in self.names if name in {*self.ranges, *self.jumps, *self.stuck}]
 
     def numbered(self) -> str:
-        """Return a query for all readings in converted units, with each one's number among its duplicates, from 1."""
+        """Return an SQL query for all readings in converted units; duplicates of a reading are numbered from 1."""
         columns = ", ".join(_conversion(column, self.units.get(column)) for column in self.columns)
         copies = "1"
         if self.identity:
@@ -172,13 +172,13 @@ class _Plan:
         return f"CASE {' '.join(cases)} END"
 
     def rows(self) -> str:
-        """Return a query for the cleaned readings."""
+        """Return an SQL query for the cleaned readings."""
         of_rule = {name: f"CASE WHEN {name}__rule IS NULL THEN {name} END AS {name}" for name in self.checked_columns}
         columns = ", ".join(of_rule.get(name, name) for name in self.names)
         return f"SELECT {columns} FROM {{judged}} ORDER BY node, time_s"
 
     def left_out(self) -> str:
-        """Return a query for everything that the rules removed or reported."""
+        """Return an SQL query for the values, duplicates and gaps that the rules removed or reported."""
         queries = [
             "SELECT 'duplicate' AS rule, '' AS what, node, time_s, CAST(NULL AS DOUBLE) AS value "
             "FROM {numbered} WHERE copy__ > 1"
@@ -193,7 +193,7 @@ class _Plan:
         return f"SELECT * FROM ({' UNION ALL '.join(queries)}) AS found ORDER BY node, time_s, rule, what"
 
     def counts(self) -> str:
-        """Return a query for the number of findings of each rule, zeros included."""
+        """Return an SQL query for the number of values that each rule removed or reported, including zeros."""
         rule_columns = [("duplicate", "")] if self.identity else []
         for rule, columns in (("range", self.ranges), ("jump", self.jumps), ("stuck", self.stuck)):
             rule_columns += [(rule, column) for column in columns]

@@ -19,7 +19,10 @@ from workbench.suggestion import meant
 
 
 class Kind(NamedTuple):
-    """A kind of column: functions that read one field or a chunk of them, the type, and a divisor of the value."""
+    """A kind of column.
+
+    It has functions that read one field or many fields, a type, and the number that divides values.
+    """
 
     read: Callable[[bytes], Any]
     fast: Callable[[str], Field]

@@ -112,7 +112,7 @@ def _with_file(table: pa.Table, name: str) -> pa.Table:
 
 
 def _schemas(form: LineFormat) -> tuple[pa.Schema, pa.Schema]:
-    """Return the schemas of the tables of rows and of rejected lines."""
+    """Return two Arrow schemas: of the table of rows and of the table of rejected lines."""
     return form.schema.append(_FILE), REJECTED.insert(0, _FILE)
 
 

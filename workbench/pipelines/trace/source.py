@@ -81,7 +81,7 @@ class FolderReader(DataSourceReader):
 
 
 def _ranges_of_runs(path: str, runs: list[StoredRun]) -> Iterator[InputPartition]:
-    """Yield (path, first row, number of rows) of ranges of whole runs."""
+    """Yield partitions of a file, each a range of whole runs as (path, first row, number of rows)."""
     begin, end = runs[0].first, runs[0].first
     for run in runs:
         if run.first > end or end + run.rows - begin > ROWS_A_TASK:
@@ -105,7 +105,7 @@ class RunReader(DataSourceReader):
         self._tasks = min(len(self._runs), _whole(options["tasks"], "tasks") if "tasks" in options else TASKS)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the runs of each task, as pairs (index of the scenario, seed).
+        """Return one partition per Spark task: its runs as pairs (index of the scenario, seed).
 
         Runs are dealt out in turn, because neighbors in the list cost about the same.
         """

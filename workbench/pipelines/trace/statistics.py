@@ -154,7 +154,7 @@ LOW, HIGH = 0.05, 0.95
 
 
 def run_sorted(query: str, keys: Sequence[str], **tables: Any) -> Any:
-    """Run a query; a result in pandas is sorted by its keys."""
+    """Run an SQL query over tables. If the result is a pandas frame, sort it by the columns ``keys``."""
     answer = run_query(query, **tables)
     return answer if is_spark(answer) else answer.sort_values(list(keys), ignore_index=True)
 

@@ -53,7 +53,7 @@ class Repeated(Composed):
         return int(self._ends[-1])
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return the two crossed designs, points and repeats, each with the index that point ``number`` has in it."""
+        """Return the design of combinations and the design of seeds, each with its index for point ``number``."""
         index = int(np.searchsorted(self._ends, number, side="right"))
         repeat = number - (int(self._ends[index - 1]) if index else 0)
         return zip(self._crossed.factors, (index, repeat), strict=True)

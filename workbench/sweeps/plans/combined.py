@@ -241,7 +241,7 @@ def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
 
 
 def numbers_in(design: Design, other: Design) -> np.ndarray:
-    """Return the numbers of the points of ``design`` that have the values of a point of ``other``; int64, ascending.
+    """Return the ascending numbers of points of ``design`` that share all values of some point of ``other`` (int64).
 
     ``design`` has all paths of ``other``. If ``other`` is small, the function searches for each of its points;
     otherwise it compares all points of both.
@@ -257,7 +257,7 @@ def numbers_in(design: Design, other: Design) -> np.ndarray:
 
 
 def _make_find(design: Design, paths: Sequence[str]) -> Any:
-    """Return a function from overrides to the numbers of points that have them; a grid is not enumerated for it."""
+    """Return a function from {path: value} to the numbers of the points with these values. A grid is not enumerated."""
     factors = getattr(design, "factors", None)
     if isinstance(design, Grid):
         factors = [Grid((axis,)) for axis in design.axes] if len(design.axes) > 1 else None

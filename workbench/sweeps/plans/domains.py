@@ -33,7 +33,7 @@ class Between:
         return np.exp(math.log(self.low) + shares * (math.log(self.high) - math.log(self.low)))
 
     def value(self, drawn: Any) -> float:
-        """Return a result of `at` as the parameter's value: rounded to nine digits, and within the range."""
+        """Convert a result of `at` to the parameter's value: rounded to nine digits, and within the range."""
         return min(max(float(f"{drawn:.9g}"), self.low), self.high)
 
     def label(self, drawn: Any) -> Any:
@@ -57,7 +57,7 @@ class Whole:
         return self.low + np.minimum(np.floor(shares * (self.high - self.low + 1)), self.high - self.low)
 
     def value(self, drawn: Any) -> int:
-        """Return a result of `at` as the parameter's value."""
+        """Convert a result of `at` to the parameter's value."""
         return int(drawn)
 
     def label(self, drawn: Any) -> Any:
@@ -81,7 +81,7 @@ class Listed:
         return np.minimum(np.floor(shares * count), count - 1)
 
     def value(self, drawn: Any) -> Any:
-        """Return the value for an index that `at` returned."""
+        """Return the parameter's value at an index of the list that `at` returned."""
         return self.axis.values[int(drawn)]
 
     def label(self, drawn: Any) -> Any:

@@ -74,7 +74,7 @@ class PairedSeeds(Design):
         return {"seed": seed, **{path: f"{path} {seed}" for path in self._makers}}
 
     def probes(self) -> Sequence[int]:
-        """Return some seeds; few, because each may have to draw a network."""
+        """Return numbers of points to check before a run: only a few, because building a point may draw a network."""
         return evenly(self._count, PROBES // 10)
 
     def text(self) -> str:
@@ -204,7 +204,7 @@ def _compare(group: list[float], base: list[float]) -> tuple[float, ...]:
 
 
 def _welch_half(group: list[float], base: list[float]) -> float:
-    """Return half of Welch's 95 % interval of the difference of two means, each of the same number of runs."""
+    """Return the half-width of Welch's 95 % interval for the difference of the means of two equally large groups."""
     from scipy.stats import t
 
     count = len(group)

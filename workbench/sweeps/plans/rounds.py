@@ -40,7 +40,7 @@ class Rounds:
         return sweep
 
     def run(self, design: Design, out: str | Path | None, runner: Any, progress: bool | None) -> SweepTable:
-        """Run the new points of a design and return the table of all its points."""
+        """Run the points of a design that have no stored result, and return the table of all points of the design."""
         return self.sweep(design).run(out=out, runner=runner, progress=progress)
 
 

@@ -77,7 +77,7 @@ class Sampled(Design):
 
 
 def distinct(design: Sampled) -> tuple[Sampled, np.ndarray]:
-    """Return the design without duplicates in the order of drawing, and each point's number in it."""
+    """Return the design without duplicate points, and for each drawn point its number in that design."""
     _, first, back = np.unique(design.drawn, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return design.select(np.sort(first)), rank[back.ravel()]

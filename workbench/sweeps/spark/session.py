@@ -198,7 +198,10 @@ def _java_output(output: IO[bytes]) -> str:
 
 @contextmanager
 def _keeping_interrupt_handler() -> Iterator[None]:
-    """Restore the handler of Ctrl-C afterwards: Spark replaces it to cancel all jobs, but a sweep cancels its own."""
+    """Restore the Ctrl-C handler when the context ends.
+
+    Spark's handler cancels all jobs; a sweep cancels only its own.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -35,7 +35,7 @@ def run_share(path: str, numbers: list[int], timeout_s: float | None) -> Iterato
 
 
 class _TimedShares(Shares):
-    """Shares that add up the time of their points."""
+    """A queue of shares of points that also adds up the seconds that finished points took."""
 
     seconds = 0.0
 
@@ -53,7 +53,7 @@ _groups: dict[tuple[str, float | None], ProcessGroup] = {}
 
 
 def _group_for(path: str, timeout_s: float | None) -> ProcessGroup:
-    """Return this worker's group of one point process, which has this plan."""
+    """Return this worker's process group, whose only process runs points of the plan in the file ``path``."""
     key = Path(path).name, timeout_s
     if key not in _groups:
         for group in _groups.values():

@@ -75,7 +75,7 @@ class FolderStore:
         return self._read_rows()
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Prepare to write further rows than `open` has returned; return the rows stored now.
+        """Take the right to write into the folder, and return the rows stored by now: ``rows`` and newer ones.
 
         Raises DataError if another driver uses the folder, or if it cannot be written.
         """
@@ -367,4 +367,4 @@ class MemoryStore:
         self._rows.update((self._plan.point_key(row.number), row._replace(document="")) for row in rows)
 
     def close(self) -> None:
-        """Do nothing; a folder store writes its files here."""
+        """Do nothing: this store has no files to close."""

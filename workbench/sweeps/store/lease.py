@@ -79,7 +79,7 @@ class Lease:
             )
 
     def release(self) -> None:
-        """End the lease. A successor's lease is not touched."""
+        """End the lease. If another driver has taken over the folder, its lease stays."""
         self._is_over.set()
         if self._beat_thread is not None:
             self._beat_thread.join()  # A file descriptor may be reused after it is closed.
@@ -216,7 +216,7 @@ def _claim_name(content: bytes) -> str:
 
 
 def _this_process() -> dict[str, Any]:
-    """Return the identity of this process; only host and number if /proc has no more."""
+    """Return the identity of this process. Without Linux's /proc, it has only the host and the process number."""
     lease = {"host": socket.gethostname(), "pid": os.getpid()}
     try:
         if os.readlink(_PROC / "self") != str(os.getpid()):

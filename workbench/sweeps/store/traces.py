@@ -94,7 +94,7 @@ class File:
         return {(run.scenario, run.code) for run in self.runs}
 
     def batches(self, run: StoredRun, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one of its runs, in order. Raises DataError if the file is damaged."""
+        """Yield the trace rows of one of this file's runs, in order. Raises DataError if the file is damaged."""
         metadata, begin, groups = self._parquet.metadata, 0, []
         skipped = 0
         for group in range(metadata.num_row_groups):
@@ -283,7 +283,7 @@ class _Spool:
         self.size_B += len(packed)
 
     def flush(self) -> None:
-        """Hand added traces to the operating system, so that they survive this process."""
+        """Flush added traces to the operating system, so that they survive a killed process."""
         if self._file is not None:
             self._file.flush()
 
