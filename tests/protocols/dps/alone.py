@@ -1,4 +1,4 @@
-"""One DPS node without a network: what its neighbors tell it is written by hand, and what it sends is read."""
+"""One DPS node without a network: tests write the messages of its neighbors by hand, and read the messages it sends."""
 
 from tests.network import SECOND
 from workbench import draws
@@ -13,7 +13,7 @@ SAK, CHANGE = wire.SAK_REQUESTED, wire.DELTA
 
 
 class Alone:
-    """A node, and what its neighbors tell it."""
+    """A node, and the messages of its neighbors."""
 
     def __init__(self, **settings):
         self.node = DPS(**settings).make_node(7, draws.Stream(draws.make_key(1)))
@@ -21,27 +21,27 @@ class Alone:
         self.now = 0
 
     def says(self, neighbor, message):
-        """A neighbor sends a message; returns what the node sends, as [(to, message)]."""
+        """Deliver a message from a neighbor; return the messages that the node sends, as [(to, message)]."""
         self.node.receive(wire.encode(message), neighbor, self.now, False)
         return self.sent()
 
     def sent(self):
-        """What the node sends; the flag that it counts hops, which all its messages of links have, is left out."""
+        """Return the messages that the node sends, as [(to, message)], without the flag COUNTS_HOPS."""
         messages = [(to, wire.decode(frame)) for to, frame in self.node.take_frames()]
         return [(to, _without_flag(message) if hasattr(message, "flags") else message) for to, message in messages]
 
     def until(self, seconds):
-        """Let time pass; returns [(second, to, message)] of what the node sends meanwhile."""
+        """Let time pass; return [(second, to, message)] of the messages that the node sends meanwhile."""
         end, sent = round(seconds * SECOND), []
         while self.node.next_wake is not None and self.node.next_wake <= end:
             self.now = self.node.next_wake
             self.node.wake(self.now)
-            sent += [(self.now / SECOND, *one) for one in self.sent()]
+            sent += [(self.now / SECOND, *message) for message in self.sent()]
         self.now = end
         return sent
 
     def linked(self, neighbor=1, topics=(), mesh_id=HIGH):
-        """A link that the neighbor has asked for, with these interests."""
+        """Create a link that the neighbor requested, with these interests."""
         self.says(neighbor, subscription(1, SAK, topics, mesh_id))
         if self.node.links.remotes[neighbor].pending:
             self.says(neighbor, acknowledgement(1, self.node.links.remotes[neighbor].revision, mesh_id=mesh_id))
@@ -102,7 +102,7 @@ class Fuzz:
         self.alone.until(self.alone.now / SECOND + self.one_of(1, 1, 2, 5, 20))
 
     def mesh_id(self):
-        others = [one.inbound_mesh_id.to_bytes(17, "little")[:16] for one in self.node.links.remotes.values()]
+        others = [remote.inbound_mesh_id.to_bytes(17, "little")[:16] for remote in self.node.links.remotes.values()]
         return self.one_of(HIGH, LOW, bytes([self.draw.below(9)]) * 16, *others)
 
     def subscription(self, neighbor):

@@ -1,4 +1,4 @@
-"""What tests of DPS share: meshes of nodes with ideal links, and random graphs with topics to run over them."""
+"""Helpers for tests of DPS: meshes of nodes with ideal links, random graphs, and topics to publish on them."""
 
 import networkx as nx
 from hypothesis import strategies as st
@@ -12,12 +12,12 @@ PUBLICATIONS = ("a/b", "a/c", "a/b/c", "x/y/z", "q/y/z", "c", "d")
 
 
 def active(node):
-    """The neighbors of a node that publications go to."""
-    return [one for one in node.links.remotes.values() if one.takes_publications()]
+    """Return the neighbors to which a node sends publications."""
+    return [remote for remote in node.links.remotes.values() if remote.takes_publications()]
 
 
 def ring(count):
-    """A ring of nodes whose links lose nothing."""
+    """Return a ring of nodes whose links lose nothing."""
     graph = nx.DiGraph()
     graph.add_nodes_from((node, {"pos": (node, 0)}) for node in range(count))
     for node in range(count):
@@ -27,7 +27,7 @@ def ring(count):
 
 
 def mesh(protocol, links, seed=1, seconds=5):
-    """A network that has linked itself as it does in simulation; frames of different links overtake each other."""
+    """Return a network whose nodes linked as in simulation; frames of different links overtake each other."""
     stream = draws.Stream(seed)
     network = Network(protocol, links, stream.below)
     for node in network.nodes.values():
@@ -41,7 +41,7 @@ def mesh(protocol, links, seed=1, seconds=5):
 
 @st.composite
 def graphs(draw, most_nodes=12):
-    """The links of a random connected graph: a tree, and then some more."""
+    """Draw the links of a random connected graph: a tree and some additional links."""
     count = draw(st.integers(2, most_nodes))
     links = {(draw(st.integers(0, number - 1)), number) for number in range(1, count)}
     some = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
@@ -50,20 +50,20 @@ def graphs(draw, most_nodes=12):
 
 
 def states(network):
-    """{(one, other): (state there, state here)} of every link that one of its ends has."""
-    found = {}
+    """Return {(a, b): (state, state)} of every link that at least one of its ends has."""
+    end_states = {}
     for address, node in network.nodes.items():
         for neighbor, remote in node.links.remotes.items():
             if neighbor not in network.nodes:
                 continue
             back = network.nodes[neighbor].links.remotes.get(address)
             ends = (remote.state, None if back is None else back.state)
-            found[min(address, neighbor), max(address, neighbor)] = ends
-    return found
+            end_states[min(address, neighbor), max(address, neighbor)] = ends
+    return end_states
 
 
 def parts(network):
-    """The parts that active links join the network to, each as a set of addresses."""
+    """Return the parts of the network that active links connect, each as a set of addresses."""
     joined = [{address} for address in network.nodes]
     for (one, other), ends in states(network).items():
         if ends == (ACTIVE, ACTIVE):
@@ -76,5 +76,5 @@ def parts(network):
 
 
 def muted(network):
-    """The links that are muted at both ends."""
+    """Return the links that are muted at both ends."""
     return [link for link, ends in states(network).items() if ends == (MUTED, MUTED)]

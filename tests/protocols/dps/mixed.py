@@ -14,7 +14,7 @@ _CALLS = ("start", "receive", "wake", "link", "unlink", "link_quality", "subscri
 
 @contextmanager
 def plain_ids():
-    """Until the end of the block all ids are compared whole, count no hops, and are made without the mark."""
+    """Compare all ids whole, without hops or mark, until the end of the block."""
     patched = [(rules, "MARK", _NO_MARK), (node, "add_mark", lambda mesh_id: mesh_id)]
     before = [(module, name, getattr(module, name)) for module, name, _ in patched]
     try:
@@ -65,5 +65,5 @@ class MixedDPS(DPS):
 
 
 def mixed(plain):
-    """A protocol with these C nodes."""
+    """Return a protocol with these C nodes."""
     return type("MixedDPS", (MixedDPS,), {"plain": frozenset(plain)})()

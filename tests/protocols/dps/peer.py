@@ -41,14 +41,14 @@ class Peer:
         self.socket.close()
 
     def send(self, message, node):
-        """A message, or bytes, to a node."""
+        """Send a message, or bytes, to a node."""
         frame = message if isinstance(message, bytes) else wire.encode(message)
         self.socket.sendto(frame, node.address)
 
     async def receive(self):
-        """The next message that comes."""
+        """Return the next received message."""
         return wire.decode(await self.receive_frame())
 
     async def receive_frame(self):
-        """The bytes of the next datagram."""
+        """Return the bytes of the next datagram."""
         return await asyncio.get_running_loop().sock_recv(self.socket, 65_536)

@@ -44,7 +44,7 @@ class Command:
             stream.close()
 
     def next(self, within_s):
-        """The next line; queue.Empty if none comes in that time."""
+        """Return the next line; raise queue.Empty if no line comes in that time."""
         line = self._new.get(timeout=max(0.0, within_s))
         if line is not None:
             self.lines.append(line)
@@ -59,7 +59,7 @@ class Command:
         return self.lines
 
     def expect(self, event, within_s=WITHIN_S, **fields):
-        """The next line of this event with these fields; lines before it are passed over."""
+        """Return the next line of this event with these fields; skip the lines before it."""
         end_s = time.monotonic() + within_s
         while True:
             try:
@@ -79,16 +79,16 @@ class Command:
         return self.expect("listening")["address"]
 
     def write(self, line):
-        """A line for its standard input."""
+        """Write a line to its standard input."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def end_input(self):
-        """No more lines for its standard input."""
+        """Close its standard input."""
         self.process.stdin.close()
 
     def interrupt(self):
-        """Ctrl-C; returns the exit code."""
+        """Interrupt the process (Ctrl-C); return the exit code."""
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(WITHIN_S)
 

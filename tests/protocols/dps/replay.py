@@ -33,7 +33,7 @@ class FilterSpan(NamedTuple):
 
 
 def both_ends(states: list[str]) -> str:
-    """What the states that the ends of a link see come to."""
+    """Return the state of a link, from the states at its two ends."""
     if MUTED in states:
         return MUTED
     return ACTIVE if states == [ACTIVE, ACTIVE] else PENDING
@@ -52,7 +52,7 @@ class Replay:
         self._filters: dict[tuple[int, int], FilterSpan] = {}
 
     def run(self, columns):
-        """All rows, and then the end of the run."""
+        """Replay all rows, and then the end of the run."""
         rows = columns.where(event=self.EVENTS)
         numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "value")]
         words = [columns.text(name, rows).tolist() for name in ("event", "detail")]
@@ -150,7 +150,7 @@ def marks(columns, chosen):
 
 
 def path(what, frames, marks):
-    """The way of a publication, from its frames and marks."""
+    """Return the path of a publication, from its frames and marks."""
     forward = sorted((hop for hop, message in frames if message == PUBLICATION), key=lambda hop: hop.arrived_us)
     delivered = [mark.node for mark in marks if mark.look == "delivered"]
     came = {}

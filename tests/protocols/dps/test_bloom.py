@@ -14,7 +14,7 @@ LENGTHS = st.sampled_from((64, 128, 192, 256, 8192))
 
 @st.composite
 def vectors(draw, lengths=LENGTHS):
-    """Vectors from empty to full, sparse ones as often as dense ones."""
+    """Draw a vector, empty to full; sparse vectors are as frequent as dense ones."""
     length = draw(lengths)
     bits = draw(st.integers(0, 2**length - 1))
     for _ in range(draw(st.integers(0, 4))):

@@ -23,7 +23,7 @@ HASHES = st.integers(1, 8)
 
 @st.composite
 def topics(draw, inner, ends):
-    """A topic of one to five segments."""
+    """Draw a topic of one to five segments."""
     segments = [draw(ends.filter(lambda end: end != "#"))]
     if draw(st.booleans()):
         segments += draw(st.lists(inner, max_size=3)) + [draw(ends)]

@@ -87,7 +87,7 @@ class Replay:
         return self
 
     def play_again(self, name, now):
-        """A message that came again, and is in the capture once."""
+        """Deliver a message that came again and is in the capture only once."""
         message = next(one for one in self.messages if one["name"] == name)
         self.node.receive(bytes.fromhex(message["hex"]), message["from"], now, False)
 

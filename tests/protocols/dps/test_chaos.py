@@ -58,13 +58,13 @@ class Chaos:
         self.network.settle()
 
     def join(self, one, other):
-        """Two nodes are neighbors; the one with the lower address asks for the link."""
+        """Make two nodes neighbors; the node with the lower address requests the link."""
         self.network.links |= {(one, other), (other, one)}
         for here, there in ((one, other), (other, one)):
             self.network.nodes[here].link_quality(there, 1.0, 1.0, self.network.now)
 
     def kill(self, address):
-        """It says no goodbye; returns its neighbors."""
+        """Remove a node without an unlink message; return its neighbors."""
         del self.network.nodes[address], self.subscriptions[address]
         neighbors = sorted(there for here, there in self.network.links if here == address)
         self.network.links = {link for link in self.network.links if address not in link}

@@ -22,7 +22,7 @@ KEY = bytes(range(32))
 
 
 def one_shot(*arguments, text=""):
-    """A command that ends by itself: (exit code, output, errors)."""
+    """Run a command that ends by itself; return (exit code, output, errors)."""
     command = [sys.executable, "-m", "workbench.cli", "dps", *arguments]
     ran = subprocess.run(
         command, cwd=REPOSITORY, input=text, capture_output=True, text=True, timeout=WITHIN_S, check=False

@@ -77,7 +77,7 @@ def stores(pairs):
 
 
 def said(message):
-    """What a message says, without the bytes it came in."""
+    """Return the fields of a message without its received bytes."""
     return message._replace(protected=b"", body=b"")
 
 

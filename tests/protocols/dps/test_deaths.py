@@ -14,10 +14,10 @@ OTHER = b"\xfe" * 16
 
 
 class ReferenceNeighbor:
-    """What the reference implementation answers, by its code: src/sub.c. ``topics``: what it asks for.
+    """A neighbor that answers like the reference implementation (src/sub.c), with subscriptions to ``topics``.
 
-    It takes any subscription from a stranger for the beginning of a link. A delta is then all there is. It tells its
-    interests in that acknowledgement alone, against none, and drops what is older than what it has.
+    It creates a link for any subscription of a node without one, and takes a change for all interests. It sends its
+    own interests only in the acknowledgement of that subscription, in full, and drops messages with older revisions.
     """
 
     def __init__(self, topics=(), mesh_id=HIGH):
@@ -26,11 +26,11 @@ class ReferenceNeighbor:
         self.revision = 0
 
     def restart(self, mesh_id=OTHER):
-        """It loses its memory, and is back on its port."""
+        """Restart on the same port without memory."""
         self.__init__(self.topics, mesh_id)
 
     def hears(self, message):
-        """Its answer, None if it has none."""
+        """Return its answer to a message, or None."""
         if isinstance(message, wire.SubscriptionAcknowledgement) and not message.flags & SAK:
             return None
         is_new = self.inbound is None
@@ -50,28 +50,28 @@ class ReferenceNeighbor:
 
 
 def talk(alone, neighbor, messages):
-    """Both say what they have to say, in turn; returns what the node has said."""
-    said = list(messages)
-    for message in said:
+    """Exchange messages until both ends are silent; return the messages of the node."""
+    sent = list(messages)
+    for message in sent:
         answer = neighbor.hears(message)
         if answer is not None:
-            said += [one for to, one in alone.says(1, answer) if to == 1]
-        assert len(said) < 20, "they never fall silent"
-    return said
+            sent += [reply for to, reply in alone.says(1, answer) if to == 1]
+        assert len(sent) < 20, "they never fall silent"
+    return sent
 
 
 def live(alone, neighbor, until_s):
-    """Time passes, and whatever the node says to the neighbor is answered; returns [(second, message)] of that."""
-    said = []
+    """Let time pass while the neighbor answers the node; return [(second, message)] of the node's messages to it."""
+    sent = []
     while alone.now < until_s * SECOND:
         for second, to, message in alone.until(alone.now / SECOND + 0.1):
             if to == 1:
-                said += [(second, one) for one in talk(alone, neighbor, [message])]
-    return said
+                sent += [(second, sent_message) for sent_message in talk(alone, neighbor, [message])]
+    return sent
 
 
 def loop(topics=()):
-    """A node with an active link to 1 and a muted one to 2, which has asked for it."""
+    """Return a node with an active link to 1 and a muted link to 2, which 2 requested."""
     alone = Alone().linked(1, mesh_id=LOW)
     alone.says(2, subscription(1, SAK, topics, LOW))
     assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
@@ -79,7 +79,7 @@ def loop(topics=()):
 
 
 def with_1_alive(alone, seconds):
-    """Time passes, and 1 acknowledges what it is told; returns [(second, message)] of what 2 is told."""
+    """Let time pass while 1 acknowledges messages; return [(second, message)] of the messages to 2."""
     asked = []
     for second in range(int(alone.now / SECOND) + 1, int(alone.now / SECOND + seconds) + 1):
         for at, to, message in alone.until(second):
@@ -91,7 +91,7 @@ def with_1_alive(alone, seconds):
 
 
 def linked(topics, revisions):
-    """A node that asks for x and a neighbor as the reference is, after some changes of its interests."""
+    """Return a node that subscribed to x and a linked ReferenceNeighbor whose interests have changed."""
     alone, neighbor = Alone(), ReferenceNeighbor(topics)
     alone.node.subscribe_topics("x", 0)
     alone.node.link(1, 0)

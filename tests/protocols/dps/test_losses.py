@@ -21,7 +21,7 @@ TOPIC = "a/b"
 
 
 def given_up(alone, neighbor, message, ok=False):
-    """The radio reports the outcome of a message that the node has sent."""
+    """Report the outcome of a message that the node sent, as the radio does."""
     alone.node.sent(neighbor, wire.encode(message), ok, alone.now)
 
 

@@ -238,11 +238,11 @@ class DPS(Protocol):
             raise ParameterError("DPS: separators is empty; it needs at least one character, as in separators='/'")
 
     def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
-        """Return the estimated receptions per arc: the readings, and 400 for creating and keeping up links."""
+        """Return the estimated number of receptions per arc: one per reading, and 400 to create and maintain links."""
         return readings + 400
 
     def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:
-        """Return the samples that match, as `attributes.matching_samples` does, but compare TOPIC with wildcards."""
+        """Return the samples that match, like `attributes.matching_samples`, but with wildcards in TOPIC."""
         return mapping.samples(subscription, publication, self.separators)
 
 

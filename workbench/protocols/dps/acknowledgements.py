@@ -2,9 +2,10 @@
 
 Theory of operation
     A node sends an acknowledgement to the neighbor from which the newest publication of the series came with the fewest
-    hops, over a link or directly to its address. Each node on the path forwards the same bytes in the same way. It is
-    sent once. The publisher's node puts it into the series. An encrypted publication needs an encrypted answer: an
-    answer that is neither encrypted nor signed by a known key is dropped as "plain".
+    hops, over a link or directly to its address. Each node on the path forwards the same bytes in the same way. An
+    acknowledgement is sent once and not repeated. The publisher's node appends it to the `Series` that the application
+    holds. An encrypted publication needs an encrypted answer: an answer that is neither encrypted nor signed by a known
+    key is dropped as "plain".
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Acknowledgements:
         self._limit = context.settings.max_history
 
     def expect(self, series: Series) -> None:
-        """Accept acknowledgements of this series; beyond ``max_history`` series the first one is forgotten."""
+        """Accept acknowledgements of this series; beyond ``max_history`` series, those of the oldest are dropped."""
         own = self._own
         own.pop(series.publication_id, None)
         while len(own) >= self._limit:

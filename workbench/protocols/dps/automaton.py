@@ -30,7 +30,7 @@ from typing import Self
 
 
 class _Code(IntEnum):
-    """A number with a label and a meaning, declared as ``NAME = "meaning"``; numbers count from 0."""
+    """Base class of enumerations whose members are declared as ``NAME = "meaning"`` and numbered from 0."""
 
     meaning: str
 
@@ -81,7 +81,7 @@ class Input(_Code):
 
 
 class Action(_Code):
-    """Step of a node for a link: the method of `Links` with this name, behind an underscore."""
+    """Step that a node takes for a link: the action SEND_ALL is the method `Links._send_all`."""
 
     SEND_CHANGE = "send the interests, as a change of those sent last"
     SEND_IF_CHANGED = "send the change, if there is one; while an answer is outstanding, note that there may be one"
@@ -136,7 +136,9 @@ NOTHING = -1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The next state, the actions in order, and the reason; ``state`` None: the input cannot occur in this state."""
+    """An entry of the table: the next state, the actions in order, and the reason.
+
+    If ``state`` is None, the input cannot occur in this state."""
 
     state: State | None
     actions: tuple[Action, ...]
@@ -144,7 +146,7 @@ class Entry:
 
 
 def _entry(state: State, actions: str, reason: str) -> Entry:
-    """Return an entry; ``actions`` are labels of actions, separated by commas."""
+    """Return a table entry; ``actions`` lists the labels of its actions, separated by commas."""
     names = actions.upper().replace(" ", "_").split(",_") if actions else ()
     return Entry(state, tuple(Action[name] for name in names), reason)
 

@@ -14,11 +14,12 @@ Neighbor: TypeAlias = Any
 
 
 class Context:
-    """Settings, random draws, times and outputs of one node; its modules use these and not the node.
+    """Settings, random draws, times and outputs of one node, which its modules get instead of the node itself.
 
-    times, is_crowded  set by `Neighborhood`; is_crowded: the node is in a dense neighborhood
+    times              times derived from the settings (`rules.Times`); set by `Neighborhood`
+    is_crowded         whether the node is in a dense neighborhood; set by `Neighborhood`
     port               port number in this node's messages
-    security           a `workbench.protocols.dps.cose.Security` or an object with its methods; None: no encryption
+    security           a `workbench.protocols.dps.cose.Security` or an object with its methods; None without encryption
     """
 
     def __init__(self, node: Node, port: int) -> None:
@@ -44,5 +45,5 @@ class Context:
         self._node.events.append(event(*fields))
 
     def drop(self, neighbor: Neighbor | None, message: str, label: tuple[int, int], reason: str) -> None:
-        """Count and log a dropped message; ``label``: its origin and sequence number in events."""
+        """Count and log a dropped message; ``label`` is its (origin, sequence number) in the log."""
         self._node.drop(NOBODY if neighbor is None else neighbor, message, *label, reason)

@@ -23,12 +23,12 @@ _NO_INTEREST_REASONS = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield the explanations that follow from the topology alone: interests need a path to the publisher."""
+    """Yield an explanation for readings whose publisher no interest can reach, as the topology has no path."""
     yield from unheard(missing, "an interest")
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last step of a reading on the path over active links to the subscriber.
+    """Return the step at which a reading stopped on the path over active links to the subscriber.
 
     If no active links lead to the subscriber, the path over arcs of the topology is used.
     """
@@ -58,7 +58,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 class _Links:
-    """The links of nodes at the time of one reading."""
+    """The links of nodes at the time of one reading; its *holders* are the nodes that received it."""
 
     def __init__(self, evidence: Evidence, holders: dict[int, Row], published: Row) -> None:
         self._evidence = evidence
@@ -67,42 +67,43 @@ class _Links:
         self._published = published
 
     def receipt(self, node: int) -> Row:
-        """Return the row at which a node received the reading, or its publication."""
+        """Return the trace row at which a node received the reading, or else the row of its publication."""
         return self._holders.get(node, self._published)
 
     def state(self, node: int) -> dict[int, Row]:
-        """Return neighbor -> last "link_set" row of a node before the reading's arrival (see `_count`)."""
-        count = self._count(node)
+        """Return the last "link_set" row of a node by neighbor, before the reading arrived (see `_count_rows`)."""
+        count = self._count_rows(node)
         return self._evidence.once(
             ("link_set", node, count), lambda: {row.peer: row for row in self._evidence.at("link_set", node)[:count]}
         )
 
-    def _count(self, node: int) -> int:
+    def _count_rows(self, node: int) -> int:
         """Return the number of "link_set" rows of a node before the reading arrived at it.
 
-        If it never arrived there, its arrival at the last holder counts."""
+        If the reading never arrived at the node, the time of its arrival at the last holder is used.
+        """
         index = self._holders[node].position if node in self._holders else self._last
         positions = self._evidence.once(
             ("link_positions", node), lambda: [row.position for row in self._evidence.at("link_set", node)]
         )
         return bisect_left(positions, index)
 
-    def _active(self, node: int) -> list[int]:
-        """Return the neighbors with an active link to a node at that time; many readings share the result."""
+    def _active_neighbors(self, node: int) -> list[int]:
+        """Return the neighbors with an active link to a node when the reading arrived; results are cached."""
         return self._evidence.once(
-            ("active", node, self._count(node)),
+            ("active", node, self._count_rows(node)),
             lambda: [neighbor for neighbor, row in self.state(node).items() if takes_publications(row.value)],
         )
 
     def first_hops(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
-        """Return node -> the first hop (holder, neighbor) of a path of active links to it, None for holders.
+        """Return the nodes that active links connect with a holder, until the search reaches the subscriber.
 
-        The search ends at the subscriber.
+        Each node has the first hop (holder, neighbor) of its path from a holder; a holder itself has None.
         """
         first_hops: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
         waiting = list(first_hops)
         for node in waiting:  # The list grows meanwhile: breadth-first search.
-            for neighbor in self._active(node):
+            for neighbor in self._active_neighbors(node):
                 if neighbor not in first_hops:
                     first_hops[neighbor] = first_hops[node] or (node, neighbor)
                     waiting.append(neighbor)
@@ -111,14 +112,14 @@ class _Links:
         return first_hops
 
     def missing_link(self, node: int, neighbor: int) -> Step:
-        """Return the step of a holder that had no active link to a neighbor."""
+        """Return the step for a reading that stopped at a holder without an active link to the next node."""
         receipt, link = self.receipt(node), self.state(node).get(neighbor)
         detail = "never" if link is None else link.detail
         return Step("no_link", node, neighbor, receipt.time_us, detail, (receipt, *(() if link is None else (link,))))
 
 
 def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
-    """Return the step of a node that had received no matching interests over an active link."""
+    """Return the step for a reading that stopped at a node that had no matching interests from the next node."""
     interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < receipt.position][
         -1:
     ]
@@ -134,7 +135,7 @@ def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the part of an explanation on links and interests, or None for other causes."""
+    """Return the clause that explains a loss by links or interests, or None for other causes."""
     node, neighbor, subscriber = account.node, account.neighbor, account.subscriber
     time_text = seconds(account.time_us)
     if account.cause == "not_asked":

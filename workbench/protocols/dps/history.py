@@ -1,4 +1,6 @@
-"""Publications that a DPS node has entry, and from which neighbors: to drop duplicates, and to find the reverse path.
+"""Record of the publications that a DPS node has seen and of the neighbors that sent them.
+
+The record serves to drop duplicates, and to find the reverse path.
 
 Theory of operation
     Each publication id has an entry: its highest sequence number, whether acknowledgements are wanted, and for each
@@ -6,12 +8,13 @@ Theory of operation
     neighbor with the highest number, and among equals with the fewest hops: a neighbor that sent only earlier numbers
     may have lost its own path. An entry lasts for at least the publication's lifetime plus ``history_s``. When the
     history has doubled since the last time, expired entries are removed, which costs constant time per publication.
-    Beyond ``max_history`` entries the one that was not renewed for longest is removed. The reference never clears its
-    history, which grows for as long as it runs.
+    Beyond ``max_history`` entries, the entry that was not renewed for the longest time is removed. The
+    reference never clears its history, which grows for as long as it runs.
 
 Bounds
-    All neighbors with a link are recorded, but at most 16 without one, as addresses are easily forged. Each takes about
-    250 bytes, and the entry 600: strangers can fill 23 MB with 5000 entries, and each link that they get adds 1.3 MB.
+    All neighbors with a link are recorded, but at most 16 without one, as addresses are easily forged. Each
+    neighbor takes about 250 bytes, and the entry itself 600. Strangers can fill 23 MB with 5000 entries, and each link
+    that they get adds 1.3 MB.
 
 Limits
     A publication that comes again after its entry was removed counts as new.
@@ -55,7 +58,7 @@ class History:
     def record(
         self, publication: Publication, neighbor: Neighbor | None, is_linked: bool, expires_us: int, now: int
     ) -> None:
-        """Record a publication from a neighbor with or without a link; ``neighbor`` None: from this node itself."""
+        """Record a publication from a neighbor with or without a link, or with ``neighbor`` None from this node."""
         publication_id, sequence, hops = publication.publication_id, publication.sequence, publication.hops
         entry = self._entries.pop(publication_id, None)
         if entry is None:
@@ -83,7 +86,7 @@ class History:
     def reverse_hop(self, publication_id: bytes) -> Neighbor | None:
         """Return the first neighbor on the reverse path of a publication, or None.
 
-        It is the neighbor that sent the highest sequence number with the fewest hops.
+        This is the neighbor that sent the highest sequence number with the fewest hops.
         """
         entry = self._entries.get(publication_id)
         neighbors = {} if entry is None else entry.neighbors

@@ -45,7 +45,10 @@ class Interests:
         self._needs.remove(BitVector.from_bytes(needs))
 
     def combine(self, excluded: Pair | None) -> Pair:
-        """Return (union of interests, common needs) of all entries except ``excluded``; None excludes no entry."""
+        """Return the union of the interests and the intersection of the needs of all entries.
+
+        One entry equal to ``excluded`` is left out, unless that is None.
+        """
         filters, needs = self._filters, self._needs
         if excluded is not None:
             filters = filters.without(excluded[0])
@@ -84,12 +87,14 @@ class LinkSender:
         remote.await_answer(SUBSCRIPTION, now + self._context.times.tick_us)
 
     def send_unlink(self, remote: Remote, now: int) -> None:
-        """Send that the link ends."""
+        """Send a subscription with the flag "unlink", which ends the link."""
         self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, _NO_INTERESTS)
         remote.await_answer(SUBSCRIPTION, now + self._context.times.tick_us)
 
     def send_acknowledgement(self, remote: Remote, with_interests: bool, now: int) -> None:
-        """Acknowledge the neighbor's last revision, if ``with_interests`` with those that `find_changes` stored."""
+        """Acknowledge the neighbor's last subscription message.
+
+        If ``with_interests``, the message carries the interests that `find_changes` stored."""
         remote.answers_again = False
         flags = acknowledgement_flags(remote.is_delta, remote.state, with_interests)
         contents = (remote.needs, remote.vector) if with_interests else _NO_INTERESTS
@@ -100,7 +105,7 @@ class LinkSender:
     def _send(
         self, remote: Remote, kind: Callable[..., wire.LinkMessage], flags: int, last_fields: tuple[Any, ...]
     ) -> None:
-        """Send a link message, and store its mesh id in the remote; ``last_fields``: the fields after the mesh id."""
+        """Send a link message, and store its mesh id in the remote; ``last_fields`` follow the mesh id."""
         remote.sent_mesh_id = remote.outbound_mesh_id(self._mesh_ids.lowest_except(remote))
         mesh_id = remote.sent_mesh_id.to_bytes(ID_B, "little")
         if hop_to_add(self._mesh_ids.own):  # this node's id has the mark, so it counts hops

@@ -81,8 +81,8 @@ class Links:
     """All links of one node.
 
     remotes            neighbor -> Remote
-    interests_changed  called with a Remote whose interests changed, or came for the first time
-    ended              called with the neighbor of a link that ended; set by the node after construction
+    interests_changed  callback for a Remote whose interests changed, or came for the first time
+    ended              callback for the neighbor of a link that ended; set by the node after construction
     """
 
     ended: Callable[[Neighbor, int], None]
@@ -127,7 +127,7 @@ class Links:
         self._apply(remote, ASKED, now)
 
     def unlink(self, neighbor: Neighbor, now: int) -> None:
-        """End a link, as soon as no answer is outstanding; do nothing without a link."""
+        """End the link with a neighbor as soon as no answer is outstanding; do nothing if no link exists."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             return
@@ -260,8 +260,8 @@ class Links:
     def _handle_message(self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int) -> bool:
         """Handle the fields that subscriptions (SUB) and their acknowledgements (SAK) share.
 
-        ``acknowledged`` is the revision that a SAK acknowledges, None in a SUB.
-        Return False if both ends send everything again, so that the rest of the message is void.
+        ``acknowledged`` is the revision that a SAK acknowledges, and None for a SUB. Return False if both ends have to
+        send all interests again, so that the rest of the message must be ignored.
         """
         name = _SUB if acknowledged is None else _SAK
         newest = remote.inbound_revision
@@ -300,7 +300,7 @@ class Links:
         return True
 
     def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool) -> bool:
-        """Return whether a message has needs, yet leaves the neighbor without interests."""
+        """Return whether a message has needs, but applying it would leave the neighbor without interests."""
         if message.needs == NO_NEEDS:
             return False
         # A repeated change must not be applied twice: the second time would undo it.
@@ -326,7 +326,7 @@ class Links:
 
     @staticmethod
     def _compute_pair(remote: Remote, message: wire.LinkMessage) -> Pair | None:
-        """Return interests and needs of a neighbor after this message, None if its interests are empty."""
+        """Return a neighbor's interests and needs after this message, or None if it then has no interests."""
         interests, needs = message.interests, message.needs
         assert interests is not None and needs is not None, "a message with SAK_REQUESTED has both"
         if message.flags & wire.DELTA and remote.inbound is not None:
@@ -346,7 +346,7 @@ class Links:
         self._sender.send_acknowledgement(remote, with_interests, now)
 
     def _resume(self, remote: Remote, now: int) -> None:
-        """Do the steps that waited for an outstanding answer, if it has come."""
+        """If no answer is outstanding any more, take the steps that waited for it: send changes, or end the link."""
         if remote.pending is not None or remote.state == GONE:
             return
         if self._ids_wait_for_answer:
@@ -382,7 +382,7 @@ class Links:
             remote.repeated = 0
 
     def plan_retry(self, neighbor: Neighbor, is_answer: bool, now: int) -> None:
-        """Plan a retry of a link message that the radio gave up; ``is_answer``: it requests no answer itself."""
+        """Plan a retry of a link message that the radio gave up; ``is_answer``: whether it requests no answer."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             return
@@ -418,7 +418,7 @@ class Links:
                 remote.keep_alive_us = now + 1 + self._context.random.below(update_us)
 
     def _tick(self, remote: Remote, now: int) -> None:
-        """Count a tick of waiting for an answer; repeat the message or give the neighbor up if it is time."""
+        """Count a tick without an answer; after enough ticks repeat the message, and finally give the neighbor up."""
         remote.ticks += 1
         remote.tick_us = now + self._context.times.tick_us
         number = rules.tick_input(remote.ticks, self.settings.retry_ticks, self.settings.retries)
@@ -426,7 +426,7 @@ class Links:
             self._apply(remote, _INPUTS[number], now)
 
     def _next_keep_alive_us(self, remote: Remote, now: int) -> int:
-        """Return when the next keep-alive or recheck of a link is due."""
+        """Return the time at which the next keep-alive or recheck of a link is due."""
         times = self._context.times
         if remote.state != MUTED:
             return now + times.silence_us
@@ -434,7 +434,7 @@ class Links:
         return now + rules.recheck_after_us(remote.is_requester, times.recheck_s, times.silence_us, uniform)
 
     def next_due_us(self) -> int | None:
-        """Return when `wake` is next due, None for never."""
+        """Return the time at which `wake` is next due, or None if no time is planned."""
         due = self._update_us
         if self._ids_us is not None and (due is None or self._ids_us < due):
             due = self._ids_us
@@ -519,7 +519,7 @@ class Links:
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Return whether a muted neighbor's interests still count; in dense networks they attract many publications."""
+        """Return whether interests over a muted link stay in the sum (in dense networks they attract publications)."""
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:
@@ -553,9 +553,9 @@ class Links:
         self._set_inbound(remote, None)
 
     def _replace(self, remote: Remote, now: int) -> None:
-        """Unmute a link in place of one that ended, preferably one whose mesh id has the same owner.
+        """Unmute a link in place of the ended link of ``remote``, preferably one whose mesh id has the same owner.
 
-        Do nothing if another active link has that owner's id, as it connects the same part of the mesh.
+        Do nothing if another active link has an id of that owner, as this link connects the same part of the mesh.
         """
         owner = owner_of(remote.inbound_mesh_id)
         others = self.remotes.values()

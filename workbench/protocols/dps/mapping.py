@@ -111,7 +111,7 @@ def decode_data(data: bytes) -> Any:
 
 
 def samples(subscription: Iterable[Any], publication: Any, separators: str) -> list[Any]:
-    """Return the samples that match, as `matching_samples` does, but compare TOPIC with wildcards."""
+    """Return the samples that match, like `attributes.matching_samples`, but with wildcards in TOPIC."""
     wanted = [
         _topic_text(attribute.value)
         for attribute in subscription

@@ -45,7 +45,7 @@ def owner_number(mesh_id: int) -> int:
 
 
 def add_mark(mesh_id: int) -> int:
-    """Return a mesh id with the mark of this project's nodes, no hops, and 0 in the most significant byte."""
+    """Return a mesh id with the mark of this project's nodes, 0 hops, and 0 in the most significant byte."""
     return mesh_id % _MARKED_ID_LIMIT >> _LOW_BITS << _LOW_BITS | MARK
 
 
@@ -62,7 +62,7 @@ class MeshIds:
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
     def lowest_except(self, remote: Remote) -> int:
-        """Return the lowest id on this side of a link: of this node and all neighbors except that one."""
+        """Return the lowest id on this side of a link: that of this node and all neighbors except ``remote``."""
         lowest = self.own
         for other in self._remotes.values():
             if other is not remote and is_connecting(other.state):
@@ -97,9 +97,9 @@ class MeshIds:
     def separated_remotes(self) -> list[Remote]:
         """Return the muted remotes that seem to be in another part of the mesh.
 
-        Such a neighbor sent a lower id than all others that this node knows. The owner of that id is connected to the
-        other end only: the loop never existed, or has been cut. Remotes with
-        an outstanding message are left out.
+        Such a neighbor sent a lower id than all others that this node knows. So the owner of that id is connected to
+        the neighbor, but not to this node: the loop never existed, or it was cut. Remotes with an outstanding message
+        are left out.
         """
         separated = []
         for remote in self._remotes.values():
@@ -110,7 +110,7 @@ class MeshIds:
         return separated
 
     def choose_lower_id(self, random: Stream) -> None:
-        """Choose an own id below all seen ids, at a random distance of 64 bits, so that it differs from old ids."""
+        """Choose a new id of this node, below all seen ids; a random 64-bit distance makes it unique."""
         below = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
         if below < 0:
             # Only a forged id is so low. Two nodes that both took 0 would detect a loop between them for ever.

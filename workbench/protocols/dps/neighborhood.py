@@ -58,7 +58,7 @@ class Neighborhood:
         self._next_index = 0  # of the next neighbor to try, in ``_ranked``
 
     def report(self, neighbor: int, quality: float, now: int) -> None:
-        """Store the delivery ratio (0 to 1) of the link to a neighbor, in its worse direction, from the link layer."""
+        """Store a neighbor's delivery ratio (0 to 1) from the link layer, that of the link's worse direction."""
         if quality < self._settings.worst_link:
             if neighbor in self._qualities or neighbor in self._links.remotes:
                 self.forget(neighbor)
@@ -81,10 +81,10 @@ class Neighborhood:
         self._request_at_us.pop(neighbor, None)
 
     def link_ended(self, neighbor: int, now: int) -> None:
-        """Plan a new request after a link ended: to the same neighbor, or in a dense neighborhood to the next one.
+        """Plan a link request after a link ended.
 
-        If the neighbor should request the link itself, this node waits longer: in a dense neighborhood it may prefer
-        others.
+        The same neighbor gets the request; it comes later if that neighbor should request the link itself. In a
+        dense neighborhood the next neighbor gets the request, and only if this node had requested the ended link.
         """
         is_wanted = neighbor in self._wanted
         after_us = 0 if is_wanted else rules.late_request_us(self._settings.relink_s)
@@ -107,7 +107,9 @@ class Neighborhood:
         context.times = rules.times_of(self._settings, neighbors if context.is_crowded else 0, True)
 
     def _plan_request(self, neighbor: int, now: int) -> None:
-        """Plan to request a link with a new neighbor; after the choice of the best ones only the scout tries it."""
+        """Plan to request a link with a new neighbor.
+
+        Do nothing if the best neighbors were chosen already: then only the scout tries new ones."""
         context = self._context
         if self._has_chosen:
             return
@@ -123,9 +125,9 @@ class Neighborhood:
     # Time
 
     def wake(self, now: int) -> None:
-        """Choose the best neighbors, move the scout, and request due links."""
+        """Choose the best neighbors, move the scout (a trial link), and request the links that are due."""
         if self._choice_us is not None and self._choice_us <= now:
-            self._choose(now)
+            self._choose_neighbors(now)
         if self._scout_us is not None and self._scout_us <= now:
             self._move_scout(now)
         for neighbor in [waiting for waiting, due_us in self._request_at_us.items() if due_us <= now]:
@@ -134,7 +136,7 @@ class Neighborhood:
                 self._request(neighbor, now)
 
     def next_due_us(self) -> int | None:
-        """Return when `wake` is next due, None for never."""
+        """Return the time at which `wake` is next due, or None if no time is planned."""
         due = [time_us for time_us in (self._choice_us, self._scout_us) if time_us is not None]
         due += self._request_at_us.values()
         return min(due) if due else None
@@ -145,7 +147,7 @@ class Neighborhood:
         else:
             self._request_at_us[neighbor] = now + int(self._settings.relink_s * rules.SECOND_US)
 
-    def _choose(self, now: int) -> None:
+    def _choose_neighbors(self, now: int) -> None:
         """Plan link requests to the best neighbors only, and then the start of the scout."""
         self._choice_us = None
         self._has_chosen = True

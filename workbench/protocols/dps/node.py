@@ -83,9 +83,10 @@ class DPSNode(Node):
         self._finish()
 
     def neighbor_of(self, previous_hop: Neighbor, port: int | None) -> Neighbor | None:
-        """Return the neighbor that sent a message, by its source address and the port in it (None: it has no port).
+        """Return the neighbor that sent a message from the source address ``previous_hop``.
 
-        Return None if an answer could not be sent; the message is dropped then.
+        ``port`` is the port number in the message, or None if it has no port. Return None if no answer could be sent
+        to the sender; the message is then dropped.
         """
         return previous_hop
 
@@ -130,8 +131,8 @@ class DPSNode(Node):
     ) -> TopicSubscription:
         """Subscribe to publications that match all of these topics; return a TopicSubscription of Arrivals.
 
-        With ``expired`` it also gets the expiry of retained publications. Without ``is_announced`` the neighbors do not
-        learn of it, so it gets only publications that reach the node anyway, for example by multicast.
+        With ``expired`` the subscription also gets the expiry of retained publications. Without ``is_announced`` it is
+        not sent to neighbors, so it gets only publications that reach the node anyway, for example by multicast.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not topics:
@@ -184,9 +185,9 @@ class DPSNode(Node):
     ) -> Series:
         """Publish a payload on topics; return its Series, for further publications and for answers.
 
-        ``ttl_s`` is the lifetime in seconds during which it is retained for later subscribers. With ``acknowledge``
-        subscribers may answer. Without ``wildcards`` it matches only subscriptions without wildcards. Raises
-        EncodeError if it does not fit a datagram.
+        Nodes retain the publication for later subscribers during ``ttl_s`` seconds. With ``acknowledge`` subscribers
+        may answer. Without ``wildcards`` the publication matches only subscriptions without wildcards. Raises
+        EncodeError if the publication does not fit a datagram.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not 1 <= len(topics) <= MOST_TOPICS:
@@ -260,7 +261,7 @@ class DPSNode(Node):
     # Messages
 
     def receive(self, frame: bytes, previous_hop: Neighbor, now: int, broadcast: bool = False) -> None:
-        """Handle a frame from a neighbor, which `neighbor_of` identifies; ``broadcast``: it came by multicast."""
+        """Handle a frame from a neighbor, which `neighbor_of` identifies; ``broadcast`` marks a multicast."""
         try:
             message = wire.decode(frame, self.settings.filter_bits)
         except DecodeError:
@@ -289,7 +290,7 @@ class DPSNode(Node):
             self._finish()
 
     def sent(self, destination: Neighbor, frame: bytes, ok: bool, now: int) -> None:
-        """Process the outcome of a frame; if the radio gave it up (``ok`` False), plan a retry."""
+        """Process the outcome of a frame; if ``ok`` is False, the radio gave the frame up, and a retry is planned."""
         if ok:
             self.links.note_reached(destination)
             return

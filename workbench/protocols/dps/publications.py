@@ -45,7 +45,9 @@ MOST_TOPICS = 256  # in one delivered publication; each is compared with each su
 
 @lru_cache(maxsize=1024)
 def event_label(publication_id: bytes, sequence: int) -> tuple[int, int]:
-    """Return (origin, sequence) of a publication for events: its node, and ``series << 32 | sequence``."""
+    """Return (origin, sequence) of a publication as events contain them.
+
+    The origin is the publishing node, and the sequence is ``series << 32 | sequence``."""
     origin, series = wire.origin_of(publication_id)
     return origin, series << 32 | sequence
 
@@ -90,7 +92,7 @@ class Retries:
             entry.repeated += 1
 
     def _entry_of(self, new: FailedFrame) -> FailedFrame:
-        """Return the entry with the same neighbor and frame; without one, add ``new`` and return it."""
+        """Return the entry with the neighbor and frame of ``new``; if none exists, add ``new`` and return it."""
         for entry in self._entries:
             if entry.neighbor == new.neighbor and entry.frame == new.frame:
                 return entry
@@ -102,7 +104,7 @@ class Retries:
         return new
 
     def next_due_us(self) -> int | None:
-        """Return when `wake` is next due, None for never."""
+        """Return the time at which `wake` is next due, or None if no time is planned."""
         due = [entry.due_us for entry in self._entries if entry.due_us is not None] if self._entries else ()
         return min(due) if due else None
 
@@ -121,7 +123,7 @@ class Retries:
 
 @dataclass(slots=True)
 class DelayedPublication:
-    """A publication to forward later; ``is_reported``: whether an event reported its delivery or drop at this node."""
+    """A publication to forward later; ``is_reported`` is whether its delivery or drop at this node was logged."""
 
     due_us: int
     message: wire.Publication
@@ -135,7 +137,7 @@ class Publications:
     remotes        the neighbors with a link
     subscriptions  the subscriptions of this node's application
     history        the publications that were seen, with the reverse path of each
-    answer         called with an Arrival and a payload; sends an acknowledgement
+    answer         callback that sends an acknowledgement, for an Arrival and a payload
     """
 
     def __init__(
@@ -237,7 +239,8 @@ class Publications:
     def _send(self, message: wire.Publication, frame: bytes | None, neighbor: Neighbor | None) -> int:
         """Send a publication to all neighbors whose interests it may match; return their number.
 
-        ``frame`` is the encoded message; None encodes it when needed, as forwarded by this node.
+        ``frame`` is the encoded message. If it is None, this method encodes the message as this node forwards it, when
+        the first neighbor needs it.
         """
         count = 0
         for remote in self._remotes.values():
@@ -250,7 +253,9 @@ class Publications:
         return count
 
     def _should_send(self, remote: Remote, message: wire.Publication, neighbor: Neighbor | None) -> bool:
-        """Return whether to send a publication to a neighbor: it may match its interests, and did not come from it."""
+        """Return whether to send a publication to a neighbor.
+
+        It is sent if it may match the neighbor's interests and did not come from the neighbor."""
         if remote.address == neighbor:
             return False
         if self.history.came_from(message.publication_id, remote.address, message.sequence):
@@ -285,7 +290,7 @@ class Publications:
     # Delivery to the application
 
     def deliver_retained(self, subscription: Any, now: int) -> None:
-        """Deliver the node's retained publications to a new subscription; neighbors would not send them again."""
+        """Deliver this node's retained publications to a new subscription, as neighbors do not send them again."""
         for retained in self.retained.values():
             left_s = retained.left_s(now)
             if left_s > 0:
@@ -294,10 +299,9 @@ class Publications:
     def _deliver(
         self, message: wire.Publication, neighbor: Neighbor | None, now: int, subscriptions: Iterable[Any] | None = None
     ) -> bool:
-        """Deliver a publication, or its expiry, to the subscriptions that it matches (of ``subscriptions``, if given).
+        """Deliver a publication, or its expiry, to the matching ones of ``subscriptions``; None stands for all.
 
-        Return whether an event reported the delivery, or the reason of a drop; False if no subscription's filter
-        matches.
+        Return whether a delivery or a drop was logged; return False if no subscription's filter matches.
         """
         is_expiry = message.ttl_s < 0
         candidates = [
@@ -352,7 +356,7 @@ class Publications:
         return True
 
     def _is_refused_plain(self, opened: Any) -> bool:
-        """Return whether a publication is neither encrypted nor signed, and the application refuses those."""
+        """Return whether a publication is neither encrypted nor signed, and this node refuses such publications."""
         security = self._context.security
         return security is not None and not security.plain and (opened is None or opened.is_plain)
 
@@ -407,7 +411,7 @@ class Publications:
     # Time
 
     def next_due_us(self) -> int | None:
-        """Return when `wake` is next due, None for never."""
+        """Return the time at which `wake` is next due, or None if no time is planned."""
         due = [waiting.due_us for waiting in self._waiting.values()]
         due += [
             time_us for time_us in (self.retained.next_expiry_us(), self.retries.next_due_us()) if time_us is not None

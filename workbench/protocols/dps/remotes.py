@@ -24,7 +24,7 @@ def owner_of(mesh_id: int) -> int:
 
 
 class LinkReport(NamedTuple):
-    """The interests and the mesh id's owner that events reported last, of one neighbor or of the node."""
+    """The interests and the owner of the mesh id that were last logged for a neighbor, or for the node itself."""
 
     interests: tuple[int, str] = (0, "0")  # numbers of bits set, in the interests and in the needs
     owner: int = -1
@@ -84,7 +84,7 @@ class Remote:
         return mesh_id if self.counts_hops else owner_of(mesh_id)
 
     def effective_mesh_id(self) -> int:
-        """Return this neighbor's mesh id with one more hop, or NO_MESH_ID if it only circulates in a loop."""
+        """Return this neighbor's mesh id with one more hop, or NO_MESH_ID if the id only circulates in a loop."""
         hops = hop_to_add(self.inbound_mesh_id)
         return NO_MESH_ID if hops < 0 or is_circulating(self.rises) else self.inbound_mesh_id + hops
 
@@ -93,7 +93,7 @@ class Remote:
         return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length: int) -> None:
-        """Forget the sent interests: the next message encodes its interests as a change of empty ones."""
+        """Forget the sent interests, so that the next message is encoded as a change from empty interests."""
         self.interests = BitVector(length)
         self.needs = NO_NEEDS
         self.vector = None
@@ -109,7 +109,7 @@ class Remote:
         self.keep_alive_us = None
 
     def settle(self, keep_alive_us: int | None) -> None:
-        """Record that no answer is outstanding any more, and set the time of the next keep-alive."""
+        """Record that no answer is outstanding any more, and store the time of the next keep-alive."""
         self.pending = None
         self.tick_us = None
         self.keep_alive_us = keep_alive_us

@@ -31,7 +31,7 @@ Expiry: TypeAlias = tuple[int, bytes]  # expires_us, publication id
 
 @dataclass(slots=True, eq=False)
 class RetainedPublication:
-    """A retained publication; ``neighbor``: the neighbor that sent it, None: this node published it."""
+    """A retained publication; ``neighbor`` is the neighbor that sent it, or None if this node published it."""
 
     message: Publication
     neighbor: Neighbor | None
@@ -43,7 +43,9 @@ class RetainedPublication:
         return self.neighbor is None
 
     def left_s(self, now: int) -> int:
-        """Return the remaining lifetime in seconds, rounded up; at most the initial one, if the clock is set back."""
+        """Return the remaining lifetime in seconds, rounded up.
+
+        It never exceeds the initial lifetime, even if the clock is set back."""
         return min(rules.left_s(self.expires_us, now), self.message.ttl_s)
 
 
@@ -67,10 +69,10 @@ class Retained:
         return list(self._publications.values())
 
     def put(self, message: Publication, neighbor: Neighbor | None, expires_us: int) -> RetainedPublication | None:
-        """Retain a publication, in place of an older one of its series; return the one evicted for it, or None.
+        """Retain a publication, in place of an older one of its series; return an evicted publication, or None.
 
-        The publication of another node that expires first is evicted. If this node published all of them, a
-        publication of another node is not retained but returned.
+        If there is no space, the publication of another node that expires first is evicted. If this node published
+        all retained publications, a publication of another node is not retained but returned.
         """
         evicted = None
         self._publications.pop(message.publication_id, None)
@@ -98,7 +100,7 @@ class Retained:
         return expired
 
     def next_expiry_us(self) -> int | None:
-        """Return when the next publication expires, None if none is retained."""
+        """Return the time at which the next publication expires, or None if no publication is retained."""
         while self._expiries:
             expires_us, publication_id = self._expiries[0]
             retained = self._publications.get(publication_id)
@@ -134,7 +136,7 @@ class Resending:
         self._send(remote, now)
 
     def wake(self, now: int) -> None:
-        """Send retained publications to the waiting neighbors that have reached their time."""
+        """Send retained publications to the waiting neighbors whose rate limit allows it again."""
         for remote in list(self._remotes.values()):
             if remote.resend_us is not None and remote.resend_us <= now:
                 remote.resend_us = None

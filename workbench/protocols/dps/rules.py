@@ -117,7 +117,7 @@ def is_stale(revision: int, newest: int) -> bool:
 
 
 def is_duplicate(revision: int, newest: int) -> bool:
-    """Return whether a message came before; it is acknowledged again, as the first acknowledgement may be lost."""
+    """Return whether a message was received before; it is acknowledged again, as the first answer may be lost."""
     return revision == newest
 
 
@@ -130,8 +130,8 @@ def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
 def has_lost_base(flags: int, state: int, needs_nothing: bool) -> bool:
     """Return whether a message over an active link changes interests that this node has forgotten.
 
-    ``needs_nothing``: applying the message leaves the neighbor without interests, yet it carries needs, which is a
-    contradiction. This happens if messages overtook each other, or if the link was muted at this end alone.
+    ``needs_nothing`` is whether the message carries needs, but applying it leaves the neighbor without interests. This
+    contradiction occurs if messages overtook each other, or if the link was muted at this end alone.
     """
     return (flags & (DELTA | UNMUTE)) == DELTA and state == ACTIVE and needs_nothing
 
@@ -139,8 +139,8 @@ def has_lost_base(flags: int, state: int, needs_nothing: bool) -> bool:
 def opens_link(flags: int) -> bool:
     """Return whether a subscription from a neighbor without a link creates a link.
 
-    A change of unknown interests does not, nor a subscription over a link that the neighbor has muted. Without an
-    answer the neighbor gives its link up, and starts again.
+    A change of interests that this node does not have creates no link, nor does a subscription over a link that the
+    neighbor has muted. As the neighbor gets no answer, it gives its link up and starts again.
     """
     if (flags & MUTE) != 0:
         return False
@@ -150,7 +150,7 @@ def opens_link(flags: int) -> bool:
 def is_settled(state: int, sends_all: bool) -> bool:
     """Return whether a link is active, and no subscription with all interests of this end is outstanding.
 
-    ``sends_all``: such a subscription is outstanding; one from the neighbor may cross it.
+    ``sends_all`` is whether such a subscription is outstanding. Then one from the neighbor may have crossed it.
     """
     return state == ACTIVE and not sends_all
 
@@ -200,14 +200,18 @@ def hops_of(mesh_id: int) -> int:
 
 
 def hop_to_add(mesh_id: int) -> int:
-    """Return the hops to add to a received mesh id: 1, or 0 without the mark; -1 if it reached MOST_ID_HOPS."""
+    """Return the hops to add to a received mesh id: 1, or 0 if the id does not count hops (it lacks the mark).
+
+    Return -1 if the id has reached MOST_ID_HOPS, so that it is ignored."""
     if (mesh_id & _MARK_MASK) != MARK:
         return 0
     return 1 if (mesh_id & 0xFF) < MOST_ID_HOPS else -1
 
 
 def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) -> int:
-    """Return the number of successive increases of the hops of an owner's id, a new id included; at most MOST_RISES."""
+    """Return how many times in a row the hops of an owner's id increased, including the id just received.
+
+    ``rises`` is the number before. The result is at most MOST_RISES, and 0 after a decrease or for another owner."""
     if not is_same_owner or hops < hops_before:
         return 0
     return min(rises + 1, MOST_RISES) if hops > hops_before else rises
@@ -222,7 +226,7 @@ def is_circulating(rises: int) -> bool:
 
 
 def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_new_owner: bool) -> int:
-    """Return the evidence of a loop in a message: LOOP, NO_LOOP or NOTHING.
+    """Return LOOP if a message shows a loop, NO_LOOP if it shows that there is none, and NOTHING otherwise.
 
     ``is_lowest``: its mesh id has the same owner as the lowest id on this side of the link, so its sender is connected
     by another path. ``is_new_owner``: the neighbor's id had another owner before. For a muted link, only the reply to a
@@ -248,12 +252,14 @@ def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) ->
 
 
 def cap_ticks(ticks: int, retry_ticks: int) -> int:
-    """Return the tick count after a message from the neighbor: few enough that the unanswered message is sent again."""
+    """Return the tick count of an unanswered message after the neighbor sent another message.
+
+    It is reduced, if necessary, so that the unanswered message is sent again before the neighbor is given up."""
     return min(ticks, retry_ticks - 1)
 
 
 def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
-    """Return the input of a link whose message is unanswered for ``ticks`` ticks: OVERDUE, LOST or NOTHING."""
+    """Return the input of a link whose message has been unanswered for ``ticks`` ticks: OVERDUE, LOST or NOTHING."""
     if ticks < retry_ticks:
         return NOTHING
     return LOST if ticks >= retry_ticks + retries else OVERDUE
@@ -270,7 +276,9 @@ def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, unif
 
 
 def relink_after_us(relink_s: float, uniform: float) -> int:
-    """Return the delay in µs before a link is requested again; ``uniform`` in [0, 1) spreads both ends."""
+    """Return the delay in µs before a link is requested again.
+
+    ``uniform`` is a random number in [0, 1), so that the two ends do not send their requests at the same time."""
     spread = 0.5 + uniform
     return int(relink_s * spread * SECOND_US)
 
@@ -279,7 +287,7 @@ def relink_after_us(relink_s: float, uniform: float) -> int:
 
 
 def is_hub(address: int, neighbors: int) -> bool:
-    """Return whether a node is a hub, preferred by all: of n neighbors, about the square root of n are hubs."""
+    """Return whether a node is a hub, which all nodes prefer; about the square root of n neighbors are hubs."""
     return mix64(address) % neighbors < math.sqrt(neighbors)
 
 
@@ -295,12 +303,14 @@ def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[i
 
 
 def late_request_us(relink_s: float) -> int:
-    """Return the delay in µs before requesting a link that the neighbor should request, but may not want."""
+    """Return the delay in µs before this node requests a link that the neighbor was expected to request."""
     return int(2 * relink_s * SECOND_US)
 
 
 def request_delay_us(position: int, neighbors: int, update_us: int, uniform: float) -> int:
-    """Return the delay in µs before requesting a link from a neighbor of this rank; ``uniform`` in [0, 1)."""
+    """Return the delay in µs before requesting a link with the neighbor at this position in the ranking.
+
+    ``uniform`` is a random number in [0, 1) that spreads the requests."""
     return 1 + int((position + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
 
@@ -313,7 +323,7 @@ def scout_after_us(recheck_s: float, uniform: float) -> int:
 
 
 def delays_forwarding(is_crowded: bool, waiting: int) -> bool:
-    """Return whether to forward a publication later, to avoid collisions; ``waiting``: number of delayed ones."""
+    """Return whether to delay forwarding, to avoid collisions; ``waiting``: number of delayed publications."""
     return is_crowded and waiting < MOST_WAITING
 
 
@@ -338,16 +348,20 @@ def forget_us(now: int, lifetime_s: int, history_us: int) -> int:
 
 
 def clears_history(entries: int, clear_at: int, since_cleared: int, limit: int) -> bool:
-    """Return whether to remove expired entries now: the history doubled, or half of it is new."""
+    """Return whether to remove expired entries from the history now.
+
+    This is due if the history has doubled, or if more than half of ``limit`` entries were added since the last time."""
     # So the cost of a search is shared by as many new entries.
     return entries >= clear_at or since_cleared > max(FEWEST_TO_CLEAR, limit // 2)
 
 
 def next_clearing_size(entries: int) -> int:
-    """Return the number of entries at which the history is next searched for expired ones, if ``entries`` are left."""
+    """Return the size at which the history is next searched for expired entries, if ``entries`` are left now."""
     return max(FEWEST_TO_CLEAR, 2 * entries)
 
 
 def records_sender(is_linked: bool, recorded: int) -> bool:
-    """Return whether to record a publication's sender: always if linked, else up to MOST_STRANGERS (may be forged)."""
+    """Return whether to record the sender of a publication.
+
+    Linked neighbors are always recorded. Of others at most MOST_STRANGERS are, as their addresses may be forged."""
     return is_linked or recorded < MOST_STRANGERS

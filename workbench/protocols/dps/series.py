@@ -87,7 +87,7 @@ class Interest:
 
     @property
     def pair(self) -> tuple[BitVector, bytes] | None:
-        """The interests and needs that the subscription adds for neighbors; None if it is not announced."""
+        """The interests and needs that neighbors get for the subscription, or None if it is not announced."""
         return (self.filter, self.filter.fuzzy_hash()) if self.is_announced else None
 
 
@@ -106,7 +106,7 @@ class TopicSubscription(Subscription):
 class Series:
     """A series of publications on the same topics under one id.
 
-    ``publish`` sends the next one, ``expire`` ends the retained one.
+    ``publish`` sends the next publication, and ``expire`` ends the retained one.
     Iterating over the series yields the Answers since the last iteration, oldest first.
     """
 

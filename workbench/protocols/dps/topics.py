@@ -111,7 +111,7 @@ def matches(
 
 @lru_cache(maxsize=4096)
 def subscription_pattern(topic: str | bytes, separators: str | bytes = SEPARATORS) -> re.Pattern[bytes]:
-    """Return the pattern whose ``fullmatch`` accepts the matching topics of publications (bytes).
+    """Return the pattern whose ``fullmatch`` accepts the topics (bytes) of publications that match a subscription.
 
     Raises AttributeFormatError for an invalid topic.
     """
@@ -204,15 +204,15 @@ def _first_wildcard(data: bytes) -> int:
 
 def _split(data: bytes, separators: str | bytes) -> tuple[list[bytes], list[bytes]]:
     """Return (segments, separators between them)."""
-    splitter = _splitter(separators)
-    if splitter is None:
+    pattern = _separator_pattern(separators)
+    if pattern is None:
         return [data], []
-    parts = splitter.split(data)
+    parts = pattern.split(data)
     return parts[::2], parts[1::2]
 
 
 @lru_cache(maxsize=256)
-def _splitter(separators: str | bytes) -> re.Pattern[bytes] | None:
+def _separator_pattern(separators: str | bytes) -> re.Pattern[bytes] | None:
     data = separator_bytes(separators)
     return re.compile(b"([" + re.escape(data) + b"])") if data else None
 
@@ -224,7 +224,7 @@ def _level_items(levels: bytes) -> tuple[bytes, ...]:
 
 
 def _segment_item(segments: list[bytes], levels: bytes, index: int) -> bytes:
-    """Return a segment with all separators before it and the one after it; ``levels``: the separators, a byte each."""
+    """Return a segment with all separators before it and the one after it; ``levels``: all separators, a byte each."""
     return levels[:index] + segments[index] + levels[index : index + 1]
 
 

@@ -254,7 +254,7 @@ class CountingVector:
         self.entries -= 1
 
     def without(self, vector: BitVector) -> CountingVector:
-        """Return the sum without one entry, ``vector``; the original does not change."""
+        """Return a new sum that lacks one entry, ``vector``; this sum does not change."""
         difference = CountingVector(self.length)
         difference._digits = self._digits[:]
         difference.entries = self.entries
@@ -269,7 +269,7 @@ class CountingVector:
         return BitVector(self.length, bits)
 
     def intersection(self) -> BitVector:
-        """Return the bits that all entries have; an empty vector for an empty sum."""
+        """Return the bits that all entries have; if there are no entries, return an empty vector."""
         all_ones = (1 << self.length) - 1
         bits = all_ones if self.entries else 0
         for power, digit in enumerate(self._digits):
@@ -284,8 +284,9 @@ class CountingVector:
 def routes(publication: BitVector, interests: BitVector, needs: bytes) -> bool:
     """Return whether a publication is sent over a link with these interests and needs (32 bytes).
 
-    The fuzzy hash of the bits that its filter and the interests share must include the needs. Interests are a union of
-    subscriptions, so a matching publication need not have all their bits. All subscriptions have the needs in common.
+    The publication is sent if the fuzzy hash of the bits that its filter and the interests share includes the needs.
+    Interests are a union of the filters of several subscriptions, so a matching publication may lack some of their
+    bits. It cannot lack the needs, which the fuzzy hashes of all these filters share.
     """
     _check_lengths(publication, interests)
     common = publication.bits & interests.bits
@@ -349,7 +350,7 @@ def _gamma_code(zeros: int) -> str:
 
 @lru_cache(maxsize=_CACHED_CODES)
 def _encode_runs(bits: int, length: int) -> bytes | None:
-    """Return the run lengths of a vector; None if they are longer than the vector."""
+    """Return the encoded run lengths of a vector, or None if they take more bytes than the vector itself."""
     if not bits:
         return b""
     # The highest bit that is set comes first in a number's text, and its run of zeros follows it.

@@ -113,7 +113,7 @@ def routes(publications: np.ndarray, interests: np.ndarray, needs: np.ndarray) -
 
 
 def includes(filters: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return whether each filter includes each other filter (`BitVector.includes`): bool, (filters, others)."""
+    """Return whether each of ``filters`` includes each of ``others``: bool of shape (filters, others)."""
     _check_same_length(filters, others)
     included = np.empty((filters.shape[0], others.shape[0]), np.bool_)
     bloom_kernels.include(included, filters, others)

@@ -16,7 +16,9 @@ _DIGEST_WORDS = 8
 
 
 def _root_bits(count: int, power: int) -> list[int]:
-    """Return SHA-256's constants: 32 bits of the fractions of the first primes' roots, square (2) or cube (3) ones."""
+    """Return constants of SHA-256: the first 32 fractional bits of the roots of the first ``count`` primes.
+
+    ``power`` is 2 for square roots and 3 for cube roots."""
     primes = [n for n in range(2, 312) if all(n % d for d in range(2, int(n**0.5) + 1))][:count]
     roots = []
     for prime in primes:
@@ -72,7 +74,7 @@ def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Intege
 
 @njit(cache=True)
 def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -> None:
-    """Compute SHA-256 of the first ``size`` bytes of ``item`` into ``state``; the padding is written after them."""
+    """Store the SHA-256 digest of the first ``size`` bytes of ``item`` in ``state``; later bytes are overwritten."""
     state[:] = _INITIAL_STATE
     end = (size + 1 + _LENGTH_B + _BLOCK_B - 1) // _BLOCK_B * _BLOCK_B
     item[size] = 0x80
@@ -89,7 +91,9 @@ def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -
 def _insert_item(
     row: np.ndarray, item: np.ndarray, size: Integer, hashes: Integer, state: np.ndarray, w: np.ndarray
 ) -> None:
-    """Set the bits of an item in a filter. DPS reads the digest as little-endian words, SHA-256 gives big-endian."""
+    """Set the bits of an item in a filter.
+
+    DPS reads the digest as little-endian words, so the big-endian words of SHA-256 are converted."""
     _digest(state, w, item, size)
     length = 64 * row.size
     for k in range(hashes):
@@ -114,7 +118,9 @@ def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separato
 def _copy_segment(
     item: np.ndarray, data: np.ndarray, separators: np.ndarray, count: Integer, index: Integer, end: Integer
 ) -> int:
-    """Store a segment in ``item``, with all separators before it and the one after it; return the size."""
+    """Write the item of a segment to ``item`` and return its size in bytes.
+
+    The item is the segment, preceded by all earlier separators and followed by the next separator, if any."""
     size = 0
     for k in range(index):
         item[size] = data[separators[k]]
@@ -204,7 +210,7 @@ def add_subscriptions(
 def first_invalid(
     data: np.ndarray, starts: np.ndarray, is_separator: np.ndarray, longest: Integer, wildcards: bool
 ) -> int:
-    """Return the index of the first invalid topic, or -1; ``wildcards``: wildcards are allowed, as in subscriptions."""
+    """Return the index of the first invalid topic, or -1; ``wildcards`` is whether topics may contain wildcards."""
     for i in range(starts.size - 1):
         begin, end = starts[i], starts[i + 1]
         if not 0 < end - begin <= longest or is_separator[data[begin]] or is_separator[data[end - 1]]:
@@ -284,7 +290,9 @@ def _or_rotated(x: np.uint64, count: Integer) -> np.uint64:
 
 @njit(cache=True)
 def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Return the first three words of a fuzzy hash; each rotation applies to the result of those before it."""
+    """Return the first three words of a fuzzy hash, from a vector that was folded to 64 bits.
+
+    Each word is the folded vector, combined with its rotation by one number of bits after another."""
     first = _or_rotated(_or_rotated(folded, 7), 31)
     second = _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)
     third = _or_rotated(_or_rotated(_or_rotated(_or_rotated(folded, 13), 17), 19), 41)
@@ -293,7 +301,7 @@ def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]
 
 @njit(cache=True)
 def _unary_count(bits: Integer) -> np.uint64:
-    """Return the last word of a fuzzy hash, the number of bits in unary; 63 and more set all its bits."""
+    """Return the last word of a fuzzy hash: the number of set bits in unary. From 63 on all 64 bits are set."""
     return ~np.uint64(0) if bits >= 63 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
 
 
@@ -335,7 +343,7 @@ def _is_routed(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray
 
 @njit(cache=True)
 def include(included: np.ndarray, filters: np.ndarray, others: np.ndarray) -> None:
-    """Set included[i, j] to whether filter i has all bits of ``others[j]``; an empty filter includes no other."""
+    """Set included[i, j] to whether filter i has all bits of ``others[j]``; an empty filter includes no filter."""
     for i in range(included.shape[0]):
         is_empty = True
         for k in range(filters.shape[1]):

@@ -166,7 +166,9 @@ async def publish(node: Any, options: argparse.Namespace, output: Output) -> int
 
 
 async def _publish(node: Any, options: argparse.Namespace, output: Output, known: dict[Any, Any]) -> Any:
-    """Publish once, in the series of ``known`` with equal topics and options or in a new one; return the series."""
+    """Publish once and return the series.
+
+    A series in ``known`` with the same topics and options is continued; otherwise a new one is stored there."""
     payload = options.message if options.json_message is None else data_of_json(options.json_message)
     kind = (tuple(options.topics), options.ack, options.no_wildcards)
     series = known.get(kind)
@@ -222,7 +224,7 @@ class _LineParser(argparse.ArgumentParser):
 async def _lines() -> AsyncIterator[str]:
     """Yield the lines of standard input that are not empty.
 
-    A thread reads them, because the event loop cannot watch files, nor terminals without side effects.
+    A thread reads the lines, because the event loop cannot watch a file, and watching a terminal has side effects.
     """
     queue: asyncio.Queue[str | None] = asyncio.Queue(_MOST_LINES)
     loop = asyncio.get_running_loop()
@@ -286,7 +288,7 @@ async def lookup(node: Any, options: argparse.Namespace, output: Output) -> int:
 
 
 async def _join(node: Any, options: argparse.Namespace, output: Output) -> None:
-    """Register this node and link to a random registered node, as the examples of the C implementation do."""
+    """Register this node and request a link with a random registered node, as examples of the C implementation do."""
     if options.registry is None:
         return
     await node.register(options.registry, options.tenant)

@@ -24,7 +24,7 @@ _REFERENCE_TAGS = (25, 256, 28, 29)
 
 
 class Output:
-    """The printer of events, one line for each; ``node`` must be set before `end`."""
+    """Printer of a command's events, one line for each. The command sets ``node`` before it calls `end`."""
 
     def __init__(self, options: argparse.Namespace, stop: asyncio.Event) -> None:
         self.node: Any = None
@@ -103,7 +103,7 @@ class Output:
         )
 
     def discovered(self, node: Any, topics: list[str]) -> None:
-        """Print a node that discovery reports, and which of these topics may match its subscriptions."""
+        """Print a node that discovery reports; ``topics`` are the topics that its subscriptions may match."""
         bits = node.interests.popcount
         interests = f"a filter of {bits} bits" if bits else "nothing"
         topics_text = f", which may be {' or '.join(topics)}" if topics else ""
@@ -204,7 +204,7 @@ def data_of_json(text: str) -> bytes:
 def json_of_data(data: bytes) -> str:
     """Return a CBOR payload as JSON, with byte strings as hexadecimal digits.
 
-    Raises DecodeError for invalid CBOR and for CBOR with references, since with these a few bytes expand to gigabytes.
+    Raises DecodeError for invalid CBOR, and for CBOR with references, by which a few bytes could expand to gigabytes.
     """
     import cbor2
 

@@ -84,11 +84,11 @@ class Opened(NamedTuple):
 class Security:
     """The encryption and signatures of one node, for messages that it sends and receives.
 
-    way         how messages are encrypted, one of `WAYS`; None: not encrypted
+    way         key management of the encryption, one of `WAYS`; None sends messages without encryption
     recipients  key identifiers, bytes or texts: one for "implicit" and "direct", one or more for the others
-    sender      the identifier of the private key that signs, or None
-    plain       False: messages from neighbors that are neither encrypted nor signed by a known key are dropped as
-                "plain"
+    sender      identifier of the private key that signs messages; None sends them without a signature
+    plain       whether to accept messages that are neither encrypted nor signed by a known key; if not, they are
+                dropped with the reason "plain"
     """
 
     def __init__(
@@ -145,9 +145,11 @@ class Security:
         return Opened(dps.with_plain_body(message, plain), sender, kid, way)
 
     def answering(self, opened: Opened) -> "Security":
-        """Return the security for acknowledging a publication: with its key, or with ECDH for its signer's key.
+        """Return the security that encrypts the acknowledgement of a publication.
 
-        Raises ParameterError if that needs a signature and the publication lacks it, or if the key is not in the store.
+        It has the publication's key management and key. With ECDH the recipient is the signer of the publication.
+
+        Raises ParameterError if ECDH was used without a valid signature, or if the key is not in the store.
         """
         if opened.way == ECDH_ES_A256KW:
             if opened.sender is None:
@@ -181,7 +183,7 @@ class Security:
         return Recipient(structures.ECDH_ES_A256KW, kid, ephemeral, aes_key_wrap(wrapping, key))
 
     def _decrypt(self, item: CoseItem, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
-        """Return (how it was encrypted, the key's identifier, the plain bytes)."""
+        """Return (key management, identifier of the key, decrypted bytes) of an encrypted item."""
         authenticated = structures.encryption_structure(item.tag, item.protected, external)
         for way, kid, key in self._content_keys(item):
             plain = algorithms.decrypt(key, item.iv or fixed_nonce, item.content, authenticated)
@@ -191,7 +193,7 @@ class Security:
         raise DecodeError(f"a message encrypted for {keys} cannot be decrypted with the keys in the store")
 
     def _content_keys(self, item: CoseItem) -> list[tuple[str, bytes, bytes]]:
-        """Return the keys that the content may be encrypted with: (how it is encrypted, identifier, key)."""
+        """Return the keys that may decrypt the content, each as (key management, identifier, key)."""
         if item.tag == structures.ENCRYPT0:
             return [(IMPLICIT, kid, key) for kid, key in self.keys.symmetric.items()]
         for recipient in item.recipients:
@@ -237,7 +239,7 @@ class Security:
 
 
 def nonce(message: Any) -> bytes:
-    """Return the nonce for a long-lived key, 12 bytes from the message's id and sequence number."""
+    """Return the 12-byte nonce for a shared key, derived from the message's id and sequence number."""
     is_acknowledgement = isinstance(message, dps.Acknowledgement)
     number = message.acknowledged if is_acknowledgement else message.sequence
     id_byte = message.publication_id[0]

@@ -31,7 +31,7 @@ def is_supported(curve: ec.EllipticCurve) -> bool:
 
 
 def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> bytes | None:
-    """Return the plain bytes; None if the content was not encrypted with this key, nonce and authenticated bytes."""
+    """Return the decrypted bytes, or None if key, nonce or authenticated bytes are not those of the encryption."""
     try:
         return AESGCM(key).decrypt(nonce, content, authenticated)
     except (InvalidTag, ValueError):
@@ -39,7 +39,7 @@ def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> b
 
 
 def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
-    """Return a wrapped key of 32 bytes; None if it was wrapped in another key, or has another size."""
+    """Return the unwrapped key of 32 bytes, or None if it was wrapped in another key or has another size."""
     if wrapping is None:
         return None
     try:
@@ -50,7 +50,7 @@ def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
 
 
 def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
-    """Return (public key of a fresh key pair, wrapping key that only the owner of ``public`` can also derive)."""
+    """Create a key pair, and return its public key and the wrapping key that it shares with ``public`` by ECDH."""
     number, size_B, _, _ = _CURVES[public.curve.name]
     fresh_key = ec.generate_private_key(public.curve)
     numbers = fresh_key.public_key().public_numbers()
@@ -59,7 +59,7 @@ def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
 
 
 def agree(private: ec.EllipticCurvePrivateKey, point: Point) -> bytes | None:
-    """Return the wrapping key; None if the point is not on the curve of the private key."""
+    """Return the wrapping key of a private key and a received point, or None if the point is not on the key's curve."""
     curve, size_B = _BY_NUMBER.get(point.curve, (None, 0))
     if curve is None or curve.name != private.curve.name or not len(point.x) == len(point.y) == size_B:
         return None

@@ -14,7 +14,7 @@ _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 
 
 class _Keys(dict[bytes, Any]):
-    """Keys of one kind by identifier, in the order added; calling it returns a key, or raises ParameterError."""
+    """Keys of one kind by identifier, in the order added; a call returns the key of an identifier."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class _Keys(dict[bytes, Any]):
 
 
 class KeyStore:
-    """Keys by identifier, which is any bytes, or a text for its bytes in UTF-8.
+    """The keys of a node by identifier. An identifier is a byte string, or a text that stands for its bytes in UTF-8.
 
     ``symmetric`` has the shared keys, ``private`` the private keys, ``public`` the public keys, including those of the
     key pairs. The example programs of DPS use UUIDs for shared keys and the common names of certificates for key pairs.

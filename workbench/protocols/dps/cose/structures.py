@@ -26,7 +26,7 @@ _CONTEXTS = {ENCRYPT0: b"Encrypt0", ENCRYPT: b"Encrypt"}
 
 
 class Signature(NamedTuple):
-    """The signature of a Sign1, or the countersignature of an encrypted item; ``protected``: its header's bytes."""
+    """The signature of a Sign1, or the countersignature of an encrypted item; ``protected``: bytes of its header."""
 
     protected: bytes
     algorithm: int
@@ -52,7 +52,7 @@ class Recipient(NamedTuple):
 
 
 class CoseItem(NamedTuple):
-    """A COSE item; ``content``: the ciphertext, or the signed bytes."""
+    """A COSE item; ``content`` is the ciphertext of an encrypted item, or the payload of a signed one."""
 
     tag: int
     protected: bytes
@@ -84,7 +84,7 @@ def encryption_structure(tag: int, protected: bytes, external: bytes) -> bytes:
 def signature_structure(
     context: str, body_protected: bytes | None, protected: bytes, external: bytes, content: bytes
 ) -> bytes:
-    """Return the bytes that are signed (COSE's Sig_structure); for a Sign1 ``body_protected`` is None."""
+    """Return the bytes that are signed (COSE's Sig_structure); a Sign1 has no ``body_protected`` (None)."""
     parts = [protected, external, content] if body_protected is None else [body_protected, protected, external, content]
     return cbor.sequence(cbor.text(context.encode()), *map(cbor.byte_string, parts))
 
@@ -196,7 +196,7 @@ def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
 
 
 def _read_key(reader: cbor.Reader) -> int | None:
-    """Read a key of a header; return None after skipping one that is not an integer."""
+    """Read a key of a header and return it; if it is not an integer, skip it and return None."""
     if reader.peek() in (cbor.UNSIGNED, cbor.NEGATIVE):
         return reader.integer("key of a header", _LOWEST, _HIGHEST)
     reader.skip("key of a header")

@@ -62,9 +62,9 @@ _QUIET_S = 1.2  # four update periods without a change
 class Outcome(NamedTuple):
     """The result of a publication in a mesh of processes.
 
-    wanted   live nodes that should receive it. A subscription to a wildcard alone, which is not sent to neighbors,
-             counts only at the publishing node
-    answers  node -> milliseconds until its acknowledgement
+    wanted   live nodes that should receive the publication. A subscription to a wildcard alone, which is not sent to
+             neighbors, counts only at the publishing node
+    answers  milliseconds until the acknowledgement, by node
     """
 
     publisher: int
@@ -157,7 +157,7 @@ class MeshProcess:
         self._close()
 
     def end(self, within_s: float) -> None:
-        """Close its input and wait ``within_s`` for its end, then kill it."""
+        """Close the input of the process, and kill the process unless it ends within ``within_s``."""
         if self.process.stdin is not None and not self.process.stdin.closed:
             with suppress(OSError):  # Buffered orders cannot be written after the process has ended.
                 self.process.stdin.close()
@@ -241,7 +241,7 @@ class DPSMesh:
 
     def subscribe(self, node: int, *topics: str) -> None:
         """Subscribe a node to publications that match all these topics. Raises LinkError if it refuses."""
-        process = self._process(node)
+        process = self._live_process(node)
         process.send_order("subscribe", topics=list(topics))
         process.receive_reply()
         self.subscriptions.setdefault(node, []).append(topics)
@@ -251,7 +251,7 @@ class DPSMesh:
 
         The ``publications`` of the nodes that have acknowledged then contain this publication.
         """
-        process = self._process(node)
+        process = self._live_process(node)
         wanted = tuple(
             subscriber for subscriber in self.alive if self._subscribes(topic, subscriber, subscriber == node)
         )
@@ -317,7 +317,7 @@ class DPSMesh:
 
     def kill(self, node: int) -> None:
         """Kill a node's process with SIGKILL, so that it cannot end its links."""
-        self._process(node).kill()
+        self._live_process(node).kill()
 
     def restart(self, node: int) -> None:
         """Restart an ended node at its former address, with its links and subscriptions."""
@@ -361,11 +361,11 @@ class DPSMesh:
     def state(self) -> dict[int, dict[str, Any]]:
         """Return the state of each live node, by node.
 
-        links           neighbor -> state of the link
-        told            neighbor -> number of bits set in the filter received from it
+        links           state of each link, by neighbor
+        told            number of bits set in the filter received from each neighbor, by neighbor
         bits            number of bits set in the union of the filters of all subscriptions known to the node
         sent, received  numbers of datagrams
-        drops           reason -> number of dropped messages and datagrams
+        drops           number of dropped messages and datagrams, by reason
         """
         replies = self._order_all([(node, "state", {}) for node in self.alive])
         nodes = {address: node for node, address in self._addresses.items()}
@@ -405,7 +405,7 @@ class DPSMesh:
         links = links_of(state)
         expected = [pair for pair in self.pairs() if pair[0] in state and pair[1] in state]
         # Muted links carry no keep-alives, so their end to a dead node is not noticed and does not count.
-        stale = [pair for pair in links if pair not in expected and self._carries(pair, state)]
+        stale = [pair for pair in links if pair not in expected and self._carries_publications(pair, state)]
         return not stale and all(links.get(pair) in ("active", "muted") for pair in expected)
 
     def _describe_unsettled(self) -> str:
@@ -413,16 +413,16 @@ class DPSMesh:
         unfinished = [f"{a}-{b} {link}" for (a, b), link in self.links().items() if link not in ("active", "muted")]
         return f"its links include {', '.join(unfinished[:4])}" if unfinished else "filters or links keep changing"
 
-    def _carries(self, pair: tuple[int, int], state: dict[int, dict[str, Any]]) -> bool:
+    def _carries_publications(self, pair: tuple[int, int], state: dict[int, dict[str, Any]]) -> bool:
         """Return whether at least one end of a link sends publications over it, or will soon."""
         link_states = [state[a]["links"].get(b) for a, b in (pair, pair[::-1]) if a in state]
         return any(link in ("active", "unmuting") for link in link_states)
 
     def _stable_links(self, links: dict[int, str]) -> dict[int, str]:
-        """Return the links except repeated requests to dead nodes."""
+        """Return the links without requests to dead nodes, which are repeated again and again."""
         return {peer: link for peer, link in links.items() if link != "linking" or self.nodes[peer].is_alive}
 
-    def _process(self, node: int) -> MeshProcess:
+    def _live_process(self, node: int) -> MeshProcess:
         process = self.nodes.get(node)
         if process is None or not process.is_alive:
             raise ParameterError(f"node {node!r} is not alive; this mesh has {self._nodes_text()}")
@@ -442,8 +442,9 @@ class DPSMesh:
 def links_of(state: dict[int, dict[str, Any]]) -> dict[tuple[int, int], str]:
     """Return the state of each link by (node, neighbor), the lower first, from the result of `DPSMesh.state`.
 
-    A link is muted if one end reports so, and active if both do. Otherwise it has the first other state that an end
-    reports, or is "half open" if only one end reports it and as active.
+    A link is "muted" if at least one end reports "muted", and "active" if both ends report "active". Otherwise its
+    state is the first other one that an end reports. If one end reports "active" and the other no link, it is
+    "half open".
     """
     end_states: dict[tuple[int, int], list[str]] = {}
     for node, reply in state.items():
@@ -472,10 +473,10 @@ def dps_mesh(nodes: int | nx.Graph = 25, **settings: Any) -> DPSMesh:
     number = nodes if isinstance(nodes, int) else len(nodes)
     if not 1 <= number <= MOST_NODES:
         raise ParameterError(f"dps_mesh: {number} nodes; 1 to {MOST_NODES} are allowed, since each is a process")
-    return DPSMesh(_square(nodes) if isinstance(nodes, int) else nodes, settings)
+    return DPSMesh(_square_grid(nodes) if isinstance(nodes, int) else nodes, settings)
 
 
-def _square(nodes: int) -> nx.Graph:
+def _square_grid(nodes: int) -> nx.Graph:
     from workbench import topology
 
     columns = math.ceil(math.sqrt(nodes))

@@ -72,7 +72,7 @@ class MeshNode:
         return {}
 
     async def catch_up(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Do nothing; after its reply has been read, all earlier lines have been read too."""
+        """Do nothing. When the reader has the reply to this order, it also has all lines written before."""
         return {}
 
     async def state(self, order: dict[str, Any]) -> dict[str, Any]:

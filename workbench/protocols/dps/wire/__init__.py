@@ -125,7 +125,7 @@ class SubscriptionAcknowledgement(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """A subscriber's answer to publication number ``acknowledged``; ``data`` is None if it is encrypted or signed."""
+    """A subscriber's answer to publication number ``acknowledged``; encrypted or signed ``data`` are None."""
 
     publication_id: bytes
     acknowledged: int
@@ -289,7 +289,7 @@ def _read_scalars(reader: cbor.Reader) -> Values:
 
 
 def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
-    """Encode (port, path); the missing one of them is b""."""
+    """Encode (port, path); the one that the message lacks is b""."""
     if (message.port is None) == (message.path is None):
         raise EncodeError(f"port is {message.port!r} and path is {message.path!r}; exactly one of them must be given")
     if message.path is None:
