@@ -70,7 +70,7 @@ FOREIGN_WORDS = re.compile(
 )
 SPEECH = re.compile(r"\b(tells?|told|telling|says?|said|saying|complains?|asks?|asked)\b", re.IGNORECASE)
 NEGATION = re.compile(
-    r"\b(is|are|was|were|has|have|had) none\b|\b(is|are|was|were) no (?!longer|more\b|later|less|fewer|better)",
+    r"\b(is|are|was|were|has|have|had) (?-i:none)\b|\b(is|are|was|were) no (?!longer|more\b|later|less|fewer|better)",
     re.IGNORECASE,
 )
 VAGUE_START = re.compile(

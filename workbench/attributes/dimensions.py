@@ -13,7 +13,7 @@ from workbench.errors import ParameterError
 def read_dimensions(owner, texts):
     """Return [(key number, lowest value, highest value)] of the dimensions, with values as integers on the wire.
 
-    Raises ParameterError, which names ``owner``, if a dimension is wrong or repeated, or if there are none.
+    Raises ParameterError, which names ``owner``, if a dimension is wrong or repeated, or if the list is empty.
     """
     if not isinstance(texts, (tuple, list)):
         raise ParameterError("%s: dimensions is %r; write a tuple or a list, as in dimensions=[...]" % (owner, texts))

@@ -139,7 +139,7 @@ class LineFormat:
         return "^" + between.join(field_format.pattern for field_format in self.fast) + r"\r?\n$"
 
     def fields(self, line: bytes) -> list[bytes]:
-        """Return the fields of a line; a blank line has none. A no-break space separates as a blank does."""
+        """Return the fields of a line; a blank line gives an empty list. A no-break space separates as a blank does."""
         if self.separator is not None:
             return [text.strip() for text in line.split(self.separator)] if line.strip() else []
         return line.split() if self.has_text else line.replace(b"\xc2\xa0", b" ").replace(b"\xa0", b" ").split()

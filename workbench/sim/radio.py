@@ -7,7 +7,8 @@ Model
     jitter_ms    (lowest, highest) delay before a broadcast, so that neighbors that heard the same frame do not answer
                  at once. Unicast frames wait only until their own radio is free.
     collisions   a frame is lost at a receiver that hears any other transmission during its airtime, or transmits
-                 itself (half duplex). Every arc of the topology is loud enough to disturb; there is no capture.
+                 itself (half duplex). Every arc of the topology is loud enough to disturb, and the stronger of two
+                 frames is lost as well (no capture).
     csma         unslotted CSMA/CA of IEEE 802.15.4: a random back-off, then a check of the channel, up to five times
                  with a doubling range; then the frame is given up. Without collisions it only costs time and frames.
     retries      times a unicast frame is sent again when no acknowledgement comes (802.15.4: 3). An acknowledgement is

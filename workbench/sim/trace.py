@@ -8,7 +8,7 @@ Columns
     message    text    the protocol's name of the message ("interest", "data", "flood", ...)
     origin     int32   the node that created the message, -1 if the row has no message
     sequence   int64   the message's number at its origin
-    size_B     int32   bytes of the frame, without the radio's overhead; 0 where there is no frame
+    size_B     int32   bytes of the frame, without the radio's overhead; 0 for other events
     value      int64   depends on the event
     detail     text    depends on the event
 

@@ -26,7 +26,10 @@ def pairs_within(positions_m: np.ndarray, radius_m: float) -> np.ndarray:
 
 
 def _cells(positions_m: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes sorted by cell (n,), and for each of the c occupied cells its start, its count and its (x, y)."""
+    """Sort nodes into square cells.
+
+    Returns the nodes sorted by cell (n,), and of each occupied cell the start (c,), the count (c,) and (x, y) (c, 2).
+    """
     extent = float(np.ptp(positions_m, axis=0).max())
     size = max(reach, extent / 1e6)  # keeps cell numbers small; a cell may be larger than the reach
     places = np.floor((positions_m - positions_m.min(axis=0)) / size).astype(np.int64)

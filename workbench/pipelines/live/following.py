@@ -155,8 +155,8 @@ def follow(
     spark    a Spark session, to compute the windows by Structured Streaming; None: in this process, without Java
 
     Following the same capture into the same folder again continues where the last follower was stopped or killed: no
-    reading is skipped or counted twice. Raises DataError if there is no capture, or ``out`` has other windows or is
-    being written, and ParameterError for invalid parameters of windows.
+    reading is skipped or counted twice. Raises DataError if ``folder`` holds no capture, or if ``out`` has other
+    windows or is being written, and ParameterError for invalid parameters of windows.
     """
     source = Path(getattr(folder, "folder", folder))
     read_description(source)

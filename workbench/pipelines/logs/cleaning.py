@@ -193,7 +193,10 @@ class _Plan:
         return f"SELECT * FROM ({' UNION ALL '.join(queries)}) AS found ORDER BY node, time_s, rule, what"
 
     def counts(self) -> str:
-        """Return an SQL query for the number of values that each rule removed or reported, including zeros."""
+        """Return an SQL query for the number of findings of each rule, including zeros.
+
+        Findings are converted or removed values, duplicates and gaps.
+        """
         rule_columns = [("duplicate", "")] if self.identity else []
         for rule, columns in (("range", self.ranges), ("jump", self.jumps), ("stuck", self.stuck)):
             rule_columns += [(rule, column) for column in columns]

@@ -346,7 +346,7 @@ class Links:
         self._sender.send_acknowledgement(remote, with_interests, now)
 
     def _resume(self, remote: Remote, now: int) -> None:
-        """If no answer is outstanding any more, take the steps that waited for it: send changes, or end the link."""
+        """Take the steps that waited for an answer, once it has come: send changes, or end the link."""
         if remote.pending is not None or remote.state == GONE:
             return
         if self._ids_wait_for_answer:

@@ -71,7 +71,7 @@ class Retained:
     def put(self, message: Publication, neighbor: Neighbor | None, expires_us: int) -> RetainedPublication | None:
         """Retain a publication, in place of an older one of its series; return an evicted publication, or None.
 
-        If there is no space, the publication of another node that expires first is evicted. If this node published
+        If the memory is full, the publication of another node that expires first is evicted. If this node published
         all retained publications, a publication of another node is not retained but returned.
         """
         evicted = None

@@ -226,7 +226,7 @@ def is_circulating(rises: int) -> bool:
 
 
 def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_new_owner: bool) -> int:
-    """Return LOOP if a message shows a loop, NO_LOOP if it shows that there is none, and NOTHING otherwise.
+    """Return LOOP if a message shows a loop, NO_LOOP if it excludes a loop, and NOTHING otherwise.
 
     ``is_lowest``: its mesh id has the same owner as the lowest id on this side of the link, so its sender is connected
     by another path. ``is_new_owner``: the neighbor's id had another owner before. For a muted link, only the reply to a

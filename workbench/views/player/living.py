@@ -6,8 +6,8 @@
 Theory of operation
     The player is an HTML output that contains its run, so it plays in a reopened notebook without a kernel. An
     invisible widget beside it, the wire, finds the player in the page, passes each new payload to it as one binary
-    buffer, and reports the selection. In a layout of widgets there is no HTML output to find; there the wire is visible
-    and is itself the player.
+    buffer, and reports the selection. A layout of widgets has no HTML output; there the wire is visible and is
+    itself the player.
 
 Limits
     A notebook that was saved and reopened plays the run that the view was first shown with, not the latest one.

@@ -269,7 +269,7 @@ class CountingVector:
         return BitVector(self.length, bits)
 
     def intersection(self) -> BitVector:
-        """Return the bits that all entries have; if there are no entries, return an empty vector."""
+        """Return the bits that all entries have: an empty vector without entries."""
         all_ones = (1 << self.length) - 1
         bits = all_ones if self.entries else 0
         for power, digit in enumerate(self._digits):
