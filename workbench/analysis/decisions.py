@@ -90,7 +90,7 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
 
 
 class _Watch(Recorder):
-    """A recorder for a replay: it stores the decisions of filters, and discards the rows of the trace."""
+    """A recorder for a second execution of a run: it stores the decisions of filters and discards the trace."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -180,7 +180,7 @@ def _intel_link() -> Parser:
         transmitter, receiver, probability = read.exactly(fields, 3)
         link, pdr = (read.node(transmitter), read.node(receiver)), read.decimal(probability)
         if link[0] == link[1] or link in seen or not 0 <= pdr <= 1:
-            raise ValueError("it is not a new link with a probability from 0 to 1")
+            raise ValueError("a line must be a new link of two nodes with a probability from 0 to 1")
         seen.add(link)
         return (*link, pdr)
 

@@ -163,7 +163,7 @@ class Texts(NamedTuple):
 
 
 def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> Texts:
-    """Return the texts of a chart of ``summary``; ``varied`` are the paths with more than one value."""
+    """Return axis labels, legend title and note of a chart of means; ``varied``: the paths with more than one value."""
     others = [path for path in varied if path not in (x, by)]
     over = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in others)
     note = (f"mean and 95 % confidence interval over {over}" if others else "one run each") + radio_note(plan)

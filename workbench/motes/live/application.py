@@ -50,7 +50,7 @@ class Commands:
                 self.notes.add(node, "refused", f"the host link cannot carry it: {error}")
 
     def hold(self, node: int, now: int) -> None:
-        """Stop a mote's clock, so that nothing new begins on it."""
+        """Stop a mote's clock, so that none of its timers fires."""
         self.post(node, messages.SET_TIME, now, messages.HELD)
 
     def release(self, node: int, now: int) -> None:
@@ -154,7 +154,7 @@ class MoteOutages:
         self._commands.hold(node, now)
 
     def recover(self, node: int, now: int) -> None:
-        """Remove a reason why a node is off; after the last one its mote continues."""
+        """End one outage of a node; when no other outage holds its mote, the mote continues."""
         i = self.kernel.index[node]
         self._outages.recover(i, now)
         if self.kernel.down[i]:

@@ -147,7 +147,7 @@ class LiveDriver:
         return True
 
     def _end(self) -> None:
-        """Wait for messages in transit, while nothing new begins."""
+        """Stop the motes' clocks and wait for the messages in transit."""
         self.hold()
         self.kernel.forget_actions()
         end_s = time.perf_counter() + LONGEST_END_S

@@ -138,7 +138,9 @@ class _Plan:
         return f"SELECT *, {copies} AS copy__ FROM (SELECT {columns} FROM {{readings}}) AS converted"
 
     def judged(self) -> str:
-        """Return a query for readings without duplicates, the rule that each value breaks, and the length of gaps."""
+        """Return an SQL query for the readings without duplicates.
+
+        Further columns name the rule that each value breaks, and the length of the gap before the reading."""
         of_node = "OVER (PARTITION BY node ORDER BY time_s)"
         layers: list[list[str]] = [[], [f"time_s - lag(time_s) {of_node} AS gap__"], [], [], []]
         for name in self.checked_columns:

@@ -219,7 +219,7 @@ def _separator_pattern(separators: str | bytes) -> re.Pattern[bytes] | None:
 
 @lru_cache(maxsize=256)
 def _level_items(levels: bytes) -> tuple[bytes, ...]:
-    """Return the items that depend only on a topic's separators."""
+    """Return those items of a topic's Bloom filter that depend only on the topic's separators."""
     return levels + _ANY_SEGMENT, *(levels[:count] + _ANY_REST for count in range(len(levels), -1, -1))
 
 

@@ -471,7 +471,9 @@ def state_of(twin: Any, setup: Setup, messages: int) -> Any:
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Return the size in bytes of the longest publication's frame; a twin with this default sends no longer frame."""
+    """Return the size in bytes of the longest frame of a run.
+
+    This default is for twins whose longest frames are those of publications."""
     return int(setup.work.contents["size_B"].max(initial=1))
 
 

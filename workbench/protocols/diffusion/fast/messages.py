@@ -83,7 +83,9 @@ def note_data(state, i, id, sender, ttl, now):
 
 @compiled
 def gradients_to_try(state, i, now):
-    """Return how many gradients of a sink carry new data: only one if copies could return unrecognized."""
+    """Return along how many gradients of a sink to send new data.
+
+    The result is 1 if the node might not recognize a returning copy: its list of seen data is full of recent messages."""
     most = state.exploratory_gradients
     if most > 1:
         ring = state.nodes[i].seen_data

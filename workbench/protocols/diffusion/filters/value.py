@@ -125,7 +125,7 @@ class Filter:
 
     @staticmethod
     def register(name, make):
-        """Register a user's code that came from another process."""
+        """Register the user's function of a filter, which another process has sent to this process."""
         register_filter(name, make)
 
     def __eq__(self, other):

@@ -310,9 +310,9 @@ def _write_info(state, i, message):
 
 @compiled
 def _name_neighbors(state, i, message, now):
-    """Write the neighbors that may not know that this node hears them into an info; return their size in bytes.
+    """List neighbors in an info message: those that may not know that this node hears them.
 
-    They are in the order in which they are chosen, whereas `Overlay.choose_named` sorts them.
+    Returns the size of the list in bytes. The list is in the order of choice, whereas `Overlay.choose_named` sorts it.
     """
     limit, count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while count < limit:
