@@ -121,7 +121,7 @@ class VirtualMotes(Motes):
         return f"VirtualMotes(speed={self.speed:g}, lockstep={self.lockstep}, kind={self.kind!r})"
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Start the motes, or reuse running ones if their number and their program are those that the scenario needs."""
+        """Start the motes, or reuse running ones if their number and program are what the scenario needs."""
         self.kinds = kinds_of(self.kind, sorted(scenario.topology.nodes))
         try:
             urls = self._start_rack(scenario, self._nodes_of(MICROPYTHON))

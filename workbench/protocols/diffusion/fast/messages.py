@@ -85,7 +85,8 @@ def note_data(state, i, id, sender, ttl, now):
 def gradients_to_try(state, i, now):
     """Return along how many gradients of a sink to send new data.
 
-    The result is 1 if the node might not recognize a returning copy: its list of seen data is full of recent messages."""
+    The result is 1 if the node might not recognize a returning copy: its list of seen data is full and recent.
+    """
     most = state.exploratory_gradients
     if most > 1:
         ring = state.nodes[i].seen_data
