@@ -28,10 +28,11 @@ TURN = 30.0  # degrees, of category names that are too long to be horizontal
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a chart: points in order of x, and optionally the ends of a confidence interval for each point.
+    """One line of a chart: points in order of x, and optionally a confidence interval for each point.
 
-    tooltips: the text of each point that is shown while the mouse is over it. colour: "" means the next of
-    `palette.SERIES`. marks: whether to draw markers, which is done for up to `MOST_MARKS` points.
+    low, high: the ends of the confidence intervals. tooltips: a text for each point, shown while the mouse is over it.
+    colour: "" means the next colour of `palette.SERIES`. marks: whether points have markers; a line of more than
+    `MOST_MARKS` points has none.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Series:
     marks: bool = True
 
     def colour_at(self, index: int) -> str:
-        """Return the colour of this series if it is number ``index`` (from 0) of a chart."""
+        """Return the colour of this series, the one at ``index`` in its chart."""
         return self.colour or palette.SERIES[index % len(palette.SERIES)]
 
 
@@ -62,9 +63,8 @@ def line_chart(
     """Return a chart of several series, which differ in colour and marker.
 
     A series is a `Series` or a dict with its fields (name, x, y, low, high; the last two are optional). Points that are
-    not finite are left out and break the line. Values outside ``y_range`` are drawn at its edge. Raises ParameterError
-    for
-    lists of different lengths.
+    not finite are left out and interrupt the line. Values outside ``y_range`` are drawn at the edge of the chart.
+    Raises ParameterError if the lists of a series differ in length.
     """
     lines = [_checked(item) for item in series]
     frame = _Frame(lines, y_range, width, height, bool(title), bool(note), _legend_rows(lines, width))
@@ -81,9 +81,9 @@ def category_chart(
     width: int = 520,
     height: int = 340,
 ) -> Drawing:
-    """Return a chart whose ``x`` values are indices of ``names``.
+    """Return a chart with named categories on the x axis. The ``x`` values of the series are indices of ``names``.
 
-    The points of all series for a name stand side by side and are not joined by lines.
+    The points of all series for one name are drawn side by side, without lines between points.
     """
     lines = [_checked(item) for item in series]
     offsets = [0.0 if len(lines) == 1 else SPREAD * (index / (len(lines) - 1) - 0.5) for index in range(len(lines))]
@@ -97,7 +97,7 @@ def category_chart(
 
 
 def _shift_apart(line: Series, offset: float) -> Series:
-    """Return the series shifted by ``offset`` along x, with gaps between its points so that they are not joined."""
+    """Return the series shifted by ``offset`` along x, with a gap after each point so that no line joins them."""
     gap = [math.nan] * len(line.x)
     columns = {name: getattr(line, name) for name in ("y", "low", "high")}
     spread: dict[str, Any] = {
@@ -121,7 +121,7 @@ def steps_chart(
 ) -> Drawing:
     """Return a chart of step lines over a run of ``end_s`` seconds, with a cursor at ``time_s``.
 
-    Each line is (name, colour, times in s, values); a value holds from its time to the next.
+    Each line is (name, colour, times in s, values). A value holds from its time to the next time.
     """
     series = []
     for name, colour, times_s, values in lines:
@@ -139,7 +139,10 @@ def steps_chart(
 
 
 def _visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the indices of the largest and the last step in each pixel column, ascending; others are not visible."""
+    """Return the indices of the steps that are visible: in each pixel column, the largest value and the last one.
+
+    ``columns``: the x position of each step in px. The result is ascending.
+    """
     pixel = np.floor(columns).astype(np.int64)
     by_value = np.lexsort((values, pixel))
     is_last = np.append(pixel[1:] != pixel[:-1], True)
@@ -186,7 +189,7 @@ def _checked(series: Series | dict[str, Any]) -> Series:
 
 
 class _Frame:
-    """The plotting area in px, with the ranges and ticks of its axes."""
+    """The area in which the points of a chart are drawn, in px, with the ranges and ticks of both axes."""
 
     def __init__(
         self,
@@ -221,7 +224,7 @@ class _Frame:
         self.turned = 0.0
 
     def name_categories(self, names: Sequence[str], turned: float, widest: float) -> None:
-        """Label the x axis with names instead of numbers, rotated by ``turned`` degrees."""
+        """Label the x axis with names instead of numbers. The names are rotated by ``turned`` degrees."""
         self.x_ticks, self.x_labels, self.turned = list(map(float, range(len(names)))), list(names), turned
         self.x0, self.x1 = -0.5, len(names) - 0.5
         self.bottom -= math.sin(math.radians(turned)) * widest
@@ -250,7 +253,7 @@ def _padded(values: list[float], from_zero: bool = False) -> tuple[float, float]
 
 
 def _is_even(values: list[float]) -> bool:
-    """Return whether values are about evenly spaced, so that each can have its own tick."""
+    """Return whether values are about evenly spaced, so that every value can have its own tick."""
     steps = [b - a for a, b in pairwise(values)]
     return not steps or max(steps) < 1.6 * min(steps)
 
@@ -267,7 +270,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def labels(values: Sequence[float]) -> list[str]:
-    """Return the numbers as axis labels, all with as many decimals as the longest needs."""
+    """Return numbers as axis labels. All have as many decimals as the number that needs most."""
     texts = [f"{value:.6g}" for value in values]
     if any("e" in text for text in texts):
         return texts
@@ -298,7 +301,7 @@ def _draw_axes(drawing: Drawing, frame: _Frame, x_label: str, y_label: str) -> N
 
 
 def _finite_runs(line: Series, columns: Sequence[Sequence[float]]) -> list[list[tuple[float, ...]]]:
-    """Return the longest runs of consecutive points in which x and all columns are finite."""
+    """Return the points of a series as (x, *columns), divided where a value is not finite."""
     runs: list[list[tuple[float, ...]]] = [[]]
     for point in zip(line.x, *columns, strict=True):
         if all(math.isfinite(value) for value in point):

@@ -24,14 +24,12 @@ DELIVERED = Look("delivered", palette.DELIVERED, 2.2, 15, 2.6)
 
 @dataclass(frozen=True)
 class Sent:
-    """The frames of a trace in order, and their outcome; each array has shape (frames,) unless stated.
+    """The frames of a trace in order, and their outcome. Each array has shape (frames,) unless stated.
 
-    rows: row of each frame in the trace. from_us, until_us: airtime, cut at the end of the run. received, lost: number
-    of
-    nodes that received or lost the frame. reason: why the addressee of a unicast frame lost it, as a code of
-    ``columns.words["detail"]``; -1 otherwise.
-
-    of: index of the last frame sent up to each row of the trace, shape (rows of the trace,); -1 before the first.
+    rows: the row of each frame in the trace. of: for each row of the trace, the index of the last frame sent up to it,
+    -1 before the first frame; shape (rows of the trace,). from_us, until_us: begin and end of the frame's transmission,
+    at most the end of the run. received, lost: number of nodes that received or lost the frame. reason: why the
+    addressee of a unicast frame lost it, as a code of ``columns.words["detail"]``; -1 for other frames.
     """
 
     columns: Columns
@@ -45,9 +43,10 @@ class Sent:
 
 
 def sent_frames(columns: Columns, duration_us: int) -> Sent:
-    """Return the frames of a trace.
+    """Return the frames of a trace with their outcome.
 
-    The rows of a frame's receivers follow the frame's own row, so a row belongs to the last frame before it.
+    In a trace, the rows of a frame's receivers follow the row of the frame. So each row belongs to the last frame
+    before it.
     """
     rows = columns.where(event="sent")
     end = columns["time_us"][rows]
@@ -67,7 +66,7 @@ def sent_frames(columns: Columns, duration_us: int) -> Sent:
 
 
 def clock_of(sent: Sent, duration_us: int) -> PlaybackClock:
-    """Return the playback clock of a run."""
+    """Return the clock that maps the simulated time of a run to the player's time."""
     return make_clock(sent.from_us, sent.until_us, duration_us)
 
 
@@ -110,7 +109,10 @@ def _left_out(plural: str, drawn: int, all_of_them: int) -> tuple[str, ...]:
 
 
 def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
-    """Return the index of each row's look, and the looks: one for each kind of message, as broadcast and as unicast."""
+    """Return (the index of each row's look, the looks).
+
+    Each kind of message has two looks, one for broadcast frames and one for unicast frames.
+    """
     columns = recorded.columns
     kind = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
     kinds, look = unique_inverse(kind)
@@ -131,7 +133,10 @@ def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tupl
 
 
 def _fates(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return the outcome of each frame, as indices into a list of texts, and the texts."""
+    """Return the outcome of each frame as (index of its text, the texts).
+
+    A unicast frame is received or lost; for a broadcast frame the text states how many of its neighbors heard it.
+    """
     is_unicast = columns["peer"][sent.rows[shown]] >= 0
     received, lost, reason = sent.received[shown], sent.lost[shown], sent.reason[shown]
     reasons, reason_index = unique_inverse(reason)
@@ -144,7 +149,7 @@ def _fates(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray,
 
 
 def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
-    """Return which followed message each row of the trace is about, -1 if none; int32, shape (rows,)."""
+    """Return for each row the index of the message that it is about in ``paths``, or -1; int32, shape (rows,)."""
     frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
     codes = {name: code for code, name in enumerate(columns.words["message"])}
     known = (
@@ -160,7 +165,10 @@ def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndar
 
 
 def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, clock: PlaybackClock, duration_us: int) -> Layer:
-    """Return the layer of losses. Each begins when its frame's mark ends; the weight is 1 for the frame's addressee."""
+    """Return the layer of lost frames. A loss is shown after its frame's own mark has ended.
+
+    The weight is 1 for the node that a unicast frame was addressed to, otherwise 0.
+    """
     lost = columns.where(event="lost")
     of = sent.of[lost]
     frame = np.append(sent.rows, 0)[np.maximum(of, 0)]
@@ -182,7 +190,7 @@ def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, clock: Playbac
 
 
 def _deliveries(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
-    """Return the layer of deliveries, visible for a moment; ``value``: the subscription's number."""
+    """Return the layer of deliveries, each visible for a moment; ``value`` is the number of the subscription."""
     rows = columns.where(event="delivered")
     start = np.minimum(columns["time_us"][rows], duration_us - 1)
     until = np.minimum(clock.visible_until(start, start), duration_us)

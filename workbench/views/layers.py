@@ -1,13 +1,13 @@
 """Layers: the visible state of a run, as intervals of time with a visual style.
 
-    Layer          a name, a table of intervals, looks, whether it is on at first, a section of the inspector
+    Layer          intervals that share a button in the player: a table, and the looks of its rows
     Look           the style of one kind of rows, and its label in the legend
-    Scale          colours by a share, for rows that have a ``weight``
-    Section        a table of the inspector
+    Scale          the colours of rows that have a ``weight`` from 0 to 1
+    Section        a table of the inspector, which shows the state of the selected node
     Curves         counts over the whole run, as lines over time
-    MessagePaths   the messages whose paths can be shown
+    MessagePaths   the messages whose paths through the network can be drawn
 
-The player in the browser and the static figures draw these and nothing else. A protocol supplies its own layers by a
+The player in the browser and the static figures draw layers and nothing else. A protocol adds its own layers with a
 function ``layers(recorded)`` in the module ``layers`` of its package ``views`` (see `views.protocols`).
 
 Tables
@@ -15,30 +15,30 @@ Tables
     draws the rows with from_us <= t < until_us. All other columns are optional:
 
     from_us    int64     begin of the interval, in µs
-    until_us   int64     end of the interval
-    node       int32     node; -1 none
-    peer       int32     node at the other end
+    until_us   int64     end of the interval, in µs
+    node       int32     node; -1 for no node
+    peer       int32     node at the other end of a link; -1 for no node
     look       int16     index of one of the layer's looks; 0 if left out
     weight     float32   0 to 1 if the layer has a scale. Otherwise it widens lines (arrow), is the share of the link
                          that a frame crosses (packet), or marks the addressee of a unicast frame (loss)
     text       int32     index into the layer's ``words``, for labels and sections
-    path       int32     index of the message in `MessagePaths`; -1 none
+    path       int32     index of a message in `MessagePaths`; -1 for no message
     origin, sequence, value   int64   numbers for sections
-    size       int32     bytes of a frame
-    row        int64     row of the trace; -1 none
-    low, high, lane      float64   of a strip: its ends, and its lane
+    size       int32     length of a frame in bytes
+    row        int64     row of the trace; -1 for no row
+    low, high, lane      float64   for strips: both ends of the bar on the x axis, and its lane in the panel
 
 Marks
-    The mark of a row's look decides how the row is drawn; a look without a mark takes its layer's.
+    The mark of a row's look decides how the row is drawn; a look without a mark has the mark of its layer.
 
-    node     the node itself; of several rows of a node, the one with the lowest rank
+    node     the node itself; of several rows about a node, only the row with the lowest rank is drawn
     disc     a disc or square under the node           ring    a ring around it
     cross    a cross at the node                       label   a text beside it
     line     a line to its peer                        half    the half of that line next to the node
     arrow    an arrow to its peer, shifted to the right if it has a ``lane``
     packet   a dot that moves to its peer, with a tail wave    a ring that widens around the node
     loss     a cross on the link from its peer         strip   a bar in a panel of lanes below the map
-    ""       nothing: the table is for the inspector only
+    ""       not drawn: the table is for the inspector only
 """
 
 from __future__ import annotations
@@ -96,18 +96,16 @@ LEVELS = {
 
 
 class Look(NamedTuple):
-    """The style of one kind of rows.
+    """The style in which rows of one kind are drawn.
 
-    label: text in the legend; "" keeps the look out of the legend.
-    colour: ``#rrggbb`` on a light background; a dark page shows `palette.in_dark` of it.
-    size, least: a length as a multiple of a node's diameter, and its minimum in px. The length is the diameter of a
-    node,
-    disc, ring, cross or packet, or the width of a line, half, arrow or tail. For a label it is the distance from the
-    node,
-    below it if negative. width: px of outlines and crosses.
-    marker: of nodes and discs: circle, square, triangle, diamond, x.
-    rank: of nodes: the lowest is drawn. lane: of arrows: distance to the right, as a multiple of a node's diameter.
-    head: of arrows: position of the head, 0 to 1; 0: no head. mark, chip: replace the layer's mark and name.
+    label: text in the legend; "" means no entry in the legend. colour: ``#rrggbb`` for a light background; a dark page
+    shows `palette.in_dark` of it. size: a length as a multiple of a node's diameter; least: the minimum of that length
+    in px. For nodes, discs, rings, crosses and packets the length is their diameter; for lines, halves, arrows and
+    tails, their width. For a label it is the distance from its node; a label with a negative size is below the node.
+    width: width of outlines and crosses in px. marker: shape of nodes and discs: circle, square, triangle, diamond or
+    x. rank: of several looks of one node, the look with the lowest rank is drawn. lane: distance by which arrows are
+    shifted to the right, as a multiple of a node's diameter. head: position of the head along an arrow, 0 to 1; 0 means
+    no head. mark, chip: the mark, and the name of the player's button, if they differ from those of the layer.
     """
 
     label: str = ""
@@ -126,7 +124,7 @@ class Look(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Colours for weights from 0 to 1 in equal steps. low and high: the texts at the ends of the legend."""
+    """Colours for weights from 0 to 1, in equal steps. ``low`` and ``high`` are the texts at the ends of the legend."""
 
     label: str
     colours: tuple[str, ...]
@@ -135,12 +133,18 @@ class Scale(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A table of the inspector: the rows of a layer that are alive at the selected node.
+    """A table of the inspector, the panel beside the player that shows the state of the selected node.
 
-    columns: (heading, column of the layer's table, format). Formats: number; node ("–" for -1); until (µs as a time, or
-    "never"); time (µs); use (a usage class as 1+, 4+, 16+); word (for ``look`` the look's label, for ``text`` its
-    text);
-    percent (of ``weight``); echelon (a matrix: the text lists its pivots, ``value / weight`` is its size).
+    The table has a line for each row of a layer that is about this node and contains the selected time. columns:
+    (heading, column of the layer's table, format). The formats are:
+        number
+        node      the node's number, or "–" for -1
+        time      µs as a time in s
+        until     µs as a time in s, or "never"
+        use       a usage class as 1+, 4+, 16+, ...
+        word      for the column ``look`` the label of the look, for ``text`` the text itself
+        percent   a ``weight`` in percent
+        echelon   a decoding matrix: the text lists its pivots, ``value / weight`` is its size
     """
 
     title: str
@@ -148,10 +152,10 @@ class Section(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A panel of lanes below the map, for strips.
+    """A panel below the map: a diagram with horizontal lanes, in which rows with the mark "strip" are bars.
 
-    low, high: range of the x axis. lanes: their names, from the top. bits: number of binary digits in which values are
-    written; 0: decimal.
+    low, high: range of the x axis. lanes: names of the lanes, from the top. bits: number of binary digits in which
+    values are written; 0 means decimal.
     """
 
     title: str
@@ -165,11 +169,11 @@ class Panel(NamedTuple):
 class Layer:
     """Intervals that are shown and hidden together. Layers with the same ``name`` share one button in the player.
 
-    table, looks, words, mark: see the module. is_detail: drawn only if there is space between nodes. level: drawing
-    order,
-    None for that of its mark (`LEVELS`). of_path: only rows of the selected message are drawn. notes: sentences about
-    omitted rows. add_texts: a function that returns the layer with its texts, if these take long to compute and are not
-    drawn; None: the texts are present.
+    table, looks, words, mark: see the module's docstring. is_detail: whether the layer is drawn only if the map has
+    space between its nodes. level: position in the order of drawing; None: the position of the layer's mark in
+    `LEVELS`. of_path: whether only the rows of the selected message are drawn. notes: sentences about omitted rows.
+    add_texts: None, or a function that returns this layer with its texts; for texts that take long to compute and are
+    not drawn.
     """
 
     name: str
@@ -191,22 +195,22 @@ class Layer:
         return len(self.table["from_us"])
 
     def whole(self) -> Layer:
-        """Return the layer with all its texts."""
+        """Return the layer with all its texts, computing them if necessary."""
         return self if self.add_texts is None else self.add_texts()
 
     def column(self, name: str) -> np.ndarray:
-        """Return a column of the table, shape (rows,), filled with its neutral value if the table lacks it."""
+        """Return a column, shape (rows,); if the table lacks it, all values are its default of `COLUMNS`."""
         kind, neutral = COLUMNS[name]
         values = self.table.get(name)
         return np.full(len(self), neutral, kind) if values is None else np.asarray(values, kind)
 
     def alive(self, time_us: int) -> np.ndarray:
-        """Return the rows that are alive at a time, ascending."""
+        """Return the indices of a table's rows whose interval contains a time, ascending."""
         return alive(self.table, time_us)
 
 
 class Line(NamedTuple):
-    """A line of `Curves`: its label, its colour, and values that each hold until the next time."""
+    """A line of `Curves`: its label, its colour, and its values over time. Each value holds until the next time."""
 
     label: str
     colour: str
@@ -215,7 +219,7 @@ class Line(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """Counts over the whole run, drawn in steps over the player's time."""
+    """A chart below the map: counts over the whole run as step lines."""
 
     name: str
     y_label: str
@@ -223,9 +227,10 @@ class Curves(NamedTuple):
 
 
 class MessagePath(NamedTuple):
-    """A message whose path can be shown: its label, the time of its first frame, and its frames in the trace.
+    """A message whose path through the network can be drawn.
 
-    frames: (origin, sequence, name of the message in the trace). description: its path in a sentence.
+    from_us: time of the message's first frame. frames: its frames in the trace, as (origin, sequence, name of the
+    message in the trace). description: the path in one sentence.
     """
 
     label: str
@@ -235,10 +240,10 @@ class MessagePath(NamedTuple):
 
 
 class MessagePaths(NamedTuple):
-    """The messages whose paths can be shown; the column ``path`` of a table refers to them.
+    """All messages whose paths can be drawn. The column ``path`` of a table has indices of ``paths``.
 
-    is_newest: if no message is selected, the newest one is shown; otherwise none is. notes: sentences about omitted
-    messages.
+    is_newest: if the user has selected no message, the path of the newest one is drawn; otherwise none. notes:
+    sentences about omitted messages.
     """
 
     paths: tuple[MessagePath, ...]
@@ -252,7 +257,11 @@ NO_PATHS = MessagePaths(())
 
 @dataclass(frozen=True)
 class Recorded:
-    """The input of layers: a run and its trace as columns. ``columns`` may be a part of the trace."""
+    """The input of a protocol's function ``layers``: a run, and its trace as columns.
+
+    columns: the trace, or only its rows about one event. plan: the layout of the network. clock: the player's clock.
+    colours: name of a message -> its colour.
+    """
 
     run: Any
     columns: Columns
@@ -267,7 +276,7 @@ class Recorded:
 
 
 def table(rows: int = 0, /, **columns: Any) -> Table:
-    """Make a table from some of its columns: convert them to their types and sort by ``from_us``."""
+    """Make a table from some of its columns: convert each to its type in `COLUMNS` and sort by ``from_us``."""
     result = {name: np.asarray(column, COLUMNS[name][0]) for name, column in columns.items()}
     for name in ("from_us", "until_us"):
         result.setdefault(name, np.zeros(rows, np.int64))
@@ -279,7 +288,7 @@ def table(rows: int = 0, /, **columns: Any) -> Table:
 
 
 def select(source: Table, rows: np.ndarray) -> Table:
-    """Return some rows of a table; ``rows``: indices or a mask."""
+    """Return a table with only some of its rows. ``rows`` are their indices, or a mask."""
     return {name: column[rows] for name, column in source.items()}
 
 
@@ -289,12 +298,15 @@ def alive(source: Table, time_us: int) -> np.ndarray:
 
 
 def tuples(source: Table, *names: str, rows: np.ndarray | slice = slice(None)) -> Iterator[tuple[Any, ...]]:
-    """Yield a tuple of Python numbers from some columns for each row of a table."""
+    """Yield for each row of a table a tuple of its values in the named columns, as Python numbers."""
     return zip(*(source[name][rows].tolist() for name in names), strict=True)
 
 
 def as_spans(kind: Any, source: Table, words: Sequence[str] = (), rows: np.ndarray | slice = slice(None)) -> list[Any]:
-    """Return rows of a table as named tuples; columns ``key`` and ``text`` are indices into ``words``."""
+    """Return rows of a table as named tuples of the type ``kind``, whose fields are names of columns.
+
+    The columns ``key`` and ``text`` are indices into ``words``; the tuples contain the words.
+    """
     listed = []
     for name in kind._fields:
         values = source[name][rows].tolist()
@@ -304,11 +316,10 @@ def as_spans(kind: Any, source: Table, words: Sequence[str] = (), rows: np.ndarr
 
 @dataclass(frozen=True)
 class RunView:
-    """The visible state of a run over time: `views.seeing.see` makes it, and every view draws it.
+    """Everything that a view draws of a run, over its whole time. `views.seeing.see` makes it.
 
     layers: in the order of their buttons. notes: sentences about omitted rows and estimated data. trace: the whole
-    trace
-    as columns.
+    trace as columns.
     """
 
     run: Any
@@ -322,7 +333,7 @@ class RunView:
     trace: Columns | None = None
 
     def layer(self, name: str, mark: str | None = None) -> Layer:
-        """Return the first layer with a name (and mark). Raises KeyError if none matches."""
+        """Return the first layer with this name, and with this mark if one is given; KeyError if none matches."""
         for candidate in self.layers:
             if candidate.name == name and mark in (None, candidate.mark):
                 return candidate

@@ -1,4 +1,4 @@
-"""The layout of a network: node positions, links and walls to draw, hops of each node from a sink."""
+"""The layout of a network for drawing: positions of nodes, links, walls, and the hops of each node from a sink."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,11 +18,12 @@ USABLE = 0.1  # share of frames that must arrive
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions and links as arrays; nodes are given by their index in ``ids``.
+    """The positions of nodes and the links between them, as arrays. Links refer to nodes by their index in ``ids``.
 
-    ids: int64, ascending, shape (nodes,). x_m, y_m: float64, shape (nodes,).
-    links: columns a, b (indices, a < b), pdr_ab, pdr_ba (0 without an arc), each of shape (links,).
-    walls: float64, shape (walls, 4) as x0, y0, x1, y1. notes: sentences about estimated positions and omitted links.
+    ids: numbers of the nodes, int64, ascending, shape (nodes,). x_m, y_m: float64, shape (nodes,). links: columns a and
+    b (indices of nodes, a < b), pdr_ab and pdr_ba (delivery ratio in each direction; 0 without a link in that
+    direction), each of shape (links,). walls: float64, shape (walls, 4), as x0, y0, x1, y1 in m. notes: sentences about
+    estimated positions and omitted links.
     """
 
     ids: np.ndarray
@@ -39,7 +40,7 @@ class Layout:
 
     @cached_property
     def box_m(self) -> tuple[float, float, float, float]:
-        """The bounding box x0, y0, x1, y1 of nodes and walls in m, never empty."""
+        """The box around all nodes and walls as x0, y0, x1, y1 in m. Its sides are longer than 0."""
         xs = np.concatenate([self.x_m, self.walls[:, 0], self.walls[:, 2]])
         ys = np.concatenate([self.y_m, self.walls[:, 1], self.walls[:, 3]])
         if not len(xs):
@@ -71,7 +72,7 @@ class Layout:
 _cache: WeakKeyDictionary[nx.Graph, dict[Any, Any]] = WeakKeyDictionary()
 
 
-def _cached(graph: nx.Graph, key: Any, make: Callable[[], Any]) -> Any:
+def _compute_once(graph: nx.Graph, key: Any, make: Callable[[], Any]) -> Any:
     if not nx.is_frozen(graph):
         return make()
     values = _cache.setdefault(graph, {})
@@ -81,12 +82,15 @@ def _cached(graph: nx.Graph, key: Any, make: Callable[[], Any]) -> Any:
 
 
 def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Layout:
-    """Return the layout of a topology graph, from ``pos`` of nodes, ``pdr`` of arcs and ``graph.graph["walls"]``."""
-    return _cached(graph, ("plan", links_per_node), lambda: thinned(whole(graph), links_per_node))
+    """Return the layout of a topology, with at most ``links_per_node`` links of each node.
+
+    The graph has ``pos`` for nodes, ``pdr`` for arcs and walls in ``graph.graph["walls"]``; positions may be missing.
+    """
+    return _compute_once(graph, ("plan", links_per_node), lambda: thinned(whole(graph), links_per_node))
 
 
 def whole(graph: nx.Graph) -> Layout:
-    """Return the layout with all links."""
+    """Return the layout of a graph with all links."""
     ids = np.array(sorted(graph.nodes), dtype=np.int64)
     notes = []
     positions = {node: graph.nodes[node].get("pos") for node in ids.tolist()}
@@ -100,12 +104,12 @@ def whole(graph: nx.Graph) -> Layout:
     xy = np.array([positions[node] for node in ids.tolist()], dtype=float).reshape(-1, 2)
     walls = np.array(graph.graph.get("walls") or [], dtype=float).reshape(-1, 4)
     plan = Layout(ids, xy[:, 0], xy[:, 1], {}, walls, tuple(notes))
-    return replace(plan, links=_pairs(graph, plan))
+    return replace(plan, links=_list_links(graph, plan))
 
 
 def thinned(plan: Layout, links_per_node: int) -> Layout:
-    """Return the layout with the best links of each node, and a note if some links are omitted."""
-    links = _best(plan.links, plan, links_per_node)
+    """Return the layout with only the best links of each node, and with a note if that omits any."""
+    links = _select_best_links(plan.links, plan, links_per_node)
     total = len(plan.links["a"])
     if len(links["a"]) == total:
         return plan
@@ -114,11 +118,14 @@ def thinned(plan: Layout, links_per_node: int) -> Layout:
 
 
 def hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
-    """Return the hops of each node that can reach ``sink`` over links with a delivery ratio of at least `USABLE`."""
-    return _cached(graph, ("hops", sink), lambda: _hops_to(graph, sink))
+    """Return the number of hops to ``sink`` for each node that can reach it.
+
+    Only links with a delivery ratio of at least `USABLE` count.
+    """
+    return _compute_once(graph, ("hops", sink), lambda: _count_hops(graph, sink))
 
 
-def _hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
+def _count_hops(graph: nx.Graph, sink: int) -> dict[int, int]:
     hops, newest = {sink: 0}, [sink] if sink in graph else []
     predecessors = graph.pred if graph.is_directed() else graph.adj
     while newest:
@@ -132,8 +139,8 @@ def _hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
     return hops
 
 
-def _pairs(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
-    """Return each pair of linked nodes once, with the delivery ratio in each direction."""
+def _list_links(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
+    """Return the links of a layout: each pair of linked nodes once, with both delivery ratios."""
     adjacency = list(graph.adjacency())  # an undirected graph lists a link in both directions
     counts = [len(neighbors) for _, neighbors in adjacency]
     if not sum(counts):
@@ -152,8 +159,12 @@ def _pairs(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
     return {"a": key // len(plan.ids), "b": key % len(plan.ids), "pdr_ab": pdr_ab, "pdr_ba": pdr_ba}
 
 
-def _best(links: dict[str, np.ndarray], plan: Layout, per_node: int) -> dict[str, np.ndarray]:
-    """Return the links that are among the best ``per_node`` of either end: by quality, then by length."""
+def _select_best_links(links: dict[str, np.ndarray], plan: Layout, per_node: int) -> dict[str, np.ndarray]:
+    """Return the links that are among the best ``per_node`` links of one of their ends.
+
+    A link is better if its mean delivery ratio over both directions, rounded to a tenth, is higher; of equal links, the
+    shorter one is better.
+    """
     a, b = links["a"], links["b"]
     length = np.hypot(plan.x_m[a] - plan.x_m[b], plan.y_m[a] - plan.y_m[b])
     quality = np.round((links["pdr_ab"] + links["pdr_ba"]) / 2, 1)

@@ -1,11 +1,12 @@
 """Legends: entries side by side, each a sample and its label, and colour bars for scales.
 
-    Sample(mark, look)                   sample of a layer: the mark in the style of the look
-    (kind, colour, label)                sample for pictures without layers: a kind of `SYMBOLS`
+    Sample(mark, look)                   an entry for a layer: its mark, drawn in the style of the look
+    (kind, colour, label)                an entry for pictures without layers: ``kind`` is a key of `SYMBOLS`
     legend_drawing(entries, width)       the legend of a figure
-    scales_drawing(scales, width)        the colours of scales, with texts at their ends
+    scales_drawing(scales, width)        colour bars, with texts at both ends
 
-MARGIN: free space at the sides of figures, SMALL: size of small text, LINE: height of its lines; all in px.
+`MARGIN` is the free space at the sides of figures, `SMALL` the size of small text, `LINE` the height of a line of it,
+all in px.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _WIDER = 1.06  # fonts that display an SVG may be slightly wider than Pillow's
 
 
 class Sample(NamedTuple):
-    """A sample of a layer's mark in the legend. shades: colours of its scale."""
+    """An entry of the legend for the rows of a layer: their mark and look, and the colours of their scale, if any."""
 
     mark: str
     look: Look
@@ -36,7 +37,7 @@ Entry = Sample | tuple[str, str, str]
 
 
 def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
-    """Draw entries side by side, in as many lines as needed."""
+    """Draw the entries of a legend side by side, in as many lines as needed."""
     drawing = Drawing(width, 0)
     x, y = float(MARGIN), 18.0
     for entry in entries:
@@ -52,7 +53,7 @@ def legend_drawing(entries: Iterable[Entry], width: float) -> Drawing:
 
 
 def scales_drawing(scales: Sequence[Scale], width: float) -> Drawing:
-    """Draw a line for each scale: its label, its colours from low to high, and the texts at their ends."""
+    """Draw a colour bar for each scale, one below the other: the label, and the colours from low to high."""
     drawing = Drawing(width, 0)
     for scale in scales:
         y = drawing.height + 12
@@ -72,7 +73,7 @@ def scales_drawing(scales: Sequence[Scale], width: float) -> Drawing:
 
 
 def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
-    """Draw the sample of an entry, 20 px wide, around a point."""
+    """Draw the sample of a legend entry, 20 px wide, centered at (x, y)."""
     if not isinstance(entry, Sample):
         kind, colour, _ = entry
         SYMBOLS.get(kind, _plain_line)(drawing, Look(colour=colour), x, y)

@@ -141,11 +141,11 @@ class _LoadScene(Scene):
 
     def draw(self) -> Drawing:
         """Draw links, then nodes from the largest load to the smallest, so that small discs stay visible."""
-        self._links()
+        self._draw_links()
         for place in np.argsort(-self.mean, kind="stable").tolist():
             self._node(place)
         self._name_busiest()
-        self._scale_bar()
+        self._draw_scale_bar()
         return self.drawing
 
     def _node(self, place: int) -> None:

@@ -1,11 +1,11 @@
 """Select the rows of layers at a time, and draw them by their marks (`layers`).
 
-    moment(view, time_us, names, message) -> [Group]: the rows to draw, grouped by look
-    LayerScene(view, time_us, width)      draws them: `draw()`; `samples`, `scales`: entries of the legend
+    moment(view, time_us, names, message)   returns the rows to draw, in a `Group` for each look
+    LayerScene(view, time_us, width)        draws these groups with `draw()`, and collects the entries of the legend
 
-Groups are drawn with arrays, so the cost depends on the number of looks and little on the number of rows. Lengths of
-looks are multiples of a node's diameter, and at least a number of px in the player. The player's strokes are a little
-heavier (`PEN`).
+Each group is drawn with arrays, so the cost depends on the number of looks and little on the number of rows. Lengths of
+looks are multiples of a node's diameter, with a minimum in px of the player. Lines are slightly thinner than in the
+player, by the factor `PEN`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LINK, WALL = Look("link (darker: better)", palette.LINK_GOOD), Look("wall", pale
 
 
 class Group(NamedTuple):
-    """Rows of a layer with the same look and mark, in order; rows: int64, shape (rows,)."""
+    """Rows of one layer that have the same look and mark. ``rows``: their indices in the layer's table, ascending."""
 
     layer: Layer
     look: Look
@@ -43,12 +43,12 @@ class Group(NamedTuple):
 
     @property
     def chip(self) -> str:
-        """The name of the button that shows and hides the group."""
+        """The name of the player's button that shows and hides these rows."""
         return self.look.chip or self.layer.name
 
     @property
     def level(self) -> int:
-        """The position in the order of drawing."""
+        """The position in the order of drawing, as in `LEVELS`."""
         if self.layer.level is not None and self.mark == self.layer.mark:
             return self.layer.level
         return LEVELS[self.mark]
@@ -59,7 +59,7 @@ class Group(NamedTuple):
 
 
 def chips(view: RunView) -> dict[str, bool]:
-    """Return the names under which layers are shown and hidden, and whether each is on at first."""
+    """Return the names of the player's buttons; each is mapped to whether its layers are visible at first."""
     is_on: dict[str, bool] = {}
     for layer in view.layers:
         for look in layer.looks:
@@ -69,7 +69,11 @@ def chips(view: RunView) -> dict[str, bool]:
 
 
 def path_at(view: RunView, time_us: int, message: int | None) -> int:
-    """Return the index of the message whose path is drawn: ``message``, or by default the newest so far; -1: none."""
+    """Return the index of the message whose path is drawn, or -1 for no path.
+
+    It is ``message`` if that is not None. Otherwise it is the message that began last before ``time_us``, provided that
+    ``view.paths.is_newest`` is true. Raises ParameterError for an unknown message.
+    """
     paths = view.paths.paths
     if message is not None:
         if not -len(paths) <= message < len(paths):
@@ -84,12 +88,12 @@ def path_at(view: RunView, time_us: int, message: int | None) -> int:
 def moment(
     view: RunView, time_us: int, names: Collection[str] | None = None, message: int | None = None, has_room: bool = True
 ) -> list[Group]:
-    """Return the groups to draw at a time, lowest first.
+    """Return the groups of rows to draw at a time, in the order of drawing.
 
-    names: names of the layers to draw, as on the buttons; None: the layers that are on by default. message: index of
-    the message whose path is drawn; None: the newest message if ``view.paths.is_newest``, else no path.
-    has_room: whether there is space for details. Raises
-    ParameterError for an unknown name or message.
+    names: names of the player's buttons whose layers are drawn; None: the layers that are visible at first. message:
+    index of the message whose path is drawn; None: the newest message if ``view.paths.is_newest``, else no path.
+    has_room: whether the map has space for layers with ``is_detail``. Raises ParameterError for an unknown name or
+    message.
     """
     known = chips(view)
     for name in names or ():
@@ -122,7 +126,7 @@ def _of_layer(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
 
 
 def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """Return (colour, indices of the rows in that colour), lightest first; one colour if the layer has no scale."""
+    """Return (colour, indices of the rows in that colour), lightest first; one entry if the layer has no scale."""
     if layer.scale is None:
         return [(look.colour, np.arange(len(weight)))]
     colours = layer.scale.colours
@@ -131,9 +135,9 @@ def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.n
 
 
 class LayerScene(Scene):
-    """A run at one time on a page. ``groups``: the rows to draw, see `moment`.
+    """A picture of a run at one time. ``groups``: the rows to draw, as returned by `moment`.
 
-    samples, scales: entries of the legend for the layers that are drawn.
+    samples, scales: the entries and the colour bars of the legend, for the layers that are drawn.
     """
 
     def __init__(
@@ -150,8 +154,8 @@ class LayerScene(Scene):
         self.named: list[tuple[int, str]] = []
 
     def draw(self) -> Drawing:
-        """Draw everything, lowest first, and return the drawing."""
-        self._links()
+        """Draw all groups, nodes and labels in the order of their levels, and return the drawing."""
+        self._draw_links()
         has_nodes = False
         nodes = [group for group in self.groups if group.mark == "node"]
         for group in self.groups:
@@ -164,11 +168,11 @@ class LayerScene(Scene):
         if not has_nodes:
             self._nodes(nodes)
         self._words([group for group in self.groups if group.mark == "label"])
-        self._scale_bar()
+        self._draw_scale_bar()
         return self.drawing
 
     def entries(self) -> list[Sample]:
-        """Return the legend: nodes, links and walls, then the marks over them."""
+        """Return the entries of the legend: nodes, links and walls, then all other marks."""
         base = [Sample("line", LINK)] if len(self.plan.links["a"]) else []
         base += [Sample("line", WALL)] if len(self.walls) else []
         order = {id(layer): index for index, layer in enumerate(self.view.layers)}
@@ -177,7 +181,7 @@ class LayerScene(Scene):
         return [*nodes, *base, *(sample for sample in samples if sample.mark != "node")]
 
     def explain(self, group: Group) -> None:
-        """Add a group to the legend."""
+        """Add the look of a group to the legend, and its scale of colours if it has one."""
         scale = group.layer.scale
         if scale is not None and scale.label and scale not in self.scales:
             self.scales.append(scale)
@@ -192,7 +196,7 @@ class LayerScene(Scene):
         return max(look.size * self.diameter, PEN * look.least)
 
     def _stroke(self, look: Look) -> float:
-        """Return the width of a line in px; the default look gives one px of the player."""
+        """Return the width of a line in px. A line in the default look is 1 px wide in the player."""
         return max(look.size * self.diameter if look.size < 1 else 0.0, PEN * look.least)
 
     def _places(self, group: Group, name: str = "node") -> np.ndarray:
@@ -202,20 +206,23 @@ class LayerScene(Scene):
         return np.stack([self.x[places], self.y[places]], axis=1)
 
     def _ends(self, group: Group) -> tuple[np.ndarray, np.ndarray]:
-        """Return (x0, y0, x1, y1 of rows between two nodes of the layout, indices of these rows in the group)."""
+        """Return (x0, y0, x1, y1 of lines from node to peer, their indices in the group).
+
+        Rows are left out if one of their nodes is not in the layout.
+        """
         node, peer = self._places(group), self._places(group, "peer")
         rows = np.flatnonzero((node >= 0) & (peer >= 0))
         return np.concatenate([self._at(node[rows]), self._at(peer[rows])], axis=1), rows
 
     def _centers(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield (colour, centers) of the rows at nodes of the layout."""
+        """Yield (colour, centers of the nodes with rows in that colour), without nodes that are not in the layout."""
         places = self._places(group)
         rows = np.flatnonzero(places >= 0)
         for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
             yield colour, self._at(places[rows[chosen]])
 
     def _keep_clear(self, ends: np.ndarray) -> None:
-        """Register points on lines that names should not cover."""
+        """Add points on these lines to those that the names of nodes should not cover."""
         for share in np.linspace(0.1, 0.9, 9):
             self.band += [(x, y) for x, y in (ends[:, :2] + share * (ends[:, 2:] - ends[:, :2])).tolist()]
 
@@ -259,7 +266,7 @@ class LayerScene(Scene):
         self.drawing.arrows(ends, head, look.head, **shown)
 
     def _shifted(self, ends: np.ndarray, lane: float) -> np.ndarray:
-        """Return lines shortened to the edges of their nodes and shifted to the right by ``lane``."""
+        """Return lines that end at the edges of their nodes, shifted to the right by ``lane`` node diameters."""
         direction = ends[:, 2:] - ends[:, :2]
         length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
         clear = np.minimum(self.node / length, 0.4)
@@ -289,7 +296,7 @@ class LayerScene(Scene):
             self.drawing.crosses(centers, 0.8 * self._length(look) / 2, **shown)
 
     def _share(self, group: Group) -> np.ndarray:
-        """Return the elapsed share of each row's interval, 0 to 1."""
+        """Return the share of each row's interval that has elapsed, 0 to 1."""
         start, end = group.column("from_us"), group.column("until_us")
         return (self.time_us - start) / np.maximum(end - start, 1)
 
@@ -303,7 +310,7 @@ class LayerScene(Scene):
                 self.drawing.circle(self.x[place], self.y[place], radius, **shown)
 
     def _packet(self, group: Group) -> None:
-        """Draw a moving dot whose tail points to the sender."""
+        """Draw a dot that moves to the receiver, with a tail towards the sender."""
         ends, rows = self._ends(group)
         weight = group.column("weight")[rows]
         share = (self._share(group)[rows] * np.where(weight > 0, weight, 1))[:, None]
@@ -317,7 +324,7 @@ class LayerScene(Scene):
         self.drawing.markers("circle", dots, self._length(look) / 2, look.colour, rim, PEN * look.width, look.alpha)
 
     def _loss(self, group: Group) -> None:
-        """Draw a cross where a frame was lost, smaller and fainter for nodes that were not its addressee."""
+        """Draw a cross where a frame was lost. It is smaller and fainter for nodes that only overheard the frame."""
         ends, rows = self._ends(group)
         at = ends[:, 2:] + LOST_AT * (ends[:, :2] - ends[:, 2:])
         is_unicast = group.column("weight")[rows] > 0
@@ -327,7 +334,10 @@ class LayerScene(Scene):
         self.drawing.crosses(at[~is_unicast], 0.5 * radius, **{**shown, "width": 1.0, "opacity": 0.5})
 
     def _nodes(self, groups: list[Group]) -> None:
-        """Draw every node once, in its look of the lowest rank; of equal ranks, in that of the largest weight."""
+        """Draw every node once, in the look with the lowest rank.
+
+        Of looks with the same rank, the one with the largest weight is drawn.
+        """
         count = len(self.plan.ids)
         best = np.full(count, np.inf)
         looks: list[tuple[Look, Group | None, str]] = [(NODE_LOOK, None, NODE_LOOK.colour)]
@@ -356,7 +366,7 @@ class LayerScene(Scene):
     # Texts
 
     def _words(self, groups: list[Group]) -> None:
-        """Write labels, and names of nodes with a special marker, where they cover as little as possible."""
+        """Write labels, and the names of nodes with a special marker, where they cover as little as possible."""
         labels: dict[int, list[str]] = {}
         # Labels below a node in the player come first: its number, then its key.
         for group in sorted(groups, key=lambda group: group.look.size):
@@ -371,7 +381,7 @@ class LayerScene(Scene):
             self.write(place, f"{role} {self.plan.ids[place]}".strip(), taken)
 
     def _labels(self, group: Group) -> Iterator[tuple[int, int]]:
-        """Yield (index of the node, index of the text) of the rows with a text."""
+        """Yield (index of the node, index of the text) for each row that has a text."""
         places, text = self._places(group), group.column("text")
         rows = np.flatnonzero((places >= 0) & (text >= 0))
         self.explain(group)

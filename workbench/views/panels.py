@@ -1,7 +1,7 @@
-"""Panels below the map of a static figure: strips in lanes at one time, and curves over the whole run.
+"""Panels below the map of a static figure: bars in lanes at one time, and curves over the whole run.
 
-strips_drawing(scene, width)                          panels of a scene's strips
-curves_drawing(curves, duration_us, time_us, width)   counts in steps, with a cursor at the time
+strips_drawing(scene, width)                          the panels with bars, for layers with the mark "strip"
+curves_drawing(curves, duration_us, time_us, width)   counts as step lines, with a cursor at the time
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ CURVES = 150
 
 
 def strips_drawing(scene: LayerScene, width: int) -> Drawing:
-    """Draw the panels of a scene's strips below each other; the height is 0 without strips."""
+    """Draw all panels of the layers with the mark "strip", one below the other; height 0 without such layers."""
     drawing = Drawing(width, 0)
     groups = [group for group in scene.groups if group.mark == "strip"]
     for panel in dict.fromkeys(group.layer.panel for group in groups):
         if panel is not None:
-            _panel(drawing, panel, [group for group in groups if group.layer.panel == panel], width)
+            _draw_panel(drawing, panel, [group for group in groups if group.layer.panel == panel], width)
     for group in groups:
         scene.explain(group)
     return drawing
 
 
-def _panel(drawing: Drawing, panel: Panel, groups: Sequence[Group], width: int) -> None:
+def _draw_panel(drawing: Drawing, panel: Panel, groups: Sequence[Group], width: int) -> None:
     top = drawing.height + TITLE
     drawing.text(MARGIN, top - 8, panel.title, size=SMALL + 1, bold=True)
     left = MARGIN + max(text_width(lane, SMALL) for lane in panel.lanes or ("",)) + 10
@@ -42,12 +42,12 @@ def _panel(drawing: Drawing, panel: Panel, groups: Sequence[Group], width: int) 
         drawing.text(left - 8, top + PITCH * number + 16, lane, size=SMALL, anchor="end")
         drawing.rectangle(left, top + PITCH * number, width - MARGIN - left, BAR, fill=palette.GRID)
     for group in groups:
-        _strips(drawing, panel, group, left, top, (width - MARGIN - left) / (panel.high - panel.low))
+        _draw_strips(drawing, panel, group, left, top, (width - MARGIN - left) / (panel.high - panel.low))
     drawing.height = top + PITCH * len(panel.lanes) + 2
 
 
-def _strips(drawing: Drawing, panel: Panel, group: Group, left: float, top: float, scale: float) -> None:
-    """Draw bars in whole lanes and thin strips in half lanes: lane 0.5 is the lower half of lane 0."""
+def _draw_strips(drawing: Drawing, panel: Panel, group: Group, left: float, top: float, scale: float) -> None:
+    """Draw rows as bars in their lanes. A row in lane n + 0.5 is a thin strip in the lower half of lane n."""
     low, high, lane = (group.column(name) for name in ("low", "high", "lane"))
     x0 = left + scale * (low - panel.low)
     x1 = np.maximum(left + scale * (high - panel.low), x0 + 1)
@@ -67,7 +67,7 @@ def _strips(drawing: Drawing, panel: Panel, group: Group, left: float, top: floa
 
 
 def curves_drawing(curves: Sequence[Curves], duration_us: int, time_us: int, width: int) -> Drawing:
-    """Draw charts of counts in steps below each other; the height is 0 without curves."""
+    """Draw counts as step lines, one chart below the other; height 0 without curves."""
     drawing = Drawing(width, 0)
     for group in curves:
         lines = [(line.label, line.colour, line.times_us / 1e6, line.values) for line in group.lines]

@@ -3,10 +3,11 @@
     followed(recorded, sent)    -> (MessagePaths, [Layer])
 
 Theory of operation
-    A publication is identified by its origin and number. It went from ``peer`` to ``node`` when a node came to hold it
-    from a neighbor, and when a unicast frame of it was received. Its frames are those whose message name begins, is
-    held or is delivered somewhere in the run; an interest with the same number does not count. Its path ends at a node
-    that dropped it without holding it before.
+    A publication is identified by its origin and sequence number. It makes a hop from ``peer`` to ``node`` when the
+    node gets hold of it from that neighbor, or receives it in a unicast frame. A kind of message carries publications
+    if messages of that name are originated, held or delivered anywhere in the run; so an interest that happens to have
+    the same number is not part of a path. A path ends at a node that drops the publication without having held it
+    before.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LOOKS = (
 
 
 def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]:
-    """Return the publications of a run, and the layer of their paths."""
+    """Return the publications whose paths can be drawn, and the layer of these paths."""
     columns = recorded.columns
     originated = columns.where(event="originated")
     originated = originated[first_rows(row_keys(columns["origin"][originated], columns["sequence"][originated]))]
@@ -40,7 +41,7 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
         return NO_PATHS, []
     carriers = _carriers(columns)
     rows, look, path = _steps(columns, originated, carriers, sent)
-    most = _most(path, len(originated))
+    most = _count_drawn(path, len(originated))
     shown = path < most
     notes = (
         (f"Of {len(originated):,} publications the first {most:,} can be followed.",) if most < len(originated) else ()
@@ -51,7 +52,7 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
 
 
 def _carriers(columns: Columns) -> np.ndarray:
-    """Return whether each message name belongs to messages that carry publications; bool, shape (names,)."""
+    """Return whether messages of each name carry publications; bool, shape (message names,)."""
     rows = columns.where(event=("originated", "held", "delivered"))
     return np.bincount(columns.codes["message"][rows], minlength=len(columns.words["message"])) > 0
 
@@ -66,8 +67,11 @@ def _message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarra
     )
 
 
-def _most(path: np.ndarray, paths: int) -> int:
-    """Return how many publications, from the first on, have few enough rows together; at least one."""
+def _count_drawn(path: np.ndarray, paths: int) -> int:
+    """Return for how many publications, from the first on, the paths are drawn; at least 1.
+
+    Together they have at most `MOST_ROWS` rows, and there are at most `MOST_PATHS`. ``path``: each row's publication.
+    """
     rows = np.cumsum(np.bincount(path, minlength=paths))
     return int(np.clip(np.searchsorted(rows, MOST_ROWS, "right"), 1, min(paths, MOST_PATHS)))
 
@@ -75,17 +79,17 @@ def _most(path: np.ndarray, paths: int) -> int:
 def _steps(
     columns: Columns, originated: np.ndarray, carriers: np.ndarray, sent: Sent
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the steps of publications: (rows of the trace, looks, index of the publication of each row)."""
+    """Return hops, deliveries and drops as (rows of the trace, index of each row's look, index of its publication)."""
     steps = (_hops(columns, carriers, sent), columns.where(event="delivered"), _drops(columns, originated))
     rows = np.concatenate(steps)
     look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(step_rows) for step_rows in steps])
-    path = _numbers(columns, originated, rows)
+    path = _publication_of(columns, originated, rows)
     known = (path >= 0) & carriers[columns.codes["message"][rows]]
     return rows[known], look[known], path[known]
 
 
 def _hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
-    """Return the rows at which a publication went from ``peer`` to ``node``."""
+    """Return the rows of the trace at which a publication went from ``peer`` to ``node``."""
     held = columns.where(event="held")
     received = columns.where(event="received")
     received = received[carriers[columns.codes["message"][received]]]
@@ -97,7 +101,10 @@ def _hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
 
 
 def _drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
-    """Return the rows at which a node dropped a publication that it had not held, once per node and publication."""
+    """Return the rows at which a node dropped a publication that it had not held before.
+
+    A node that drops the same publication repeatedly counts once.
+    """
     had, drops = np.concatenate([originated, columns.where(event="held")]), columns.where(event="dropped")
     both = np.concatenate([had, drops])
     keys, key = unique_inverse(row_keys(*(columns[name][both] for name in ("origin", "sequence", "node"))))
@@ -108,15 +115,15 @@ def _drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
     return drops[fresh[first_rows(dropped[fresh])]]
 
 
-def _numbers(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return which publication (index in ``originated``) each row of the trace is about; -1 if none."""
+def _publication_of(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the index in ``originated`` of the publication that each row of the trace is about, or -1."""
     return find_last(*((columns["origin"][selected], columns["sequence"][selected]) for selected in (rows, originated)))
 
 
 def _path_table(
     columns: Columns, rows: np.ndarray, look: np.ndarray, path: np.ndarray, duration_us: int
 ) -> tuple[Table, list[str]]:
-    """Return the layer's table and texts; every row lasts until the end of the run."""
+    """Return (the table of the paths' layer, its texts). Every row lasts until the end of the run."""
     node, peer = columns["node"][rows], columns["peer"][rows]
     is_hop, is_end = look == HOPPED, look == DROPPED
     text, words = columns.coded("detail", rows[is_end])

@@ -107,14 +107,14 @@ class Picture(Scene):
 
     def draw(self) -> Drawing:
         """Return the map with its legend below."""
-        self._links()
+        self._draw_links()
         marked = np.union1d(self.roles[SOURCE], self.roles[SINK])
         self._plain(np.setdiff1d(np.arange(len(self.plan.ids)), marked))
         for look in (SOURCE, SINK):
             self._marks(look, self.roles[look])
         self._marks(OFF, self.roles[OFF])
         self._names()
-        self._scale_bar()
+        self._draw_scale_bar()
         page = Drawing(self.width, self.height, title=self.title)
         page.add(self.drawing, 0, 0)
         legend = legend_drawing([*self.entries, *self._base_entries()], self.width)

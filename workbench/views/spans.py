@@ -1,18 +1,18 @@
 """Array functions that turn rows of a trace into intervals, for layers.
 
-    changed(keys, *values)           the rows that differ from the previous row of their key
-    until_next(keys, times, end)     each row lasts until the next row of its key
-    opened(keys, times, is_opening)  intervals that rows open and close
-    overlaps(...)                    the overlaps of rows with other intervals of their key
-    without(table, outages)          intervals of nodes without the nodes' outages
+    changed(keys, *values)           mark each row that differs from the previous row with the same key
+    until_next(keys, times, end)     when each row ends, if it lasts until the next row with the same key
+    opened(keys, times, is_opening)  intervals that some rows open and others close
+    overlaps(...)                    where rows overlap with other intervals of the same key
+    without(table, outages)          the intervals of nodes, without the times when the node was down
     within(table, duration_us)       intervals cut at the end of the run
-    thinned(table, most, what)       every n-th row, and a sentence about the omission
-    sampled(is_vital, most)          every n-th row, with a larger share of vital rows
-    running(table, times)            the number of rows that are alive at some times
-    joined(table, *names)            equal intervals that meet or overlap, merged
+    thinned(table, most, plural)     every n-th row, and a sentence about the omitted rows
+    sampled(is_vital, most)          every n-th row, with a larger share of the vital rows
+    running(table, times)            the number of intervals that contain each of some times
+    joined(table, *names)            merge equal intervals that meet or overlap
 
-Keys, times and values have an entry for each row, in the order of the trace. Keys are integers; `row_keys` combines
-several columns into one. No function here has a Python step for each row.
+Keys, times and values have one entry for each row, in the order of the trace. Keys are integers; `row_keys` combines
+several columns into one key. All functions are vectorized: none loops over rows in Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FOREVER_US = 1 << 62
 
 
 def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
-    """Return whether each row is the first of its key or differs from its predecessor; bool, shape (rows,)."""
+    """Return whether each row is the first of its key or differs from the previous row of it; bool, shape (rows,)."""
     is_new = np.empty(len(keys), bool)
     order = argsort(keys)
     is_new[order] = mark_first(keys[order], *(value[order] for value in values))
@@ -36,9 +36,9 @@ def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
 
 
 def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.ndarray | None = None) -> np.ndarray:
-    """Return when the next row of the same key comes, ``end_us`` for a key's last row; int64, shape (rows,).
+    """Return the time of the next row with the same key, or ``end_us`` for a key's last row; int64, shape (rows,).
 
-    order: `argsort` of the keys, if known.
+    order: `argsort` of the keys, if the caller has it.
     """
     until = np.full(len(keys), end_us, np.int64)
     order = argsort(keys) if order is None else order
@@ -50,11 +50,11 @@ def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.nd
 def opened(
     keys: np.ndarray, times_us: np.ndarray, is_opening: np.ndarray, end_us: int = FOREVER_US, reopens: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows that open an interval of their key, ascending; the time when each interval closes).
+    """Return (indices of the rows that open an interval, ascending; the time when each interval closes).
 
-    An interval that never closes lasts until ``end_us``. A row that opens an open interval closes it and opens a new
-    one;
-    with ``reopens=False`` it is ignored. A row that closes a closed interval is ignored.
+    Rows with the same key open and close the same series of intervals. An interval that no row closes lasts until
+    ``end_us``. A row that opens an interval while one is open closes it and opens a new one; with ``reopens=False`` the
+    row is ignored. A row that closes while no interval is open is ignored.
     """
     if reopens:
         return np.flatnonzero(is_opening), until_next(keys, times_us, end_us)[is_opening]
@@ -64,7 +64,10 @@ def opened(
 
 
 class Overlaps(NamedTuple):
-    """The overlaps of rows with other intervals of the same key: index of the row, of the interval, begin and end."""
+    """Overlaps of rows with intervals of the same key, as arrays with an entry for each overlap.
+
+    row, other: indices of the row and of the interval. from_us, until_us: begin and end of the overlap.
+    """
 
     row: np.ndarray
     other: np.ndarray
@@ -80,11 +83,11 @@ def overlaps(
     other_from_us: np.ndarray,
     other_until_us: np.ndarray,
 ) -> Overlaps:
-    """Return every overlap of a row with an interval of its key, by row and then by time.
+    """Return every overlap of a row with an interval of the same key, ordered by row, then by time.
 
-    Intervals of one key must not overlap each other; rows may. The number of keys times the time from the first row to
-    the
-    last, in µs, must be below 2^62.
+    Rows have ``keys``, ``from_us`` and ``until_us``; the intervals have the ``other_`` arrays. Intervals of one key
+    must not overlap each other; rows may. The number of keys times the time from the first row to the last, in µs, must
+    be below 2^62.
     """
     order = lexsort((other_from_us, other_keys))
     keys_of, number = unique_inverse(other_keys[order])
@@ -109,9 +112,9 @@ def overlaps(
 
 
 def without(table: Table, outages: Table) -> Table:
-    """Return the rows of a table without the time in which their node was down, in order of ``from_us``.
+    """Return the rows of a table without the times at which their node was down, in order of ``from_us``.
 
-    outages: node, from_us, until_us. An outage within a row divides the row into two.
+    outages: a table with node, from_us and until_us. A row that contains an outage becomes two rows.
     """
     order = lexsort((outages["from_us"], outages["node"]))
     node, down_us, up_us = (outages[name][order] for name in ("node", "from_us", "until_us"))
@@ -133,14 +136,17 @@ def without(table: Table, outages: Table) -> Table:
 
 
 def within(table: Table, duration_us: int) -> Table:
-    """Return the rows of a table that begin before the end of the run, cut at its end."""
+    """Return the rows of a table that begin before the end of the run; rows that last longer are cut there."""
     until = np.minimum(table["until_us"], duration_us)
     lasting = table["from_us"] < until
     return select({**table, "until_us": until}, lasting)
 
 
 def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
-    """Return at most ``most`` rows, ascending: every n-th, but as many of the vital rows as possible."""
+    """Return the indices of at most ``most`` rows, ascending: every n-th row, with a larger share of the vital rows.
+
+    Vital rows get at most five sixths of the result, and the other rows what remains.
+    """
     if len(is_vital) <= most:
         return np.arange(len(is_vital))
     free = most
@@ -152,7 +158,10 @@ def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
 
 
 def thinned(table: Table, most: int, plural: str) -> tuple[Table, tuple[str, ...]]:
-    """Return at most ``most`` rows, every n-th of them, and a sentence that states this; ``what`` names the rows."""
+    """Return (at most ``most`` rows of a table, a tuple with a sentence about the omission, or an empty tuple).
+
+    Of a larger table every n-th row is kept. ``plural`` names the rows in the sentence, such as "deliveries".
+    """
     rows = len(table["from_us"])
     if rows <= most:
         return table, ()
@@ -162,7 +171,10 @@ def thinned(table: Table, most: int, plural: str) -> tuple[Table, tuple[str, ...
 
 
 def running(intervals: Table, times_us: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-    """Return the number of rows that are alive at each of some ascending times, or the sum of their values."""
+    """Return the number of intervals that contain each of some ascending times.
+
+    With ``values``, a number for each interval, return the sum of the values of these intervals instead.
+    """
     change = np.zeros(len(times_us) + 1, np.int64)
     for name, sign in (("from_us", 1), ("until_us", -1)):
         change += sign * np.bincount(np.searchsorted(times_us, intervals[name]), values, len(change)).astype(np.int64)
@@ -170,9 +182,9 @@ def running(intervals: Table, times_us: np.ndarray, values: np.ndarray | None = 
 
 
 def joined(intervals: Table, *names: str) -> Table:
-    """Merge intervals that meet or overlap and are equal in the named columns, and sort by these and by time.
+    """Merge intervals that meet or overlap and are equal in the named columns; sort by these columns and by time.
 
-    The other columns of a merged row are those of its first interval.
+    In all other columns a merged row has the values of its first interval.
     """
     key = unique_inverse(row_keys(*(intervals[name] for name in names)))[1]
     order = lexsort((intervals["from_us"], key))

@@ -1,6 +1,6 @@
 """The base of static pictures of a network: positions on the page, links, walls and labels.
 
-Scene(plan, width)    the base; `marks.LayerScene` draws a run's layers on it
+Scene(plan, width)    the base class; `marks.LayerScene` draws a run's layers on such a scene
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ Box = tuple[float, float, float, float]
 
 
 class Scene:
-    """A network on a page.
+    """A network drawn on a page: links, walls and names of nodes. Subclasses draw the nodes.
 
-    x, y: positions of nodes, float64, shape (nodes,), and ``node``, their radius; ``walls``: shape (walls, 4). All in
-    px.
-    ``band``: points that names should not cover.
+    x, y: positions of the nodes in px, float64, shape (nodes,). node: radius of a node in px. walls: ends of the walls
+    in px, shape (walls, 4). band: points that names should not cover.
     """
 
     def __init__(self, plan: Layout, width: int, tallest: float = TALLEST) -> None:
@@ -46,8 +45,8 @@ class Scene:
     def _between(self, a: int, b: int, share: float) -> tuple[float, float]:
         return self.x[a] + share * (self.x[b] - self.x[a]), self.y[a] + share * (self.y[b] - self.y[a])
 
-    def _links(self) -> None:
-        """Draw links, better ones darker and thicker, and walls."""
+    def _draw_links(self) -> None:
+        """Draw links and walls. Better links are darker and thicker."""
         links = self.plan.links
         shade = np.rint(LINK_SHADES * np.maximum(links["pdr_ab"], links["pdr_ba"]))
         a, b = links["a"], links["b"]
@@ -59,7 +58,7 @@ class Scene:
             self.drawing.segments(ends[shade == level], **look)
         self.drawing.segments(self.walls, colour=palette.WALL, width=2)
 
-    def _scale_bar(self) -> None:
+    def _draw_scale_bar(self) -> None:
         length_m = caption.round_length((self.width - 4 * MARGIN) / self.scale / 7)
         right, y = self.width - MARGIN, self.height - 5
         left = right - length_m * self.scale
@@ -70,7 +69,7 @@ class Scene:
     # Labels
 
     def _boxes(self, place: int, width: float) -> list[tuple[Box, float, float]]:
-        """Return boxes around a node that could hold its name: (box, x and baseline of the text)."""
+        """Return eight places for a node's name, as (box, x of the text, baseline of the text) in px."""
         x, y, gap = self.x[place], self.y[place], 1.6 * self.node + 3
         corners = [
             (x - width / 2, y - gap - SMALL),
@@ -85,21 +84,21 @@ class Scene:
         return [((left, top, left + width, top + SMALL), left, top + 0.82 * SMALL) for left, top in corners]
 
     def _penalty(self, box: Box, taken: Sequence[Box]) -> float:
-        """Return a penalty for writing in a box: outside the page, over another name, over nodes or walls."""
+        """Return how bad a box is for a name: outside the page, or over another name, nodes, lines or walls."""
         left, top, right, bottom = box
         reach = self.node + 1
         penalty = 100.0 * (left < 2 or right > self.width - 2 or top < 0 or bottom > self.height)
         penalty += OVER_A_NAME * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken)  # noqa: E741
         over = (self.x > left - reach) & (self.x < right + reach) & (self.y > top - reach) & (self.y < bottom + reach)
         penalty += 4.0 * float(over.sum())
-        penalty += 0.5 * self._in_band(box)
+        penalty += 0.5 * self._count_covered(box)
         x0, y0, x1, y1 = self.walls.T
         crossed = np.maximum(np.minimum(x0, x1), left) <= np.minimum(np.maximum(x0, x1), right)
         crossed &= np.maximum(np.minimum(y0, y1), top) <= np.minimum(np.maximum(y0, y1), bottom)
         return penalty + 4.0 * float(crossed.sum())
 
-    def _in_band(self, box: Box) -> int:
-        """Return how many points of ``band`` a box covers."""
+    def _count_covered(self, box: Box) -> int:
+        """Return how many points of ``band`` are inside a box."""
         if len(self._band) != len(self.band):
             self._band = np.array(self.band)
         left, top, right, bottom = box
@@ -107,9 +106,10 @@ class Scene:
         return int(((x > left) & (x < right) & (y > top) & (y < bottom)).sum())
 
     def write(self, place: int, text: str, taken: list[Box], bold: bool = False, is_required: bool = True) -> None:
-        """Write beside a node, where it covers as little as possible; ``taken``: the boxes of earlier names.
+        """Write a text beside a node, where it covers as little as possible.
 
-        With ``is_required=False`` the text is left out if it would cover another name.
+        ``place``: the node's index. ``taken``: the boxes of earlier texts; the new box is added. With
+        ``is_required=False`` the text is omitted if it would cover an earlier text.
         """
         boxes = self._boxes(place, text_width(text, SMALL))
         penalties = [self._penalty(box, taken) for box, _, _ in boxes]
