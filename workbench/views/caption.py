@@ -13,7 +13,7 @@ KEY_METRICS = (
 
 
 def title(run: Any) -> str:
-    """Return the protocol and the size of the network, for a run or a scenario."""
+    """Return the title of a run or a scenario: its protocol, and the size of its network."""
     scenario = getattr(run, "scenario", run)
     protocol = scenario.protocol
     name = protocol if isinstance(protocol, str) else protocol.public_class().__name__
@@ -21,7 +21,7 @@ def title(run: Any) -> str:
 
 
 def nodes(graph: Any) -> str:
-    """Return the number of nodes and the generator of the network: "64 nodes (office)"."""
+    """Return the number of nodes and the kind of generator that made the network: "64 nodes (office)"."""
     count = graph.number_of_nodes()
     recipe = graph.graph.get("recipe")
     kind = recipe.get("kind", "") if isinstance(recipe, dict) else ""
@@ -29,9 +29,9 @@ def nodes(graph: Any) -> str:
 
 
 def workload(run: Any) -> str:
-    """Return the workload in words: which nodes subscribe to what and publish what.
+    """Return a sentence about which nodes subscribe to what, and which publish what.
 
-    Four or more items are only counted.
+    If the workload has more than three such items, return only the number of its items.
     """
     items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
     texts = [text for item in items if (text := _item(item))]
@@ -61,20 +61,20 @@ def _item(item: Any) -> str:
 
 
 def key_numbers(run: Any) -> list[tuple[str, str]]:
-    """Return (label, formatted value) of each of `KEY_METRICS` that the run has."""
+    """Return (label, formatted value) for those of `KEY_METRICS` that the run has."""
     metrics = run.metrics
     values = [(label, form, float(metrics[name])) for name, label, form in KEY_METRICS if name in metrics]
     return [(label, form.format(value)) for label, form, value in values if math.isfinite(value)]
 
 
 def conditions(run: Any) -> str:
-    """Return the duration and the seed of a run or a scenario."""
+    """Return the duration and the seed of a run or a scenario: "120 s, seed 7"."""
     scenario = getattr(run, "scenario", run)
     return f"{scenario.duration_s:,g} s, seed {scenario.seed}"
 
 
 def round_length(length: float) -> float:
-    """Return the largest of 1, 2, 5, 10, 20, ... that is at most ``length``, for a scale bar."""
+    """Return the largest number of the series 1, 2, 5, 10, 20, ... up to ``length``: a round length for a scale bar."""
     if length <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(length))

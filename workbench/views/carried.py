@@ -1,8 +1,8 @@
-"""Attach to drawings the record of the runs or sweeps that they show (`workbench.records`).
+"""Attach a record to drawings, which names the runs or sweeps that they show (see `workbench.records`).
 
-``@carries_record`` decorates a function whose first argument is a run, or runs by name, and which returns a `Drawing`
-or a `Stepper`. `carries_sweep` does the same for drawings of sweep tables. The record is built only when the drawing is
-written to a file.
+``@carries_record`` decorates a function whose first argument is a run, or a mapping of names to runs, and which returns
+a `Drawing` or a `Stepper`. `carries_sweep` attaches the record of sweep tables to a drawing. The record is built only
+when the drawing is written to a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Drawn = TypeVar("Drawn", Drawing, Stepper)
 
 
 def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
-    """Return the view with drawings that carry the record of the run or runs in its first argument."""
+    """Decorate a view: attach the record of the runs in its first argument to the drawings that it returns."""
 
     @wraps(view)
     def with_record(*args: P.args, **kwargs: P.kwargs) -> Drawn:
@@ -38,9 +38,8 @@ def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
 def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
     """Return the drawing with the record of one or more sweep tables attached.
 
-    The drawing is returned unchanged if a table is not a `SweepTable`, or if the sweeps have different measures: these
-    have
-    no common record. ``drawn``: the metrics that the drawing shows.
+    ``drawn``: names of the metrics that the drawing shows. The drawing is returned unchanged if a table is not a
+    `SweepTable`. It is also unchanged if the sweeps have different measures, because then no common record exists.
     """
     from workbench.sweeps.table import SweepTable
 
@@ -62,7 +61,10 @@ def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:
 
 
 def _by_name(subject: Mapping[str, Any]) -> dict[str, Run]:
-    """Return the runs by name; several runs under one name are numbered."""
+    """Return the runs in a mapping by their names.
+
+    A name may have a list of runs; these are called "name #1", "name #2" and so on. Other values are left out.
+    """
     named_runs: dict[str, Run] = {}
     for name, value in subject.items():
         runs = [value] if isinstance(value, Run) else value if isinstance(value, (list, tuple)) else []

@@ -1,7 +1,7 @@
 """HTML of a dissected frame: its bytes in hex, coloured by field, and a table of the fields.
 
-page(dissection)            HTML of a `workbench.protocols.dissection.Dissection`
-hex_lines(data, ranges)  bytes in hex, each range of bytes on a background of its own colour
+page(dissection)           HTML of a `workbench.protocols.dissection.Dissection`
+hex_lines(data, ranges)    bytes in hex, each range of bytes on a background of its own colour
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STYLE = f"""<style>
 
 
 class ByteRange(NamedTuple):
-    """A byte range from the end of the previous one up to, not including, ``end``, with its colour and title."""
+    """The bytes from the end of the previous range up to, not including, ``end``, with their colour and title."""
 
     end: int
     colour: str
@@ -39,7 +39,7 @@ class ByteRange(NamedTuple):
 
 
 def page(dissection: Dissection) -> str:
-    """Return a dissected frame as one block of HTML. A top-level field and everything inside it have one colour."""
+    """Return a dissected frame as one block of HTML. Each top-level field has one colour, also for its inner fields."""
     colours = [_COLOURS[index % len(_COLOURS)] for index in range(len(dissection.fields))]
     ranges = [
         ByteRange(leaf.end, colour, leaf.name)
@@ -65,9 +65,10 @@ def _cut(text: str) -> str:
 
 
 def hex_lines(data: bytes, ranges: Iterable[ByteRange]) -> str:
-    """Return the bytes in hex as HTML, 16 a line behind the line's offset.
+    """Return bytes in hex as HTML: 16 bytes on a line, after the offset of the first.
 
-    Bytes beyond `MOST_BYTES` are only counted. ``ranges`` are consecutive and cover all bytes.
+    Only the first `MOST_BYTES` bytes are written; a last line states how many follow. ``ranges`` are consecutive and
+    together cover all bytes.
     """
     lines: list[list[str]] = [[] for _ in range(0, min(len(data), MOST_BYTES), PER_LINE)]
     at = 0

@@ -38,7 +38,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Segment:
-    """A straight line. ``dash``: lengths in px, drawn and left out in turn."""
+    """A straight line. ``dash``: lengths of dashes and gaps in px; () means a solid line."""
 
     x0: float
     y0: float
@@ -52,7 +52,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Circle:
-    """A disc, a ring, or both. ``dash``: dashes of the outline; ``tooltip``: text shown while the mouse is over it."""
+    """A disc, a ring, or both. ``dash``: lengths of dashes and gaps in px; ``tooltip``: shown on hovering."""
 
     x: float
     y: float
@@ -89,7 +89,7 @@ class Polygon:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Segments of one style. ``ends``: float64, shape (segments, 4), as x0, y0, x1, y1."""
+    """Straight lines of one style. ``ends``: float64, shape (lines, 4), as x0, y0, x1, y1."""
 
     ends: np.ndarray
     colour: str = TEXT
@@ -126,7 +126,8 @@ class Polygons:
 class Text:
     """A line of text.
 
-    ``y`` is its baseline; ``turn``: degrees counter-clockwise; ``halo``: colour of a rim around it.
+    x: its start, middle or end, as given by ``anchor``. y: its baseline. turn: angle in degrees, counter-clockwise.
+    halo: colour of a rim around the letters.
     """
 
     x: float
@@ -146,11 +147,10 @@ _COLOURED = ("colour", "fill", "stroke", "halo")
 
 @dataclass
 class Drawing:
-    """Items in drawing order, on a page of ``width`` x ``height`` px.
+    """A list of items in drawing order, on a page of ``width`` x ``height`` px.
 
-    is_dark: whether the background and the items' colours are for dark pages. record: a function that returns the
-    record
-    (`workbench.records`) to be stored in SVG and PNG files; None if the drawing does not show a run.
+    is_dark: whether the colours are for a dark page. record: a function that returns the record (`workbench.records`)
+    to store in SVG and PNG files; None if the drawing does not show a run.
     """
 
     width: float
@@ -172,11 +172,11 @@ class Drawing:
     def arrow(
         self, x0: float, y0: float, x1: float, y1: float, head: float = 6.0, at: float = 1.0, **look: Any
     ) -> None:
-        """Add a segment with a triangular head of ``head`` px, at the share ``at`` (0 to 1) of its length."""
+        """Add a line with a triangular head ``head`` px long. ``at``: position of the head along the line, 0 to 1."""
         line = Segment(x0, y0, x1, y1, **look)
         self.items.append(line)
         if (x0, y0) != (x1, y1):
-            (corners,) = _heads(np.array([[x0, y0, x1, y1]]), head, at).tolist()
+            (corners,) = _head_triangles(np.array([[x0, y0, x1, y1]]), head, at).tolist()
             self.items.append(Polygon([(x, y) for x, y in corners], fill=line.colour, opacity=line.opacity))
 
     def circle(self, x: float, y: float, radius: float, **look: Any) -> None:
@@ -196,11 +196,11 @@ class Drawing:
         self.items.append(Polygon(tuple(points), **look))
 
     def frame(self, x: float, y: float, frame_width: float, frame_height: float, **look: Any) -> None:
-        """Add a rectangle whose outline may have a ``width``, as a `Polygon`."""
+        """Add a rectangle by its upper left corner, as a `Polygon`. ``look`` may contain the outline's ``width``."""
         self.polygon([(x, y), (x + frame_width, y), (x + frame_width, y + frame_height), (x, y + frame_height)], **look)
 
     def cross(self, x: float, y: float, radius: float, **look: Any) -> None:
-        """Add a diagonal cross, two segments."""
+        """Add a diagonal cross: two lines that meet at (x, y)."""
         self.segment(x - radius, y - radius, x + radius, y + radius, **look)
         self.segment(x - radius, y + radius, x + radius, y - radius, **look)
 
@@ -231,7 +231,7 @@ class Drawing:
 
     def add(self, other: Drawing, x: float, y: float) -> None:
         """Add all items of another drawing, moved by (x, y)."""
-        self.items += [_moved(item, x, y) for item in other.items]
+        self.items += [_move_item(item, x, y) for item in other.items]
 
     # Many items of one style; empty arrays add nothing
 
@@ -251,11 +251,11 @@ class Drawing:
             self.items.append(Polygons(corners, **look))
 
     def arrows(self, ends: np.ndarray, head: float | np.ndarray, at: float, **look: Any) -> None:
-        """Add an `arrow` for each row of ``ends``; ``head``: one length in px, or one for each row."""
+        """Add an `arrow` for each row of ``ends``. ``head``: its length in px, or an array with one for each row."""
         self.segments(ends, **look)
         moved = (ends[:, :2] != ends[:, 2:]).any(axis=1)
         fill = {"fill": look.get("colour", TEXT), "opacity": look.get("opacity", 1.0)}
-        self.polygons(_heads(ends[moved], np.broadcast_to(head, len(ends))[moved], at), **fill)
+        self.polygons(_head_triangles(ends[moved], np.broadcast_to(head, len(ends))[moved], at), **fill)
 
     def crosses(self, centers: np.ndarray, radius: float, **look: Any) -> None:
         """Add a `cross` around each row of ``centers``, shape (crosses, 2)."""
@@ -288,10 +288,10 @@ class Drawing:
         """Return the same drawing for a dark background."""
         if self.is_dark:
             return self
-        return replace(self, items=[_in_dark(item) for item in self.items], is_dark=True)
+        return replace(self, items=[_item_in_dark(item) for item in self.items], is_dark=True)
 
     def elements(self) -> list[str]:
-        """Return the items as SVG elements, in drawing order."""
+        """Return the items as SVG elements in drawing order."""
         return [element for item in self.items for element in _SVG[type(item)](item)]
 
     def to_svg(self, dark: bool = False) -> str:
@@ -302,12 +302,15 @@ class Drawing:
         return carriers.add_to_svg(svg, to_text(self.record())) if self.record else svg
 
     def to_html(self) -> str:
-        """Return the drawing as an SVG element for a page, which follows the page's light or dark theme."""
+        """Return the drawing as an SVG element for a page. It follows the light or dark theme of the page."""
         body = "\n".join(self.elements())
         return self.frame_svg(body, themed(body, self.background))
 
     def frame_svg(self, body: str, style: str = "") -> str:
-        """Return the SVG document around some elements; with a ``style`` (`themed`), an element for a page."""
+        """Return an SVG document with the elements in ``body``.
+
+        With a ``style``, as from `themed`, return an SVG element for a page instead.
+        """
         size = f'width="{self.width:g}" height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}"'
         title = f"<title>{escape(self.title)}</title>\n" if self.title else ""
         page = f' class="{THEMED}" style="max-width:100%;height:auto"' if style else ""
@@ -326,7 +329,7 @@ class Drawing:
         return carriers.add_to_png(data, to_text(self.record())) if self.record else data
 
     def save(self, path: str | Path, scale: float = 2, dark: bool = False) -> Path:
-        """Write an .svg or .png file, by the suffix of the path, and return the path."""
+        """Write the drawing to an .svg or .png file, as the suffix of the path requires, and return the path."""
         path = Path(path)
         if path.suffix.lower() == ".svg":
             path.write_text(self.to_svg(dark), encoding="utf-8")
@@ -370,7 +373,7 @@ _SPELLINGS = {
 
 
 def spell(text: str) -> str:
-    """Return the text in characters of Pillow's font: "µs" -> "us", "½" -> "1/2", others without a spelling -> "?"."""
+    """Return the text with only characters of Pillow's font: "µs" -> "us", "½" -> "1/2", unknown ones -> "?"."""
     return "".join(map(_spell, text))
 
 
@@ -395,8 +398,8 @@ def font(size: float) -> Any:
     return ImageFont.load_default(size)
 
 
-def _heads(ends: np.ndarray, head: float | np.ndarray, at: float) -> np.ndarray:
-    """Return the triangles of arrow heads, shape (arrows, 3, 2); each arrow must have a length."""
+def _head_triangles(ends: np.ndarray, head: float | np.ndarray, at: float) -> np.ndarray:
+    """Return the triangles of arrow heads, shape (arrows, 3, 2). No arrow may have length 0."""
     start, direction = ends[:, :2], ends[:, 2:] - ends[:, :2]
     along = direction / np.hypot(direction[:, :1], direction[:, 1:]) * np.reshape(head, (-1, 1))
     side = 0.42 * np.stack([-along[:, 1], along[:, 0]], axis=1)
@@ -404,13 +407,13 @@ def _heads(ends: np.ndarray, head: float | np.ndarray, at: float) -> np.ndarray:
     return np.stack([middle + along / 2, middle - along / 2 + side, middle - along / 2 - side], axis=1)
 
 
-def _in_dark(item: Item) -> Item:
+def _item_in_dark(item: Item) -> Item:
     colours = {name: getattr(item, name, None) for name in _COLOURED}
     changed: dict[str, Any] = {name: in_dark(colour) for name, colour in colours.items() if colour}
     return replace(item, **changed)
 
 
-def _moved(item: Item, dx: float, dy: float) -> Item:
+def _move_item(item: Item, dx: float, dy: float) -> Item:
     changed: dict[str, Any] = {}
     for item_field in fields(item):
         name = item_field.name
@@ -438,7 +441,7 @@ THEMES = (
 
 
 def themed(body: str, background: str) -> str:
-    """Return the style that replaces the colours of SVG elements on a dark page.
+    """Return a style sheet that replaces the colours of SVG elements on a dark page.
 
     A page with a theme of its own sets ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before
     2024) the drawing stays light.
@@ -478,12 +481,12 @@ def _svg_points(points: Points) -> str:
     return " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
 
 
-def _dash(item: Segment | Segments | Circle | Circles) -> str:
+def _dash_attribute(item: Segment | Segments | Circle | Circles) -> str:
     return f' stroke-dasharray="{" ".join(map(_number, item.dash))}"' if item.dash else ""
 
 
-def _closed(element: str, tooltip: str) -> str:
-    """Close an SVG element; ``tooltip`` is the text shown while the mouse is over it."""
+def _close_element(element: str, tooltip: str) -> str:
+    """Return a complete SVG element, given its beginning. ``tooltip``: text shown on hovering."""
     kind = element[1:].partition(" ")[0]
     return f"{element}><title>{escape(tooltip)}</title></{kind}>" if tooltip else f"{element}/>"
 
@@ -491,12 +494,12 @@ def _closed(element: str, tooltip: str) -> str:
 def _svg_segment(item: Segment) -> list[str]:
     x0, y0, x1, y1 = map(_number, (item.x0, item.y0, item.x1, item.y1))
     look = _line_style(item.colour, item.width, item.opacity)
-    return [f'<line x1="{x0}" y1="{y0}" x2="{x1}" y2="{y1}" {look}{_dash(item)}/>']
+    return [f'<line x1="{x0}" y1="{y0}" x2="{x1}" y2="{y1}" {look}{_dash_attribute(item)}/>']
 
 
 def _svg_circle(item: Circle) -> list[str]:
     where = f'cx="{_number(item.x)}" cy="{_number(item.y)}" r="{_number(item.radius)}"'
-    return [_closed(f"<circle {where} {_area_style(item)}{_dash(item)}", item.tooltip)]
+    return [_close_element(f"<circle {where} {_area_style(item)}{_dash_attribute(item)}", item.tooltip)]
 
 
 def _svg_polyline(item: Polyline) -> list[str]:
@@ -506,14 +509,17 @@ def _svg_polyline(item: Polyline) -> list[str]:
 
 def _svg_polygon(item: Polygon) -> list[str]:
     return [
-        _closed(
+        _close_element(
             f'<polygon points="{_svg_points(item.points)}" stroke-linejoin="round" {_area_style(item)}', item.tooltip
         )
     ]
 
 
-def _paths(numbers: np.ndarray, shape: str) -> list[str]:
-    """Return the ``d`` attributes of paths that draw ``shape`` for each row; each % in the shape takes a number."""
+def _path_data(numbers: np.ndarray, shape: str) -> list[str]:
+    """Return the ``d`` attributes of SVG paths that draw a shape for each row of numbers.
+
+    ``shape``: the path of one shape, with % in place of each number of a row.
+    """
     rows = np.round(numbers, 1) + 0.0  # + 0.0 turns -0 into 0
     template = shape.replace("%", "%g")
     chunks = (rows[start : start + IN_A_PATH] for start in range(0, len(rows), IN_A_PATH))
@@ -521,22 +527,22 @@ def _paths(numbers: np.ndarray, shape: str) -> list[str]:
 
 
 def _svg_segments(item: Segments) -> list[str]:
-    look = f'fill="none" {_line_style(item.colour, item.width, item.opacity)}{_dash(item)}'
-    return [f'<path d="{d}" {look}/>' for d in _paths(item.ends, "M% %L% %")]
+    look = f'fill="none" {_line_style(item.colour, item.width, item.opacity)}{_dash_attribute(item)}'
+    return [f'<path d="{d}" {look}/>' for d in _path_data(item.ends, "M% %L% %")]
 
 
 def _svg_circles(item: Circles) -> list[str]:
     radius, diameter = _number(item.radius), _number(2 * item.radius)
     shape = f"M% %a{radius} {radius} 0 1 0 {diameter} 0a{radius} {radius} 0 1 0-{diameter} 0"
-    look = _area_style(item) + _dash(item)
-    return [f'<path d="{d}" {look}/>' for d in _paths(item.centers - (item.radius, 0), shape)]
+    look = _area_style(item) + _dash_attribute(item)
+    return [f'<path d="{d}" {look}/>' for d in _path_data(item.centers - (item.radius, 0), shape)]
 
 
 def _svg_polygons(item: Polygons) -> list[str]:
     count, corners, _ = item.corners.shape
     shape = "M% %" + "L% %" * (corners - 1) + "Z"
     look = f'stroke-linejoin="round" {_area_style(item)}'
-    return [f'<path d="{d}" {look}/>' for d in _paths(item.corners.reshape(count, 2 * corners), shape)]
+    return [f'<path d="{d}" {look}/>' for d in _path_data(item.corners.reshape(count, 2 * corners), shape)]
 
 
 def _svg_text(item: Text) -> list[str]:

@@ -20,7 +20,10 @@ def events_of(columns: Columns) -> list[Event]:
 
 
 def chosen_event(columns: Columns, event: Event | None) -> Event:
-    """Return the event if the trace has it, or the first event for None; otherwise raise ParameterError."""
+    """Return the event as (origin, sequence), or the first event of the trace if ``event`` is None.
+
+    Raises ParameterError if the trace does not have the event.
+    """
     known = events_of(columns)
     if event is None and known:
         return known[0]
@@ -33,7 +36,10 @@ def chosen_event(columns: Columns, event: Event | None) -> Event:
 
 
 def of_event(columns: Columns, event: Event | None) -> Columns:
-    """Return the rows about one event and those about no event (failures, subscriptions); all rows for None."""
+    """Return only the rows of a trace that concern one event, or all rows if ``event`` is None.
+
+    Rows about no event at all, such as failures and subscriptions, remain too.
+    """
     if event is None:
         return columns
     origin, sequence = chosen_event(columns, event)

@@ -1,4 +1,7 @@
-"""The player as a single page that contains the script and all data, so it needs neither kernel nor network."""
+"""Write a run as one HTML page with the player.
+
+The page contains the script and all data, so it needs neither a kernel nor a network connection.
+"""
 
 import html
 from collections.abc import Iterable, Mapping
@@ -21,13 +24,11 @@ _HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="
 def save_html(
     run: Any, path: str | Path, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None
 ) -> Path:
-    """Write the player, further figures and the metrics as one page, and return its path.
+    """Write a page with the player, further figures and the metrics of a run, and return its path.
 
-    ``extra``: (title, text, figure) of each further section; a figure is a Bokeh model or a `Drawing`. ``event``,
-    (origin,
-    sequence): leave out rows about other events. Raises ParameterError for any other figure or an event that is not in
-    the
-    run, ScenarioError if the run has no trace.
+    ``extra``: a (title, text, figure) for each further section; a figure is a Bokeh model or a `Drawing`. ``event``:
+    show only this event, given as (origin, sequence); rows about other events are left out. Raises ParameterError for
+    any other kind of figure or an event that the run does not have, ScenarioError if the run has no trace.
     """
     path = Path(path)
     page = page_html(run, extra, event)
@@ -37,28 +38,28 @@ def save_html(
 
 
 def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple[int, int] | None = None) -> str:
-    """Return the page that `save_html` writes."""
+    """Return the HTML of the page that `save_html` writes."""
     from workbench.views.player.dissections import dissect_first
     from workbench.views.player.embed import SMALL, browser_file, name_of, player_html
     from workbench.views.player.payload import pack
     from workbench.views.seeing import see
 
-    sections = [(title, text, _checked(title, figure)) for title, text, figure in extra]
-    head, drawn = _embedded([figure for _, _, figure in sections])
-    head += _records(run, [figure for _, _, figure in sections])
+    sections = [(title, text, _check_figure(title, figure)) for title, text, figure in extra]
+    head, drawn = _embed_figures([figure for _, _, figure in sections])
+    head += _record_elements(run, [figure for _, _, figure in sections])
     payload = pack(see(run, event), dissect_first(run))
     parts = [player_html(payload, name_of(payload), level=SMALL)]
     parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
-    parts.append(f"<section><h2>Metrics</h2>{_metrics(run)}{_scenario(run)}</section>")
+    parts.append(f"<section><h2>Metrics</h2>{_metrics_html(run)}{_scenario_html(run)}</section>")
     for (title, text, _), figure in zip(sections, drawn, strict=True):
         paragraph = f"<p>{html.escape(text)}</p>" if text else ""
         parts.append(f"<section><h2>{html.escape(title)}</h2>{paragraph}{figure}</section>")
-    parts.append(f"<footer>{html.escape(_footer(run))}</footer>")
+    parts.append(f"<footer>{html.escape(_footer_text(run))}</footer>")
     title = f"<title>{html.escape(caption.title(run))}</title><style>{browser_file('page.css')}</style>"
     return f"{_HEAD}{title}{head}</head><body><main>{''.join(parts)}</main></body></html>\n"
 
 
-def _checked(title: str, figure: Any) -> Any:
+def _check_figure(title: str, figure: Any) -> Any:
     from bokeh.model import Model
 
     if not isinstance(figure, (Drawing, Model)):
@@ -68,33 +69,39 @@ def _checked(title: str, figure: Any) -> Any:
     return figure
 
 
-def _embedded(figures: list[Any]) -> tuple[str, list[str]]:
-    """Return the HTML for the page's head and the HTML of each figure; BokehJS is included if a figure needs it."""
+def _embed_figures(figures: list[Any]) -> tuple[str, list[str]]:
+    """Return (HTML for the page's head, a list with the HTML of each figure).
+
+    The head contains BokehJS if one of the figures is a Bokeh model.
+    """
     models = [figure for figure in figures if not isinstance(figure, Drawing)]
     if not models:
-        return "", [_svg(figure) for figure in figures]
+        return "", [_svg_without_record(figure) for figure in figures]
     from bokeh.embed import components
     from bokeh.resources import Resources
 
     script, divisions = components(models)
     rest = iter(divisions)
-    drawn = [_svg(figure) if isinstance(figure, Drawing) else next(rest) for figure in figures]
+    drawn = [_svg_without_record(figure) if isinstance(figure, Drawing) else next(rest) for figure in figures]
     return Resources(mode="inline", components=["bokeh"]).render() + script, drawn
 
 
-def _svg(figure: Drawing) -> str:
-    """Return a figure as SVG without its record, which is in the page's head."""
+def _svg_without_record(figure: Drawing) -> str:
+    """Return a figure as SVG without its record, because the page's head has the record."""
     return replace(figure, record=None).to_svg()
 
 
-def _records(run: Any, figures: list[Any]) -> str:
-    """Return the records of the run and of its figures, each once, as elements for the page's head."""
+def _record_elements(run: Any, figures: list[Any]) -> str:
+    """Return the records of the run and of its figures as HTML elements for the page's head.
+
+    Equal records appear once.
+    """
     records: list[Mapping[str, Any]] = [record_of(run)] if isinstance(run, Run) else []
     records += [figure.record() for figure in figures if isinstance(figure, Drawing) and figure.record]
     return "".join(dict.fromkeys(carriers.script_element(to_text(record)) for record in records))
 
 
-def _metrics(run: Any) -> str:
+def _metrics_html(run: Any) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{rich.write(float(value))}</td></tr>"
         for name, value in run.metrics.items()
@@ -102,8 +109,11 @@ def _metrics(run: Any) -> str:
     return f'<table class="metrics"><tbody>{rows}</tbody></table>'
 
 
-def _scenario(run: Any) -> str:
-    """Return the scenario as JSON in a collapsed section, or "" if it is long (measured links)."""
+def _scenario_html(run: Any) -> str:
+    """Return the scenario as JSON in a collapsed section of the page.
+
+    Return "" if the JSON is longer than `LONGEST_SCENARIO`, as with measured links.
+    """
     to_json = getattr(run.scenario, "to_json", None)
     text = to_json() if to_json else ""
     if not text or len(text) > LONGEST_SCENARIO:
@@ -112,7 +122,7 @@ def _scenario(run: Any) -> str:
     return f"<details><summary>{summary}</summary><pre>{html.escape(text)}</pre></details>"
 
 
-def _footer(run: Any) -> str:
+def _footer_text(run: Any) -> str:
     from workbench import __version__
 
     digest = str(getattr(run.scenario, "hash", ""))

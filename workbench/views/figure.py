@@ -33,14 +33,13 @@ def network_drawing(
     dark: bool = False,
     message: int | None = None,
 ) -> Drawing:
-    """Return the state of a run at a time (None: its end) as a `Drawing`.
+    """Return the state of a run at a time as a `Drawing`. ``time_s=None`` means the end of the run.
 
-    width: in px, 96 to the inch; 700 suits the width of a page. event, (origin, sequence): leave out rows about other
-    events. layers: names of the layers to draw, as on the player's buttons; None: those that are on at first. dark: for
-    a
-    dark background. message: index in ``see(run).paths`` of the message whose path is drawn; None: as the player does
-    at
-    first. Raises ParameterError for a time outside the run, or an unknown event, layer or message.
+    width: in px, 96 to the inch; 700 suits the width of a page. event: show only this event, given as (origin,
+    sequence). layers: names of the layers to draw, as on the player's buttons; None: the layers that the player shows
+    at first. dark: draw for a dark background. message: index in ``see(run).paths`` of the message whose path is drawn;
+    None: the path that the player shows at first. Raises ParameterError for a time outside the run, or an unknown
+    event, layer or message.
     """
     time_us = time_us_of(run, time_s, "network_drawing")
     if width < 300:
@@ -49,10 +48,10 @@ def network_drawing(
 
 
 def figure(run: Any, time_s: float | None = None, dark: bool = False, layers: Collection[str] | None = None) -> Drawing:
-    """Return the network at a time (None: the end) as a static drawing with ``to_svg()`` and ``to_png()``.
+    """Return the network at a time (None: the end of the run) as a static drawing.
 
-    dark: for a dark background. layers: names of the layers to draw, as in the player; None: those that are on at
-    first.
+    dark: draw for a dark background. layers: names of the layers to draw, as on the player's buttons; None: the layers
+    that the player shows at first.
     """
     return network_drawing(run, time_s, dark=dark, layers=None if layers is None else tuple(layers))
 
@@ -65,12 +64,15 @@ def draw(
     dark: bool = False,
     message: int | None = None,
 ) -> Drawing:
-    """Draw the figure from a `RunView`, which can be reused for several times."""
+    """Draw the figure from a `RunView`, which `views.seeing.see` makes. The caller can use it for several times.
+
+    The other parameters are those of `network_drawing`.
+    """
     scene = LayerScene(view, time_us, width, layers, message)
     map_ = scene.draw()
     strips = strips_drawing(scene, width)
     parts = [
-        _heading(view.run, time_us, width, _followed(view, time_us, message, scene)),
+        _draw_heading(view.run, time_us, width, _path_sentence(view, time_us, message, scene)),
         map_,
         strips,
         legend_drawing(scene.entries(), width),
@@ -85,9 +87,10 @@ def draw(
 
 
 def time_us_of(run: Any, time_s: float | None, caller: str) -> int:
-    """Return a time of the run in µs (None: its end).
+    """Convert a time of a run from s to µs; None becomes the end of the run.
 
-    Raises ParameterError, naming the function ``caller``, for a time outside the run.
+    Raises ParameterError for a time outside the run. Its message begins with ``caller``, the name of the calling
+    function.
     """
     duration_s = run.scenario.duration_s
     if time_s is not None and not 0 <= time_s <= duration_s:
@@ -95,7 +98,7 @@ def time_us_of(run: Any, time_s: float | None, caller: str) -> int:
     return round((duration_s if time_s is None else time_s) * 1e6)
 
 
-def _followed(view: RunView, time_us: int, message: int | None, scene: LayerScene) -> str:
+def _path_sentence(view: RunView, time_us: int, message: int | None, scene: LayerScene) -> str:
     """Return a sentence about the message whose path is drawn, or "" if no path is drawn."""
     if not any(group.layer.of_path for group in scene.groups):
         return ""
@@ -103,31 +106,31 @@ def _followed(view: RunView, time_us: int, message: int | None, scene: LayerScen
     return f"followed: {path.label}" + (f": {path.description}" if path.description else "")
 
 
-def _heading(run: Any, time_us: int, width: int, followed: str) -> Drawing:
+def _draw_heading(run: Any, time_us: int, width: int, followed: str) -> Drawing:
     """Draw the title and the time, then the workload, the conditions and the key numbers."""
     numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
     lines = [caption.workload(run), caption.conditions(run) + (f" · {numbers}" if numbers else "")]
     if time_us < run.scenario.duration_s * 1e6:
-        lines.append(_so_far(run.trace, time_us))
+        lines.append(_counts_text(run.trace, time_us))
     lines.append(followed)
     drawing = Drawing(width, 0)
     clock = f"t = {time_us / 1e6:,.3f} s"
     drawing.text(width - MARGIN, 26, clock, size=14, anchor="end")
     available = width - 3 * MARGIN - text_width(clock, 14)
     y = 26.0
-    for line in _wrapped(caption.title(run), 15, available):
+    for line in _wrap(caption.title(run), 15, available):
         drawing.text(MARGIN, y, line, size=15, bold=True)
         y += 18
     for line in lines:
-        for piece in _wrapped(line, SMALL, width - 2 * MARGIN):
+        for piece in _wrap(line, SMALL, width - 2 * MARGIN):
             drawing.text(MARGIN, y, piece, size=SMALL, colour=palette.FAINT_TEXT)
             y += 15
     drawing.height = y - 6
     return drawing
 
 
-def _so_far(trace: Any, time_us: int) -> str:
-    """Return the deliveries and transmissions up to a time as text. Rows of a trace are in order of time."""
+def _counts_text(trace: Any, time_us: int) -> str:
+    """Return a text with the number of deliveries and transmissions up to a time, or "" before the first row."""
     until = int(np.searchsorted(trace.column("time_us").to_numpy(), time_us, "right"))
     counts = {
         entry["values"]: entry["counts"] for entry in trace.column("event").slice(0, until).value_counts().to_pylist()
@@ -137,8 +140,8 @@ def _so_far(trace: Any, time_us: int) -> str:
     return f"so far: deliveries {counts.get('delivered', 0):,} · transmissions {counts.get('sent', 0):,}"
 
 
-def _wrapped(text: str, size: float, width: float) -> list[str]:
-    """Wrap a text into lines of at most ``width`` px; a word that is wider gets a line of its own."""
+def _wrap(text: str, size: float, width: float) -> list[str]:
+    """Return the lines of a text, each at most ``width`` px wide unless it is a single word."""
     lines: list[str] = []
     for word in text.split():
         # Fonts that show an SVG may be a little wider than Pillow's.

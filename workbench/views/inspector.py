@@ -1,6 +1,6 @@
-"""The state of one node at one time as small tables: sections of all layers, and the node's counters.
+"""The state of one node at one time as small tables, made of the sections of all layers, and the node's counters.
 
-    inspect_node(run, node, time_s=None)     a `NodeState`; a notebook shows it as tables
+    inspect_node(run, node, time_s=None)     returns a `NodeState`, which a notebook shows as tables
 
 ``words.js`` does the same in the player.
 """
@@ -50,9 +50,10 @@ Rows = list[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class NodeState:
-    """One node at one time: role, tables, counters and decoding matrices.
+    """One node at one time: its role, tables, counters and decoding matrices.
 
-    tables: by title, each as (header, rows of text). matrices: (generation size, pivots) of each event that is decoded.
+    tables: title -> (headings, rows of text). counters: name -> count. matrices: (generation size, columns of the
+    pivots) for each event that the node decodes.
     """
 
     node: int
@@ -72,7 +73,7 @@ class NodeState:
 
 
 def inspect_node(run: Any, node: int, time_s: float | None = None) -> NodeState:
-    """Return the known state and the counters of a node at a time (None: the end of the run).
+    """Return the state and the counters of a node at a time; None means the end of the run.
 
     Raises DataError for an unknown node, ParameterError for a time outside the run.
     """
@@ -82,39 +83,39 @@ def inspect_node(run: Any, node: int, time_s: float | None = None) -> NodeState:
 
 
 def node_state(view: RunView, trace: pa.Table, node: int, time_us: int) -> NodeState:
-    """Return the state of a node from the `RunView` of a run and, for the counters, from its trace."""
+    """Return the state of a node, given the `RunView` of a run and its trace, from which the counters come."""
     alive_us = min(time_us, view.duration_us - 1)
     tables: dict[str, tuple[tuple[str, ...], Rows]] = {}
     matrices: list[tuple[int, tuple[int, ...]]] = []
     for layer in view.layers:
-        rows = _at_node(layer, node, alive_us) if layer.section is not None else np.zeros(0, np.int64)
+        rows = _rows_at_node(layer, node, alive_us) if layer.section is not None else np.zeros(0, np.int64)
         if layer.section is None or not len(rows):
             continue
         plain = [column for column in layer.section.columns if column[2] != "echelon"]
-        cells = [[_cell(layer, name, how, row) for row in rows.tolist()] for _, name, how in plain]
+        cells = [[_cell_text(layer, name, how, row) for row in rows.tolist()] for _, name, how in plain]
         tables[layer.section.title] = (tuple(heading for heading, _, _ in plain), list(zip(*cells, strict=True)))
         if len(plain) < len(layer.section.columns):
-            matrices += [_matrix(layer, row) for row in rows.tolist()]
+            matrices += [_decoding_matrix(layer, row) for row in rows.tolist()]
     return NodeState(node, time_us, _role(view, node, alive_us), tables, count(trace, node, time_us), matrices)
 
 
-def _at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
+def _rows_at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
     rows = layer.alive(time_us)
     return rows[layer.column("node")[rows] == node]
 
 
 def _role(view: RunView, node: int, time_us: int) -> str:
-    """Return the label of the node's look with the lowest rank."""
+    """Return the role of a node: of the looks in which it could be drawn, the label of the one with the lowest rank."""
     looks = [NODE_LOOK]
     for layer in view.layers:
-        indices = layer.column("look")[_at_node(layer, node, time_us)] if layer.looks else ()
+        indices = layer.column("look")[_rows_at_node(layer, node, time_us)] if layer.looks else ()
         shown = [layer.looks[look] for look in np.unique(indices).tolist()]
         looks += [look for look in shown if (look.mark or layer.mark) == "node"]
     return min(looks, key=lambda look: look.rank).label
 
 
 def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
-    """Count the rows of a node up to a time: {"sent data": 3, "dropped duplicate": 7, ...}."""
+    """Count the rows of a trace about a node up to a time: {"sent data": 3, "dropped duplicate": 7, ...}."""
     columns = Columns(trace)
     # Rows of a trace are in order of time, so those up to a time are its beginning.
     until = int(np.searchsorted(columns["time_us"], time_us, "right"))
@@ -133,7 +134,7 @@ def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
 # How values are written
 
 
-def _cell(layer: Layer, name: str, how: str, row: int) -> str:
+def _cell_text(layer: Layer, name: str, how: str, row: int) -> str:
     value = layer.column(name)[row].item()
     if how != "word":
         return write(value, how)
@@ -143,7 +144,7 @@ def _cell(layer: Layer, name: str, how: str, row: int) -> str:
 
 
 def write(value: float, how: str) -> str:
-    """Format a value as a column of `layers.Section` requires; ``words.js`` has the same rules."""
+    """Format a value in a format of `layers.Section`; ``words.js`` has the same rules."""
     if how == "node":
         return "–" if value < 0 else f"{value:.0f}"
     if how == "use":
@@ -157,15 +158,16 @@ def write(value: float, how: str) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _matrix(layer: Layer, row: int) -> tuple[int, tuple[int, ...]]:
+def _decoding_matrix(layer: Layer, row: int) -> tuple[int, tuple[int, ...]]:
     value, weight = layer.column("value")[row], layer.column("weight")[row]
     return round(float(value / weight)), tuple(map(int, layer.words[layer.column("text")[row]].split()))
 
 
 def matrix_html(generation_size: int, pivots: Sequence[int]) -> str:
-    """Return the decoding matrix that the pivots imply as HTML, with empty rows for missing packets.
+    """Return a decoding matrix as HTML, as far as the columns of its pivots determine it.
 
-    The matrix is in reduced row echelon form: other rows have 0 in a pivot's column, and a row has 0 before its pivot.
+    The matrix is in reduced row echelon form: a row has 0 before its pivot, and all other rows have 0 in a pivot's
+    column. Packets that are missing are empty rows.
     """
     known = set(pivots)
     rows = [

@@ -1,9 +1,10 @@
-"""Views of many runs at once, made from the answers of `workbench.pipelines` to questions about their traces.
+"""Views of many runs at once, drawn from the tables that functions of `workbench.pipelines` compute from traces.
 
-    load_map(loads, topology, metric="sent")  the load of each node on the map: mean over runs, and band
-    latency_chart(distributions)              latency at each percent of the deliveries: mean over runs, and band
+    load_map(loads, topology, metric="sent")  the load of each node on a map: a disc for the mean over runs
+    latency_chart(distributions)              the latency that each percentage of the deliveries does not exceed
 
-Both accept pandas and Spark frames, with a row for each run (column ``scenario``) or already averaged over runs.
+Both show also the band that contains nine of ten runs. They accept pandas and Spark frames: either with a row for each
+run (column ``scenario``), or already averaged over runs.
 """
 
 from __future__ import annotations
@@ -42,15 +43,14 @@ _BAND = "from the 5th to the 95th percentile of the runs"
 
 
 def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = WIDTH, dark: bool = False) -> Drawing:
-    """Draw the load of each node of a network: a disc for its mean over runs, and rings for the ends of its band.
+    """Draw the load of each node of a network: a disc for its mean over runs, and two rings around nine of ten runs.
 
-    loads: the answer of `pipelines.load_per_node`, or any frame with the columns ``node`` and ``metric``, and with
-    either
-    ``scenario`` or the ends of the band (``metric`` with ``_low`` and ``_high``). Areas are proportional to loads.
-    dark:
-    for a dark background. Raises ParameterError for a missing column, or for nodes that the topology lacks.
+    loads: the table from `pipelines.load_per_node`, or any frame with the columns ``node`` and ``metric``. It must also
+    have a column ``scenario``, or two columns named as ``metric`` with ``_low`` and ``_high``: the ends of the band.
+    The areas of discs and rings are proportional to the loads. dark: draw for a dark background. Raises ParameterError
+    for a missing column, or for nodes that the topology lacks.
     """
-    frame = _over_runs(loads, "node", metric, "load_map")
+    frame = _average_over_runs(loads, "node", metric, "load_map")
     plan = lay_out(topology)
     places = plan.indices(frame["node"].to_numpy())
     if (places < 0).any():
@@ -58,12 +58,12 @@ def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = 
         raise ParameterError(f"load_map: the loads include node {unknown[0]}, which is not in the topology")
     numbers = np.zeros((3, len(plan.ids)))
     numbers[:, places] = frame[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
-    runs = _runs(frame)
+    runs = _count_runs(frame)
     scene = _LoadScene(plan, width, numbers)
     parts = [
-        _heading(plan, numbers, runs, LOADS.get(metric, metric), topology, width),
+        _draw_heading(plan, numbers, runs, LOADS.get(metric, metric), topology, width),
         scene.draw(),
-        _legend(scene, width),
+        _draw_legend(scene, width),
     ]
     page = Drawing(width, 0, title=f"Load of each node: {LOADS.get(metric, metric)}")
     for part in parts:
@@ -80,22 +80,24 @@ def latency_chart(
     height: int = 380,
     dark: bool = False,
 ) -> Drawing:
-    """Draw the latency that a given percentage of the deliveries does not exceed: mean over runs, in its band.
+    """Draw the latency that a given percentage of the deliveries does not exceed, as mean over runs with a band.
 
-    distributions: the answer of `pipelines.latency_distribution`, or several such frames by name. most_ms: end of the
-    latency axis; longer latencies are drawn at its edge. Raises ParameterError for a frame without the columns
-    ``percent``
-    and ``latency_ms``.
+    distributions: the table from `pipelines.latency_distribution`, or a mapping of names to such tables, each drawn as
+    one line. most_ms: end of the latency axis; longer latencies are drawn at the edge. Raises ParameterError for a
+    frame without the columns ``percent`` and ``latency_ms``.
     """
     by_name = distributions if isinstance(distributions, Mapping) else {"": distributions}
-    frames = {str(name): _over_runs(frame, "percent", "latency_ms", "latency_chart") for name, frame in by_name.items()}
+    frames = {
+        str(name): _average_over_runs(frame, "percent", "latency_ms", "latency_chart")
+        for name, frame in by_name.items()
+    }
     series = [
         Series(
             name, *(frame[column].tolist() for column in ("percent", "latency_ms", "latency_ms_low", "latency_ms_high"))
         )
         for name, frame in frames.items()
     ]
-    runs = sorted({_runs(frame) for frame in frames.values()})
+    runs = sorted({_count_runs(frame) for frame in frames.values()})
     run_count = f"{runs[0]:,}" if runs[0] == runs[-1] else f"{runs[0]:,} to {runs[-1]:,}"
     drawing = line_chart(
         series,
@@ -110,8 +112,8 @@ def latency_chart(
     return drawing.in_dark() if dark else drawing
 
 
-def _over_runs(answer: Any, key: str, metric: str, view: str) -> pd.DataFrame:
-    """Return an answer, averaged over runs, as a pandas frame sorted by its key."""
+def _average_over_runs(answer: Any, key: str, metric: str, view: str) -> pd.DataFrame:
+    """Return a table averaged over runs, with the ends of its band, as a pandas frame sorted by ``key``."""
     if {"scenario", key, metric} <= set(answer.columns):
         answer = band(answer, answer, (key,), (metric,), "0" if key == "node" else "NULL")
     for column in (key, metric, f"{metric}_low", f"{metric}_high"):
@@ -124,12 +126,15 @@ def _over_runs(answer: Any, key: str, metric: str, view: str) -> pd.DataFrame:
     return frame.sort_values(key, ignore_index=True)
 
 
-def _runs(frame: pd.DataFrame) -> int:
+def _count_runs(frame: pd.DataFrame) -> int:
     return int(frame["runs"].max()) if "runs" in frame.columns and len(frame) else 1
 
 
 class _LoadScene(Scene):
-    """A network whose nodes are discs of their loads; ``numbers``: low, mean and high, shape (3, nodes)."""
+    """A network in which nodes are discs of the size of their loads.
+
+    ``numbers``: low end of the band, mean and high end, shape (3, nodes).
+    """
 
     def __init__(self, plan: Layout, width: int, numbers: np.ndarray) -> None:
         super().__init__(plan, width)
@@ -143,12 +148,12 @@ class _LoadScene(Scene):
         """Draw links, then nodes from the largest load to the smallest, so that small discs stay visible."""
         self._draw_links()
         for place in np.argsort(-self.mean, kind="stable").tolist():
-            self._node(place)
+            self._draw_node(place)
         self._name_busiest()
         self._draw_scale_bar()
         return self.drawing
 
-    def _node(self, place: int) -> None:
+    def _draw_node(self, place: int) -> None:
         x, y = float(self.x[place]), float(self.y[place])
         low, mean, high = self.radius[:, place].tolist()
         load = self.numbers[:, place].tolist()
@@ -159,7 +164,7 @@ class _LoadScene(Scene):
             self.drawing.circle(x, y, low, stroke=palette.BACKGROUND, width=0.8)
 
     def colour(self, load: float) -> str:
-        """Return the colour of a load."""
+        """Return the colour of a load relative to the largest mean load."""
         return COLOURS[round((len(COLOURS) - 1) * load / (self.mean.max() or 1.0))]
 
     def _name_busiest(self) -> None:
@@ -169,7 +174,7 @@ class _LoadScene(Scene):
             self.write(place, str(self.plan.ids[place]), [], bold=True)
 
 
-def _heading(plan: Layout, numbers: np.ndarray, runs: int, label: str, topology: nx.Graph, width: int) -> Drawing:
+def _draw_heading(plan: Layout, numbers: np.ndarray, runs: int, label: str, topology: nx.Graph, width: int) -> Drawing:
     low, mean, high = numbers
     busiest = int(mean.argmax())
     lines = [
@@ -183,7 +188,7 @@ def _heading(plan: Layout, numbers: np.ndarray, runs: int, label: str, topology:
     return drawing
 
 
-def _legend(scene: _LoadScene, width: int) -> Drawing:
+def _draw_legend(scene: _LoadScene, width: int) -> Drawing:
     page = Drawing(width, 30)
     x, y = MARGIN + 10.0, 16.0
     page.circle(x, y, 7, fill=COLOURS[-4])

@@ -1,4 +1,4 @@
-"""Layers of every protocol about nodes: sinks, sources, holders of the newest event, and failed nodes."""
+"""Layers about nodes that every protocol has: sinks, sources, holders of the newest event, and failed nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RUNS_ON = Section("Runs on", (("kind", "text", "word"),))
 
 
 def node_layers(recorded: Recorded) -> list[Layer]:
-    """Return the layers of node roles and, for the inspector, of subscriptions and kinds of motes."""
+    """Return the layer of the nodes' roles, and tables of subscriptions and kinds of motes for the inspector."""
     columns, duration_us = recorded.columns, recorded.duration_us
     subscriptions, wants = subscribed(columns, duration_us)
     held, notes = thinned(holding(columns, duration_us), MOST, "changes of holders of an event")
@@ -54,7 +54,7 @@ def node_layers(recorded: Recorded) -> list[Layer]:
 
 
 def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[str]]:
-    """Return (a table with the kind of mote that each node runs on, the names of the kinds)."""
+    """Return (a table with the kind of mote on which each node runs, the names of these kinds)."""
     words = sorted(set(kinds.values()))
     until = np.full(len(kinds), duration_us)
     text = [words.index(kind) for kind in kinds.values()]
@@ -62,9 +62,10 @@ def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[
 
 
 def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
-    """Return (a table of subscriptions, texts); each lasts until the node unsubscribes or it expires.
+    """Return (a table of subscriptions, their texts).
 
-    sequence: the number of the subscription at its node; value: its expiry in µs, -1 never; text: its attributes.
+    A subscription lasts until it expires or the node unsubscribes. Columns: sequence, the number of the subscription at
+    its node; value, when it expires in µs, or -1 for never; text, its attributes.
     """
     rows = columns.where(event=("subscribed", "unsubscribed"))
     keys = row_keys(columns["node"][rows], columns["sequence"][rows])
@@ -78,7 +79,7 @@ def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
 
 
 def failing(columns: Columns, duration_us: int) -> Table:
-    """Return the outages of nodes."""
+    """Return a table of the times at which nodes were down."""
     rows = columns.where(event=("failed", "recovered"))
     is_failure = columns.says("event", rows, "failed")
     opening, until = opened(columns["node"][rows], columns["time_us"][rows], is_failure)
@@ -88,7 +89,7 @@ def failing(columns: Columns, duration_us: int) -> Table:
 
 
 def publishing(columns: Columns, duration_us: int) -> Table:
-    """Return the nodes that publish; a node counts as a source from its first publication on."""
+    """Return a table of the nodes that publish. A node becomes a source with its first publication."""
     rows = columns.where(event="published")
     nodes, first = unique_index(columns["node"][rows])
     result = {"node": nodes, "from_us": columns["time_us"][rows][first], "until_us": np.full(len(nodes), duration_us)}
@@ -96,7 +97,10 @@ def publishing(columns: Columns, duration_us: int) -> Table:
 
 
 def holding(columns: Columns, duration_us: int) -> Table:
-    """Return the nodes that hold an event, each until the event's origin makes its next one. Sinks are left out."""
+    """Return a table of the nodes, other than sinks, that hold an event.
+
+    A node counts as holder of an event until the origin of the event makes its next one.
+    """
     held = columns.where(event="held")
     sinks = np.unique(columns["node"][columns.where(event="subscribed")])
     held = held[~np.isin(columns["node"][held], sinks)]
@@ -107,7 +111,10 @@ def holding(columns: Columns, duration_us: int) -> Table:
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
-    """Return when each origin made its next event after a row of the trace, or the end of the run."""
+    """Return for each row of the trace when its origin makes its next event, or the end of the run.
+
+    ``rows``: numbers of the rows, ``origins``: the origin of each.
+    """
     originated = columns.where(event="originated")
     row_count = np.int64(columns.rows + 1)
     makers = np.sort(columns["origin"][originated] * row_count + originated)

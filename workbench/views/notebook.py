@@ -1,10 +1,10 @@
 """``run.show()``: the player below a notebook's cell, or a page outside of a notebook.
 
-The output is self-contained HTML (`player.embed`): it also plays in a notebook that is reopened without a kernel, and
-in exports of the notebook.
+The output is self-contained HTML (`player.embed`). So the player also works in a notebook that is reopened without a
+kernel, and in exports of the notebook.
 
-A run on motes is shown while it continues (`show_live`): a thread feeds its players every second. A player stays at the
-newest moment until the user moves its time. At the end it plays the whole run.
+A run on motes is shown while it is in progress (`show_live`): a thread sends its newest state to its players every
+second. A player follows the newest moment until the user selects another time. At the end it plays the whole run.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from weakref import WeakKeyDictionary
 
 
 def show(run: Any, event: tuple[int, int] | None = None) -> None:
-    """Display the player of a run in a notebook; elsewhere write it as a page and print the path.
+    """Display the player of a run in a notebook; outside a notebook, write it as a page and print its path.
 
-    ``event``, (origin, sequence): leave out rows about other events. Raises ScenarioError if the run has no trace,
-    ParameterError if it has no such event.
+    ``event``: show only this event, given as (origin, sequence). Raises ScenarioError if the run has no trace,
+    ParameterError if it does not have the event.
     """
     if not in_notebook():
         write_page(run, event=event)
@@ -38,7 +38,7 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
 
 
 def dissect_if_small(run: Any) -> Any:
-    """Dissect the first frames of a small run; return only a note for a large one."""
+    """Return the dissected first frames of a small run; for a large run, only a note how to get them."""
     from workbench.views.player.dissections import dissect_first
 
     return dissect_first(run, quick=True)
@@ -52,10 +52,11 @@ def in_notebook() -> bool:
 
 
 def write_page(run: Any, name: str = "", **parts: Any) -> None:
-    """Write a page with the run and print its path; ``name`` is part of the file name, ``parts`` go to `save_html`.
+    """Write a page with the player of a run and print its path.
 
-    The page goes into the folder ``out`` if it exists, else into a new private folder. The common folder for temporary
-    files would be unsafe: other users could create files or links there under a predictable name.
+    ``name`` becomes part of the file name; ``parts`` are keyword arguments of `save_html`. The page goes into the
+    folder ``out`` if it exists, else into a new private folder. The common folder for temporary files would be unsafe:
+    other users could create files or links there under a predictable name.
     """
     from workbench.views.export import save_html
 
@@ -74,7 +75,7 @@ _views: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # run -> its pl
 
 
 def show_motes(run: Any) -> None:
-    """Show a run on motes live while it continues, and as any other run afterwards."""
+    """Show a run on motes: live while it is in progress, afterwards as any other run."""
     if run.is_running:
         show_live(run)
         return
@@ -84,7 +85,10 @@ def show_motes(run: Any) -> None:
 
 
 def show_live(run: Any) -> None:
-    """Show a run below the cell while it continues, without blocking; outside a notebook wait and write its page."""
+    """Show a run below the cell while it is in progress, without blocking the notebook.
+
+    Outside a notebook, wait for its end and write it as a page.
+    """
     if not in_notebook():
         run.wait()
         show(run)
@@ -93,7 +97,7 @@ def show_live(run: Any) -> None:
 
     from workbench.views.player.living import PlayerView
 
-    view = PlayerView(run.so_far(), now_s=run.now_s, notes=_notes(run))
+    view = PlayerView(run.so_far(), now_s=run.now_s, notes=_problem_sentences(run))
     display(view)
     known = _views.setdefault(run, [])
     known.append(view)
@@ -104,8 +108,8 @@ def show_live(run: Any) -> None:
     threading.Thread(target=lambda: context.run(_follow, run), name="show", daemon=True).start()
 
 
-def _notes(run: Any) -> list[str]:
-    """Return the last problems of a run, and whether they ended it."""
+def _problem_sentences(run: Any) -> list[str]:
+    """Return the run's last problems as sentences. If the run ended early, the first sentence states when."""
     ended = [f"The run ended early, at {run.now_s:g} s."] if not run.is_running and run.error is not None else []
     return [*ended, *(f"{note}." for note in run.notes[-MOST_NOTES:])]
 
@@ -113,18 +117,18 @@ def _notes(run: Any) -> list[str]:
 def _follow(run: Any) -> None:
     while run.is_running:
         began_s = time.perf_counter()
-        _feed(run, run.now_s)
+        _update_players(run, run.now_s)
         took_s = time.perf_counter() - began_s
         time.sleep(max(EVERY_S - took_s, took_s))  # Drawing takes at most half of the time.
-    _feed(run, None)
+    _update_players(run, None)
 
 
-def _feed(run: Any, now_s: float | None) -> None:
-    """Feed all players of a run; if one fails, print the error once and stop feeding it."""
+def _update_players(run: Any, now_s: float | None) -> None:
+    """Send the run's newest state to all its players. A player that fails prints its error and is fed no more."""
     so_far = run.so_far()
     for view in list(_views[run]):
         try:
-            view.feed(so_far, now_s=now_s, notes=_notes(run))
+            view.feed(so_far, now_s=now_s, notes=_problem_sentences(run))
         except Exception as error:
             print(f"the player is no longer updated: drawing the run raised {error!r}", file=sys.stderr)
             _views[run].remove(view)

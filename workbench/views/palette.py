@@ -1,4 +1,4 @@
-"""One colour per role, the same in every view, and its counterpart on a dark background.
+"""The colours of all views: one for each role of a node, link or message, and its counterpart on a dark background.
 
 The hues are those of Okabe and Ito's colour-blind safe set (Color Universal Design, 2008), lightened for background
 roles. No role is marked by colour alone: sinks are squares, sources triangles, failed nodes crosses, gradients have
@@ -49,12 +49,12 @@ SERIES_MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square",
 
 
 def message_colour(message: str, colours: Mapping[str, str]) -> str:
-    """Return a message's colour in its protocol's table (`protocols.message_colours`), or a neutral one."""
+    """Return the colour of a message in ``colours``, its protocol's table, or a neutral colour."""
     return colours.get(message, OTHER_MESSAGE)
 
 
 def blend(background: str, foreground: str, share: float) -> str:
-    """Return the colour at ``share`` (0 to 1) between two ``#rrggbb`` colours."""
+    """Return a mixture of two ``#rrggbb`` colours. ``share``: 0 gives the background, 1 the foreground."""
     mixed = [round(b + (f - b) * share) for b, f in zip(rgb(background), rgb(foreground), strict=True)]
     return "#" + "".join(f"{part:02X}" for part in mixed)
 
@@ -65,17 +65,17 @@ def rgb(colour: str) -> tuple[int, int, int]:
 
 
 def ink_on(colour: str) -> str:
-    """Return the text colour or white, whichever is easier to read on a colour."""
+    """Return the colour in which text on a background of ``colour`` is easier to read: dark or white."""
     return TEXT if contrast(colour, TEXT) > contrast(colour, BACKGROUND) else BACKGROUND
 
 
 def rank_colour(share: float) -> str:
-    """Return a decoding node's colour for its rank over the generation size (0 to 1)."""
+    """Return the colour of a node that decodes; ``share`` is its decoder's rank over the generation size, 0 to 1."""
     return blend(RANK_LOW, RANK_HIGH, min(max(share, 0.0), 1.0))
 
 
 def link_colour(pdr: float) -> str:
-    """Return a link's colour for the share of frames that arrive (0 to 1)."""
+    """Return the colour of a link that delivers the share ``pdr`` of its frames (0 to 1)."""
     return blend(LINK_POOR, LINK_GOOD, min(max(pdr, 0.0), 1.0))
 
 
@@ -98,7 +98,7 @@ READABLE = 3.0  # the least contrast of marks
 
 @lru_cache(maxsize=4096)
 def in_dark(colour: str) -> str:
-    """Return a ``#rrggbb`` colour of the light page for the dark one, `DARK_BACKGROUND`."""
+    """Return the colour that replaces a ``#rrggbb`` colour of the light page on a dark page."""
     known = _DARK_GRAYS.get(colour.upper())
     if known is not None:
         return known
@@ -130,7 +130,7 @@ def _linear(part: int) -> float:
 
 
 def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
-    """Return the OKLab lightness, 0 to 1, and coordinates a, b: their length is the chroma, their angle the hue."""
+    """Return a colour in OKLab: lightness 0 to 1, and a, b, whose length is the chroma and angle the hue."""
     red, green, blue = (_linear(part) for part in parts)
     long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
     medium = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
@@ -143,7 +143,7 @@ def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
 
 
 def _from_oklab(lightness: float, a: float, b: float) -> str:
-    """Return the colour, with as much of its chroma as is possible at this lightness."""
+    """Return an OKLab colour as ``#rrggbb``, with as much of its chroma as this lightness allows."""
     for share in range(20, -1, -1):
         parts = _linear_rgb(lightness, a * share / 20, b * share / 20)
         if all(-0.0005 <= part <= 1.0005 for part in parts):

@@ -1,10 +1,11 @@
-"""A small picture and a summary of a network: how notebooks display topologies and scenarios.
+"""A small picture and a summary of a network: notebooks display them for topologies and scenarios.
 
-    of_network(graph), of_scenario(scenario)    their mimebundles: plain text, and HTML with text and picture
-    Picture(graph, workload=()).draw()          the picture alone, a `Drawing`
+    of_network(graph)                     the mimebundle of a topology: plain text, and HTML with the picture
+    of_scenario(scenario)                 the mimebundle of a scenario, likewise
+    Picture(graph, workload=()).draw()    the picture alone, a `Drawing`
 
 A picture shows nodes, links by their quality, and the roles of nodes in a workload: sinks, sources, nodes with outages.
-A large network is drawn as dots without links, which its ``notes`` mention.
+A large network is drawn as dots without links, and a note states this.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ DOT = Look("node", palette.OUTLINE)
 
 
 def of_network(graph: nx.Graph, **_options: Any) -> dict[str, Any]:
-    """Return the mimebundle of a topology; only text if the graph is not valid in a scenario."""
+    """Return the mimebundle of a topology. A graph that is not valid in a scenario has only a text."""
     try:
         picture = Picture(graph)
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -66,8 +67,8 @@ def _notes_html(picture: Picture) -> str:
     return escape(" ".join((picture.sentence, *picture.notes)))
 
 
-def _sentence(graph: nx.Graph, plan: Layout) -> str:
-    """Return a summary: nodes, links, delivery ratios, neighbors a node, area, number of components."""
+def _summarize(graph: nx.Graph, plan: Layout) -> str:
+    """Return a summary of a network: its size, links and their delivery ratios, neighbors, area, and parts."""
     area = f"{np.ptp(plan.x_m):,.4g} × {np.ptp(plan.y_m):,.4g} m"
     pdr = np.stack([plan.links["pdr_ab"], plan.links["pdr_ba"]])
     delivers = pdr > 0
@@ -75,13 +76,13 @@ def _sentence(graph: nx.Graph, plan: Layout) -> str:
     if not pairs:
         return f"{caption.nodes(graph)} without a link; {area}."
     links = f"{pairs:,} {'link' if pairs == 1 else 'links'}{f', {one_way:,} of them one-way' if one_way else ''}"
-    links += f", delivering {_delivered(pdr[delivers])}"
+    links += f", delivering {_describe_delivery(pdr[delivers])}"
     parts = (nx.number_weakly_connected_components if graph.is_directed() else nx.number_connected_components)(graph)
     components = f" It is in {parts:,} parts without a link between them." if parts > 1 else ""
     return f"{caption.nodes(graph)}: {links}; {2 * pairs / len(graph):.1f} neighbors a node; {area}.{components}"
 
 
-def _delivered(pdr: np.ndarray) -> str:
+def _describe_delivery(pdr: np.ndarray) -> str:
     worst, best = float(pdr.min()), float(pdr.max())
     if worst == best:
         return "everything" if worst == 1 else f"{worst:.0%} of frames"
@@ -89,15 +90,15 @@ def _delivered(pdr: np.ndarray) -> str:
 
 
 class Picture(Scene):
-    """A network and the roles of its nodes in a workload, on a small page.
+    """A picture of a network and of the roles of its nodes in a workload, on a small page.
 
-    sentence: its size, and the delivery ratios of its links. notes: sentences about omitted or estimated data.
+    sentence: a summary of the network. notes: sentences about omitted links and nodes, and estimated positions.
     """
 
     def __init__(self, graph: nx.Graph, workload: Iterable[Any] = ()) -> None:
         self.is_map = len(graph) > MOST_WITH_LINKS
         plan = whole(graph)
-        self.sentence = _sentence(graph, plan)
+        self.sentence = _summarize(graph, plan)
         super().__init__(thinned(plan, 0 if self.is_map else LINKS_PER_NODE), WIDTH, TALLEST)
         self.title = caption.nodes(graph)
         self.node = float(np.clip(0.15 * self.plan.spacing_m * self.scale, THINNEST, WIDEST))
@@ -109,11 +110,11 @@ class Picture(Scene):
         """Return the map with its legend below."""
         self._draw_links()
         marked = np.union1d(self.roles[SOURCE], self.roles[SINK])
-        self._plain(np.setdiff1d(np.arange(len(self.plan.ids)), marked))
+        self._draw_plain_nodes(np.setdiff1d(np.arange(len(self.plan.ids)), marked))
         for look in (SOURCE, SINK):
-            self._marks(look, self.roles[look])
-        self._marks(OFF, self.roles[OFF])
-        self._names()
+            self._draw_marks(look, self.roles[look])
+        self._draw_marks(OFF, self.roles[OFF])
+        self._write_names()
         self._draw_scale_bar()
         page = Drawing(self.width, self.height, title=self.title)
         page.add(self.drawing, 0, 0)
@@ -123,7 +124,7 @@ class Picture(Scene):
         return page
 
     def _roles(self, workload: Iterable[Any]) -> dict[Look, np.ndarray]:
-        """Return the indices of sinks, of sources that are not sinks, and of nodes with outages."""
+        """Return the indices of sinks, of sources that are not sinks, and of nodes with outages, by their look."""
         by_kind = {"subscribe": SINK, "publish": SOURCE, "outage": OFF}
         nodes: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
         for item in workload:
@@ -138,15 +139,15 @@ class Picture(Scene):
     def _at(self, places: np.ndarray) -> np.ndarray:
         return np.stack([self.x[places], self.y[places]], axis=1)
 
-    def _plain(self, places: np.ndarray) -> None:
+    def _draw_plain_nodes(self, places: np.ndarray) -> None:
         if self.is_map:
-            self._dots(DOT, places)
+            self._draw_dots(DOT, places)
         elif len(places):
             self.drawing.markers("circle", self._at(places), self.node, NODE_LOOK.colour, palette.OUTLINE, PEN)
             self.entries.append(Sample("node", NODE_LOOK))
 
-    def _dots(self, look: Look, places: np.ndarray) -> None:
-        """Draw nodes as dots, for many nodes: lines of length zero, of which only the round ends show."""
+    def _draw_dots(self, look: Look, places: np.ndarray) -> None:
+        """Draw nodes as dots. Lines of length 0 with round ends are quicker to draw than many circles."""
         step = -(-len(places) // MOST_DOTS)
         if step > 1:
             self.notes.append(f"Of these nodes, one in {step} is drawn.")
@@ -155,15 +156,15 @@ class Picture(Scene):
             self.drawing.segments(ends, colour=look.colour, width=2 * self.node)
             self.entries.append(Sample("node", look))
 
-    def _marks(self, look: Look, places: np.ndarray) -> None:
+    def _draw_marks(self, look: Look, places: np.ndarray) -> None:
         if self.is_map and len(places) > MOST_MARKS:
-            self._dots(look._replace(marker="circle"), places)
+            self._draw_dots(look._replace(marker="circle"), places)
         elif len(places):
             radius = max(look.size * self.node, PEN * look.least / 2)
             self.drawing.markers(look.marker, self._at(places), radius, look.colour, palette.OUTLINE, PEN)
             self.entries.append(Sample("node", look))
 
-    def _names(self) -> None:
+    def _write_names(self) -> None:
         named = [(place, look) for look in (SINK, SOURCE) for place in self.roles[look].tolist()]
         taken: list[Box] = []
         for place, look in named if len(named) <= MOST_NAMES else ():

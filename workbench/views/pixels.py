@@ -1,6 +1,6 @@
-"""Drawings as PNG files, by Pillow: drawn at twice their size and scaled down, for smooth edges.
+"""Write drawings as PNG files with Pillow. They are drawn at twice their size and scaled down, for smooth edges.
 
-Opaque items are drawn directly; only translucent items are blended with the picture below.
+Opaque items are drawn directly. Only translucent items are blended with what lies below, which takes longer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ OVERSAMPLING = 2
 
 
 class Pens(NamedTuple):
-    """A picture and the objects that draw on it; zoom: pixels of the picture per px of the drawing."""
+    """A picture and the Pillow objects that draw on it.
+
+    opaque, blending: objects for opaque and for translucent items. zoom: pixels of the picture per px of the drawing.
+    """
 
     image: Any
     opaque: Any
@@ -41,12 +44,12 @@ class Pens(NamedTuple):
     zoom: float
 
     def of(self, opacity: float) -> Any:
-        """Return the pen for an opacity."""
+        """Return the object that draws items with this opacity, 0 to 1."""
         return self.opaque if opacity >= 1 else self.blending
 
 
 def png(drawing: Drawing, scale: float) -> bytes:
-    """Return the drawing as a PNG file of ``scale`` pixels per px; the file states its resolution."""
+    """Return the drawing as a PNG file with ``scale`` pixels per px. The file also states its resolution."""
     size = max(1, round(drawing.width * scale)), max(1, round(drawing.height * scale))
     image = Image.new("RGB", (size[0] * OVERSAMPLING, size[1] * OVERSAMPLING), drawing.background)
     pens = Pens(image, ImageDraw.Draw(image), ImageDraw.Draw(image, "RGBA"), scale * OVERSAMPLING)
@@ -70,7 +73,7 @@ def _segments(item: Segments, pens: Pens) -> None:
 
 
 def _strokes(ends: np.ndarray, item: Segment | Segments | Polyline, pens: Pens) -> None:
-    """Draw lines with round ends, each as one shape, so that translucent lines are even."""
+    """Draw lines with round ends. Each line is a single shape, so that translucent lines have an even colour."""
     dash = getattr(item, "dash", ())
     if dash:
         ends = np.array([piece for row in ends.tolist() for piece in _dashes(row, dash)]).reshape(-1, 4)
@@ -128,7 +131,7 @@ def _discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
 
 
 def _dashed_ring(pen: Any, box: tuple[float, ...], item: Circle | Circles, ink: Any, width: int) -> None:
-    """Draw the dashes of a ring, as many as fit around it."""
+    """Draw a ring with as many dashes as fit around it."""
     circumference = 2 * math.pi * item.radius
     dashes = max(round(circumference / sum(item.dash)), 2)
     step = 360 / dashes

@@ -1,12 +1,12 @@
-"""Find a protocol's own layers, message colours and quiet messages by the protocol's class.
+"""Find what a protocol adds to the views: its own layers, the colours of its messages, and its quiet messages.
 
 The views of a protocol whose class is in the package ``NAME`` are in the package ``NAME.views``:
 
-    MESSAGE_COLOURS   name of a message in the trace -> colour: a role's in `palette`, or another
+    MESSAGE_COLOURS   name of a message in the trace -> colour: a colour of `palette`, or another one
     QUIET_MESSAGES    names of messages that are drawn faintly and have their own button, such as acknowledgements
-    layers.py         ``layers(recorded)``: the protocol's layers, besides those of every run (`layers`)
+    layers.py         a function ``layers(recorded)`` that returns the protocol's own layers (see `layers`)
 
-A class outside of such a package has them as attributes: ``message_colours = {"probe": palette.INTEREST}``,
+A class outside of such a package has attributes instead: ``message_colours = {"probe": palette.INTEREST}``,
 ``quiet_messages = ("ack",)`` and a static method ``layers``.
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def message_colours(protocol: Any) -> dict[str, str]:
-    """Return name of a message -> colour; a protocol's entries override those of its base classes."""
+    """Return the colours of messages by their names; a class overrides the entries of its base classes."""
     colours: dict[str, str] = {}
     for cls in reversed(type(protocol).__mro__):
-        colours.update(getattr(_views_of(cls.__module__), "MESSAGE_COLOURS", {}))
+        colours.update(getattr(_views_package(cls.__module__), "MESSAGE_COLOURS", {}))
         colours.update(vars(cls).get("message_colours", {}))
     return colours
 
@@ -35,24 +35,24 @@ def quiet_messages(protocol: Any) -> frozenset[str]:
     """Return the names of the messages that are drawn faintly."""
     quiet: set[str] = set()
     for cls in type(protocol).__mro__:
-        quiet.update(getattr(_views_of(cls.__module__), "QUIET_MESSAGES", ()))
+        quiet.update(getattr(_views_package(cls.__module__), "QUIET_MESSAGES", ()))
         quiet.update(vars(cls).get("quiet_messages", ()))
     return frozenset(quiet)
 
 
 def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
-    """Return the function ``layers`` of a protocol or of its nearest base class that has one."""
+    """Return the function ``layers`` of a protocol's class or of its nearest base class that has one."""
     for cls in type(protocol).__mro__:
         if "layers" in vars(cls):
             return cls.layers  # type: ignore[attr-defined]
-        views = _views_of(cls.__module__)
+        views = _views_package(cls.__module__)
         if views is not None and find_spec(f"{views.__name__}.layers") is not None:
             return import_module(f"{views.__name__}.layers").layers
     return lambda recorded: ()
 
 
-def _views_of(home: str) -> ModuleType | None:
-    """Return the views of a package; None for a module that is not a package, or a package without views."""
+def _views_package(home: str) -> ModuleType | None:
+    """Return the package ``views`` inside the package ``home``, or None if it does not exist."""
     try:
         spec = find_spec(f"{home}.views")
     except ModuleNotFoundError:

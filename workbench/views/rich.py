@@ -12,9 +12,10 @@ _STYLE = "text-align:left;padding:1px 14px 1px 0"
 
 
 def bundle(run: Any, **_options: Any) -> dict[str, Any]:
-    """Return the mimebundle of a run: text/plain and text/html.
+    """Return the mimebundle of a run, with text/plain and text/html.
 
-    A run on motes in progress has only text: computing its metrics would block the notebook until the end.
+    A run on motes that is still in progress has only text: to compute its metrics, the notebook would block until its
+    end.
     """
     if getattr(run, "is_running", False):
         return {"text/plain": repr(run)}
@@ -23,7 +24,7 @@ def bundle(run: Any, **_options: Any) -> dict[str, Any]:
 
 
 def summary_html(run: Any) -> str:
-    """Return title, workload, key numbers, collapsed metrics, and the calls that show more."""
+    """Return a run's title, workload, key numbers and metrics as HTML, with the calls that show more."""
     facts = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
     low = hint(run.metrics["delivery_ratio"]).replace("run.explain()", "<code>run.explain()</code>")
     numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
@@ -41,7 +42,7 @@ def summary_html(run: Any) -> str:
 
 
 def metrics_table(run: Any) -> str:
-    """Return the metrics of the run's protocol as a plain HTML table of two columns."""
+    """Return the metrics of a run that apply to its protocol, as an HTML table of two columns."""
     rows = [
         f'<tr><th style="{_STYLE};font-weight:normal">{html.escape(name)}</th>'
         f'<td style="text-align:right">{write(float(value))}</td></tr>'
@@ -51,7 +52,7 @@ def metrics_table(run: Any) -> str:
 
 
 def write(value: float) -> str:
-    """Format a metric: whole numbers without decimals, others with four digits, and a dash for NaN."""
+    """Format a metric: whole numbers without decimals, others with about four digits, and a dash for NaN."""
     if not math.isfinite(value):
         return "–"
     if value == int(value):
@@ -60,7 +61,7 @@ def write(value: float) -> str:
 
 
 class Explorer:
-    """A widget, and ``still``, the HTML of its first picture for pages and viewers without a kernel."""
+    """A widget with a static fallback: ``still`` is HTML that pages and viewers without a kernel show instead."""
 
     def __init__(self, widget: Any, still: str) -> None:
         self.widget = widget

@@ -1,7 +1,7 @@
-"""Build the visible layers of a run: those of its protocol, and those of every run.
+"""Build the layers of a run, which all views draw: those of its protocol, and those that every run has.
 
-see(run, event=None)       -> RunView
-LayerBuilder(run, event)   the same in two steps: a quick preview, then everything
+see(run, event=None)       returns them in a `RunView`
+LayerBuilder(run, event)   builds them in two steps: first a quick preview, then everything
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ NODE_LOOK = Look("node", palette.NODE)
 
 
 def see(run: Any, event: Event | None = None) -> RunView:
-    """Return the layers of a run, in a `RunView`.
+    """Return the layers of a run in a `RunView`.
 
-    ``event``, (origin, sequence): leave out rows about other events. Raises ScenarioError if the run has no trace,
+    ``event``: show only this event, given as (origin, sequence). Raises ScenarioError if the run has no trace,
     DataError for an invalid trace, ParameterError for an unknown event.
     """
     return LayerBuilder(run, event).whole()
 
 
 class LayerBuilder:
-    """Builds the layers of a run in two steps. It raises the errors of `see`.
+    """Builds the layers of a run in two steps. It raises the same errors as `see`.
 
-    ``preview()`` leaves out what is slow and not drawn at first: paths of publications, and texts of protocols.
+    ``preview()`` leaves out slow parts that are not drawn at first: the paths of publications, and texts of layers.
     """
 
     def __init__(self, run: Any, event: Event | None = None) -> None:
@@ -50,17 +50,17 @@ class LayerBuilder:
         self._paths = next((item for item in self._items if isinstance(item, MessagePaths)), None)
 
     def preview(self) -> RunView:
-        """Return the layers without message paths, except paths that the protocol defines itself."""
-        return self._view(self._paths or NO_PATHS, [])
+        """Return the layers without the paths of messages, unless the protocol defines these paths itself."""
+        return self._make_view(self._paths or NO_PATHS, [])
 
     def whole(self) -> RunView:
-        """Return all layers."""
+        """Return all layers, with their texts."""
         self._items = [item.whole() if isinstance(item, Layer) else item for item in self._items]
         if self._paths is not None:
-            return self._view(self._paths, [])
-        return self._view(*followed(self._recorded, self._sent))
+            return self._make_view(self._paths, [])
+        return self._make_view(*followed(self._recorded, self._sent))
 
-    def _view(self, paths: MessagePaths, path_layers: list[Layer]) -> RunView:
+    def _make_view(self, paths: MessagePaths, path_layers: list[Layer]) -> RunView:
         plan, quiet = self._recorded.plan, quiet_messages(self._run.scenario.protocol)
         shown = [
             *self._nodes,

@@ -1,10 +1,11 @@
-"""Drawings in a sequence with a slider: for lessons, and for pages without the player. No kernel is needed.
+"""A sequence of drawings with a slider: for lessons, and for pages without the player. No kernel is needed.
 
 Theory of operation
-    Neighbors in the sequence share most of their elements. The page has one SVG with the elements of all drawings, each
-    with the steps at which it is shown. Its order agrees with the order in every drawing. Each drawing is merged into
-    the elements that are present: their longest common chain is shared (patience sorting, O(n log n) for n elements),
-    and the other elements are inserted in between.
+    Successive drawings share most of their elements. So the page has a single SVG with the elements of all drawings,
+    and each element lists the steps at which it is shown. The order of elements agrees with their order in every
+    drawing. The drawings are merged one after the other: the longest sequence of elements that a drawing has in common
+    with the elements so far is shared (patience sorting, O(n log n) for n elements), and its other elements are
+    inserted in between.
 
 Limits
     An element that moves counts as a different element. Where scripts do not run, the last drawing is shown.
@@ -35,9 +36,10 @@ Spans = list[tuple[int, int]]  # the first and the last step of each interval
 
 
 class Stepper:
-    """Drawings to step through with a slider, buttons and the arrow keys.
+    """A sequence of drawings with a slider, buttons and the arrow keys.
 
-    ``description``: label of the slider. All drawings get the size of the largest, so that the page does not jump.
+    ``names``: a name for each drawing. ``description``: label of the slider. All drawings get the size of the largest,
+    so that the page does not jump.
     """
 
     def __init__(self, drawings: Sequence[Drawing], names: Sequence[str], description: str) -> None:
@@ -55,7 +57,7 @@ class Stepper:
     def to_html(self) -> str:
         """Return the slider with the drawing below it, as one element for a page."""
         last = len(self.drawings) - 1
-        body = "\n".join(_group(spans, elements, last) for spans, elements in merged(self.drawings))
+        body = "\n".join(_group_svg(spans, elements, last) for spans, elements in merged(self.drawings))
         picture = self.drawings[0].frame_svg(body, themed(body, self.drawings[0].background))
         names, description = html.escape(json.dumps(self.names)), html.escape(self.description)
         controls = (
@@ -76,20 +78,26 @@ class Stepper:
 
 
 def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
-    """Return (spans of steps, elements shown at these steps), in an order that agrees with every drawing's."""
+    """Return (steps at which elements are shown, these elements), in an order that agrees with every drawing.
+
+    The steps are a list of (first, last).
+    """
     elements_so_far: list[str] = []  # all elements in their order, and when each is shown
     spans: list[Spans] = []
     for step, drawing in enumerate(drawings):
         elements = drawing.elements()
         elements_so_far, spans = _insert_step(
-            elements_so_far, spans, elements, _common(elements, elements_so_far), step
+            elements_so_far, spans, elements, _match_elements(elements, elements_so_far), step
         )
     grouped = groupby(zip(spans, elements_so_far, strict=True), key=lambda pair: pair[0])
     return [(shown, [element for _, element in group]) for shown, group in grouped]
 
 
-def _common(elements: Sequence[str], every: Sequence[str]) -> list[int]:
-    """Return for each element its index in ``every``, ascending, or -1, with as many matches as possible."""
+def _match_elements(elements: Sequence[str], every: Sequence[str]) -> list[int]:
+    """Return for each element the index of the same element in ``every``, or -1 if it has no match.
+
+    The matches are chosen so that their indices ascend, and that they are many.
+    """
     indices: dict[str, list[int]] = {}
     for index, element in enumerate(every):
         indices.setdefault(element, []).append(index)
@@ -128,7 +136,11 @@ def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def _insert_step(
     every: Sequence[str], spans: Sequence[Spans], elements: Sequence[str], matches: Sequence[int], step: int
 ) -> tuple[list[str], list[Spans]]:
-    """Insert the elements of one more step; return the elements and their spans."""
+    """Add the elements of one more step to those so far; return (all elements, when each is shown).
+
+    ``every``, ``spans``: the elements so far and when each is shown. ``matches``: for each new element its index in
+    ``every``, or -1.
+    """
     result: list[str] = []
     shown: list[Spans] = []
     done = 0
@@ -147,8 +159,8 @@ def _insert_step(
     return [*result, *every[done:]], [*shown, *spans[done:]]
 
 
-def _group(spans: Spans, elements: Sequence[str], last: int) -> str:
-    """Return elements as a group that lists its steps in an attribute: "0-3 7"."""
+def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
+    """Return the SVG of elements in a group with the attribute ``data-steps``, such as "0-3 7"."""
     body = "\n".join(elements)
     if spans == [(0, last)]:
         return body

@@ -1,7 +1,7 @@
-"""Charts of readings in time windows: static, or updated below a notebook's cell.
+"""Charts of readings, averaged in windows of time: static, or updated below a notebook's cell.
 
-The chart below a cell is an output that is replaced, at most twice a second, as windows are added. So a notebook that
-is saved and reopened, or exported, shows the last chart without a kernel.
+An updated chart is an output that is replaced, at most twice a second, as windows are added. So a notebook that is
+saved and reopened, or exported, shows the last chart without a kernel.
 """
 
 from __future__ import annotations
@@ -32,27 +32,26 @@ _UNIX_S = 1e8  # longer than any run, so larger times are those of a clock
 
 
 def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "") -> Drawing:
-    """Draw the means of windows over time, a line for each region or other group of the windows.
+    """Draw the mean of each window over time, with a line for each region or other group of the windows.
 
-    ``windows``: as from `wb.pipelines.windows`. ``key``: the key of the readings to draw; None: the key with most
-    readings.
-    An interval without readings breaks its line. Up to three lines have a band from the least to the greatest reading.
-    Raises ParameterError for an unknown key.
+    ``windows``: a frame as from `wb.pipelines.windows`. ``key``: the key of the readings to draw, such as TEMP; None:
+    the key with the most readings. A line is interrupted where no readings exist. If there are at most three lines,
+    each has a band from the least to the greatest reading. Raises ParameterError for an unknown key.
     """
-    frame, name = _of_key(windows, key)
+    frame, name = _select_key(windows, key)
     by = [column for column in frame.columns if column not in _NOT_BY and column != "key"]
-    frame = frame[frame["start_s"] > frame["end_s"].max() - MOST_WINDOWS * _length_s(frame) - 1e-9]
+    frame = frame[frame["start_s"] > frame["end_s"].max() - MOST_WINDOWS * _window_length_s(frame) - 1e-9]
     groups = [("", frame)] if not by else [(_group_name(values), rows) for values, rows in frame.groupby(by, sort=True)]
     first_s = float(frame["start_s"].min()) if len(frame) else 0.0
     begin_s = first_s if first_s > _UNIX_S else 0.0
-    shown = [_line(group, rows, begin_s, len(groups) <= _MOST_BANDS) for group, rows in groups[:MOST_SERIES]]
+    shown = [_mean_series(group, rows, begin_s, len(groups) <= _MOST_BANDS) for group, rows in groups[:MOST_SERIES]]
     if len(groups) > MOST_SERIES:
         note = "; ".join(filter(None, (note, f"the first {MOST_SERIES} of {len(groups)} lines")))
     since = f" since {datetime.fromtimestamp(begin_s, UTC):%Y-%m-%d %H:%M:%S} UTC" if begin_s else ""
-    return line_chart(shown, x_label=f"time{since} (s)", y_label=_with_unit(name), note=note, width=640)
+    return line_chart(shown, x_label=f"time{since} (s)", y_label=_axis_label(name), note=note, width=640)
 
 
-def _of_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, str]:
+def _select_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, str]:
     if "key" not in windows.columns:
         return windows, ""
     counts = windows.groupby("key")["count"].sum()
@@ -63,11 +62,11 @@ def _of_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, str]:
     return windows[windows["key"] == key], key
 
 
-def _length_s(frame: pd.DataFrame) -> float:
+def _window_length_s(frame: pd.DataFrame) -> float:
     return float((frame["end_s"] - frame["start_s"]).iloc[0]) if len(frame) else 1.0
 
 
-def _with_unit(key: str) -> str:
+def _axis_label(key: str) -> str:
     try:
         unit = key_of(key).unit
     except AttributeFormatError:  # for example a topic, or no key
@@ -79,9 +78,9 @@ def _group_name(values: Any) -> str:
     return " ".join(str(value) for value in values) or "elsewhere"
 
 
-def _line(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool) -> Series:
-    """Return one line, with a point in the middle of each window and a gap where windows are missing."""
-    length_s = _length_s(frame)
+def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool) -> Series:
+    """Return the series of one group: a point in the middle of each window, and a gap for missing windows."""
+    length_s = _window_length_s(frame)
     index = np.round((frame["start_s"] - frame["start_s"].min()) / length_s).astype(int).to_numpy()
     columns = np.full((3, index.max() + 1), np.nan)
     columns[:, index] = frame[["mean", "min", "max"]].to_numpy(float).T
@@ -94,7 +93,7 @@ def _line(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool) -> Ser
 
 
 def drawing_of(following: Any, key: str | None = None) -> Drawing:
-    """Draw the present windows of a followed stream (`wb.pipelines.follow`)."""
+    """Draw the windows so far of a stream that `wb.pipelines.follow` follows."""
     windows = following.windows()
     readings, late = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
     length_s = following.settings.every_us / 1e6
@@ -106,9 +105,9 @@ def drawing_of(following: Any, key: str | None = None) -> Drawing:
 
 
 def chart(following: Any, key: str | None = None) -> Drawing | None:
-    """Draw the means over time: in a notebook a chart that is updated below the cell, elsewhere a static drawing.
+    """Draw the windows of a followed stream: in a notebook a chart that is updated, elsewhere a static drawing.
 
-    ``key``: the key of the readings to draw, if there are several.
+    ``key``: the key of the readings to draw; None: the key with the most readings.
     """
     drawing = drawing_of(following, key)
     if not in_notebook():
@@ -118,14 +117,14 @@ def chart(following: Any, key: str | None = None) -> Drawing | None:
     shown = display(drawing, display_id=True)
     # The thread outlives the cell that started it. Its updates find the output by the output's id. A program that
     # executes a notebook without a page accepts only messages of the running cell.
-    thread = threading.Thread(target=_follow, args=(following, key, shown), name="chart", daemon=True)
+    thread = threading.Thread(target=_update_chart, args=(following, key, shown), name="chart", daemon=True)
     thread.start()
     following.charts.append(thread)
     return None
 
 
-def _follow(following: Any, key: str | None, shown: Any) -> None:
-    """Replace the drawing whenever there are new windows; print an error once and stop."""
+def _update_chart(following: Any, key: str | None, shown: Any) -> None:
+    """Replace the drawing whenever windows are added; if drawing fails, print the error and stop."""
     drawn_parts, is_running = -1, True
     while is_running:
         began_s = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Counters of the player: running totals of a run, and the counts of each node up to a time."""
+"""Counters of the player: totals of a run over time, and counts of each node up to a time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,11 +30,10 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Counted:
-    """Counted rows of the trace, sorted by node and time.
+    """The rows of the trace that the counters of nodes count, sorted by node and time.
 
-    node int32, time_us int64, kind int16 (an index into words), each of shape (rows,). A row stands for ``step`` rows
-    of
-    the trace.
+    node: int32; time_us: int64; kind: int16, an index into ``words``, the names of the counters; each of shape (rows,).
+    step: number of rows of the trace that each row here stands for.
     """
 
     node: np.ndarray
@@ -45,9 +44,10 @@ class Counted:
 
 
 def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
-    """Return totals after each step: time_us, transmissions, deliveries, energy_mJ, each of shape (steps,).
+    """Return totals over time, as arrays with a value for each transmission and delivery (or fewer in a long run).
 
-    Energy is that of the radio for bytes sent and heard, overhead included, as in the metrics; 0 without a radio.
+    The arrays are time_us, transmissions, deliveries and energy_mJ, each of shape (steps,). Energy is that of the radio
+    for all bytes sent and heard, including the overhead of each frame, as in the metrics. It is 0 without a radio.
     """
     sent, delivered = columns.where(event="sent"), columns.where(event="delivered")
     rows = np.sort(np.concatenate([sent, delivered]), kind="stable")
@@ -70,7 +70,10 @@ def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
 
 
 def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
-    """Return the bytes sent over the channel in the given rows before each row of the trace, shape (rows + 1,)."""
+    """Return for each row of the trace the number of bytes on the channel before it; int64, shape (rows + 1,).
+
+    Only the rows in ``kinds`` (arrays of row numbers) count, each with its frame's size and overhead.
+    """
     spent = np.zeros(columns.rows + 1, np.int64)
     for rows in kinds:
         spent[1:][rows] = columns["size_B"][rows] + np.int64(radio.overhead_B)
@@ -78,7 +81,10 @@ def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> 
 
 
 def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
-    """Return the counts of each node; above ``most`` rows, every n-th row of a node and kind stands for n."""
+    """Return the rows of the trace that are counted for each node.
+
+    If there are more than ``most``, only every n-th row of a node and kind is returned, and stands for n rows.
+    """
     kind_of = np.full(columns.rows, -1, np.int16)  # for each row of the trace
     words: list[str] = []
     for event, label, column in COUNTED:
@@ -95,13 +101,13 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
     step = max(1, -(-len(rows) // most))
     if step > 1:
         node = columns["node"][rows]
-        rows = _every(step, np.multiply(node - node.min(), len(words), dtype=np.int64) + kind_of[rows], rows)
+        rows = _thin_groups(step, np.multiply(node - node.min(), len(words), dtype=np.int64) + kind_of[rows], rows)
     rows = rows[argsort(columns["node"][rows])]
     return Counted(columns["node"][rows], columns["time_us"][rows], kind_of[rows], words, step)
 
 
-def _every(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return every step-th row of each group, ascending; ``rows`` must be ascending."""
+def _thin_groups(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the last of every ``step`` rows of each group, ascending. ``rows`` must be ascending."""
     if group.max() > MOST_GROUPS:
         group = unique_inverse(group)[1]
     sizes = np.bincount(group)

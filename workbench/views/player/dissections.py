@@ -1,4 +1,4 @@
-"""Dissected frames of a run, for the player's table of messages."""
+"""Dissected frames of a run (their bytes and fields), for the player's table of messages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ AROUND = 100  # frames before and after the selected one that are dissected with
 
 
 def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
-    """Return the bytes and fields of the first frames.
+    """Return the bytes and fields of the first frames of a run.
 
-    The result has frames: [hex, fields] of each; at: row of the trace -> index in frames; note: a sentence. Equal
-    frames
-    are stored once. quick: return only a note for a large run.
+    The result has frames: a list of [bytes in hex, fields], in which equal frames are stored once; at: row of the trace
+    -> index in frames; note: a sentence for the user, or "". quick: for a large run return only a note, because getting
+    the bytes executes the run again.
     """
     if quick and (len(run.scenario.topology) > QUICK_NODES or run.metrics["transmissions"] > QUICK_FRAMES):
         return note(
@@ -33,17 +33,18 @@ def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
     try:
         sent = frames_of(run, most=MOST_FRAMES)
     except WorkbenchError as error:
-        return _missing(error)
-    result = _dissect(run.scenario.protocol, sent)
+        return _explain_missing(error)
+    result = _dissect_frames(run.scenario.protocol, sent)
     if len(result["at"]) == MOST_FRAMES:
         result["note"] = f"An exported page shows the bytes of the first {MOST_FRAMES:,} messages."
     return result
 
 
 def dissect_around(run: Any, row: int, check_cancelled: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Return the same as `dissect_first` for the frame in a row of the trace and the frames around it.
+    """Return the bytes and fields of the frame in a row of the trace and of the frames around it.
 
-    ``check_cancelled`` is called repeatedly while the run is executed again; an exception that it raises ends the work.
+    The result is as in `dissect_first`. The run is executed again for the bytes. Meanwhile ``check_cancelled`` is
+    called repeatedly; an exception that it raises ends the work.
     """
     sent = Columns(run.trace).where(event="sent")
     position = int(np.searchsorted(sent, row))
@@ -51,20 +52,20 @@ def dissect_around(run: Any, row: int, check_cancelled: Callable[[], None] = lam
     try:
         frames = heard(run, rows, on_progress=check_cancelled)
     except WorkbenchError as error:
-        return _missing(error)
-    return _dissect(run.scenario.protocol, frames)
+        return _explain_missing(error)
+    return _dissect_frames(run.scenario.protocol, frames)
 
 
-def _missing(error: WorkbenchError) -> dict[str, Any]:
+def _explain_missing(error: WorkbenchError) -> dict[str, Any]:
     return note(f"The bytes of messages are not available: {error}.")
 
 
 def note(text: str) -> dict[str, Any]:
-    """Return a result without frames, but with a sentence."""
+    """Return a result as in `dissect_first` that has no frames, only a sentence for the user."""
     return {"at": {}, "frames": [], "note": text}
 
 
-def _dissect(protocol: Any, frames: Any) -> dict[str, Any]:
+def _dissect_frames(protocol: Any, frames: Any) -> dict[str, Any]:
     numbers: dict[tuple[bytes, bool], int] = {}
     dissected: list[list[Any]] = []
     at: dict[int, int] = {}
@@ -73,10 +74,10 @@ def _dissect(protocol: Any, frames: Any) -> dict[str, Any]:
         key = frame, peer < 0
         if key not in numbers:
             numbers[key] = len(dissected)
-            dissected.append([frame.hex(), [_field(field) for field in dissect(protocol, *key).fields]])
+            dissected.append([frame.hex(), [_plain_field(field) for field in dissect(protocol, *key).fields]])
         at[row] = numbers[key]
     return {"at": at, "frames": dissected, "note": ""}
 
 
-def _field(field: Field) -> list[Any]:
-    return [field.name, field.start, field.end, field.text, [_field(child) for child in field.children]]
+def _plain_field(field: Field) -> list[Any]:
+    return [field.name, field.start, field.end, field.text, [_plain_field(child) for child in field.children]]

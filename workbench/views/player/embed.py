@@ -1,14 +1,4 @@
-"""The player as self-contained HTML: script and data inline, without kernel and network.
-
-    module()              the script of the player, one ES module
-    player_html(payload)  an element that plays a run, wherever HTML with scripts is shown
-
-Script and columns are embedded as gzip in base64. A page with several players loads the script once.
-
-Limits
-    Tested in JupyterLab 4, Notebook 7 and exported HTML, with Chromium. VS Code's renderer, Firefox and Safari are
-    untested.
-"""
+"""Return the player's script as one ES module, which exports ``mount`` and ``Player``."""
 
 from __future__ import annotations
 
@@ -38,13 +28,13 @@ def module() -> str:
 
 @cache
 def browser_file(name: str) -> str:
-    """Return the text of a file in ``browser/``."""
+    """Return the text of a file in the folder ``browser``."""
     return (files(__package__) / "browser" / name).read_text(encoding="utf-8")
 
 
 @cache
 def _packed_module() -> tuple[str, str]:
-    """Return the module as compressed text, and the name under which a page stores it."""
+    """Return (the player's script as compressed text, the name under which a page stores the script)."""
     text = module().encode()
     return _compress(text, SMALL), f"workbenchPlayer{hashlib.sha256(text).hexdigest()[:12]}"
 
@@ -54,18 +44,18 @@ def _compress(data: bytes, level: int) -> str:
 
 
 def new_id() -> str:
-    """Return a name for an element that is unique in the notebook or page."""
+    """Return an id for an HTML element that no other element of the notebook or page has."""
     return f"w{os.getpid():x}x{next(_numbers):x}x{os.urandom(3).hex()}"
 
 
 def name_of(payload: bytes) -> str:
-    """Return a name derived from the payload for the only player of a page, so that equal runs give equal pages."""
+    """Return an id for the only player of a page. It depends on the payload alone, so equal runs give equal pages."""
     digest = hashlib.sha256(payload).hexdigest()
     return f"w{digest[:8]}x0x{digest[8:14]}"
 
 
 def player_html(payload: bytes, name: str = "", level: int = FAST) -> str:
-    """Return an element that plays a payload. ``name``: its id in the page; ``level``: of gzip, 1 to 9."""
+    """Return an HTML element that plays a payload. ``name``: the element's id; ``level``: of gzip, 1 to 9."""
     name = name or new_id()
     script, key = _packed_module()
     boot = browser_file("boot.js").replace("__ID__", name).replace("__KEY__", json.dumps(key))

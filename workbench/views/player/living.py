@@ -1,13 +1,13 @@
-"""A player that is created once and then fed with runs.
+"""A player that is created once and can then show other runs.
 
     view = PlayerView(run)      shown as the last line of a cell, or with display(view)
     view.feed(other_run)        the same player shows another run
 
 Theory of operation
-    The player is an HTML output that contains its run, so it plays in a reopened notebook without a kernel. An
-    invisible widget beside it, the wire, finds the player in the page, passes each new payload to it as one binary
-    buffer, and reports the selection. A layout of widgets has no HTML output; there the wire is visible and is
-    itself the player.
+    The player is an HTML output that contains its run, so it works in a reopened notebook without a kernel. An
+    invisible widget beside it, the wire, finds the player in the page, passes each new payload to the player as one
+    binary buffer, and reports the user's selection. In a layout of ipywidgets no HTML output exists; there the wire is
+    visible and is itself the player.
 
 Limits
     A notebook that was saved and reopened plays the run that the view was first shown with, not the latest one.
@@ -35,13 +35,11 @@ _HIDE_WIRE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputA
 
 
 class Wire(LoadedOnce):
-    """The widget that feeds a player.
+    """The widget that passes runs to a player.
 
-    ``selection``: the selected node (its number), row (of the trace: a frame) and time_s. ``clock``: players with the
-    same
-    name show the same time; "" is a separate clock. ``dissected``: dissected frames (`dissections`) of the run in the
-    last
-    payload.
+    selection: what the user selected: node, row (a frame, by its row in the trace) and time_s. clock: players with the
+    same name of a clock show the same time; "" is a clock of its own. dissected: dissected frames (see `dissections`)
+    of the run in the last payload.
     """
 
     script = traitlets.Unicode(module() + browser_file("wire.js")).tag(sync=True)
@@ -54,11 +52,11 @@ class Wire(LoadedOnce):
 
 @checked
 class PlayerView:
-    """A player that is shown once and then fed with runs (`feed`).
+    """A player that is shown once; `feed` then shows other runs in it.
 
-    run: the first run; event: as in `workbench.views.show`; live: for a run in progress ``now_s``, its current time,
-    and
-    ``notes``, sentences about problems. ``wire`` is the view's widget, for layouts of ipywidgets.
+    run, event: the first run, and the event to show, as in `workbench.views.show`. live: for a run in progress, its
+    current time as ``now_s``, and sentences about problems as ``notes``. The attribute ``wire`` is a widget for use in
+    layouts of ipywidgets.
     """
 
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
@@ -71,14 +69,14 @@ class PlayerView:
         return f"PlayerView({self.run.scenario!r})"
 
     def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
-        """Show another run in the same player. Raises ScenarioError if it has no trace."""
+        """Show another run in this player. Raises ScenarioError if the run has no trace."""
         self.preview(run, event, **live)
         self.complete()
 
     def preview(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
-        """Show another run at the player's present time only; `complete` sends the rest.
+        """Show another run, at first only at the time that the player displays now; `complete` sends the rest.
 
-        The whole run is shown at once if it is small, in progress, or if no browser shows the player.
+        The whole run is sent at once if it is small, in progress, or if no browser shows the player.
         """
         builder, time_s = LayerBuilder(run, event), self.wire.selection.get("time_s")
         if time_s is None or live or run.trace.num_rows < LARGE:
@@ -90,7 +88,7 @@ class PlayerView:
             self.wire.dissected, self.wire.payload = {}, payload
 
     def complete(self) -> None:
-        """Show the whole run after a preview; do nothing if it is already shown."""
+        """Send the rest of a run after `preview`; do nothing if the whole run is shown."""
         builder, self._pending = self._pending, None
         if builder is not None:
             self.wire.payload = pack(builder.whole())
@@ -98,9 +96,8 @@ class PlayerView:
     def dissect(self, row: int, check_cancelled: Callable[[], None] = lambda: None) -> None:
         """Show the bytes of the message in a row of the trace, and fetch those of the messages around it.
 
-        Unless the bytes are present, the run is executed again for them. ``check_cancelled`` is called repeatedly
-        meanwhile; an
-        exception that it raises ends the work.
+        If the bytes were not fetched before, the run is executed again. Meanwhile ``check_cancelled`` is called
+        repeatedly; an exception that it raises ends the work.
         """
         run = self.run
         if row in self.wire.dissected.get("at", ()):
@@ -112,18 +109,18 @@ class PlayerView:
         self._show_bytes(run, dissected)
 
     def _show_bytes(self, run: Any, dissected: dict[str, Any]) -> None:
-        """Show dissected frames, unless another run is shown by now."""
+        """Show the dissected frames of a run, unless the player shows another run by now."""
         with self._replacing:
             if run is self.run:
                 self.wire.dissected = dissected
 
     @property
     def selection(self) -> dict[str, Any]:
-        """The selection in the browser: node, row (of the trace: a frame), time_s; None for each that is not set."""
+        """The user's selection in the browser: node, row (of the trace: a frame) and time_s; each may be None."""
         return dict(self.wire.selection)
 
     def close(self) -> None:
-        """Close the connection to the browser; the player stays as it is."""
+        """Close the connection to the browser. The player remains in the page."""
         self._pending = None
         self.wire.close()
 

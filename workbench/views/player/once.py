@@ -1,7 +1,8 @@
 """Widgets whose script a page loads only once, however many such widgets exist.
 
-anywidget makes a module of ``_esm`` for each widget, and a browser keeps each module with its compiled code as long as
-the page is open. So ``_esm`` is a few lines that look up the script by its text.
+The library anywidget makes an ES module of the text ``_esm`` for each widget, and a browser keeps each module with its
+compiled code as long as the page is open. So here ``_esm`` is only a few lines, which look up the actual script by its
+text.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from workbench.views.player.embed import browser_file
 
 
 class LoadedOnce(anywidget.AnyWidget):
-    """A widget with a ``script``: an ES module whose default export has ``render``, as in any anywidget.
+    """A widget with the trait ``script``: an ES module whose default export has ``render``, as for any anywidget.
 
     All widgets of a page with the same script share one module, including its state outside of ``render``.
     """

@@ -1,14 +1,14 @@
 """The payload: the data of a run for the browser, as one buffer of bytes. ``browser/payload.js`` reads it.
 
 Theory of operation
-    8 bytes of magic and the length of a header, the header as JSON, then columns, each at a multiple of 8 bytes. In the
-    header a column is {"column": type, "at": offset, "rows": number}. If all rows are equal, it has "all": the value,
-    in place of the offset. Nodes become indices of the layout, times become whole ticks, and integers get the smallest
-    type that holds them all. Rows about nodes outside the layout are left out, and so are columns with only neutral
-    values.
+    A payload begins with 4 bytes of magic and the length of the header (4 bytes). The header is JSON. The columns
+    follow, each at a multiple of 8 bytes. In the header a column is {"column": type, "at": offset, "rows": number}; if
+    all rows are equal, "all": value replaces the offset. Nodes become indices of the layout, times become whole ticks,
+    and integers get the smallest type that holds all of them. Rows about nodes outside the layout are left out, as are
+    columns in which all values are the default.
 
-    For a large run, a tenth of that is enough for a picture of one moment (`preview`): the marks alive at that time and
-    the marks of the timeline. The player shows it until the rest arrives.
+    For a large run, a payload of a tenth of the size suffices for a picture of one moment (`preview`). It has the rows
+    that are drawn at that time and the marks of the timeline. The player shows them until the whole run arrives.
 """
 
 from __future__ import annotations
@@ -51,14 +51,17 @@ _COLOURS = {
 
 
 class Buffer:
-    """A sequence of columns as bytes."""
+    """Columns as bytes, one after the other, in ``parts``. ``size``: the number of bytes so far."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
         self.size = 0
 
     def column(self, values: np.ndarray) -> dict[str, Any]:
-        """Add a column and return its entry in the header; a constant column is stored in the header only."""
+        """Add a column and return its entry in the header.
+
+        If all values of a longer column are equal, the entry has the value, and no bytes are added.
+        """
         shortest = _shrink(np.asarray(values))
         if len(shortest) > FEW and shortest[0] == shortest[-1] and (shortest == shortest[0]).all():
             return {"column": shortest.dtype.str[1:], "all": shortest[0].item(), "rows": len(shortest)}
@@ -70,7 +73,10 @@ class Buffer:
 
 
 def _shrink(values: np.ndarray) -> np.ndarray:
-    """Return integers in the smallest type that holds them, or as float64 if none does; floats are unchanged."""
+    """Return integers in the smallest type that holds all of them, or as float64 if none of at most 32 bits does.
+
+    Floating-point numbers are returned unchanged.
+    """
     if values.dtype.kind == "f":
         return values
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
@@ -86,11 +92,10 @@ def pack(
     now_s: float | None = None,
     notes: Iterable[str] = (),
 ) -> bytes:
-    """Return the payload of a run's layers.
+    """Return the payload of a run.
 
-    frames_bytes: dissected frames, as from `dissections.dissect_first`; now_s: current time of a run in progress;
-    notes:
-    further sentences to show.
+    frames_bytes: dissected frames, as from `dissections.dissect_first`. now_s: the current time of a run in progress.
+    notes: further sentences to show.
     """
     buffer, columns = Buffer(), view.trace or Columns(view.run.trace)
     panels = _panels(view)
@@ -98,25 +103,25 @@ def pack(
         **_common_entries(view, buffer),
         "numbers": caption.key_numbers(view.run),
         "poster_s": poster_us(view) / 1e6,
-        "picked": _first_picked(view),
+        "picked": _first_selected_node(view),
         "clock": {"time": buffer.column(view.clock.knots_us / 1e6), "moment": buffer.column(view.clock.knots_s)},
-        "running": _running(columns, view, buffer),
-        "counts": (counts := _counts(columns, view, buffer)),
-        "layers": [_layer(layer, view, panels, buffer) for layer in view.layers],
+        "running": _totals_entry(columns, view, buffer),
+        "counts": (counts := _counts_entry(columns, view, buffer)),
+        "layers": [_whole_layer(layer, view, panels, buffer) for layer in view.layers],
         "bytes": frames_bytes,
         "now_s": now_s,
-        "notes": [*notes, *view.notes, *_rounded(counts["step"])],
+        "notes": [*notes, *view.notes, *_rounding_notes(counts["step"])],
     }
     return written(header, buffer)
 
 
 def preview(view: RunView, time_s: float) -> bytes:
-    """Return a payload for one time: what map and timeline show then, without texts."""
+    """Return a smaller payload that shows a run at one time only: its map and timeline, without the texts."""
     buffer, panels, clock = Buffer(), _panels(view), view.clock
     duration_s = view.duration_us / 1e6
     time_s = min(time_s, duration_s)
     times_us = np.array([0.0, time_s * 1e6, view.duration_us])
-    layers = [_alive(layer, view, panels, time_s, buffer) for layer in view.layers]
+    layers = [_layer_at(layer, view, panels, time_s, buffer) for layer in view.layers]
     empty = np.zeros(0)
     header = {
         **_common_entries(view, buffer),
@@ -128,7 +133,7 @@ def preview(view: RunView, time_s: float) -> bytes:
         "running": dict.fromkeys(("time", *_TOTALS), buffer.column(empty)),
         "counts": {**dict.fromkeys(("first", "time", "kind"), buffer.column(empty)), "words": [], "step": 1},
         "layers": [layer for layer in layers if layer["is_drawn"] or layer["panel"] is not None]
-        + [_marks(layer, view, buffer) for layer in view.layers if layer.name in ON_TIMELINE],
+        + [_timeline_marks(layer, view, buffer) for layer in view.layers if layer.name in ON_TIMELINE],
         "bytes": None,
         "now_s": None,
         "notes": [],
@@ -137,16 +142,16 @@ def preview(view: RunView, time_s: float) -> bytes:
 
 
 def _common_entries(view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the entries that every header of a run has."""
+    """Return the entries of the header that both kinds of payload have."""
     return {
-        **_caption(view),
+        **_caption_entries(view),
         "duration_s": view.duration_us / 1e6,
         "tick_s": _tick_us(view) / 1e6,
         **map_header(view.plan, buffer),
-        "timeline": _timeline(view, buffer),
-        "panels": [_panel(panel) for panel in _panels(view)],
-        "chips": _chips(view),
-        "curves": [_curves(curves, buffer) for curves in view.curves],
+        "timeline": _timeline_entry(view, buffer),
+        "panels": [_panel_entry(panel) for panel in _panels(view)],
+        "chips": _buttons(view),
+        "curves": [_curves_entry(curves, buffer) for curves in view.curves],
         "paths": [
             {"label": path.label, "from_s": path.from_us / 1e6, "description": path.description}
             for path in view.paths.paths
@@ -160,22 +165,22 @@ def _tick_us(view: RunView) -> int:
 
 
 def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
-    """Return the payload of a header and the columns that it lists."""
+    """Return the payload: the header, and the columns that it refers to."""
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     return b"".join((MAGIC, struct.pack("<I", len(text)), text, bytes(-len(text) % 8), *buffer.parts))
 
 
-def _caption(view: RunView) -> dict[str, Any]:
+def _caption_entries(view: RunView) -> dict[str, Any]:
     facts = " · ".join(part for part in (caption.workload(view.run), caption.conditions(view.run)) if part)
     return {"title": caption.title(view.run), "workload": facts}
 
 
-def _rounded(step: int) -> list[str]:
+def _rounding_notes(step: int) -> list[str]:
     return [f"Counters of single nodes are rounded down to multiples of {step}."] if step > 1 else []
 
 
-def _pair(colour: str) -> list[str]:
-    """Return a colour for a light and for a dark background."""
+def _light_and_dark(colour: str) -> list[str]:
+    """Return a colour as [colour on a light background, colour on a dark background]."""
     return [colour, palette.in_dark(colour)]
 
 
@@ -185,11 +190,11 @@ def _link_shades() -> list[list[str]]:
 
 
 def look_header(look: Look) -> dict[str, Any]:
-    """Return a look in the form that the browser code reads."""
-    return {**look._asdict(), "colour": _pair(look.colour)}
+    """Return a look in the form that the browser reads: its fields, with both colours."""
+    return {**look._asdict(), "colour": _light_and_dark(look.colour)}
 
 
-def _scale(scale: Scale | None) -> dict[str, Any] | None:
+def _scale_entry(scale: Scale | None) -> dict[str, Any] | None:
     if scale is None:
         return None
     return {**scale._asdict(), "colours": [list(scale.colours), [palette.in_dark(colour) for colour in scale.colours]]}
@@ -199,18 +204,18 @@ def _scale(scale: Scale | None) -> dict[str, Any] | None:
 
 
 def map_header(plan: Layout, buffer: Buffer) -> dict[str, Any]:
-    """Return the entries of a header that an empty map needs: the network, and how it is painted."""
+    """Return the entries of a header for a map without a run: the network, and the style in which it is drawn."""
     return {
-        "colours": {name: _pair(colour) for name, colour in _COLOURS.items()},
+        "colours": {name: _light_and_dark(colour) for name, colour in _COLOURS.items()},
         "link_shades": _link_shades(),
         "plain_node": look_header(NODE_LOOK),
         "node_level": LEVELS["node"],
         "lost_at": LOST_AT,
-        "plan": _plan(plan, buffer),
+        "plan": _plan_entry(plan, buffer),
     }
 
 
-def _plan(plan: Layout, buffer: Buffer) -> dict[str, Any]:
+def _plan_entry(plan: Layout, buffer: Buffer) -> dict[str, Any]:
     forward, backward = plan.links["pdr_ab"], plan.links["pdr_ba"]
     columns = {
         "x": plan.x_m,
@@ -227,8 +232,11 @@ def _plan(plan: Layout, buffer: Buffer) -> dict[str, Any]:
     return {**entries, "box": list(plan.box_m), "spacing": plan.spacing_m}
 
 
-def _timeline(view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return each node's row on the timeline, nodes near the first sink first, and the axis ticks (position, hops)."""
+def _timeline_entry(view: RunView, buffer: Buffer) -> dict[str, Any]:
+    """Return the rows of the timeline: each node's row, the ticks of the axis, and its label.
+
+    Nodes with fewer hops to the first sink come first. A tick is (row, number of hops).
+    """
     sinks = [layer.table["node"] for layer in view.layers if layer.section is SUBSCRIPTIONS]
     sink = int(sinks[0][0]) if sinks and len(sinks[0]) else None
     hops = {} if sink is None else hops_to(view.run.scenario.topology, sink)
@@ -249,23 +257,23 @@ def _timeline(view: RunView, buffer: Buffer) -> dict[str, Any]:
 # Layers
 
 
-def _layer(layer: Layer, view: RunView, panels: list[Panel], buffer: Buffer) -> dict[str, Any]:
-    table, rows = _table(layer, view)
-    return _described(layer, panels, rows) | {
+def _whole_layer(layer: Layer, view: RunView, panels: list[Panel], buffer: Buffer) -> dict[str, Any]:
+    table, rows = _table_columns(layer, view)
+    return _layer_entry(layer, panels, rows) | {
         "section": layer.section and layer.section._asdict(),
         "words": list(layer.words),
         "table": {name: buffer.column(column) for name, column in table.items()},
     }
 
 
-def _alive(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buffer: Buffer) -> dict[str, Any]:
-    """Return the rows of a layer that are drawn at a time."""
+def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buffer: Buffer) -> dict[str, Any]:
+    """Return the header entry of a layer with only the rows that are drawn at a time."""
     tick_us = _tick_us(view)
     tick = min(time_s, view.duration_us / 1e6 - 1e-6) / (tick_us / 1e6)  # as in the player
     began, ends = (layer.table[name] // tick_us for name in ("from_us", "until_us"))
     alive = np.flatnonzero((began <= tick) & (ends > tick))
     alive_layer = replace(layer, table=select(layer.table, alive))
-    table, rows = _table(alive_layer, view)
+    table, rows = _table_columns(alive_layer, view)
     words: Sequence[str] = ()
     is_written = layer.panel is not None or "label" in (layer.mark, *(look.mark for look in layer.looks))
     if not is_written:
@@ -273,7 +281,7 @@ def _alive(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buff
     elif "text" in table:
         used, table["text"] = unique_inverse(table["text"])
         words = [layer.words[code] if code >= 0 else "" for code in used.tolist()]
-    return _described(alive_layer, panels, rows) | {
+    return _layer_entry(alive_layer, panels, rows) | {
         "on_timeline": False,
         "section": None,
         "words": words,
@@ -281,17 +289,17 @@ def _alive(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buff
     }
 
 
-def _marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the marks of a layer on the timeline, one for each row."""
+def _timeline_marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, Any]:
+    """Return the header entry of a layer for the timeline only, with a mark for each row."""
     marks: Table = {name: layer.table[name] for name in ("from_us", "node", "look") if name in layer.table}
-    table, rows = _table(replace(layer, table=marks | {"until_us": marks["from_us"]}), view)
+    table, rows = _table_columns(replace(layer, table=marks | {"until_us": marks["from_us"]}), view)
     del table["until"]
     hidden = {"panel": None, "is_drawn": False, "is_moving": False, "is_frames": False, "section": None, "words": []}
-    return _described(layer, [], rows) | hidden | {"table": {name: buffer.column(table[name]) for name in table}}
+    return _layer_entry(layer, [], rows) | hidden | {"table": {name: buffer.column(table[name]) for name in table}}
 
 
-def _described(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[str, Any]:
-    """Return the header entry of a layer without its table and texts; ``rows``: the rows that are sent."""
+def _layer_entry(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[str, Any]:
+    """Return the header entry of a layer without its table and texts. ``rows``: indices of the rows that are sent."""
     marks = {look.mark or layer.mark for look in layer.looks}
     level = min((LEVELS[mark] for mark in marks if mark), default=0) if layer.level is None else layer.level
     looks = layer.column("look")[rows] if len(layer.looks) > 1 else np.zeros(min(len(rows), 1), np.int16)
@@ -300,7 +308,7 @@ def _described(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[str,
         "mark": layer.mark,
         "looks": [look_header(look) for look in layer.looks],
         "used": np.unique(looks).tolist() if layer.looks else [],
-        "scale": _scale(layer.scale),
+        "scale": _scale_entry(layer.scale),
         "panel": None if layer.panel is None else panels.index(layer.panel),
         "is_detail": layer.is_detail,
         "of_path": layer.of_path,
@@ -313,9 +321,10 @@ def _described(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[str,
     }
 
 
-def _table(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Return the columns with other than neutral values for rows whose nodes are in the layout, and these rows'
-    numbers.
+def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return (the columns of a layer, the indices of the rows that are sent).
+
+    Rows are left out if their node is not in the layout; columns, if all values are the default of `COLUMNS`.
     """
     places = {name: view.plan.indices(layer.column(name)) for name in ("node", "peer")}
     node = layer.column("node")
@@ -331,8 +340,8 @@ def _table(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], np.ndarr
     return columns, rows
 
 
-def _chips(view: RunView) -> list[dict[str, Any]]:
-    """Return the buttons that show and hide layers, in order."""
+def _buttons(view: RunView) -> list[dict[str, Any]]:
+    """Return the buttons that show and hide layers, in their order in the player."""
     chips = {"links": True}
     for layer in view.layers:
         names = [look.chip or layer.name for look in layer.looks if look.mark or layer.mark]
@@ -346,15 +355,15 @@ def _panels(view: RunView) -> list[Panel]:
     return list(dict.fromkeys(layer.panel for layer in view.layers if layer.panel is not None))
 
 
-def _panel(panel: Panel) -> dict[str, Any]:
+def _panel_entry(panel: Panel) -> dict[str, Any]:
     return panel._asdict()
 
 
-def _curves(curves: Curves, buffer: Buffer) -> dict[str, Any]:
+def _curves_entry(curves: Curves, buffer: Buffer) -> dict[str, Any]:
     lines = [
         {
             "label": line.label,
-            "colour": _pair(line.colour),
+            "colour": _light_and_dark(line.colour),
             "time": buffer.column(np.asarray(line.times_us) / 1e6),
             "value": buffer.column(np.asarray(line.values, np.float64)),
         }
@@ -366,14 +375,17 @@ def _curves(curves: Curves, buffer: Buffer) -> dict[str, Any]:
 # Numbers
 
 
-def _running(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
+def _totals_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
     totals = running(columns, getattr(view.run.scenario, "radio", None))
     totals["energy"] = totals.pop("energy_mJ").astype(np.float32)
     return {"time": buffer.column(totals["time_us"] / 1e6), **{name: buffer.column(totals[name]) for name in _TOTALS}}
 
 
-def _counts(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the counter data: times in order of node and time, and the index of each node's first time."""
+def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
+    """Return the data of the node counters: the time and the kind of each counted row, in order of node and time.
+
+    ``first``: the index of each node's first row.
+    """
     counts = counted(columns)
     place = view.plan.indices(counts.node)
     known = place >= 0
@@ -390,9 +402,10 @@ def _counts(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
 
 
 def poster_us(view: RunView) -> int:
-    """Return the initial time: a message on its last hop to a sink, after a third of the deliveries.
+    """Return the time that a player shows at first: a message on its last hop to a sink.
 
-    Without deliveries it is the median time at which nodes came to hold an event, else the middle of the run.
+    It belongs to the delivery after a third of all deliveries. Without deliveries, it is the median time at which nodes
+    came to hold an event, or else the middle of the run.
     """
     deliveries = view.layer("deliveries").table
     if not len(deliveries["from_us"]):
@@ -410,10 +423,10 @@ def poster_us(view: RunView) -> int:
     return (start_us + int(frames.table["until_us"][last[-1]])) // 2
 
 
-def _first_picked(view: RunView) -> int:
-    """Return the index of the node that the inspector shows first, or -1.
+def _first_selected_node(view: RunView) -> int:
+    """Return the index of the node that is selected at first, or -1.
 
-    It is the first subscriber, else a node that decodes or holds an event.
+    It is the first subscriber, or else a node that decodes or holds an event.
     """
     time_us = poster_us(view)
     for layer in view.layers:

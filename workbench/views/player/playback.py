@@ -1,13 +1,13 @@
 """The playback clock, which slows down while frames are in the air and speeds up in silence.
 
 Theory of operation
-    A frame lasts about a millisecond, a run lasts minutes. At a constant speed, an interest would cross the network
-    within one picture and nothing would happen for seconds. So a gap of g µs between two happenings gets
-    log(1 + g / frame) units of playback time, where ``frame`` is the median airtime. Short gaps keep their proportions
-    and long ones are shortened. Under continuous traffic all gaps are short and playback is even. The displayed time is
-    always the simulated time.
+    A frame lasts about a millisecond, a run lasts minutes. At a constant speed, a message would cross the network
+    within one picture, and then nothing would happen for seconds. So a gap of g µs between two successive begins or
+    ends of frames gets log(1 + g / frame) units of playback time, where ``frame`` is the median duration of a frame.
+    Short gaps keep their proportions and long gaps are shortened. Under continuous traffic all gaps are short and
+    playback is even. The displayed time is always the simulated time.
 
-    A frame is shown for its airtime, and at least for ``VISIBLE_S`` of playback time.
+    A frame is shown while it is in the air, and at least for ``VISIBLE_S`` of playback time.
 """
 
 from dataclasses import dataclass
@@ -22,9 +22,10 @@ MAX_KNOTS = 20_000
 
 @dataclass(frozen=True)
 class PlaybackClock:
-    """A monotone map between simulated time and playback time, linear between knots.
+    """A monotone map between simulated time and playback time, linear between its knots.
 
-    knots_us, knots_s: float64, shape (knots,), from 0 to the run's duration and to the length of playback.
+    knots_us, knots_s: the simulated and the playback time of each knot, float64, shape (knots,). They rise from 0 to
+    the duration of the run and to the length of playback.
     """
 
     knots_us: np.ndarray
@@ -32,25 +33,28 @@ class PlaybackClock:
 
     @property
     def length_s(self) -> float:
-        """The length of playback at speed 1."""
+        """The length of the whole playback in s, at speed 1."""
         return float(self.knots_s[-1])
 
     def at(self, time_us: np.ndarray) -> np.ndarray:
-        """Return the playback time in s of simulated times in µs."""
+        """Convert simulated times in µs to playback times in s."""
         return np.interp(time_us, self.knots_us, self.knots_s)
 
     def time_us(self, playback_s: np.ndarray) -> np.ndarray:
-        """Return the simulated times in µs of playback times in s."""
+        """Convert playback times in s to simulated times in µs."""
         return np.interp(playback_s, self.knots_s, self.knots_us)
 
     def visible_until(self, from_us: np.ndarray, until_us: np.ndarray) -> np.ndarray:
-        """Return the end of marks for [from_us, until_us] so that they are visible for at least ``VISIBLE_S``."""
+        """Return when marks for [from_us, until_us] disappear, so that each is visible for ``VISIBLE_S`` or longer."""
         shown = self.time_us(self.at(from_us) + VISIBLE_S)
         return np.maximum(np.maximum(until_us, shown), from_us + 1)
 
 
 def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> PlaybackClock:
-    """Return the playback clock of a run whose frames were in the air in [start, end], arrays of shape (frames,)."""
+    """Return the playback clock of a run.
+
+    start_us, end_us: when each frame was in the air, arrays of shape (frames,).
+    """
     frame_us = max(float(np.median(end_us - start_us)) if len(start_us) else 1000.0, 1.0)
     times = np.concatenate([[0.0, float(duration_us)], start_us, end_us])
     times = np.sort(np.clip(times, 0, duration_us), kind="stable")
@@ -69,7 +73,11 @@ def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Pl
 
 
 def _within(times: np.ndarray, gap: np.ndarray, units: np.ndarray, frame_us: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return (times, units) of knots in long gaps: 4, 16, 64, ... frames after the gap begins."""
+    """Return (times, units) of additional knots inside long gaps: 4, 16, 64, ... frames after the gap begins.
+
+    ``times`` and ``units`` are the simulated time and the playback units of the present knots, ``gap`` the time to the
+    next knot.
+    """
     elapsed = frame_us * 4.0 ** np.arange(1, 16)
     long = np.flatnonzero(gap > elapsed[0])
     index, step = np.nonzero(elapsed < gap[long, None])

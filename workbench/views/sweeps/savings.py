@@ -5,10 +5,11 @@
     sweep_chart(table, y), cost_chart(table)      a metric against the parameter; cost against coverage
 
 Theory of operation
-    Costs are means over seeds. The saving is 1 - cost / cost of the baseline. At equal coverage each protocol is taken
-    at its cheapest point: a value of the parameter with at least the given mean coverage, or the point before the first
-    such value at which the interpolated coverage reaches the given one. Coverage and cost are interpolated linearly.
-    The 95 % interval is that of the jackknife: the saving is computed again with each seed left out.
+    Coverage is the share of nodes that a message reaches; costs are bytes sent. Both are means over seeds. The saving
+    is 1 - cost / cost of the baseline. At equal coverage, each protocol is compared at its cheapest point that has the
+    given coverage. This is a value of the sweep's parameter, or a point just before the first such value, at which the
+    coverage is reached if coverage and cost are interpolated linearly. The 95 % interval of a saving is that of the
+    jackknife: the saving is computed again with each seed left out.
 
 Limits
     A protocol that never reaches the coverage has no saving there (NaN). The jackknife assumes independent seeds, and
@@ -41,7 +42,11 @@ _SENT = "sent (KB)"
 
 
 class _Grid:
-    """Coverage and cost of each protocol: arrays of shape (values of the parameter, seeds)."""
+    """Coverage and cost of each protocol in a sweep.
+
+    coverage, cost: name of the protocol -> array of shape (values of the parameter, seeds). x: the values of the
+    parameter.
+    """
 
     def __init__(self, frame: pd.DataFrame, by: str, x: str, baseline: str) -> None:
         self.names = list(dict.fromkeys(frame[by]))
@@ -56,18 +61,20 @@ class _Grid:
             self.cost[name] = rows.pivot(index=x, columns="seed", values="bytes_sent").sort_index().to_numpy() / KB
 
     def means_without_seed(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return means over all seeds, then means with each seed left out: arrays of shape (parameter values,)."""
+        """Return the means over all seeds, followed by the means without the first seed, without the second, and so on.
+
+        Each is an array of shape (values of the parameter,).
+        """
         seeds = values.shape[1]
         samples = [np.delete(values, seed, axis=1) for seed in range(seeds)] if seeds > 1 else []
         return [np.nanmean(sample, axis=1) for sample in (values, *samples)]
 
 
 def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X) -> pd.DataFrame:
-    """Return coverage, cost and saving of every protocol but the baseline at each value of ``x``.
+    """Return coverage, cost and saving of each protocol, except the baseline, at each value of the parameter ``x``.
 
-    Columns: by, x, coverage, baseline coverage, KB, baseline KB, saving, low, high. Raises ParameterError for a
-    baseline
-    that is not in the sweep.
+    Columns: by, x, coverage, baseline coverage, KB, baseline KB, saving, low, high; the last two are the ends of the 95
+    % interval. Raises ParameterError for a baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -87,11 +94,10 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 
 
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
-    """Return for every protocol its cheapest ``x`` with the coverage, the cost there, and the saving.
+    """Return for each protocol the cheapest ``x`` that gives a mean coverage, the cost there, and the saving.
 
-    Columns: by, x, KB, saving, low, high; the baseline is the first row. Raises ParameterError for a baseline that is
-    not
-    in the sweep.
+    Columns: by, x, KB, saving, low, high; the last two are the ends of the 95 % interval. The baseline is the first
+    row. Raises ParameterError for a baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -109,7 +115,10 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
 
 
 def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
-    """Return (parameter, cost) at a protocol's cheapest point: with all seeds, then with each seed left out."""
+    """Return (parameter, cost) at the cheapest point of a protocol that has the coverage.
+
+    The first is computed from all seeds, the others with one seed left out.
+    """
     coverages, costs = grid.means_without_seed(grid.coverage[name]), grid.means_without_seed(grid.cost[name])
     return [_cheapest(grid.x, reached, cost, coverage) for reached, cost in zip(coverages, costs, strict=True)]
 
@@ -130,7 +139,7 @@ def _cheapest(x: np.ndarray, coverages: np.ndarray, costs: np.ndarray, coverage:
 
 
 def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
-    """Return a value and its 95 % interval, from the value of all seeds and those with one seed left out."""
+    """Return a value and the ends of its 95 % interval. ``values``: from all seeds, then with each seed left out."""
     whole, parts = float(values[0]), values[1:]
     if len(parts) < 2 or not np.isfinite(values).all():
         return whole, math.nan, math.nan
@@ -143,10 +152,10 @@ def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **options: Any) -> Drawing:
-    """Draw a metric of a sweep against a parameter, a line for each value of ``by``: means, 95 % confidence bands.
+    """Draw a metric of a sweep against a parameter: a line of means for each value of ``by``, with 95 % intervals.
 
-    Like `SweepTable.drawing`, but with bytes in KB, shares on an axis from 0 to 1 and the plain values of ``by`` in the
-    legend. ``options``: keywords of `line_chart`, such as titles and labels. Raises ParameterError if ``x`` is not
+    Unlike `SweepTable.drawing`, it shows bytes in KB, shares on an axis from 0 to 1, and the plain values of ``by`` in
+    the legend. ``options``: keywords of `line_chart`, such as titles and labels. Raises ParameterError if ``x`` is not
     numeric.
     """
     summary = _in_KB(table.summary(x, y, by), y)
@@ -160,7 +169,7 @@ def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **options: Any) ->
 
 
 def cost_chart(table: Any, x: str = X, by: str = BY, **options: Any) -> Drawing:
-    """Draw KB sent against coverage: a line for each protocol, with a point for each value of the parameter."""
+    """Draw the cost in KB against coverage: a line for each protocol, with a point for each value of ``x``."""
     cost = _in_KB(table.summary(x, "bytes_sent", by), "bytes_sent")
     points = cost.assign(coverage=table.summary(x, "coverage", by)["mean"])
     defaults = {"x_label": table.name_of("coverage"), "y_label": _SENT}

@@ -20,11 +20,10 @@ _SAMPLES = {"morris": "trajectories", "sobol": "base points"}
 
 
 def plot(result: SensitivityResult) -> Drawing:
-    """Draw the indices with their 95 % intervals, the most important parameter first.
+    """Draw how much each parameter influences a metric, the most important parameter first.
 
-    Morris's effects have the unit of the metric; Sobol's indices are shares of its variance. Hover over a mark to see
-    its
-    values.
+    The chart shows the indices of Morris's or Sobol's method with their 95 % intervals. Morris's effects have the unit
+    of the metric; Sobol's indices are shares of its variance. Hover over a mark to see its values.
     """
     indices, method, metric = result.indices, result.method, result.table.name_of(result.metric)
     parameters = [result.table.name_of(path) for path in indices["parameter"]]

@@ -15,17 +15,17 @@ WIDTH, HEIGHT = 640, 380
 
 
 def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
-    """Draw `summary` as a chart: a line of means in a confidence band, or intervals if ``x`` is not numeric.
+    """Draw the means of a metric against a parameter, with a confidence band.
 
-    The result is a `Drawing`: a notebook shows it, ``save(path)`` writes an SVG or PNG. Hover over a mark to see its
-    values.
+    If ``x`` is not numeric, draw confidence intervals for each of its values. The result is a `Drawing`: a notebook
+    shows it, and ``save(path)`` writes an SVG or PNG file. Hover over a mark to see its values.
     """
     summary, texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
     return carries_sweep(table, _chart(summary, x, by, texts), y)
 
 
 def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
-    """Draw the same as `plot` in the size of a paper's column; ``x`` must be numeric."""
+    """Draw the same as `plot`, in the size of a column of a paper; ``x`` must be numeric."""
     series = chart_lines(table.summary(x, y, by), x, by)
     texts = chart_texts(table.plan, table.varied, x, y, by)
     legend = [{**line, "name": f"{texts.by}: {line['name']}" if by else ""} for line in series]
