@@ -6,7 +6,7 @@ import workbench as wb
 from workbench.analysis.decisions import count_changes, decisions
 from workbench.protocols.diffusion.filters import catalogue
 from workbench.protocols.diffusion.filters.built_in import registered
-from workbench.widgets.filters import Filters, _most_telling, setting_of
+from workbench.widgets.filters import Filters, _select_decisions, setting_of
 
 
 def plus_one(attributes):
@@ -51,7 +51,7 @@ def test_the_setting_that_holds_filters_is_found_by_the_table():
 
 def test_a_protocol_without_filters_says_so_and_stays_as_it_is(part):
     part.value = wb.Flooding(ttl=3)
-    assert "Flooding has no filters" in part._without.value
+    assert "Flooding has no filters" in part._no_filters.value
     assert part._editor.layout.display == "none"
     part.add("running_mean")
     assert part.value == wb.Flooding(ttl=3)
@@ -193,17 +193,17 @@ def test_a_run_whose_filters_have_other_code_now_is_refused():
 def test_what_filters_did_is_told_and_the_data_when_asked_for(part):
     wb.register_filter("plus", plus_one)
     part.show_results(run_with(wb.Filter("plus", at=[0])))
-    assert "<td>200</td><td>plus</td><td>data</td><td>12</td><td>0</td>" in part._did._table.value
-    assert not part._did._rows.value
-    part._did._more.click()
-    assert part._did.wait()
-    assert "<td>TEMP IS 25</td><td>TEMP IS 26</td>" in part._did._rows.value
+    assert "<td>200</td><td>plus</td><td>data</td><td>12</td><td>0</td>" in part._results._table.value
+    assert not part._results._rows.value
+    part._results._fetch_button.click()
+    assert part._results.wait()
+    assert "<td>TEMP IS 25</td><td>TEMP IS 26</td>" in part._results._rows.value
     part.show_results(run_with())
-    assert "carried no filter" in part._did._table.value
-    assert not part._did._rows.value
-    run = part._did._run.scenario.replace(protocol=wb.Flooding()).run(engine="reference")
+    assert "carried no filter" in part._results._table.value
+    assert not part._results._rows.value
+    run = part._results._run.scenario.replace(protocol=wb.Flooding()).run(engine="reference")
     part.show_results(run)
-    assert "Flooding has no filters" in part._did._table.value
+    assert "Flooding has no filters" in part._results._table.value
 
 
 def test_a_filter_that_fails_when_it_is_watched_leaves_a_sentence(part):
@@ -211,16 +211,16 @@ def test_a_filter_that_fails_when_it_is_watched_leaves_a_sentence(part):
     run = run_with(wb.Filter("plus", at=[0]))
     part.show_results(run)
     wb.register_filter("plus", lambda attributes: 1 / 0)
-    part._did._more.click()
-    assert part._did.wait()
-    assert "ZeroDivisionError" in part._did._rows.value
+    part._results._fetch_button.click()
+    assert part._results.wait()
+    assert "ZeroDivisionError" in part._results._rows.value
 
 
 def test_what_filters_did_to_a_message_is_listed_in_the_order_in_which_they_saw_it():
     run = run_with(wb.Filter("running_mean"), wb.Filter("threshold_alarm", key=201), duration_s=10)
     first, _ = decisions(run)
     assert [(one.key, one.did) for one in first[:2]] == [(200, "pass"), (201, "drop")]
-    assert _most_telling(first) == list(first)
+    assert _select_decisions(first) == list(first)
 
 
 def test_alone_it_begins_with_a_protocol_that_has_filters():

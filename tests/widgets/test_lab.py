@@ -369,10 +369,10 @@ def test_a_newer_wish_ends_what_is_made_of_the_last_run(lab, monkeypatch):
             ended.set()
 
     monkeypatch.setattr(filters, "decisions", played)
-    lab._filters._did._more.click()
+    lab._filters._results._fetch_button.click()
     lab.change(seed=5)
     assert ended.wait(300) and lab.wait()
-    assert lab._filters._did.wait() and not lab._filters._did._rows.value
+    assert lab._filters._results.wait() and not lab._filters._results._rows.value
 
 
 def test_the_cell_of_a_lab_can_be_run_again_within_the_messages_that_jupyters_server_passes_on(lab):

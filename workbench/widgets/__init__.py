@@ -1,9 +1,9 @@
 """The lab and its panels: compose a scenario, run it and watch it in a notebook, with the mouse.
 
 Theory of operation
-    The central value is the scenario. Each panel (`panel.py`) shows a part of it and offers changes. The lab makes the
-    next scenario from an offered change, keeps a history for undo and redo, saves it to disk, and runs it. Forms are
-    generated from the tables of parameters of protocols, radio and topologies (`fields.py`).
+    The central value is the scenario. Each panel (`panel.py`) shows a part of the scenario and lets the user change
+    that part. After a change the lab makes the next scenario, adds it to a history for undo and redo, saves it to disk,
+    and runs it. Forms are generated from the tables of parameters of protocols, radio and topologies (`fields.py`).
 
     A panel is an ordinary widget with a ``value`` and works alone::
 

@@ -1,6 +1,7 @@
-"""A panel for attributes, as rows of key, operator and value and as text, and a list of what they match.
+"""A panel for the attributes of a subscription or a publication, with a list of the items that they match.
 
-User-defined keys appear in the list once a cell has registered them. Matching follows the protocol's rule.
+Each attribute is a row of key, operator and value; all of them can also be edited as one text. User-defined keys appear
+in the menu once a cell has registered them. Items are matched by the rule of the protocol.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ _SIGNS = {"IS": "is", "EQ": "=", "NE": "≠", "GT": ">", "GE": "≥", "LT": "<",
 
 
 class Attributes(Panel):
-    """``value``: the text of attributes. ``kind``: "subscription", "publication", or "choice" (which messages; may be
-    "").
+    """A panel whose ``value`` is the text of attributes, such as "TEMP GE 20, TEMP LE 30".
 
-    against    (label, text) of the publications to compare with, or of subscriptions if this is a publication
-    protocol   the protocol whose matching rule applies; None for the rule of attributes
+    kind       "subscription", "publication", or "choice": which messages a filter receives; this text may be empty
+    against    (label, text) of the items to compare with: publications, or subscriptions if this is a publication
+    protocol   the protocol whose rule decides what matches; None for the usual rule of attributes
     match_all  whether a subscription may have no constraints
     """
 
@@ -82,33 +83,33 @@ class Attributes(Panel):
         self._text.observe(self._text_edited, "value")
         self.observe(self._show_error, "error")
         self.observe(self._compare_with_others, ("value", "against", "protocol"))
-        self.observe(self._check_again, "match_all")
+        self.observe(self._reread_text, "match_all")
         self.against = tuple(against)
         refresh_after_cells(self)
 
     @property
     def rows(self) -> tuple[_Row, ...]:
-        """The visible rows, each with ``key``, ``operator``, ``number`` and ``error``."""
+        """The visible rows of controls, each with ``key``, ``operator``, ``number`` and ``error``."""
         return tuple(self._rows.children)
 
     def draw(self, value: str) -> None:
-        """Show rows and text of a value; an invalid value stays in the text field, with its error."""
+        """Show a value in the rows and in the text field; an invalid value only in the text field, with an error."""
         self._text.value, self.error = value, ""
         try:
-            attributes = self._read(value)
+            attributes = self._parse_text(value)
         except WorkbenchError as error:
             self.error = str(error)
             return
         self._draw_rows(attributes)
 
     def refresh(self) -> None:
-        """List the keys that were registered since the last call."""
-        names = _names()
+        """Add keys that were registered since the last call to the menus."""
+        names = _key_names()
         with quiet(self):
             for row in self._spare:
                 row.list_keys(names)
 
-    def _read(self, text: str) -> tuple[Attribute, ...]:
+    def _parse_text(self, text: str) -> tuple[Attribute, ...]:
         attributes = parse(text)
         if self.kind == SUBSCRIPTION:
             check_subscription(attributes, self.match_all)
@@ -118,14 +119,14 @@ class Attributes(Panel):
 
     def _draw_rows(self, attributes: tuple[Attribute, ...]) -> None:
         with quiet(self):
-            names = _names()
-            self._make_room(len(attributes))
+            names = _key_names()
+            self._add_spare_rows(len(attributes))
             for row, attribute in zip(self._spare, attributes, strict=False):
                 row.list_keys(names)
                 row.show(attribute)
             self._rows.children = tuple(self._spare[: len(attributes)])
 
-    def _make_room(self, count: int) -> None:
+    def _add_spare_rows(self, count: int) -> None:
         while len(self._spare) < count:
             self._spare.append(_Row(self.kind, self._row_edited, self._remove_row))
 
@@ -135,7 +136,7 @@ class Attributes(Panel):
         if self._is_drawing:
             return
         try:
-            attributes = self._read(change.new)
+            attributes = self._parse_text(change.new)
         except WorkbenchError as error:
             self.error = str(error)
             return
@@ -155,7 +156,7 @@ class Attributes(Panel):
         with quiet(self):
             self._text.value = text
         try:
-            self._read(text)
+            self._parse_text(text)
         except WorkbenchError as error:
             self.error = str(error)
             return
@@ -164,10 +165,10 @@ class Attributes(Panel):
 
     def _add_row(self) -> None:
         shown = self.rows
-        self._make_room(len(shown) + 1)
+        self._add_spare_rows(len(shown) + 1)
         row = self._spare[len(shown)]
         with quiet(self):
-            row.list_keys(_names())
+            row.list_keys(_key_names())
             last = shown[-1].attribute() if shown else None
             row.show(last or parse(_STARTS[self.kind] or "TEMP EQ_ANY")[0])
             self._rows.children = (*shown, row)
@@ -180,7 +181,7 @@ class Attributes(Panel):
         self._rows.children = remaining
         self._row_edited()
 
-    def _check_again(self, _: Any) -> None:
+    def _reread_text(self, _: Any) -> None:
         self._text_edited(traitlets.Bunch(new=self._text.value))
 
     # Messages
@@ -190,10 +191,10 @@ class Attributes(Panel):
 
     def _compare_with_others(self, _: Any = None) -> None:
         others = tuple(self.against)
-        self._matches.value = _comparison(self, others) if others else ""
+        self._matches.value = _comparison_html(self, others) if others else ""
 
     def matches(self) -> tuple[tuple[str, bool, str], ...]:
-        """Return (label, whether it matches, the reason if not) for each item of ``against``."""
+        """Return (label, whether it matches, the reason if it does not) for each item in ``against``."""
         results = []
         for label, text in tuple(self.against)[:_MOST]:
             subscription, publication = (text, self.value) if self.kind == PUBLICATION else (self.value, text)
@@ -206,14 +207,17 @@ class Attributes(Panel):
 
 
 def why_not(subscription: str, publication: str, protocol: Protocol | None = None) -> str:
-    """Return why a publication does not match a subscription (both texts) by the protocol's rule, or "" if it does."""
+    """Return why a publication does not match a subscription, or "" if it does.
+
+    Both are texts of attributes. The rule is that of the protocol; None means the usual rule of attributes.
+    """
     protocol = protocol or Protocol()
     if matching_of(protocol).samples(subscription, publication):
         return ""
     return mismatch(protocol, subscription, [publication])
 
 
-def _comparison(panel: Attributes, others: tuple[tuple[str, str], ...]) -> str:
+def _comparison_html(panel: Attributes, others: tuple[tuple[str, str], ...]) -> str:
     results = panel.matches()
     plural = "subscriptions" if panel.kind == PUBLICATION else "publications"
     count = sum(is_match for _, is_match, _ in results)
@@ -227,18 +231,18 @@ def _comparison(panel: Attributes, others: tuple[tuple[str, str], ...]) -> str:
     return f"<div class='wb-matches'>Matches {count} of {len(results)} {plural}{rest}.<ul>{''.join(lines)}</ul></div>"
 
 
-def _names() -> tuple[str, ...]:
+def _key_names() -> tuple[str, ...]:
     return tuple(key.name for key in known_keys())
 
 
 class _Row(widgets.HBox):
-    """The controls of one attribute: key, operator, value, unit and range of the key, and an error."""
+    """The controls of one attribute: its key, operator and value, the unit and range of the key, and an error."""
 
     def __init__(self, kind: str, edited: Callable[[], None], removed: Callable[[_Row], None]) -> None:
         self._kind, self._edited = kind, edited
         self._is_setting = False
         self.error = ""
-        self.key = widgets.Dropdown(options=_names(), tooltip="key", layout={"width": "8.5em"})
+        self.key = widgets.Dropdown(options=_key_names(), tooltip="key", layout={"width": "8.5em"})
         self.operator = widgets.Dropdown(options=["IS"], tooltip="operator", layout={"width": "4.5em"})
         self.number = widgets.Combobox(continuous_update=False, tooltip="value", layout={"width": "7em"})
         self._unit, self._message = words(), words(flex="1 1 10em")
@@ -250,7 +254,7 @@ class _Row(widgets.HBox):
             control.observe(self._changed, "value")
 
     def list_keys(self, names: tuple[str, ...]) -> None:
-        """Offer these keys, and keep the selected one."""
+        """Offer these keys in the menu; the selected key remains selected."""
         selected = self.key.value
         options = names if selected in names or selected is None else (*names, selected)
         if self.key.options != options:
@@ -260,20 +264,19 @@ class _Row(widgets.HBox):
             self._is_setting = False
 
     def show(self, attribute: Attribute) -> None:
-        """Show an attribute."""
         self._is_setting = True
         words = to_text((attribute,)).split(None, 2)
         if words[0] not in self.key.options:
             self.key.options = (*self.key.options, words[0])
         self.key.value = words[0]
-        self._fit(OPERATOR_NAMES[attribute.operator])
+        self._offer_operators(OPERATOR_NAMES[attribute.operator])
         self.number.value = words[2] if len(words) > 2 else ""
         self.number.disabled = attribute.operator == EQ_ANY
         self._is_setting = False
         self._show_message("")
 
-    def _fit(self, operator: str | None) -> None:
-        """Set operators, unit and choices for the selected key."""
+    def _offer_operators(self, operator: str | None) -> None:
+        """Set the menus of operators and values, and the unit, as the selected key requires."""
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         numbers = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
         names = ["IS"] if self._kind == PUBLICATION else [str(OPERATOR_NAMES[number]) for number in numbers]
@@ -286,7 +289,7 @@ class _Row(widgets.HBox):
     def _key_picked(self, _: Any) -> None:
         if not self._is_setting:
             self._is_setting = True
-            self._fit(self.operator.value)
+            self._offer_operators(self.operator.value)
             self._is_setting = False
             self._edited()
 
@@ -295,10 +298,10 @@ class _Row(widgets.HBox):
             self._edited()
 
     def attribute(self) -> Attribute | None:
-        """Return the attribute of this row; if it is invalid, show the error and return None."""
+        """Return the attribute in this row. If it is invalid, show the error and return None."""
         any_value = self.operator.value == "EQ_ANY"
         self.number.disabled = any_value
-        text = f"{self.key.value} {self.operator.value} {'' if any_value else self._value()}"
+        text = f"{self.key.value} {self.operator.value} {'' if any_value else self._value_text()}"
         try:
             attributes = parse(text)
             if len(attributes) != 1:
@@ -309,8 +312,8 @@ class _Row(widgets.HBox):
         self._show_message("")
         return attributes[0]
 
-    def _value(self) -> str:
-        """Return the value in the text form of attributes; a blob may be entered without quotes here."""
+    def _value_text(self) -> str:
+        """Return the value in the text form of attributes. Here the user may enter a blob without quotes."""
         text = self.number.value.strip()
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         return f'"{text}"' if key.type == BLOB and not text.startswith(('"', "0x")) else text
@@ -321,7 +324,7 @@ class _Row(widgets.HBox):
 
 
 def _range_of(key: Any) -> str:
-    """Return the unit and the range of a key's values: "°C, -327.68 to 327.67"."""
+    """Return the unit and the range of the values of a key: "°C, -327.68 to 327.67"."""
     if key.type == BLOB:
         return "text, or 0x and hex digits"
     if key.number == APP:

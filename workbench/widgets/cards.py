@@ -1,4 +1,4 @@
-"""Metrics in the lab: cards with a run's metrics and their changes, and a table that compares two runs."""
+"""Panels for the metrics of a run: cards with the metrics and their changes, and a table that compares two runs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ _DETAILS = ("sent_", "lost_", "dropped_", "given_up_")
 
 
 class Cards(widgets.HTML):
-    """``show(metrics, before, protocol)``: a card for each metric that is defined in this run.
-
-    Metrics of the protocol come last; ``protocol``: that of the run, None without metrics of its own.
-    """
+    """A card for each metric of a run, with its change since the previous run. The protocol's own metrics come last."""
 
     def __init__(self) -> None:
         super().__init__()
         self.add_class("wb-cards-box")
 
     def show(self, metrics: Any, before: Any = None, protocol: Any = None) -> None:
-        """Show the metrics (a series) of a run, and their changes since the previous run."""
-        cards = "".join(_card(name, metrics, before, protocol) for name in _names(metrics))
+        """Show the metrics of a run, and their changes since the previous run, whose metrics are ``before``.
+
+        ``metrics``: a series; metrics that are NaN are left out. ``protocol``: the run's protocol, which describes its
+        own metrics.
+        """
+        cards = "".join(_card_html(name, metrics, before, protocol) for name in _shown_metrics(metrics))
         self.value = f"<div class='wb-cards' role='list' aria-label='Metrics'>{cards}</div>"
 
 
-def _names(metrics: Any) -> list[str]:
+def _shown_metrics(metrics: Any) -> list[str]:
     rest = [
         name
         for name in metrics.index
@@ -43,7 +44,7 @@ def _names(metrics: Any) -> list[str]:
     return [name for name in (*FIRST, *shown) if name in metrics.index and not math.isnan(metrics[name])]
 
 
-def _card(name: str, metrics: Any, before: Any, protocol: Any) -> str:
+def _card_html(name: str, metrics: Any, before: Any, protocol: Any) -> str:
     shown, value_now = shown_as(name, protocol), float(metrics[name])
     value = written(shown, value_now)
     text, is_better = (
@@ -66,7 +67,7 @@ _SHARES = ("%",)
 
 
 def written(shown: Shown, value: float) -> str:
-    """Format a metric's value: shares in percent, large numbers with separators, "–" for NaN."""
+    """Format the value of a metric: shares in percent, large numbers with separators, "–" for NaN."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else str(value)
     if shown.unit in _SHARES:
@@ -79,7 +80,10 @@ def written(shown: Shown, value: float) -> str:
 
 
 def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
-    """Return (the change as text, whether it is an improvement); None if it is neither or nothing changed."""
+    """Return (the change of a metric as text, whether it is an improvement).
+
+    The second is None if the metric did not change, or if neither more nor less of it is better.
+    """
     if not (math.isfinite(before) and math.isfinite(now)) or now == before:
         return "", None
     is_up = now > before
@@ -103,7 +107,7 @@ _IDEAL = (
 
 
 class Differences(widgets.HTML):
-    """``show(first, second)``: the metrics of two runs side by side, with the ratio of second to first."""
+    """A table of the metrics of two runs side by side, with the ratio of the second run to the first."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -112,33 +116,36 @@ class Differences(widgets.HTML):
 
     def show(self, first: Any, second: Any) -> None:
         """Show the metrics of two runs."""
-        names = [_name(run) for run in (first, second)]
+        names = [_protocol_name(run) for run in (first, second)]
         if names[0] == names[1]:
             names = [f"{names[0]} A", f"{names[1]} B"]
         index = [*first.metrics.index, *(name for name in second.metrics.index if name not in first.metrics.index)]
-        rows = "".join(_row(_shown(name, first, second), _value(first, name), _value(second, name)) for name in index)
+        rows = "".join(
+            _row_html(_describe_metric(name, first, second), _metric_or_nan(first, name), _metric_or_nan(second, name))
+            for name in index
+        )
         head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
         table = f"<table class='wb-differences'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         ideal = all(is_ideal(run.scenario.radio, run.scenario.topology) for run in (first, second))
         self.value = table + (_IDEAL if ideal else "")
 
 
-def _name(run: Any) -> str:
+def _protocol_name(run: Any) -> str:
     return type(run.scenario.protocol).public_class().__name__
 
 
-def _shown(name: str, first: Any, second: Any) -> Shown:
+def _describe_metric(name: str, first: Any, second: Any) -> Shown:
     return shown_as(name, (first if name in first.metrics.index else second).scenario.protocol)
 
 
-def _value(run: Any, name: str) -> float:
+def _metric_or_nan(run: Any, name: str) -> float:
     return float(run.metrics[name]) if name in run.metrics.index else float("nan")
 
 
-def _row(shown: Shown, first: float, second: float) -> str:
+def _row_html(shown: Shown, first: float, second: float) -> str:
     if math.isnan(first) and math.isnan(second):
         return ""
-    best = _best(shown.is_more_better, first, second)
+    best = _better_index(shown.is_more_better, first, second)
     cells = "".join(
         f"<td{' class=wb-best' if index == best else ''}>{html.escape(written(shown, value))}</td>"
         for index, value in enumerate((first, second))
@@ -148,8 +155,8 @@ def _row(shown: Shown, first: float, second: float) -> str:
     return f"<tr><th scope='row' title='{meaning}'>{html.escape(shown.title)}</th>{cells}<td>{ratio}</td></tr>"
 
 
-def _best(is_more_better: bool | None, first: float, second: float) -> int | None:
-    """Return which of two values is better, 0 or 1; None if neither is."""
+def _better_index(is_more_better: bool | None, first: float, second: float) -> int | None:
+    """Return the index (0 or 1) of the better of two values, or None if neither is better."""
     if is_more_better is None or math.isnan(first) or math.isnan(second) or first == second:
         return None
     return int((second > first) == is_more_better)

@@ -1,4 +1,4 @@
-"""A panel with the player of one run, or of two runs with a common clock."""
+"""A panel with the player of a run, or with two players whose runs are shown at the same time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from workbench.widgets.style_sheet import style_sheets
 
 
 class Compare(widgets.HBox):
-    """Players of one or two runs: ``show(runs)`` feeds them. Two players have a common clock.
+    """One player, or two players side by side that share a clock. `show` shows other runs in them.
 
-    ``preview(runs)`` and ``complete()`` do the same in two steps: first a picture of each run, then the whole runs.
+    `preview` and `complete` do the same in two steps: first a picture of one moment of each run, then the whole runs.
 
-    ``selection``: the selected node, row (of the trace: a frame) and time_s of the last used player, as in
-    `PlayerView.selection`. The player shows the bytes of a selected frame; `cancel` stops fetching them, `wait` waits.
+    selection: what the user selected in the last used player: node, row (a frame, by its row in the trace) and time_s,
+    as in `PlayerView.selection`. When a frame is selected, its bytes are fetched in the background; `cancel` stops
+    that, `wait` waits for its end.
     """
 
     selection = traitlets.Dict()
@@ -30,31 +31,31 @@ class Compare(widgets.HBox):
         self.players: list[PlayerView] = []
         self._clock = f"clock-{id(self)}"
         self._deferred = Deferred()
-        self._first = words("<p class='wb-said'>There is no run yet.</p>")
+        self._placeholder = words("<p class='wb-said'>There is no run yet.</p>")
         self._style_sheets = style_sheets()
-        super().__init__((self._first, *self._style_sheets))
+        super().__init__((self._placeholder, *self._style_sheets))
         self.add_class("wb-players")
         if runs:
             self.show(runs)
 
     def show(self, runs: tuple[Run, ...], **live: Any) -> None:
-        """Show one or two runs in the existing players. ``live``: as for `PlayerView.feed`."""
+        """Show one or two runs in the players. ``live``: as for `PlayerView.feed`."""
         self.preview(runs, **live)
         self.complete()
 
     def complete(self) -> None:
-        """Show the whole runs after a preview."""
+        """Show the whole runs after `preview`."""
         for player in self.players:
             player.complete()
 
     def preview(self, runs: tuple[Run, ...], **live: Any) -> None:
-        """Show one or two runs at the players' present time only."""
+        """Show one or two runs, only at the time that the players display now."""
         self.cancel()
         for run, player in zip(runs, self.players, strict=False):
             player.preview(run, **live)
         for run in runs[len(self.players) :]:
             player = PlayerView(run, **live)
-            player.wire.observe(self._picked, "selection")
+            player.wire.observe(self._fetch_bytes, "selection")
             player.wire.add_class("wb-player-box")
             self.players.append(player)
         for player in self.players[len(runs) :]:
@@ -77,7 +78,7 @@ class Compare(widgets.HBox):
     def __repr__(self) -> str:
         return f"Compare({', '.join(repr(player.run)[:60] for player in self.players)})"
 
-    def _picked(self, change: Any) -> None:
+    def _fetch_bytes(self, change: Any) -> None:
         self.selection = dict(change.new)
         row = change.new.get("row")
         player = next((candidate for candidate in self.players if candidate.wire is change.owner), None)

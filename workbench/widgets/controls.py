@@ -1,4 +1,4 @@
-"""Controls that several panels use: a list with buttons, a text field, messages, and nodes as text."""
+"""Controls that several panels use: lists with buttons, text fields and messages. Also nodes as text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
 
 
 def nodes_of(text: str) -> str | tuple[int, ...]:
-    """Return the nodes that a text names: "all", "0, 5" or "3-7, 9". Raises ParameterError for any other text."""
+    """Return the nodes in a text: "all", "0, 5" or "3-7, 9". Raises ParameterError for any other text."""
     if text.strip().lower() == ALL:
         return ALL
     nodes: dict[int, None] = {}  # in their order, each once
@@ -68,9 +68,10 @@ def nodes_of(text: str) -> str | tuple[int, ...]:
 
 
 def known_nodes(at: str | tuple[int, ...], nodes: Iterable[int]) -> str | tuple[int, ...]:
-    """Return ``at`` if the network has all of these nodes; without known ``nodes`` any are accepted.
+    """Return ``at`` unchanged if all of its nodes are in the network, ``nodes``.
 
-    Raises ParameterError otherwise.
+    If ``nodes`` is empty, the network is unknown and all nodes are accepted. Raises ParameterError for a node that is
+    not in the network.
     """
     known = set(nodes)
     missing = [] if at == ALL or not known else [node for node in at if node not in known]
@@ -82,7 +83,7 @@ def known_nodes(at: str | tuple[int, ...], nodes: Iterable[int]) -> str | tuple[
 
 
 def nodes_text(at: str | tuple[int, ...] | None) -> str:
-    """Return the text of nodes that `nodes_of` reads: "all", "0, 5", "3-7"; None means all."""
+    """Return nodes as a text that `nodes_of` can read: "all", "0, 5", "3-7". None means all nodes."""
     if at is None or isinstance(at, str):
         return ALL
     runs: list[list[int]] = []
@@ -99,7 +100,7 @@ def nodes_text(at: str | tuple[int, ...] | None) -> str:
 
 @contextmanager
 def quiet(panel: Any) -> Iterator[None]:
-    """Set controls of a panel without treating the changes as the user's."""
+    """Within this context, changes of the panel's controls do not count as input of the user."""
     before, panel._is_drawing = panel._is_drawing, True
     try:
         yield
@@ -108,7 +109,7 @@ def quiet(panel: Any) -> Iterator[None]:
 
 
 def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -> widgets.Button:
-    """Return a button with a tooltip, as wide as its label, that calls ``action()``."""
+    """Return a button as wide as its label, with the tooltip ``reason``, that calls ``action()``."""
     result = widgets.Button(
         description=label, tooltip=reason, layout={"width": "auto", "align_self": "flex-start", **layout}
     )
@@ -117,20 +118,20 @@ def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -
 
 
 def error_html(sentence: str) -> str:
-    """Return an error as HTML to show beside a field; "" without one. The middle of a very long text is omitted."""
+    """Return an error message as HTML, or "" if it is empty. The middle of a very long message is omitted."""
     sentence = shortened(sentence, LONGEST_SENTENCE)
     return f"<span class='wb-error' role='alert'>{html.escape(sentence)}</span>" if sentence else ""
 
 
 def status_html(sentence: str, is_error: bool = False) -> str:
-    """Return a status or an error as HTML to show beside buttons; "" without one."""
+    """Return a status or error message as HTML, or "" if it is empty."""
     if is_error or not sentence:
         return error_html(sentence)
     return f"<span class='wb-said' role='status'>{html.escape(sentence)}</span>"
 
 
 def words(text: str = "", **layout: str) -> widgets.HTML:
-    """Return a widget with text as HTML. Its layout and style are shared (`shared`) and must not be changed."""
+    """Return a widget with HTML. Other widgets share its layout and style (see `shared`), so do not change these."""
     names = " ".join(f"{name}: {value};" for name, value in layout.items())
     return widgets.HTML(
         text,
@@ -140,19 +141,19 @@ def words(text: str = "", **layout: str) -> widgets.HTML:
 
 
 def below() -> widgets.HTML:
-    """Return a widget for messages below a field (`show_below`); it takes no space while it is empty."""
+    """Return a widget for a message below a field, to be set with `show_below`. It takes no space while it is empty."""
     return words().add_class("wb-below").add_class("wb-none")
 
 
 def show_below(widget: widgets.HTML, text: str) -> None:
-    """Show a text as HTML in a widget of `below`; "" hides it."""
+    """Show HTML in a widget that `below` made, or hide the widget if the text is ""."""
     if widget.value != text:
         widget.value = text
         (widget.remove_class if text else widget.add_class)("wb-none")
 
 
 class TextField(widgets.HBox):
-    """A label, a text box, its unit and an error. ``text``: the present text; ``error``: a sentence or ""."""
+    """A text box with its label and unit, and an error message. ``text``: its content; ``error``: the message or ""."""
 
     text = traitlets.Unicode()
     error = traitlets.Unicode()
@@ -174,9 +175,10 @@ class TextField(widgets.HBox):
 
 
 class Lines(widgets.VBox):
-    """Items with a line each, one of them selected, and buttons. ``selected``: index of the selected line, or -1.
+    """A list of lines, one of which can be selected, with buttons. ``selected``: index of the line, or -1.
 
-    ``buttons``: (label, tooltip, function); they are disabled while no line is selected.
+    buttons: (label, tooltip, function) of each button. While no line is selected, the buttons are disabled. empty: a
+    text that is shown instead of an empty list.
     """
 
     selected = traitlets.Int(-1)
@@ -185,15 +187,15 @@ class Lines(widgets.VBox):
         self._list = widgets.Select(rows=6, layout={"width": "calc(100% - 4px)"}, tooltip=name)
         self._buttons = tuple(button(*arguments) for arguments in buttons)
         self._empty = words(html.escape(empty))
-        self._more = words()
+        self._hidden_note = words()
         row = widgets.HBox(self._buttons, layout={"flex_flow": "row wrap"})
-        super().__init__((self._empty, self._list, self._more, row))
+        super().__init__((self._empty, self._list, self._hidden_note, row))
         self._is_setting = False
         self._list.observe(self._picked, "index")
         self.observe(self._draw_selection, "selected")
 
     def show(self, lines: list[str], selected: int) -> None:
-        """Show these lines, with the one at index ``selected`` selected."""
+        """Show these lines and select the one at index ``selected``."""
         shown = lines[:MOST_LINES]
         self._is_setting = True
         try:
@@ -203,7 +205,7 @@ class Lines(widgets.VBox):
         finally:
             self._is_setting = False
         hidden_count = len(lines) - len(shown)
-        self._more.value = f"{hidden_count:,} more are not listed." if hidden_count else ""
+        self._hidden_note.value = f"{hidden_count:,} more are not listed." if hidden_count else ""
         self.selected = min(selected, len(lines) - 1)
         self._draw_selection()
 
@@ -227,31 +229,34 @@ class Lines(widgets.VBox):
 class ListPanel(Panel):
     """A panel with a list of items, and a form for the selected item.
 
-    picked    the nodes that are selected on the map
-    selected  index of the item in the form, -1 for none
+    picked    the nodes that are selected on the map selected  index of the selected item, or -1
 
-    A subclass has ``items``, ``_list_actions()`` (the list's buttons), ``_move_to_picked()`` and ``_draw_form()``.
+    A subclass has ``items``, ``_list_actions()`` (the buttons of the list), ``_move_to_picked()`` (which moves the
+    selected item to the nodes in ``picked``) and ``_draw_form()``.
     """
 
     picked = traitlets.Any(())
     selected = traitlets.Int(-1)
 
     def _make_list(self, label: str, empty: str, noun: str) -> None:
-        """Make the list (``_lines``) and the button that moves an item to the selected nodes (``_move_button``)."""
+        """Make the list, ``_lines``, and the button ``_move_button``.
+
+        The button moves the selected item to the nodes that are selected on the map.
+        """
         self._lines = Lines(label, self._list_actions(), empty)
         self._move_button = button(
             "Put onto picked nodes", f"the {noun} moves to the nodes picked on the map", self._move_to_picked
         )
 
     def _watch_list(self) -> None:
-        self._lines.observe(self._select, "selected")
-        self.observe(self._chosen, "selected")
+        self._lines.observe(self._set_selected, "selected")
+        self.observe(self._draw_selected, "selected")
         self.observe(self._update_move_button, ("picked", "selected"))
         self._update_move_button()
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """The items of the list."""
+        """The items of the list, in order."""
         raise NotImplementedError
 
     def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
@@ -263,11 +268,11 @@ class ListPanel(Panel):
     def _draw_form(self, _: Any = None) -> None:
         raise NotImplementedError
 
-    def _select(self, change: Any) -> None:
+    def _set_selected(self, change: Any) -> None:
         if not self._is_drawing:
             self.selected = change.new
 
-    def _chosen(self, change: Any) -> None:
+    def _draw_selected(self, change: Any) -> None:
         if self._lines.selected != change.new and change.new < len(self.items):
             self._lines.selected = change.new
         self._draw_form()
@@ -284,23 +289,23 @@ _panels: weakref.WeakSet[Panel] = weakref.WeakSet()
 
 
 def refresh_after_cells(panel: Any) -> None:
-    """Call ``panel.refresh()`` after each cell that the user runs, as long as the panel is open."""
+    """Call ``panel.refresh()`` after each cell that the user runs, until the panel is closed."""
     from IPython import get_ipython
 
     shell = get_ipython()
     if shell is None:
         return
     if not _panels:
-        _listen(shell)
+        _register_hook(shell)
     _panels.add(panel)
 
 
-def _listen(shell: Any) -> None:
-    if _refresh not in shell.events.callbacks["post_run_cell"]:
-        shell.events.register("post_run_cell", _refresh)
+def _register_hook(shell: Any) -> None:
+    if _refresh_panels not in shell.events.callbacks["post_run_cell"]:
+        shell.events.register("post_run_cell", _refresh_panels)
 
 
-def _refresh(_: Any = None) -> None:
+def _refresh_panels(_: Any = None) -> None:
     for panel in tuple(_panels):
         if panel.comm is None:  # closed
             _panels.discard(panel)

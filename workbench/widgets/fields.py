@@ -1,7 +1,7 @@
-"""Fields of forms: a control for each parameter of a table, with its unit, its reason, and an error.
+"""Fields of forms: a control for each parameter of a table, with its unit, the reason of its default, and an error.
 
-All controls are generated: a parameter (`workbench.protocols.parameter.Parameter`) becomes a checkbox, a choice, a
-slider with a number beside it, or a text box. An invalid input stays in its field with an error beside it; the field's
+All controls are generated from a `workbench.protocols.parameter.Parameter`, which becomes a checkbox, a menu, a slider
+with a number beside it, or a text box. Invalid input stays in its field with an error beside it, while the field's
 value remains the last valid one.
 """
 
@@ -28,11 +28,11 @@ _WIDE = {"width": "auto"}  # a field is a grid: lab.css sets the widths of its c
 
 
 class Field(widgets.HBox):
-    """One parameter as a control. ``value``: the last valid value; ``error``: the reason why the input is invalid.
+    """A control for one parameter. ``value``: the last valid value; ``error``: why the present input is invalid, or "".
 
-    ``check(value)`` returns the value to store or raises WorkbenchError; by default it follows the table.
-    ``is_explained``: whether the reason of the default is shown below. ``is_offered``: whether a button is shown that
-    selects this parameter for a sweep; ``vary_count`` counts how often it was pressed.
+    check: a function that returns the value to store or raises WorkbenchError; by default the parameter's table
+    decides. is_explained: whether the reason of the default is shown below the field. is_offered: whether a button is
+    shown with which the user selects this parameter for a sweep. vary_count: how often that button was pressed.
     """
 
     value = traitlets.Any()
@@ -45,30 +45,30 @@ class Field(widgets.HBox):
         self.parameter = parameter
         self._check = check or partial(check_parameter, "this", parameter)
         self._is_setting = False
-        self._controls, self._read, self._write = _control(parameter)
+        self._controls, self._read, self._write = _make_control(parameter)
         self._message, self._reason = below(), below()
         self._vary: Any = None
-        name = words(_label(parameter), width="auto")
-        unit = words(f"<span class='wb-unit'>{html.escape(_unit(parameter))}</span>")
+        name = words(_label_html(parameter), width="auto")
+        unit = words(f"<span class='wb-unit'>{html.escape(_unit_text(parameter))}</span>")
         super().__init__((name, *self._controls, unit, self._message, self._reason))
         self.add_class("wb-field").add_class("wb-row")
         for control in self._controls:
             control.tooltip = f"{parameter.name}: {parameter.reason}"
             control.observe(self._edited, "value")
-        self.observe(self._shown, "value")
+        self.observe(self._write_value, "value")
         self.observe(self._show_error, "error")
-        self.observe(self._explain, "is_explained")
-        self.observe(self._offer, "is_offered")
+        self.observe(self._show_reason, "is_explained")
+        self.observe(self._show_vary_button, "is_offered")
         self.value = parameter.default if value is None else value
 
     def close(self) -> None:
-        """Close the field with its controls."""
+        """Close the field and its controls."""
         close_all(self)
 
     def show(self, value: Any) -> None:
-        """Show a value, also if it equals the field's value while the input differs."""
+        """Show a value, and discard invalid input even if the value is the field's present one."""
         if self.value == value:
-            self._set(value)
+            self._write_control(value)
         self.value = value
 
     def _edited(self, change: Any) -> None:
@@ -81,10 +81,10 @@ class Field(widgets.HBox):
             return
         self.show(new)
 
-    def _shown(self, change: Any) -> None:
-        self._set(change.new)
+    def _write_value(self, change: Any) -> None:
+        self._write_control(change.new)
 
-    def _set(self, value: Any) -> None:
+    def _write_control(self, value: Any) -> None:
         self.error = ""
         self._is_setting = True
         try:
@@ -95,24 +95,26 @@ class Field(widgets.HBox):
     def _show_error(self, change: Any) -> None:
         show_below(self._message, error_html(change.new))
 
-    def _explain(self, change: Any) -> None:
+    def _show_reason(self, change: Any) -> None:
         reason = html.escape(reason_of(self.parameter))
         show_below(self._reason, f"<span class='wb-said'>{reason}</span>" if change.new else "")
 
-    def _offer(self, change: Any) -> None:
-        """Show or hide the button; it is created when first shown, since most fields are never varied."""
+    def _show_vary_button(self, change: Any) -> None:
+        """Show or hide the button that selects the parameter for a sweep. It is made when it is first shown."""
         if change.new and self._vary is None:
-            self._vary = button(f"vary {self.parameter.name}", "in a sweep: the others stay as they are", self._ask)
+            self._vary = button(
+                f"vary {self.parameter.name}", "in a sweep: the others stay as they are", self._count_press
+            )
             self._vary.add_class("wb-below")
             self.children = (*self.children, self._vary)  # type: ignore[has-type]
         self._vary.layout.display = None if change.new else "none"
 
-    def _ask(self) -> None:
+    def _count_press(self) -> None:
         self.vary_count += 1
 
 
 def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str) -> dict[str, Field]:
-    """Return a field for each parameter of a table, by name, with these values."""
+    """Return name -> field for each parameter of a table, with these values. ``owner``: name for error messages."""
     return {
         parameter.name: Field(parameter, values[parameter.name], partial(check_parameter, owner, parameter))
         for parameter in table
@@ -120,7 +122,7 @@ def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str)
 
 
 def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
-    """Return a button that shows and hides the reasons below the fields."""
+    """Return a toggle button that shows and hides, below each field, the reason of its default."""
     result = widgets.ToggleButton(description="Why", icon="question-circle", layout={"width": "auto"})
     result.tooltip = "Why each default is what it is"
 
@@ -133,7 +135,7 @@ def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
 
 def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
-    """Return a button that lets the user choose a field with a number or a choice for a sweep."""
+    """Return a toggle button that shows a button at each field that a sweep can vary."""
     result = widgets.ToggleButton(description="Vary", icon="sliders", layout={"width": "auto"})
     result.tooltip = "Choose what a sweep varies: each field gets a button"
 
@@ -146,14 +148,14 @@ def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
 
 def is_plain(parameter: Parameter) -> bool:
-    """Return whether a parameter is a number or a choice, so that a sweep can vary it."""
+    """Return whether a parameter is a number, a choice, or yes or no, so that a sweep can vary it."""
     return isinstance(parameter.minimum, tuple) or isinstance(parameter.default, (bool, int, float))
 
 
 def reason_of(parameter: Parameter) -> str:
-    """Return the default, the range and the reason of a parameter as text."""
+    """Return a text with the default of a parameter, its range, and the reason of the default."""
     if isinstance(parameter.minimum, tuple) or isinstance(parameter.default, bool):
-        return f"{_shown_choice(parameter.default)} unless set: {parameter.reason}"
+        return f"{_choice_label(parameter.default)} unless set: {parameter.reason}"
     low, high = ("" if bound is None else f"{bound:,.12g}" for bound in (parameter.minimum, parameter.maximum))
     span = f", {low} to {high}" if low and high else f", from {low}" if low else ""
     default = parameter.default
@@ -162,17 +164,17 @@ def reason_of(parameter: Parameter) -> str:
     return f"{text} unless set{span}: {parameter.reason}"
 
 
-def _label(parameter: Parameter) -> str:
+def _label_html(parameter: Parameter) -> str:
     reason = html.escape(parameter.reason, quote=True)
     return f"<span title='{reason}'>{html.escape(parameter.name)}</span>"
 
 
-def _unit(parameter: Parameter) -> str:
+def _unit_text(parameter: Parameter) -> str:
     return "" if isinstance(parameter.minimum, tuple) else parameter.unit or ""
 
 
 def sentence(error: Exception) -> str:
-    """Return the message of an error without the name in front, since the field is beside it."""
+    """Return an error message without the name of the parameter in front; the field beside it shows that name."""
     message = str(error)
     return message.partition(": ")[2] or message
 
@@ -182,33 +184,33 @@ def sentence(error: Exception) -> str:
 _Control = tuple[tuple[widgets.Widget, ...], Callable[[Any], Any], Callable[[Any], None]]
 
 
-def _control(parameter: Parameter) -> _Control:
+def _make_control(parameter: Parameter) -> _Control:
     default = parameter.default
     if isinstance(default, bool):
-        return _single(widgets.Checkbox(indent=False, layout=_WIDE))
+        return _single_control(widgets.Checkbox(indent=False, layout=_WIDE))
     if isinstance(parameter.minimum, tuple):
-        choices = [(_shown_choice(choice), choice) for choice in parameter.minimum]
-        return _single(widgets.Dropdown(options=choices, value=default, layout=_WIDE))
+        choices = [(_choice_label(choice), choice) for choice in parameter.minimum]
+        return _single_control(widgets.Dropdown(options=choices, value=default, layout=_WIDE))
     if isinstance(default, (int, float)):
-        return _number(parameter)
+        return _number_control(parameter)
     if isinstance(default, tuple):
-        return _list()
-    return _single(widgets.Text(continuous_update=False, layout=_WIDE))
+        return _tuple_control()
+    return _single_control(widgets.Text(continuous_update=False, layout=_WIDE))
 
 
-def _single(control: Any) -> _Control:
+def _single_control(control: Any) -> _Control:
     def write(value: Any) -> None:
         control.value = value
 
     return (control,), lambda changed: changed.value, write
 
 
-def _shown_choice(choice: Any) -> str:
+def _choice_label(choice: Any) -> str:
     return str(choice) if not isinstance(choice, bool) else ("yes" if choice else "no")
 
 
-def _number(parameter: Parameter) -> _Control:
-    """Return a slider over the usual range, and a text box that accepts the whole range of the table."""
+def _number_control(parameter: Parameter) -> _Control:
+    """Return a slider over the usual range of a number, and a text box that accepts all values of the table."""
     whole = isinstance(parameter.default, int)
     slider, to_slider, from_slider = _slider(parameter, whole)
     text = widgets.Text(continuous_update=False, layout=_WIDE)
@@ -216,7 +218,7 @@ def _number(parameter: Parameter) -> _Control:
 
     def read(changed: Any) -> Any:
         if changed is text:
-            return _as_number(text.value, whole)
+            return _parse_number(text.value, whole)
         # The browser moves a slider to its nearest step and sends that value back; it is not an input.
         is_echo = abs(slider.value - shown["place"]) < slider.step / 4
         return shown["value"] if is_echo else from_slider(slider.value)
@@ -230,7 +232,7 @@ def _number(parameter: Parameter) -> _Control:
     return (slider, text), read, write
 
 
-def _as_number(text: str, whole: bool) -> int | float:
+def _parse_number(text: str, whole: bool) -> int | float:
     try:
         return int(text) if whole else float(text)
     except ValueError:
@@ -239,26 +241,28 @@ def _as_number(text: str, whole: bool) -> int | float:
 
 
 def _slider(parameter: Parameter, whole: bool) -> tuple[Any, Callable[[Any], float], Callable[[float], Any]]:
-    """Return (slider, function from value to position, function from position to value)."""
+    """Return (slider, function that converts a value to a position, function that converts a position to a value)."""
     low, high = usual_range(parameter)
     if low > 0 and math.log10(high / low) >= DECADES:
         step = math.log10(high / low) / STEPS
         slider = widgets.FloatSlider(min=math.log10(low), max=math.log10(high), step=step, readout=False, layout=_WIDE)
         slider.add_class("wb-logarithm")  # style_sheet.js
-        return slider, lambda value: math.log10(max(value, low)), lambda position: _rounded(10**position, whole)
+        return slider, lambda value: math.log10(max(value, low)), lambda position: _round_value(10**position, whole)
     if whole:
         return widgets.IntSlider(min=int(low), max=int(high), readout=False, layout=_WIDE), lambda v: v, int
     slider = widgets.FloatSlider(min=low, max=high, step=(high - low) / STEPS, readout=False, layout=_WIDE)
-    return slider, lambda value: value, lambda position: _rounded(position, whole)
+    return slider, lambda value: value, lambda position: _round_value(position, whole)
 
 
-def _rounded(value: float, whole: bool) -> int | float:
-    """Round a slider's value to three digits."""
+def _round_value(value: float, whole: bool) -> int | float:
     return round(value) if whole else float(f"{value:.3g}")
 
 
 def usual_range(parameter: Parameter) -> tuple[float, float]:
-    """Return the range of a slider: the table's range or, if that is wide, about a tenth to ten times the default."""
+    """Return the range of a slider.
+
+    It is the table's range or, if that is wide, about a tenth of the default to ten times the default.
+    """
     default, low, high = float(parameter.default), parameter.minimum, parameter.maximum
     widest = 10 * abs(default) or 10.0
     low = -widest if low is None else float(low)
@@ -268,8 +272,8 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
     return max(low, min(0.0, 10 * default) if low <= 0 else default / 10), min(high, max(widest, low + 10))
 
 
-def _list() -> _Control:
-    """Return a text box for a tuple: 1, 2, 3 or TEMP, HUMIDITY."""
+def _tuple_control() -> _Control:
+    """Return a text box for a tuple, written with commas: 1, 2, 3 or TEMP, HUMIDITY."""
     text = widgets.Text(continuous_update=False, layout=_WIDE)
 
     def read(_: Any) -> tuple[Any, ...]:
@@ -282,7 +286,7 @@ def _list() -> _Control:
 
 
 def literal(text: str) -> Any:
-    """Return a number, a quoted text, True or False as in Python; any other text unchanged."""
+    """Return the value of a Python number, quoted text, True or False; return any other text unchanged."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

@@ -1,7 +1,8 @@
-"""A panel for a protocol's filters: add, order and place them, and see their effect in a run.
+"""A panel for the filters of a protocol, which change or drop messages on their way through the network.
 
-It is not specific to a protocol: a protocol with filters has a parameter with the unit "Filter", and its class names
-the module that lists the kinds of filters (``catalogue``).
+The user adds, orders and places filters, and sees their effect in a run. The panel is not specific to a protocol: a
+protocol with filters has a parameter with the unit "Filter", and its class attribute ``catalogue`` names the module
+that lists the kinds of filters.
 """
 
 from __future__ import annotations
@@ -53,18 +54,18 @@ _DID = {"pass": "passed", "replace": "replaced", "drop": "dropped"}
 
 
 def setting_of(protocol: Protocol | None) -> str:
-    """Return the name of the setting that holds filters; "" for a protocol without filters."""
+    """Return the name of the protocol's setting that holds its filters, or "" if the protocol has no filters."""
     table = protocol.parameters if protocol is not None and protocol.catalogue else ()
     return next((parameter.name for parameter in table if parameter.unit == UNIT), "")
 
 
 class Filters(ListPanel):
-    """``value``: a protocol whose filters are shown and edited; by default the first public one.
+    """A panel whose ``value`` is a protocol: it shows and edits the protocol's filters.
 
-    A protocol without filters is shown as such and not changed.
+    The default is the first public protocol. For a protocol without filters, the panel only shows a sentence.
 
     nodes     the nodes of the network; () if unknown
-    selected  index of a filter in the order in which messages meet the filters
+    selected  index of the selected filter in ``filters``, or -1
     """
 
     nodes = traitlets.Any(())
@@ -74,19 +75,19 @@ class Filters(ListPanel):
         self.nodes = tuple(nodes)
         self._kind = widgets.Dropdown(options=(), tooltip="which filter to add", layout={"width": "14em"})
         self._add = button("+ Filter", "add it behind the others, on the nodes that are picked or on all", self.add)
-        self._says, self._without, self._message = words(), words(), words()
+        self._summary, self._no_filters, self._message = words(), words(), words()
         self._make_list("filters, in the order in which they see a message", "There is no filter.", "filter")
-        self._form = _Form(self._form_edited)
-        self._did = _Results()
+        self._form = _Form(self._apply_form)
+        self._results = _Results()
         adding = widgets.HBox((self._kind, self._add), layout={"flex_flow": "row wrap"})
         how = words(_HOW)
         self._editor = widgets.VBox(
-            (adding, self._says, self._lines, self._message, self._form, self._move_button, how)
+            (adding, self._summary, self._lines, self._message, self._form, self._move_button, how)
         )
         value = value or protocol_from_dict({"name": public_names.FIRST_PROTOCOL})
-        super().__init__(value, (self._without, self._editor, self._did))
+        super().__init__(value, (self._no_filters, self._editor, self._results))
         self.add_class("wb-filters")
-        self._kind.observe(self._describe, "value")
+        self._kind.observe(self._show_summary, "value")
         self._watch_list()
         self.observe(self._draw_form, "nodes")
         self.observe(self._show_error, "error")
@@ -95,20 +96,20 @@ class Filters(ListPanel):
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """The items of the list."""
+        """The items of the list, in order."""
         return self.filters
 
     @property
     def filters(self) -> tuple[Any, ...]:
-        """The protocol's filters in the order in which messages meet them: by kind of message and key."""
+        """The protocol's filters by kind of message and key, which is the order in which messages pass them."""
         setting = setting_of(self.value)
         configured = getattr(self.value, setting) if setting else ()
         return tuple(sorted(configured, key=lambda item: (item.messages, item.key)))
 
     def draw(self, value: Protocol | None) -> None:
-        """Show the list and the form of the selected filter."""
+        """Show the filters of a protocol, and the form of the selected filter."""
         has_filters = bool(setting_of(value))
-        self._without.value = "" if has_filters else _why_without(value)
+        self._no_filters.value = "" if has_filters else _explain_no_filters(value)
         self._editor.layout.display = None if has_filters else "none"
         self.error = ""
         if not has_filters:
@@ -123,17 +124,20 @@ class Filters(ListPanel):
         self._update_move_button()
 
     def refresh(self) -> None:
-        """List the filters that were registered since the last call."""
+        """Add kinds of filters that were registered since the last call to the menu."""
         if setting_of(self.value):
             self._list_kinds()
 
     def show_results(self, run: Any) -> None:
-        """Show how many messages the filters passed, replaced and dropped in a run; the data on request."""
-        self._did.show(run)
+        """Show how many messages the filters passed, replaced and dropped in a run.
+
+        The messages themselves are shown on request, because the run is executed again for them.
+        """
+        self._results.show(run)
 
     def cancel(self) -> None:
-        """Stop work on the results of the last run, because a newer run is in progress."""
-        self._did.cancel()
+        """Stop fetching the messages of the last run, because a newer run is in progress."""
+        self._results.cancel()
 
     # Actions of the user
 
@@ -147,12 +151,12 @@ class Filters(ListPanel):
             self.error = f"{name} has no default for its parameter {kind.missing_settings[0]}; {_LACKS}"
             return
         try:
-            values = {"name": name, "key": _free_key(self.filters), "at": list(self.picked) or None}
-            new = self._module().make({**values, "settings": kind.initial_settings})
+            values = {"name": name, "key": _next_free_key(self.filters), "at": list(self.picked) or None}
+            new = self._catalogue_module().make({**values, "settings": kind.initial_settings})
         except WorkbenchError as error:
             self.error = str(error)
             return
-        self.error = self._set((*self.filters, new), new)
+        self.error = self._offer_filters((*self.filters, new), new)
 
     def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
@@ -162,43 +166,46 @@ class Filters(ListPanel):
         )
 
     def _remove(self) -> None:
-        self.error = self._set(without(self.filters, self.selected), None)
+        self.error = self._offer_filters(without(self.filters, self.selected), None)
 
     def _move(self, step: int) -> None:
-        """Swap the keys of the selected filter and its neighbor; keys define the order."""
+        """Exchange the keys of the selected filter and its neighbor in the list, because keys define the order."""
         filters, index = self.filters, self.selected
         target = index + step
         if not 0 <= target < len(filters) or filters[target].messages != filters[index].messages:
             return
         selected, neighbor = filters[index], filters[target]
-        moved = self._with_changes(selected, key=neighbor.key)
-        self.error = self._set(
-            replaced(replaced(filters, index, self._with_changes(neighbor, key=selected.key)), target, moved), moved
+        moved = self._make_changed(selected, key=neighbor.key)
+        self.error = self._offer_filters(
+            replaced(replaced(filters, index, self._make_changed(neighbor, key=selected.key)), target, moved), moved
         )
 
     def _move_to_picked(self) -> None:
         if self.picked and self.selected >= 0:
-            self.error = self._edited({"at": list(self.picked)})
+            self.error = self._apply_changes({"at": list(self.picked)})
 
-    def _edited(self, changes: dict[str, Any], is_in_form: bool = False) -> str:
-        """Replace values of the selected filter; return the error, or ""."""
+    def _apply_changes(self, changes: dict[str, Any], is_in_form: bool = False) -> str:
+        """Change values of the selected filter; return the error, or "".
+
+        ``is_in_form``: whether the form already shows the new values.
+        """
         try:
-            new = self._with_changes(self.filters[self.selected], **changes)
+            new = self._make_changed(self.filters[self.selected], **changes)
         except WorkbenchError as error:
             return str(error)
         if is_in_form:
             self._form.keep(new)
-        return self._set(replaced(self.filters, self.selected, new), new)
+        return self._offer_filters(replaced(self.filters, self.selected, new), new)
 
-    def _form_edited(self, values: dict[str, Any]) -> str:
-        """Replace all values by those of the form, as `_edited`."""
-        return self._edited(values, is_in_form=True)
+    def _apply_form(self, values: dict[str, Any]) -> str:
+        """Set all values of the selected filter to those in the form; return the error, or ""."""
+        return self._apply_changes(values, is_in_form=True)
 
-    def _with_changes(self, current: Any, **changes: Any) -> Any:
-        return self._module().make({**current.to_dict(), **changes})
+    def _make_changed(self, current: Any, **changes: Any) -> Any:
+        return self._catalogue_module().make({**current.to_dict(), **changes})
 
-    def _set(self, filters: tuple[Any, ...], selected: Any) -> str:
-        """Offer the protocol with these filters; return the error, or ""."""
+    def _offer_filters(self, filters: tuple[Any, ...], selected: Any) -> str:
+        """Make the panel's value a protocol with these filters; return the error, or ""."""
         settings = {**self.value.settings, setting_of(self.value): tuple(sorted(filters, key=lambda item: item.key))}
         try:
             protocol = type(self.value).public_class()(**settings)
@@ -212,22 +219,22 @@ class Filters(ListPanel):
 
     # Display
 
-    def _module(self) -> Any:
+    def _catalogue_module(self) -> Any:
         return importlib.import_module(self.value.catalogue)
 
     def _kinds(self) -> dict[str, Any]:
-        return {kind.name: kind for kind in self._module().kinds()}
+        return {kind.name: kind for kind in self._catalogue_module().kinds()}
 
     def _list_kinds(self) -> None:
         names, picked = tuple(self._kinds()), self._kind.value
         if self._kind.options != names:
             self._kind.options = names
             self._kind.value = picked if picked in names else names[0]
-        self._describe()
+        self._show_summary()
 
-    def _describe(self, _: Any = None) -> None:
+    def _show_summary(self, _: Any = None) -> None:
         kind = self._kinds().get(self._kind.value) if setting_of(self.value) else None
-        self._says.value = "" if kind is None else f"<span class='wb-unit'>{html.escape(kind.summary)}</span>"
+        self._summary.value = "" if kind is None else f"<span class='wb-unit'>{html.escape(kind.summary)}</span>"
 
     def _draw_form(self, _: Any = None) -> None:
         filters = self.filters
@@ -242,21 +249,21 @@ class Filters(ListPanel):
         self._message.value = error_html(change.new)
 
 
-def _why_without(protocol: Protocol | None) -> str:
+def _explain_no_filters(protocol: Protocol | None) -> str:
     if protocol is None:
         return "No protocol is chosen."
     return html.escape(f"{type(protocol).public_class().__name__} {_WITHOUT}")
 
 
 def line_of(item: Any) -> str:
-    """Return a filter as a line: key, name and settings, messages, nodes."""
+    """Return one line of text about a filter: its key, name and settings, its messages, and its nodes."""
     settings = ", ".join(f"{name} {value}" for name, value in sorted(item.settings.items()))
     about = f" with {item.match}" if item.match else ""
     where = "every node" if item.at is None else f"nodes {nodes_text(item.at)}"
     return f"{item.key}  {item.name}{f' ({settings})' if settings else ''}: {item.messages}{about}, at {where}"
 
 
-def _free_key(filters: tuple[Any, ...]) -> int:
+def _next_free_key(filters: tuple[Any, ...]) -> int:
     taken = {item.key for item in filters}
     last = max(taken, default=FIRST_FILTER_KEY - 1) + 1
     keys = [last, *range(FIRST_FILTER_KEY, LAST_FILTER_KEY + 1)]
@@ -267,13 +274,13 @@ def _free_key(filters: tuple[Any, ...]) -> int:
 
 
 class _Form(widgets.VBox):
-    """The form of a filter: messages, nodes and its own parameters. ``edited(values)`` returns an error or ""."""
+    """The form of one filter: its messages, nodes and parameters. ``edited(values)`` returns an error or ""."""
 
     def __init__(self, edited: Callable[[dict[str, Any]], str]) -> None:
-        self._edited_values = edited
+        self._apply_values = edited
         self._is_drawing = False
         self._filter: Any = None
-        self._made: Any = None
+        self._shown_filter: Any = None
         self._nodes: tuple[int, ...] = ()
         self._always: frozenset[str] = frozenset()
         self._tables: dict[Any, dict[str, Field]] = {}  # fields are made once for each table
@@ -289,15 +296,15 @@ class _Form(widgets.VBox):
         message_row = widgets.HBox((words("it sees", width=NAME_WIDTH), self.messages, match_label))
         super().__init__((self._title, self.at, self._settings, message_row, self.match, self._message))
         self.add_class("wb-item")
-        self.at.observe(self._edited, "text")
+        self.at.observe(self._apply_changes, "text")
         for control in (self.messages, self.match):
-            control.observe(self._edited, "value")
+            control.observe(self._apply_changes, "value")
 
     def show(self, item: Any, kind: Any, nodes: tuple[int, ...]) -> None:
-        """Show a filter. If it is already shown, invalid input stays in the form."""
+        """Show a filter. If the form shows this filter already, invalid input remains."""
         self._nodes = nodes
-        is_shown = self._filter is not None and (item == self._filter or item == self._made)
-        self._filter, self._made = item, None
+        is_shown = self._filter is not None and (item == self._filter or item == self._shown_filter)
+        self._filter, self._shown_filter = item, None
         if is_shown:
             return
         with quiet(self):
@@ -306,17 +313,17 @@ class _Form(widgets.VBox):
             self.at.text, self.at.error = nodes_text(item.at), ""
             self.messages.value = item.messages
             self.match.value = item.match
-            self._fill(item, kind)
+            self._fill_fields(item, kind)
             self._show_message("")
 
-    def _fill(self, item: Any, kind: Any) -> None:
+    def _fill_fields(self, item: Any, kind: Any) -> None:
         table = kind.parameters if kind else ()
         self._always = frozenset(kind.initial_settings if kind else ())
         values = {parameter.name: item.settings.get(parameter.name, parameter.default) for parameter in table}
         if (item.name, table) not in self._tables:
             fields = fields_of(table, values, f"filter {item.name}")
             for field in fields.values():
-                field.observe(self._edited, "value")
+                field.observe(self._apply_changes, "value")
             self._tables[item.name, table] = fields
         self.fields = self._tables[item.name, table]
         for name, field in self.fields.items():
@@ -324,7 +331,7 @@ class _Form(widgets.VBox):
             field.error = ""
         self._settings.children = tuple(self.fields.values())
 
-    def _edited(self, _: Any = None) -> None:
+    def _apply_changes(self, _: Any = None) -> None:
         if self._is_drawing:
             return
         self.at.error = ""
@@ -333,10 +340,10 @@ class _Form(widgets.VBox):
         except ParameterError as error:
             self.at.error = str(error)
             return
-        self._show_message(self._edited_values(values))
+        self._show_message(self._apply_values(values))
 
     def _read(self) -> dict[str, Any]:
-        """Return the values in the form. Raises ParameterError for invalid nodes."""
+        """Return the values in the form. Raises ParameterError if the nodes are invalid."""
         at = known_nodes(nodes_of(self.at.text), self._nodes)
         settings = {
             name: field.value
@@ -351,32 +358,34 @@ class _Form(widgets.VBox):
         }
 
     def keep(self, item: Any) -> None:
-        """Note that the form already shows this filter, so that `show` leaves the fields unchanged."""
-        self._made = item
+        """Store that the form already shows this filter, so that the next `show` leaves the fields unchanged."""
+        self._shown_filter = item
 
     def _show_message(self, sentence: str) -> None:
         self._message.value = error_html(sentence)
 
 
 class _Results(widgets.VBox):
-    """A table of the decisions of filters in a run."""
+    """The tables of what filters did in a run: counts, and on request the messages before and after."""
 
     def __init__(self) -> None:
         self._run: Any = None
         self._deferred = Deferred()
         self._table = words()
-        self._more = button("Show the data before and after", "the run is executed again and observed", self._watch)
+        self._fetch_button = button(
+            "Show the data before and after", "the run is executed again and observed", self._fetch_messages
+        )
         self._rows = words()
-        super().__init__((self._table, self._more, self._rows))
-        self._more.layout.display = "none"
+        super().__init__((self._table, self._fetch_button, self._rows))
+        self._fetch_button.layout.display = "none"
 
     def show(self, run: Any) -> None:
-        """Show the counts of the trace; the data are fetched on request."""
+        """Show the counts, which come from the run's trace. The messages are fetched on request."""
         self.cancel()
         self._run, self._rows.value = run, ""
         protocol = run.scenario.protocol
         has_filters = bool(setting_of(protocol)) and bool(getattr(protocol, setting_of(protocol)))
-        self._more.layout.display = None if has_filters and run.has_trace else "none"
+        self._fetch_button.layout.display = None if has_filters and run.has_trace else "none"
         if not has_filters:
             name = type(protocol).public_class().__name__
             why = "carried no filter in this run." if setting_of(protocol) else _WITHOUT
@@ -387,21 +396,21 @@ class _Results(widgets.VBox):
             self._table.value = _counts_html(protocol, count_changes(run), is_whole=False)
 
     def cancel(self) -> None:
-        """Stop executing the run again, because a newer run is in progress."""
+        """Stop fetching messages, because a newer run is in progress."""
         self._deferred.cancel()
-        self._more.disabled = False
+        self._fetch_button.disabled = False
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait for the requested data; return False on timeout."""
+        """Wait for the messages that were requested; return False on timeout."""
         return self._deferred.wait(timeout_s)
 
-    def _watch(self) -> None:
+    def _fetch_messages(self) -> None:
         run = self._run
-        self._more.disabled, self._rows.value = True, status_html("The run is executed again.")
-        self._deferred.submit(lambda check: self._show_data(run, check), at_once=True)
+        self._fetch_button.disabled, self._rows.value = True, status_html("The run is executed again.")
+        self._deferred.submit(lambda check: self._show_messages(run, check), at_once=True)
 
-    def _show_data(self, run: Any, check: Callable[[], None]) -> None:
-        """Execute the run again in a background thread, and show the messages that its filters received."""
+    def _show_messages(self, run: Any, check: Callable[[], None]) -> None:
+        """Execute the run again, in a background thread, and show the messages that its filters received."""
         try:
             first, counts = decisions(run, progress=lambda _: check())
         except Cancelled:
@@ -413,39 +422,43 @@ class _Results(widgets.VBox):
         else:
             check()
             self._table.value = _counts_html(run.scenario.protocol, counts, is_whole=True)
-            self._more.layout.display = "none"
+            self._fetch_button.layout.display = "none"
             content = _decisions_html(run.scenario.protocol, first, sum(counts.values()))
         check()
-        self._rows.value, self._more.disabled = content, False
+        self._rows.value, self._fetch_button.disabled = content, False
 
 
-def _names(protocol: Protocol) -> dict[tuple[str, int], str]:
+def _names_by_key(protocol: Protocol) -> dict[tuple[str, int], str]:
     return {(item.messages, item.key): item.name for item in getattr(protocol, setting_of(protocol))}
 
 
 def _counts_html(protocol: Protocol, counts: Counter[tuple[str, int, str]], is_whole: bool) -> str:
-    """Return a table with a row for each filter; the number of passed messages needs an observed run."""
+    """Return a table of counts with a row for each filter.
+
+    Only an observed run has the number of passed messages (``is_whole``); a trace has the numbers of replaced and
+    dropped ones.
+    """
     did = tuple(_DID) if is_whole else ("replace", "drop")
     words = ("key", "filter", "messages", *(_DID[decision] for decision in did))
     rows = []
-    for (messages, key), name in sorted(_names(protocol).items()):
+    for (messages, key), name in sorted(_names_by_key(protocol).items()):
         numbers = "".join(f"<td>{counts[messages, key, decision]:,}</td>" for decision in did)
         rows.append(f"<tr><td>{key}</td><td>{html.escape(name)}</td><td>{messages}</td>{numbers}</tr>")
     caption = "<caption>What filters did</caption>"
-    return f"<table class='wb-told'>{caption}{_head(words)}{''.join(rows)}</table>"
+    return f"<table class='wb-told'>{caption}{_head_html(words)}{''.join(rows)}</table>"
 
 
-def _head(words: Iterable[str]) -> str:
+def _head_html(words: Iterable[str]) -> str:
     return "<tr>" + "".join(f"<th scope='col'>{word}</th>" for word in words) + "</tr>"
 
 
 def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int) -> str:
     if not count:
         return "No message came to a filter."
-    names = _names(protocol)
-    head = _head(("time", "node", "filter", "message", "did", "before", "after"))
+    names = _names_by_key(protocol)
+    head = _head_html(("time", "node", "filter", "message", "did", "before", "after"))
     rows = []
-    for decision in _most_telling(first):
+    for decision in _select_decisions(first):
         message = f"{decision.messages} {decision.sequence} of node {decision.origin}"
         columns_of_row = (
             f"{decision.time_us / 1e6:.6g} s",
@@ -465,7 +478,7 @@ def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int)
     return f"{summary}<div class='wb-told-rows'><table class='wb-told'>{head}{''.join(rows)}</table></div>"
 
 
-def _most_telling(first: tuple[Decision, ...]) -> list[Decision]:
-    """Return up to `_MOST_ROWS` decisions in the order of the run, preferring those that changed something."""
+def _select_decisions(first: tuple[Decision, ...]) -> list[Decision]:
+    """Return up to `_MOST_ROWS` decisions in the order of the run, first choosing those that changed a message."""
     chosen = sorted(range(len(first)), key=lambda index: first[index].did == "pass")[:_MOST_ROWS]
     return [first[index] for index in sorted(chosen)]

@@ -1,12 +1,12 @@
 """The state of the lab: a scenario and optionally a second protocol, with a history for undo.
 
 Theory of operation
-    A state is immutable. A change makes the next state or, if that is invalid, sets ``error`` and keeps the state. Undo
-    walks back through the list of states. Quick changes of one number, as by a slider, are one step of that list; any
-    other change is a step of its own.
+    A state is immutable. A change makes the next state. If that would be invalid, ``error`` is set and the state
+    remains. Undo goes back through the list of states. Quick changes of one number, as by a slider, are one step of
+    that list; any other change is a step of its own.
 
-    A change of the network may remove nodes: the workload at these nodes is removed too, and settings that name them
-    (roots) get other nodes.
+    A change of the network may remove nodes. Then the workload at these nodes is removed too, and settings that refer
+    to them, such as the roots of trees, get other nodes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 
 
 class State(NamedTuple):
-    """The composed scenario, and the protocol that plays the same scenario beside it, or None."""
+    """A scenario, and optionally a second protocol (``beside``) that runs in the same scenario, for comparison."""
 
     scenario: Scenario
     beside: Protocol | None = None
@@ -47,7 +47,10 @@ class State(NamedTuple):
 
 
 class History(traitlets.HasTraits):
-    """The lab's states. ``state`` is observed; ``error`` is the reason why the last change was invalid, or ""."""
+    """The present state of the lab with the states before and after it.
+
+    ``state`` can be observed. ``error``: why the last change was invalid, or "".
+    """
 
     state = traitlets.Any()
     error = traitlets.Unicode()
@@ -56,7 +59,10 @@ class History(traitlets.HasTraits):
         super().__init__(state=state)
         self._before: list[State] = []
         self._after: list[State] = []
-        self._last: tuple[tuple[Any, ...] | None, float] = (None, 0.0)  # path of the last changed number, and time
+        self._last_change: tuple[tuple[Any, ...] | None, float] = (
+            None,
+            0.0,
+        )  # path of the last changed number, and time
 
     @property
     def scenario(self) -> Scenario:
@@ -64,20 +70,25 @@ class History(traitlets.HasTraits):
         return self.state.scenario
 
     def change(self, **fields: Any) -> bool:
-        """Make the next state from fields of the scenario, or ``beside``; on error set ``error`` and return False."""
+        """Replace fields of the scenario, or ``beside``, and thereby make the next state.
+
+        If the result is invalid, set ``error`` and return False.
+        """
         try:
-            state = _changed(self.state, fields)
+            state = _make_changed(self.state, fields)
         except WorkbenchError as error:
             self.error = str(error)
             return False
         self.error = ""
         if state == self.state:
             return True
-        number, now_s = _number_changed(self.state, state, fields), time.monotonic()
-        is_same_gesture = number is not None and number == self._last[0] and now_s - self._last[1] < _ONE_GESTURE_S
+        number, now_s = _find_changed_number(self.state, state, fields), time.monotonic()
+        is_same_gesture = (
+            number is not None and number == self._last_change[0] and now_s - self._last_change[1] < _ONE_GESTURE_S
+        )
         if not (self._before and is_same_gesture):
             self._before = [*self._before, self.state][-MOST_STEPS:]
-        self._last, self._after = (number, now_s), []
+        self._last_change, self._after = (number, now_s), []
         self.state = state
         return True
 
@@ -88,7 +99,7 @@ class History(traitlets.HasTraits):
 
     @property
     def can_redo(self) -> bool:
-        """Whether a change was undone."""
+        """Whether there is an undone change to return to."""
         return bool(self._after)
 
     def undo(self) -> None:
@@ -98,18 +109,18 @@ class History(traitlets.HasTraits):
             self._go_to(self._before.pop())
 
     def redo(self) -> None:
-        """Return to the state that was undone, if there is one."""
+        """Return to the state before the last undo, if there is one."""
         if self._after:
             self._before.append(self.state)
             self._go_to(self._after.pop())
 
     def _go_to(self, state: State) -> None:
-        self._last = None, 0.0
+        self._last_change = None, 0.0
         self.error = ""
         self.state = state
 
 
-def _changed(state: State, fields: dict[str, Any]) -> State:
+def _make_changed(state: State, fields: dict[str, Any]) -> State:
     unknown = set(fields) - {*FIELDS, "beside"}
     if unknown:
         raise ScenarioError(f"{min(unknown)!r} is not a field of a lab; its fields are {', '.join(FIELDS)} and beside")
@@ -125,10 +136,15 @@ def _changed(state: State, fields: dict[str, Any]) -> State:
     return changed
 
 
-def _number_changed(before: State, after: State, names: Iterable[str]) -> tuple[Any, ...] | None:
-    """Return the path of the only number in which these fields of two states differ, or None."""
+def _find_changed_number(before: State, after: State, names: Iterable[str]) -> tuple[Any, ...] | None:
+    """Return the path of the number in which two states differ, or None if they differ in more or in other values.
+
+    ``names``: the fields that are compared. A path is the field's name and the names of the values inside.
+    """
     paths = [
-        path for name in names for path in islice(_differences(_field(before, name), _field(after, name), (name,)), 2)
+        path
+        for name in names
+        for path in islice(_find_differences(_field(before, name), _field(after, name), (name,)), 2)
     ]
     return paths[0] if len(paths) == 1 else None
 
@@ -137,14 +153,14 @@ def _field(state: State, name: str) -> Any:
     return state.beside if name == "beside" else getattr(state.scenario, name)
 
 
-def _differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the path of each number that differs, and None for any other difference."""
+def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
+    """Yield a path for each number in which two values differ, and None for each other difference."""
     if before is after:
         return
-    parts, others = _parts(before), _parts(after)
+    parts, others = _values_inside(before), _values_inside(after)
     if parts is not None and others is not None and parts.keys() == others.keys():
         for name, part in parts.items():
-            yield from _differences(part, others[name], (*path, name))
+            yield from _find_differences(part, others[name], (*path, name))
     elif is_number(before) and is_number(after):
         if before != after:
             yield path
@@ -152,8 +168,8 @@ def _differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tup
         yield None
 
 
-def _parts(value: Any) -> Mapping[Any, Any] | None:
-    """Return the components of a value by name, for a network its recipe; None for a value without components."""
+def _values_inside(value: Any) -> Mapping[Any, Any] | None:
+    """Return the values inside a value by their names, or None if it has none. A network has those of its recipe."""
     if isinstance(value, nx.Graph):
         return value.graph.get("recipe")
     if isinstance(value, Protocol):
@@ -166,7 +182,7 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
 
 
 def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
-    """Return a workload restricted to ``nodes``, without items that have no node left."""
+    """Return the workload without all nodes that are not in ``nodes``, and without items that had only such nodes."""
     remaining = []
     for item in items:
         if item.at == ALL:
@@ -179,7 +195,10 @@ def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
 
 
 def within(protocol: Protocol, nodes: set[int]) -> Protocol:
-    """Return a protocol whose settings name only these nodes; a setting without a node left gets the lowest one."""
+    """Return the protocol with settings that refer only to ``nodes``.
+
+    A setting that loses all its nodes gets the lowest of ``nodes``.
+    """
     settings = dict(protocol.settings)
     for name, named_nodes in protocol.named_nodes().items():
         remaining = tuple(node for node in named_nodes if node in nodes)

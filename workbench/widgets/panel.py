@@ -1,7 +1,8 @@
-"""The base class of the lab's panels: widgets that show a value and offer changes of it.
+"""The base class of the lab's panels: widgets that show a value, which the user can change.
 
-A panel has no state but its value. ``panel.value = x`` shows x, and a change by the user becomes the value;
-``panel.observe(f, "value")`` reports changes. So a panel works alone, and the lab consists of panels and one scenario.
+A panel has no state but its value. ``panel.value = x`` shows x. If the user changes something, the panel's value
+changes, and functions that were passed to ``panel.observe(f, "value")`` are called. So a panel also works alone, and
+the lab consists of panels and one scenario.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ _shared: dict[str, widgets.Widget] = {}
 
 
 def shared(name: str, make: Callable[[], widgets.Widget]) -> widgets.Widget:
-    """Return a shared layout or style, made once, which must not be changed; it survives the closing of panels.
+    """Return the layout or style with this name, made by ``make()`` at the first call. Callers must not change it.
 
-    Otherwise each widget has a layout and a style of its own. A lab that was opened again in the same cell then sent so
-    many messages that Jupyter's server dropped some (``iopub_msg_rate_limit``), and the lab was not drawn.
+    It stays open when panels are closed. If each widget had a layout and a style of its own, a lab that is opened again
+    in the same cell would send so many messages that Jupyter's server drops some (``iopub_msg_rate_limit``), and the
+    lab would not be drawn.
     """
     if name not in _shared or _shared[name].comm is None:
         _shared[name] = make()
@@ -29,7 +31,10 @@ def shared(name: str, make: Callable[[], widgets.Widget]) -> widgets.Widget:
 
 
 def close_all(widget: widgets.Widget) -> None:
-    """Close a widget with all widgets inside, visible or not; closing a box alone leaves its children open."""
+    """Close a widget and all widgets inside, visible or not.
+
+    ipywidgets' own ``close()`` of a box leaves its children open.
+    """
     waiting, seen = [widget], {id(widget), *map(id, _shared.values())}
     while waiting:
         current = waiting.pop()
@@ -49,11 +54,11 @@ def _widgets_in(value: Any) -> Iterator[widgets.Widget]:
 
 
 class Panel(widgets.VBox):
-    """A widget that shows ``value`` and changes it on the user's input.
+    """A widget that shows ``value``, which the user can change.
 
     A subclass makes its controls, then calls ``super().__init__(value, children)``. Its ``draw(value)`` updates the
-    controls for a value from elsewhere; it calls `offer` with a new value after the user's input. A value is replaced,
-    never modified.
+    controls when the program sets the value. When the user changes something, the subclass calls `offer` with a new
+    value. A value is replaced, never modified.
     """
 
     value = traitlets.Any()
@@ -62,19 +67,22 @@ class Panel(widgets.VBox):
         super().__init__((*children, *style_sheets()), **layout)
         self.add_class("wb-part")
         self._is_offering = self._is_drawing = False
-        self.observe(self._show, "value")
+        self.observe(self._draw_if_set, "value")
         self.value = value
 
     def close(self) -> None:
-        """Close the panel with everything inside."""
+        """Close the panel and all widgets inside."""
         close_all(self)
 
     def draw(self, value: Any) -> None:
-        """Show a value from elsewhere."""
+        """Update the controls for a value that the program has set."""
         raise NotImplementedError
 
     def offer(self, value: Any) -> None:
-        """Set a value from the user's input; ignored while a value is drawn, because drawing also changes controls."""
+        """Set the value that results from the user's input.
+
+        Calls are ignored while a value is drawn, because drawing also changes controls.
+        """
         if self._is_drawing:
             return
         self._is_offering = True
@@ -84,10 +92,10 @@ class Panel(widgets.VBox):
             self._is_offering = False
 
     def __repr__(self) -> str:
-        """Return a short text; ipywidgets' own would list all widgets inside."""
+        """Return a short text, because the one of ipywidgets would list all widgets inside."""
         return f"{type(self).__name__}({self.value!r:.80})"
 
-    def _show(self, change: Any) -> None:
+    def _draw_if_set(self, change: Any) -> None:
         if self._is_offering:
             return
         self._is_drawing = True

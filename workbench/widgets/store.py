@@ -1,7 +1,7 @@
-"""The lab's file: the scenario is saved as it changes, and restored after a reload, a crash or in a new kernel.
+"""The file of the lab: the scenario is saved when it changes, and restored after a reload, a crash or in a new kernel.
 
-The file holds the scenario as JSON, the second protocol, and the hash of the scenario that the lab was opened with. A
-lab that is opened with another scenario does not restore it.
+The file contains the scenario as JSON, the second protocol, and the hash of the scenario with which the lab was opened.
+A lab that is opened with a different scenario does not restore the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PATIENCE_S = 0.3  # quick changes, as by a slider, are written once
 
 
 class Store:
-    """The file of a lab with this name, in the folder ``.workbench`` of the notebook's folder."""
+    """The file of the lab with this name, in the folder ``.workbench`` of the notebook's folder."""
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
         if not isinstance(name, str) or not re.fullmatch(r"[\w-]{1,60}", name):
@@ -34,28 +34,27 @@ class Store:
         self.path = folder / f"{name}.json"
         self.message = ""  # a message about the file
         self._timer: threading.Timer | None = None
-        self._waiting: tuple[State, str] | None = None
+        self._pending: tuple[State, str] | None = None
         self._lock = threading.Lock()
 
     def read(self, opened_with: Scenario | None) -> State | None:
-        """Return the stored state; None without a file, or if its lab was opened with another scenario.
+        """Return the stored state, or None if there is no file or if its lab was opened with a different scenario.
 
-        An unreadable file is renamed, and ``message`` states the reason and the new name. This includes a file that
-        names a
-        protocol whose module is not imported.
+        A file that cannot be read is renamed, and ``message`` gets the reason and the new name. This includes a file
+        with a protocol whose module is not imported.
         """
         try:
             values = json.loads(self.path.read_text(encoding="utf-8"))
             if opened_with is not None and values["opened_with"] != opened_with.hash:
                 return None
-            return _state(values)
+            return _state_of(values)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:  # WorkbenchErrors and JSON's are ValueErrors
-            self._put_aside(error)
+            self._rename_file(error)
             return None
 
-    def _put_aside(self, error: Exception) -> None:
+    def _rename_file(self, error: Exception) -> None:
         numbers = itertools.count(1)
         renamed = next(path for n in numbers if not (path := self.path.with_suffix(f".kept-{n}.json")).exists())
         try:
@@ -66,25 +65,25 @@ class Store:
         self.message = f"What was composed here before is kept in {renamed}, and not shown: {reason}"
 
     def write(self, state: State, opened_with: str) -> None:
-        """Write a state soon, and only the last of several quick ones; errors of the disk are ignored."""
+        """Write a state soon; of several states in quick succession only the last. Errors of the disk are ignored."""
         with self._lock:
-            self._waiting = state, opened_with
+            self._pending = state, opened_with
             if self._timer is None:
                 self._timer = threading.Timer(_PATIENCE_S, self.flush)
                 self._timer.daemon = True
                 self._timer.start()
 
     def flush(self) -> None:
-        """Write a pending state now."""
+        """Write the state that waits to be written, now."""
         with self._lock:
-            waiting, self._waiting, self._timer = self._waiting, None, None
+            waiting, self._pending, self._timer = self._pending, None, None
             if waiting is not None:
                 try:
-                    self._save(*waiting)
+                    self._replace_file(*waiting)
                 except OSError:
                     return
 
-    def _save(self, state: State, opened_with: str) -> None:
+    def _replace_file(self, state: State, opened_with: str) -> None:
         beside = None if state.beside is None else protocol_to_dict(state.beside)
         values = {"format": FORMAT, "version": 1, "opened_with": opened_with, "beside": beside}
         values["scenario"] = json.loads(state.scenario.to_json(indent=None))
@@ -99,7 +98,7 @@ class Store:
             raise
 
 
-def _state(values: Any) -> State:
+def _state_of(values: Any) -> State:
     if values["format"] != FORMAT or values["version"] != 1:
         raise ScenarioError("the file was not written by the lab")
     scenario = Scenario.from_json(json.dumps(values["scenario"]))
