@@ -134,7 +134,7 @@ def test_positions_alone_are_linked_within_the_radius():
 def test_files_that_are_uploaded_are_put_into_the_text(network):
     table = network.sources.table
     uploaded = [{"content": memoryview(text.encode())} for text in ("\ufeff" + LINKS, PLACES)]
-    table._uploaded(type("Change", (), {"new": uploaded}))
+    table._use_upload(type("Change", (), {"new": uploaded}))
     assert table.text.value == LINKS + "\n" + PLACES
     assert network.value.number_of_edges() == 3
 

@@ -1,10 +1,10 @@
-"""The lab: all panels around one scenario.
+"""The lab: a widget with all panels, which compose, run and show one scenario.
 
-    wb.lab()                the scenario that was composed here before, or a first one
-    wb.lab(scenario)        that scenario
-    wb.lab(name="two")      another lab: each name has a file of its own
+    wb.lab()                opens the scenario that was composed in this folder before, or a first one
+    wb.lab(scenario)        opens this scenario
+    wb.lab(name="two")      opens another lab; labs with different names have different files
 
-``lab.scenario`` and ``lab.run`` are the present scenario and run; the lab is an ordinary widget.
+``lab.scenario`` and ``lab.run`` are the present scenario and its run.
 """
 
 from __future__ import annotations
@@ -54,13 +54,11 @@ _open: dict[str, Lab] = {}
 
 @checked
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
-    """Open the lab with the scenario composed under this name before, or with ``scenario``.
+    """Open the lab with the scenario that was composed under this name before, or else with ``scenario``.
 
-    The former scenario is restored only if it was opened with an equal ``scenario``. An open lab of this name is
-    closed,
-    as when a cell is run again. Outside of a notebook the lab is not visible; a line on standard error names the
-    command
-    that opens one.
+    The earlier scenario is restored only if its lab was opened with an equal ``scenario``. If a lab with this name is
+    open, as when a cell is run again, that lab is closed. Outside of a notebook the lab is not visible; a line on
+    standard error names the commands that open one.
     """
     if not isinstance(scenario, Scenario | None):
         raise ScenarioError(f"scenario is {scenario!r:.60}; it must be a Scenario, or None for the one composed before")
@@ -74,7 +72,7 @@ def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
 
 
 def first_scenario() -> Scenario:
-    """Return the scenario of a new lab: 40 nodes, a sink and two sources."""
+    """Return the scenario of a new lab: 40 nodes, one of them a sink and two of them sources."""
     graph = topology.disc(40, 100, 60, radius_m=22, seed=3)
     protocol = protocol_named(public_names.FIRST_PROTOCOL)
     workload: tuple[Item, ...] = (
@@ -85,13 +83,13 @@ def first_scenario() -> Scenario:
 
 
 def protocol_named(name: str) -> Protocol:
-    """Return a protocol with its defaults, by its public name."""
+    """Return the protocol with this public name, with its default settings."""
     return protocol_from_dict({"name": name})
 
 
 @checked
 class Lab(widgets.VBox):
-    """All panels around one scenario; see the module's docstring."""
+    """The lab: all panels, which compose, run and show one scenario. See the module's docstring."""
 
     _is_closed = True  # until it is complete: a lab that failed to open has nothing to close
 
@@ -101,23 +99,23 @@ class Lab(widgets.VBox):
         self._opened_with = opened.hash
         self._history = History(self._store.read(scenario) or State(opened))
         self._is_showing = self._is_closed = False
-        self._text = ""  # of a closed lab: its scenario
-        self._before: Any = None  # metrics of the run before
+        self._scenario_text = ""  # of a closed lab: its scenario
+        self._previous_metrics: Any = None  # metrics of the run before
         with shared_style_sheet():
-            self._make_parts()
-        self._make_frame()
-        self._wire()
+            self._make_panels()
+        self._lay_out_panels()
+        self._connect_panels()
         self._show_state()
-        self._play()
+        self._run_state()
 
     @property
     def scenario(self) -> Scenario:
         """The present scenario."""
-        return Scenario.from_json(self._text) if self._text else self._history.scenario
+        return Scenario.from_json(self._scenario_text) if self._scenario_text else self._history.scenario
 
     @property
     def run(self) -> Run | None:
-        """The present run, the left one of two; None before the first run, and in a closed lab."""
+        """The present run, or the left one of two. It is None before the first run and in a closed lab."""
         return self.runs[0] if self.runs else None
 
     @property
@@ -127,13 +125,13 @@ class Lab(widgets.VBox):
 
     @property
     def selection(self) -> dict[str, Any]:
-        """The selection in the player: node, row (of the trace: a frame), time_s."""
+        """The user's selection in the player: node, row (a frame, by its row in the trace) and time_s."""
         return {} if self._is_closed else dict(self._players.selection)
 
     def change(self, **fields: Any) -> bool:
-        """Change the scenario as a panel would: topology, protocol, workload, radio, duration_s, seed, beside.
+        """Change fields of the scenario: topology, protocol, workload, radio, duration_s, seed, or beside.
 
-        Returns False if the change is invalid or the lab is closed.
+        ``beside`` is a second protocol, for comparison. Returns False if the change is invalid or the lab is closed.
         """
         return not self._is_closed and self._history.change(**fields)
 
@@ -143,7 +141,7 @@ class Lab(widgets.VBox):
             self._history.undo()
 
     def redo(self) -> None:
-        """Redo the change that was undone."""
+        """Redo the last undone change."""
         if not self._is_closed:
             self._history.redo()
 
@@ -152,7 +150,7 @@ class Lab(widgets.VBox):
         return self._is_closed or self._panel.wait(timeout_s)
 
     def close(self) -> None:
-        """End all runs, save the scenario, and close all widgets."""
+        """End all runs, save the scenario, and close all widgets of the lab."""
         if self._is_closed:
             super().close()
             return
@@ -169,10 +167,13 @@ class Lab(widgets.VBox):
         self._release()
 
     def _release(self) -> None:
-        """Release all panels and runs, because a notebook keeps the outputs of its cells; keep the scenario as text."""
+        """Release all panels and runs of a closed lab, but keep the scenario as text.
+
+        Otherwise they would stay in memory, because a notebook keeps the outputs of its cells.
+        """
         self._panel.wait(_CLOSING_S)  # a run that is being shown may still use the panels
         try:
-            self._text, self._before = self.scenario.to_json(indent=None), None
+            self._scenario_text, self._previous_metrics = self.scenario.to_json(indent=None), None
         except WorkbenchError:  # the scenario has no text form: keep the panels
             return
         for name, value in list(vars(self).items()):
@@ -185,7 +186,7 @@ class Lab(widgets.VBox):
 
     # Construction
 
-    def _make_parts(self) -> None:
+    def _make_panels(self) -> None:
         scenario = self.scenario
         self._network = Network(scenario.topology, undo=False)
         self._workload = Workload(scenario.workload)
@@ -200,7 +201,7 @@ class Lab(widgets.VBox):
         self._sweep = SweepPanel(scenario)
         self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"))
 
-    def _make_frame(self) -> None:
+    def _lay_out_panels(self) -> None:
         self._undo = widgets.Button(icon="undo", tooltip="Undo", layout={"width": "2.6em"})
         self._redo = widgets.Button(icon="repeat", tooltip="Redo", layout={"width": "2.6em"})
         names = [_ALONE, *known_protocols()]
@@ -230,36 +231,36 @@ class Lab(widgets.VBox):
         super().__init__((*style_sheets(), bar, notice, self._middle))
         self.add_class("wb-lab")
 
-    def _wire(self) -> None:
+    def _connect_panels(self) -> None:
         history = self._history
         history.observe(lambda _: self._state_changed(), "state")
         history.observe(lambda _: self._show_error(), "error")
         self._undo.on_click(lambda _: self.undo())
         self._redo.on_click(lambda _: self.redo())
         self._beside.observe(self._choose_beside, "value")
-        self._drawer.observe(self._draw_drawer, "value")
+        self._drawer.observe(self._toggle_forms, "value")
         for part, field in (
             (self._network, "topology"),
             (self._workload, "workload"),
             (self._filters, "protocol"),
             (self._protocol, "protocol"),
         ):
-            part.observe(lambda change, field=field: self._offered(**{field: change.new}), "value")
-        self._radio.observe(lambda change: self._offered(**change.new._asdict()), "value")
+            part.observe(lambda change, field=field: self._apply_change(**{field: change.new}), "value")
+        self._radio.observe(lambda change: self._apply_change(**change.new._asdict()), "value")
         for form in (self._protocol, self._radio):
-            form.observe(self._vary, "varied")
-        self._network.observe(self._asked, "asked")
+            form.observe(self._open_sweep, "varied")
+        self._network.observe(self._toggle_role, "asked")
         self._network.observe(lambda change: self._share_picked(tuple(change.new)), "picked")
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
         self._panel.observe(self._show_live, "live")
         self._panel.observe(lambda _: self._players.complete(), "failed")
         self._players.observe(self._resend, "selection")
-        self._below.observe(lambda _: self._look_below(), "selected_index")
-        self._look_below()
+        self._below.observe(lambda _: self._update_why_not(), "selected_index")
+        self._update_why_not()
 
     # From the panels to the state, and back
 
-    def _offered(self, **fields: Any) -> None:
+    def _apply_change(self, **fields: Any) -> None:
         if not self._is_showing and not self._history.change(**fields):
             # An invalid input stays in its field, and the error is shown again.
             self._show_error()
@@ -269,10 +270,10 @@ class Lab(widgets.VBox):
             part.cancel()
         self._show_state()
         self._store.write(self._history.state, self._opened_with)
-        self._play()
+        self._run_state()
 
     def _show_state(self) -> None:
-        """Update all panels from the state."""
+        """Update all panels for the present state."""
         scenario, beside = self._history.state
         self._is_showing = True
         try:
@@ -314,28 +315,31 @@ class Lab(widgets.VBox):
         if self._history.change(beside=beside):
             self._below.selected_index = self._below.titles.index("Why not" if beside is None else "Differences")
 
-    def _draw_drawer(self, change: Any) -> None:
-        """Show or hide the forms on a narrow page; on a wide page they are always visible."""
+    def _toggle_forms(self, change: Any) -> None:
+        """Show or hide the forms on a narrow page. On a wide page they are always visible."""
         (self._middle.add_class if change.new else self._middle.remove_class)("wb-open")
 
     def _share_picked(self, nodes: tuple[int, ...]) -> None:
         self._workload.picked = self._filters.picked = nodes
 
-    def _asked(self, change: Any) -> None:
-        """Make the selected nodes sinks, sources or failing nodes, or undo that, on a press of the map's buttons."""
+    def _toggle_role(self, change: Any) -> None:
+        """Give the selected nodes the role whose button was pressed on the map, or take it away if all have it.
+
+        Roles are sink, source and failing node.
+        """
         press = change.new
         if press:
             time_s = self._players.selection.get("time_s")
             self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), time_s)
 
-    def _vary(self, change: Any) -> None:
-        """Show the sweep for a field that the user wants to vary."""
+    def _open_sweep(self, change: Any) -> None:
+        """Open the panel for sweeps, with the parameter that the user selected in a form."""
         self._sweep.path.value = change.new[0]
         self._below.selected_index = self._below.titles.index("Sweep")
 
     # Runs
 
-    def _play(self) -> None:
+    def _run_state(self) -> None:
         if self._panel.where.value == HERE and len(self.scenario.topology) <= LARGEST:
             self._panel.play(self._history.state)
         else:
@@ -348,8 +352,8 @@ class Lab(widgets.VBox):
         if self._panel.is_outdated:
             return  # Slower panels wait for the next run, which is coming.
         metrics = runs[0].metrics
-        self._cards.show(metrics, self._before, runs[0].scenario.protocol)
-        self._before = metrics
+        self._cards.show(metrics, self._previous_metrics, runs[0].scenario.protocol)
+        self._previous_metrics = metrics
         self._players.complete()
         self._filters.show_results(runs[0])
         self._why_not.show(runs[0])
@@ -362,19 +366,20 @@ class Lab(widgets.VBox):
             self._players.show((run,), now_s=now_s)
 
     def _resend(self, _: Any) -> None:
-        """Send the state again when a page is opened: Voilà's page misses changes while it loads, such as the first
-        run.
+        """Send the contents of panels again when a page is opened.
+
+        While Voilà's page loads, it misses changes, such as those after the first run.
         """
         self._players.unobserve(self._resend, "selection")
         for widget in (*self._panel.children, self._cards, *self._why_not.children):
             widget.send_state()
 
-    def _look_below(self) -> None:
+    def _update_why_not(self) -> None:
         self._why_not.is_seen = self._below.selected_index == 0
 
 
 def roles(scenario: Scenario) -> dict[Any, str]:
-    """Return the roles of nodes in a scenario: node -> "sink", "source" or "down" (at some time)."""
+    """Return node -> "sink", "source" or "down" (failing at some time) for all nodes that have a role."""
     role_of_node: dict[Any, str] = {}
     for kind, role in ((Publish, "source"), (Subscribe, "sink"), (Outage, "down")):
         for item in scenario.workload:

@@ -1,4 +1,4 @@
-"""A panel for the protocol: a menu of all protocols, a form of its parameters, and presets of papers."""
+"""A panel for the protocol: a menu of all protocols, a form of its parameters, and settings from papers."""
 
 from __future__ import annotations
 
@@ -23,38 +23,39 @@ _WIDE = {"width": "24em", "max_width": "100%"}
 
 
 class ProtocolForm(Panel):
-    """``value``: a Protocol. Its settings are fields; limits of its memories are collapsed.
+    """A panel whose ``value`` is a protocol. Each setting is a field; limits of memory are folded away.
 
-    The menu keeps the settings of each protocol. A setting that holds filters is not shown; it has a panel of its own.
-    ``varied``: (path, count of presses) of the field that was last selected for a sweep, "" for none.
+    If the user returns to a protocol in the menu, its settings are as they were. A setting that holds filters is not
+    shown here, because filters have their own panel. varied: (path, count of presses) of the field that the user last
+    selected for a sweep, or ("", 0).
     """
 
     varied = traitlets.Tuple(("", 0))
 
     def __init__(self, value: Protocol | None = None) -> None:
-        self._known: dict[str, Protocol] = {}
+        self._last_settings: dict[str, Protocol] = {}
         self._fields: dict[str, Field] = {}
         self._class: Any = None
-        self._refused: set[str] = set()  # fields whose value is incompatible with other settings
-        self._made: dict[type, dict[str, Field]] = {}
+        self._incompatible: set[str] = set()  # fields whose value is incompatible with other settings
+        self._fields_of_class: dict[type, dict[str, Field]] = {}
         self.choice = widgets.Dropdown(options=protocol_names(), description="protocol:", layout=_WIDE)
         self.presets = widgets.Dropdown(options=[_DEFAULTS], description="set to:", layout=_WIDE)
         self.presets.tooltip = "Settings that a paper used, or the defaults"
         self.why = why_button(lambda: self._fields.values())
         self.vary = vary_button(lambda: self._fields.values())
-        self._about = words()
-        self._common, self._rest = widgets.VBox(), widgets.VBox()
-        fold = widgets.Accordion((self._rest,), titles=("Memories and bounds",), selected_index=None)
-        self.choice.observe(self._choose, "value")
-        self.presets.observe(self._preset, "value")
+        self._description = words()
+        self._common_fields, self._memory_fields = widgets.VBox(), widgets.VBox()
+        fold = widgets.Accordion((self._memory_fields,), titles=("Memories and bounds",), selected_index=None)
+        self.choice.observe(self._select_protocol, "value")
+        self.presets.observe(self._apply_preset, "value")
         first = value or protocol_from_dict({"name": public_names.FIRST_PROTOCOL})
         button_row = widgets.HBox((self.presets, self.why, self.vary), layout={"flex_flow": "row wrap"})
-        children = (self.choice, button_row, self._about, self._common, fold)
+        children = (self.choice, button_row, self._description, self._common_fields, fold)
         super().__init__(first, children)
 
     @property
     def fields(self) -> dict[str, Field]:
-        """The visible fields, by the names of the parameters."""
+        """The visible fields by the names of their parameters."""
         return self._fields
 
     def draw(self, value: Protocol) -> None:
@@ -68,35 +69,40 @@ class ProtocolForm(Panel):
             self._make_fields(cls, value)
         for parameter, field in self._fields.items():
             field.show(value.settings[parameter])
-        self._refused.clear()
-        self._known[name] = value
+        self._incompatible.clear()
+        self._last_settings[name] = value
         self._show_preset(value)
 
     def _make_fields(self, cls: Any, value: Protocol) -> None:
         self._class = cls
         self.vary.value = False
-        if cls not in self._made:
+        if cls not in self._fields_of_class:
             table = [parameter for parameter in cls.parameters if not _holds_filters(parameter)]
-            self._made[cls] = fields_of(table, value.settings, cls.__name__)
-            for name, field in self._made[cls].items():
-                field.observe(lambda _, name=name: self._edited(name), "value")
-                field.observe(lambda change, name=name: self._vary(f"protocol.{name}", change.new), "vary_count")
-        self._fields = self._made[cls]
+            self._fields_of_class[cls] = fields_of(table, value.settings, cls.__name__)
+            for name, field in self._fields_of_class[cls].items():
+                field.observe(lambda _, name=name: self._apply_fields(name), "value")
+                field.observe(
+                    lambda change, name=name: self._report_varied(f"protocol.{name}", change.new), "vary_count"
+                )
+        self._fields = self._fields_of_class[cls]
         for field in self._fields.values():
             field.is_explained = self.why.value
         bounds = [name for name in self._fields if name.startswith("max_")]
-        self._common.children = tuple(field for name, field in self._fields.items() if name not in bounds)
-        self._rest.children = tuple(self._fields[name] for name in bounds)
+        self._common_fields.children = tuple(field for name, field in self._fields.items() if name not in bounds)
+        self._memory_fields.children = tuple(self._fields[name] for name in bounds)
         first_line = (getattr(import_of(cls), "__doc__", "") or "").partition("\n")[0]
-        self._about.value = f"<p class='wb-said'>{html.escape(first_line)}</p>"
+        self._description.value = f"<p class='wb-said'>{html.escape(first_line)}</p>"
         self.presets.options = [_DEFAULTS, *cls.presets, _CUSTOM]
 
-    def _vary(self, path: str, times: int) -> None:
+    def _report_varied(self, path: str, times: int) -> None:
         self.vary.value = False
         self.varied = path, times
 
-    def _edited(self, name: str) -> None:
-        """Apply all fields; if they are incompatible, apply only the edited one to the last valid settings."""
+    def _apply_fields(self, name: str) -> None:
+        """Apply the values of all fields.
+
+        If they are incompatible, apply only the edited one, to the last valid settings.
+        """
         if self._is_drawing:
             return
         shown = {parameter: field.value for parameter, field in self._fields.items()}
@@ -108,26 +114,26 @@ class ProtocolForm(Panel):
                 new = self._class(**{**self.value.settings, name: shown[name]})
                 taken = {name}
             except WorkbenchError as error:
-                self._refused.add(name)
+                self._incompatible.add(name)
                 self._fields[name].error = sentence(error)
                 return
-        for parameter in self._refused & taken:
+        for parameter in self._incompatible & taken:
             self._fields[parameter].error = ""
-        self._refused -= taken
-        self._offer(new)
+        self._incompatible -= taken
+        self._offer_protocol(new)
 
-    def _offer(self, new: Protocol) -> None:
-        self._known[type(new).public_class().__name__] = new
+    def _offer_protocol(self, new: Protocol) -> None:
+        self._last_settings[type(new).public_class().__name__] = new
         self.offer(new)
         self._show_preset(new)
 
-    def _choose(self, change: Any) -> None:
+    def _select_protocol(self, change: Any) -> None:
         if self._is_drawing:
             return
-        new = self._known.get(change.new) or protocol_from_dict({"name": change.new})
+        new = self._last_settings.get(change.new) or protocol_from_dict({"name": change.new})
         self.value = new
 
-    def _preset(self, change: Any) -> None:
+    def _apply_preset(self, change: Any) -> None:
         if self._is_drawing or change.new in (_CUSTOM, None):
             return
         settings = {} if change.new == _DEFAULTS else self._class.presets[change.new]
@@ -141,12 +147,12 @@ class ProtocolForm(Panel):
     def _show_preset(self, value: Protocol) -> None:
         was_drawing, self._is_drawing = self._is_drawing, True
         try:
-            self.presets.value = _preset_of(value)
+            self.presets.value = _matching_preset(value)
         finally:
             self._is_drawing = was_drawing
 
 
-def _preset_of(value: Protocol) -> str:
+def _matching_preset(value: Protocol) -> str:
     cls = type(value).public_class()
     shown = [parameter for parameter in cls.parameters if not _is_left_by_presets(parameter, value)]
     for name, settings in {_DEFAULTS: {}, **cls.presets}.items():
@@ -158,7 +164,10 @@ def _preset_of(value: Protocol) -> str:
 
 
 def protocol_names() -> list[str]:
-    """Return the names of all protocols, without those that are another protocol with a fixed setting."""
+    """Return the names of the protocols in the menu.
+
+    Names that stand for another protocol with a fixed setting are left out.
+    """
     protocols = {name: protocol_from_dict({"name": name}) for name in known_protocols()}
     return [name for name, protocol in protocols.items() if type(protocol).public_class().__name__ == name]
 
@@ -168,12 +177,15 @@ def _holds_filters(parameter: Parameter) -> bool:
 
 
 def _is_left_by_presets(parameter: Parameter, value: Protocol) -> bool:
-    """Return whether a preset leaves a setting unchanged: filters, and nodes of the present network."""
+    """Return whether a setting stays when the user applies a preset.
+
+    This holds for filters and for settings that refer to nodes of the present network.
+    """
     return _holds_filters(parameter) or parameter.name in value.named_nodes()
 
 
 def import_of(cls: Any) -> Any:
-    """Return the module of a class."""
+    """Return the module in which a class is defined."""
     import sys
 
     return sys.modules[cls.__module__]

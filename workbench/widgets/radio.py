@@ -1,4 +1,4 @@
-"""A panel for radio and time: losses, collisions, carrier sense, retries, duration and seed."""
+"""A panel for the radio, the duration and the seed: losses, collisions, carrier sense, retries and so on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _defaults(table: Iterable[Parameter]) -> dict[str, Any]:
 
 
 class Conditions(NamedTuple):
-    """The fields of a scenario besides network, protocol and workload."""
+    """The fields of a scenario other than the network, the protocol and the workload."""
 
     radio: Radio
     duration_s: float
@@ -44,9 +44,9 @@ class Conditions(NamedTuple):
 
 
 class RadioForm(Panel):
-    """``value``: `Conditions`. A form of the radio's parameters, and of duration and seed.
+    """A panel whose ``value`` is `Conditions`: a form of the radio's parameters, the duration and the seed.
 
-    ``varied``: (path, count of presses) of the field that was last selected for a sweep, "" for none.
+    varied: (path, count of presses) of the field that the user last selected for a sweep, or ("", 0).
     """
 
     varied = traitlets.Tuple(("", 0))
@@ -54,7 +54,7 @@ class RadioForm(Panel):
     def __init__(self, value: Conditions | None = None) -> None:
         value = value or Conditions(Radio(), 60.0, 1)
         self.radios = widgets.Dropdown(options=[(_CUSTOM, None), *named_radios().items()], description="radio:")
-        self.radios.observe(self._choose, "value")
+        self.radios.observe(self._select_radio, "value")
         self.loss = widgets.Dropdown(options=list(_LOSSES), description="frames lost:")
         self.share = Field(Parameter("share", 0.1, 0.0, 1.0, "of frames", "every arc loses that share"))
         table = [parameter for parameter in PARAMETERS if parameter.name not in ("loss", "jitter_ms")]
@@ -66,11 +66,11 @@ class RadioForm(Panel):
         paths |= {f"radio.{parameter.name}": self.fields[parameter.name] for parameter in table}
         self.vary = vary_button(paths.values)
         for path, field in paths.items():
-            field.observe(lambda change, path=path: self._vary(path, change.new), "vary_count")
+            field.observe(lambda change, path=path: self._report_varied(path, change.new), "vary_count")
         self.another = widgets.Button(description="Another seed", icon="random", layout={"width": "auto"})
         self.another.on_click(lambda _: setattr(self.fields["seed"], "value", secrets.randbelow(10_000)))
         for control in (self.loss, self.share, *self.fields.values()):
-            control.observe(self._edited, "value")
+            control.observe(self._apply_fields, "value")
         buttons = widgets.HBox((self.another, self.why, self.vary), layout={"flex_flow": "row wrap"})
         upper_rows = (self.fields["duration_s"], self.fields["seed"], buttons, self.radios, self.loss, self.share)
         rest = tuple(field for name, field in self.fields.items() if name not in ("duration_s", "seed"))
@@ -92,20 +92,20 @@ class RadioForm(Panel):
             field.show(shown[name])
 
     def _show_name(self, radio: Radio) -> None:
-        """Select the radio in the menu if it has a name."""
+        """Select the present radio in the menu of named radios, if it is one of them."""
         self.radios.value = next(
             (radio_of_name for _, radio_of_name in self.radios.options if radio_of_name == radio), None
         )
 
-    def _choose(self, change: Any) -> None:
+    def _select_radio(self, change: Any) -> None:
         if change.new is not None and change.new != self.value.radio:
             self.value = self.value._replace(radio=change.new)
 
-    def _vary(self, path: str, times: int) -> None:
+    def _report_varied(self, path: str, times: int) -> None:
         self.vary.value = False
         self.varied = path, times
 
-    def _edited(self, change: Any) -> None:
+    def _apply_fields(self, change: Any) -> None:
         if self._is_drawing:
             return
         meaning = _LOSSES[self.loss.value]

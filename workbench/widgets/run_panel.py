@@ -35,10 +35,10 @@ _LIVE_EVERY_S = 1.0
 
 
 class RunPanel(widgets.HBox):
-    """Runs a scenario and shows the status. ``runs``: the runs of the last state, one or two.
+    """Buttons that run a scenario and stop it, with a menu of where to run, progress, and messages.
 
-    ``live``: (run, seconds so far) while a run on motes is in progress, else None. ``busy``: whether something runs.
-    ``failed``: number of runs that gave no result.
+    runs: the runs of the last state, one or two. live: (run, seconds so far) while a run on motes is in progress, else
+    None. busy: whether something runs. failed: number of runs so far that gave no result.
     """
 
     runs = traitlets.Tuple()
@@ -51,7 +51,7 @@ class RunPanel(widgets.HBox):
         self._began_s = 0.0
         self._motes: Any = None
         self._is_on_motes = self._is_stopping = False
-        self._runs = Runs(self._done, self._failed, self._show_progress)
+        self._runs = Runs(self._show_results, self._show_failure, self._show_progress)
         self.run_button = widgets.Button(
             description="Run", icon="play", button_style="primary", layout={"width": "5.5em"}
         )
@@ -75,7 +75,7 @@ class RunPanel(widgets.HBox):
         self.add_class("wb-part")
 
     def play(self, state: State | None = None) -> None:
-        """Run a state, by default the last one, and cancel any other run."""
+        """Run a state, by default the one of the last call. A run that is in progress here is cancelled."""
         self.state = state or self.state
         if self.state is None:
             self.show_message(
@@ -84,20 +84,20 @@ class RunPanel(widgets.HBox):
         elif self._is_on_motes:
             self.show_message("Motes are running; stop them first.", is_error=True)
         elif self.where.value == HERE:
-            self._begin()
+            self._show_start()
             self._runs.request(self.state)
         else:
-            self._begin()
+            self._show_start()
             self._is_on_motes, self._is_stopping = True, False
             threading.Thread(target=self._play_on_motes, args=(self.state,), name="lab-motes", daemon=True).start()
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a run of something newer than ``runs`` is pending."""
+        """Whether a run of a newer state than that of ``runs`` is pending."""
         return self._runs.is_outdated
 
     def stop(self) -> None:
-        """End the present run, and keep its result so far."""
+        """End the present run; its result so far is kept."""
         self._runs.stop()
         self._is_stopping = True
         live = self._motes
@@ -105,7 +105,7 @@ class RunPanel(widgets.HBox):
             threading.Thread(target=live.stop, daemon=True).start()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until nothing runs here, except on motes; return False on timeout."""
+        """Wait until nothing runs here; return False on timeout. It does not wait for motes."""
         return self._runs.wait(timeout_s)
 
     def close(self) -> None:
@@ -131,17 +131,17 @@ class RunPanel(widgets.HBox):
             self.show_message("")
 
     def _offer_kinds(self) -> None:
-        """List the kinds of virtual motes that this machine has now; a tool may have been installed since."""
+        """List the kinds of virtual motes that can run on this machine; a tool may have been installed since."""
         kinds = [kind for kind in motes.KINDS if kind != motes.SIMULATED]
         options = [(f"{kind}, missing" if motes.missing(kind) else kind, kind) for kind in kinds]
-        if len(self._kinds_here()) > 1:
+        if len(self._available_kinds()) > 1:
             options.append((MIXED, MIXED))
         if tuple(options) != tuple(self.kind.options):
             chosen = self.kind.value
             self.kind.options = options
             self.kind.value = chosen if chosen in dict(options).values() else kinds[0]
 
-    def _kinds_here(self) -> list[str]:
+    def _available_kinds(self) -> list[str]:
         return [kind for kind in motes.KINDS if kind != motes.SIMULATED and motes.missing(kind) is None]
 
     def _show_kind(self) -> None:
@@ -158,12 +158,12 @@ class RunPanel(widgets.HBox):
 
     # Runs on this machine
 
-    def _begin(self) -> None:
+    def _show_start(self) -> None:
         self._began_s = time.monotonic()
         self.busy = True
         self.stop_button.disabled = False
 
-    def _end(self) -> None:
+    def _show_end(self) -> None:
         self.busy = False
         self.stop_button.disabled = True
         self.bar.layout.visibility = "hidden"
@@ -173,25 +173,25 @@ class RunPanel(widgets.HBox):
             self.bar.value = share
             self.bar.layout.visibility = "visible"
 
-    def _done(self, state: State, runs: tuple[Run, ...]) -> None:
+    def _show_results(self, state: State, runs: tuple[Run, ...]) -> None:
         if state is not self.state:
-            self._give_up()
+            self._count_discarded()
             return
         taken_s = time.monotonic() - self._began_s
-        self._end()
-        self.show_message(_how(state, runs, taken_s))
+        self._show_end()
+        self.show_message(_describe_runs(state, runs, taken_s))
         self.runs = runs
 
-    def _failed(self, state: State, sentence: str) -> None:
+    def _show_failure(self, state: State, sentence: str) -> None:
         if state is not self.state:
-            self._give_up()
+            self._count_discarded()
             return
-        self._end()
+        self._show_end()
         self.show_message(sentence, is_error=True)
         self.failed += 1
 
-    def _give_up(self) -> None:
-        """Count a run whose result is no longer needed, unless a newer run is pending."""
+    def _count_discarded(self) -> None:
+        """Count a run that has ended but whose result is not needed, unless a newer run is pending."""
         if not self.is_outdated:
             self.failed += 1
 
@@ -199,24 +199,24 @@ class RunPanel(widgets.HBox):
 
     def _play_on_motes(self, state: State) -> None:
         try:
-            self._follow(self._motes_to_use(len(state.scenario.topology)).play(state.scenario))
+            self._follow_live_run(self._motes_to_use(len(state.scenario.topology)).play(state.scenario))
         except (WorkbenchError, OSError) as error:
-            self._end()
+            self._show_end()
             self.show_message(str(error), is_error=True)
         except Exception as error:
-            self._end()
+            self._show_end()
             self.show_message(f"the motes ended with {type(error).__name__}: {error}", is_error=True)
         finally:
             self._motes, self._is_on_motes, self.live = None, False, None
 
     def _motes_to_use(self, nodes: int) -> Any:
         if self.where.value == VIRTUAL and self.kind.value == MIXED:
-            return motes.virtual(kind=list(islice(cycle(self._kinds_here()), nodes)))
+            return motes.virtual(kind=list(islice(cycle(self._available_kinds()), nodes)))
         if self.where.value == VIRTUAL:
             return motes.virtual(kind=self.kind.value)
         return motes.boards([url for url, _ in motes.listing()])
 
-    def _follow(self, live: Any) -> None:
+    def _follow_live_run(self, live: Any) -> None:
         self._motes = live
         if self._is_stopping:
             live.stop()
@@ -228,7 +228,7 @@ class RunPanel(widgets.HBox):
             )
             self.live = live.so_far(), live.now_s
             live.join(_LIVE_EVERY_S)
-        self._end()
+        self._show_end()
         self.live = None
         notes = f" {live.notes[-1]}." if live.notes else ""
         counts = Counter(live.kinds.values())
@@ -238,8 +238,8 @@ class RunPanel(widgets.HBox):
         self.runs = (live.so_far(),)
 
 
-def _how(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
-    """Return a summary of the runs: the engine, the reason for it, and the computing time."""
+def _describe_runs(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
+    """Return a sentence about completed runs: the engine, why it was used, and the computing time."""
     engines = {run.engine for run in runs}
     summary = f"{' and '.join(sorted(engines))} engine, {1000 * taken_s:,.0f} ms"
     if runs[0].scenario.duration_s < state.scenario.duration_s:
@@ -253,7 +253,7 @@ def _how(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
 
 
 def _is_being_compiled(run: Run) -> bool:
-    """Return whether a run used the reference engine only because the fast one is not compiled yet."""
+    """Return whether a run used the reference engine only because the fast engine is not compiled yet."""
     try:
         return run.engine == "reference" and not fast.is_warm(run.scenario.protocol)
     except fast.NoFastTwinError:

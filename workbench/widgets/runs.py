@@ -1,11 +1,10 @@
-"""Runs in a background thread: a newer request replaces an older one, and a stopped run keeps its result so far.
+"""Run scenarios in a background thread, so that the notebook remains usable as far as Python's global lock allows.
 
-One thread runs the scenarios. A request that arrives during an older run ends it at its next progress check, without a
-result; a stop ends it with its result so far. So the kernel stays free for the user's cells, as far as Python's lock
-allows.
+A newer request replaces an older one: a run in progress ends at its next progress check, without a result. If the user
+stops a run, its result so far is kept.
 
 The fast engine is used if its machine code is on disk. Otherwise the reference engine runs, while a separate process
-compiles the fast one (`workbench.sim.fast.warm`), so that nobody waits for a compiler.
+compiles the fast one (`workbench.sim.fast.warm`), so that the user need not wait for a compiler.
 """
 
 from __future__ import annotations
@@ -23,11 +22,15 @@ from workbench.widgets.history import State
 
 
 class _Superseded(Exception):
-    """Raised in a run when a newer request arrives."""
+    """Raised inside a run when a newer request has arrived."""
 
 
 class Runs:
-    """Runs states. Its thread calls ``done(state, runs)``, ``failed(state, sentence)`` and ``progress(share)``."""
+    """Runs states of the lab in a thread, one after the other.
+
+    The thread calls ``done(state, runs)`` or ``failed(state, sentence)`` at the end of a run, and ``progress(share)``
+    during it.
+    """
 
     def __init__(
         self,
@@ -42,37 +45,37 @@ class Runs:
         self._thread: threading.Thread | None = None
 
     def request(self, state: State) -> None:
-        """Run this state as soon as possible, instead of any other."""
+        """Run this state as soon as possible, and cancel any other run."""
         with self._condition:
             if self._is_closed:
                 return
             self._requested, self._is_stopping = state, False
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="lab", daemon=True)
+                self._thread = threading.Thread(target=self._serve_requests, name="lab", daemon=True)
                 self._thread.start()
             self._condition.notify_all()
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a newer state than the last one is requested."""
+        """Whether a state is requested whose run has not begun, or `close` was called."""
         return self._requested is not None or self._is_closed
 
     def stop(self) -> None:
-        """End the present run, and keep its result so far."""
+        """End the present run; its result so far is kept."""
         self._is_stopping = True
 
     def close(self) -> None:
-        """End the thread; the present run is cancelled."""
+        """Cancel the present run and end the thread."""
         with self._condition:
             self._is_closed, self._requested = True, None
             self._condition.notify_all()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until nothing is requested and nothing runs; return False on timeout."""
+        """Wait until no run is requested or in progress; return False on timeout."""
         with self._condition:
             return self._condition.wait_for(lambda: self._requested is None and not self._is_busy, timeout_s)
 
-    def _work(self) -> None:
+    def _serve_requests(self) -> None:
         while True:
             with self._condition:
                 self._is_busy = False
@@ -81,12 +84,12 @@ class Runs:
                 if self._is_closed or self._requested is None:
                     return
                 state, self._requested, self._is_busy = self._requested, None, True
-            self._play(state)
+            self._run_and_report(state)
 
-    def _play(self, state: State) -> None:
-        """Run a state and report the result. The thread continues after any error."""
+    def _run_and_report(self, state: State) -> None:
+        """Run a state and report the result. The thread continues even after an unexpected error."""
         try:
-            runs = self._runs_of(state)
+            runs = self._run_all(state)
         except _Superseded:
             return
         except WorkbenchError as error:
@@ -97,7 +100,7 @@ class Runs:
             self._report(self._done, state, runs)
 
     def _report(self, callback: Callable[[State, Any], None], state: State, result: Any) -> None:
-        """Call ``done`` or ``failed``; if it raises, report that as a failure, but only once."""
+        """Call ``done`` or ``failed``. If ``done`` raises an error, report it with ``failed``."""
         try:
             callback(state, result)
         except Exception as error:
@@ -106,12 +109,12 @@ class Runs:
                 message = f"the run is complete but cannot be shown: {type(error).__name__}: {error}"
                 self._report(self._failed, state, message)
 
-    def _runs_of(self, state: State) -> tuple[Run, ...]:
+    def _run_all(self, state: State) -> tuple[Run, ...]:
         scenarios = state.scenarios
         count = len(scenarios)
-        return tuple(self._run(scenario, index / count, count) for index, scenario in enumerate(scenarios))
+        return tuple(self._run_scenario(scenario, index / count, count) for index, scenario in enumerate(scenarios))
 
-    def _run(self, scenario: Scenario, share: float, count: int) -> Run:
+    def _run_scenario(self, scenario: Scenario, share: float, count: int) -> Run:
         def progress(part: float) -> bool:
             if self.is_outdated:
                 raise _Superseded
@@ -122,7 +125,7 @@ class Runs:
 
 
 def engine_for(scenario: Scenario) -> str:
-    """Return the engine that gives a picture soonest, and start compiling the fast one if needed."""
+    """Return the name of the engine that can begin at once; start to compile the fast engine if necessary."""
     try:
         if fast.is_warm(scenario.protocol):
             fast.load(scenario.protocol)

@@ -1,9 +1,9 @@
 """A panel to compose a network with the mouse: generators with sliders, testbeds, tables, and an editable map.
 
 Theory of operation
-    A graph is a value: every edit makes a new one (`workbench.topology.edits`) and leaves the old one unchanged. A
-    generated network keeps its recipe until it is edited by hand. A moved node keeps its links. A slider of the
-    generator makes the network anew and discards edits by hand, which undo restores.
+    A graph is never modified: every edit makes a new graph (`workbench.topology.edits`). A generated network keeps its
+    recipe, the parameters of its generator, until the user edits it by hand. A moved node keeps its links. When a
+    slider of the generator is moved, a new network is generated, and edits by hand are lost; undo restores them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ ONE_GESTURE_S = 1.0
 class Network(Panel):
     """A network to compose. ``value``: a networkx DiGraph in the normal form of `workbench.topology`.
 
-    undo: whether it has buttons to undo and redo. asks: the roles (`ASKS`) with a button that acts on the selected
-    nodes;
-    the panel only reports a press in ``asked``. None: sink, source and fail if the owner handles roles and undo
-    (``undo=False``), else none.
+    undo: whether the panel has buttons to undo and redo.
+    asks: roles of `ASKS` that get a button for the selected nodes. A press is only reported, in ``asked``; the program
+    that uses the panel must act. None means sink, source and fail with ``undo=False``, otherwise no buttons.
 
     picked   the nodes that are selected on the map, a list
-    tool     "select", "node" (a click adds one), "link" (from node to node), "erase"
-    marks    {node: "sink" | "source" | "down"}: roles to draw, set by the owner
+    tool     "select", "node" (a click adds a node), "link" (drag from node to node) or "erase"
+    marks    {node: "sink" | "source" | "down"}: roles to draw; the program that uses the panel sets them
     asked    {"do": one of `ASKS`, "nodes": [...], "count": number of presses so far}
 
     Raises ScenarioError for a value that is not a valid graph.
@@ -52,15 +51,15 @@ class Network(Panel):
     def __init__(self, value: nx.Graph | None = None, undo: bool = True, asks: tuple[str, ...] | None = None) -> None:
         shown = (() if undo else ASKS[:3]) if asks is None else asks
         self.map = NetworkMap(asks=[ask for ask in ASKS if ask in shown])
-        self.sources = Sources(self._make)
+        self.sources = Sources(self._show_made)
         self._history: _History | None = _History() if undo else None
-        self._made_s = -math.inf
-        self._painted: tuple[Any, ...] = ()
+        self._last_made_s = -math.inf
+        self._on_map: tuple[Any, ...] = ()
         super().__init__(grid(5, 5) if value is None else value, (self.sources, self.map))
         for name in ("picked", "tool"):
             traitlets.link((self, name), (self.map, name))
         self.map.on_msg(self._receive)
-        self.observe(self._marked, "marks")
+        self.observe(self._send_roles, "marks")
         self._show_history()
 
     @traitlets.validate("value")
@@ -69,47 +68,50 @@ class Network(Panel):
         return graph if isinstance(graph, nx.DiGraph) and "digest" in graph.graph else check(graph)
 
     def draw(self, value: nx.DiGraph) -> None:
-        """Show a network from elsewhere."""
+        """Show a network that the program has set, in the form and on the map."""
         self.sources.show(value)
-        self._paint(value)
+        self._send_to_map(value)
 
     def undo(self) -> None:
-        """Return to the network before the last change, if the panel has its own undo."""
+        """Return to the network before the last change. Do nothing if the panel was made without undo."""
         if self._history is not None and self._history.before:
             self.value = self._history.back(self.value)
             self._show_history()
 
     def redo(self) -> None:
-        """Return to the network that the last undo left."""
+        """Return to the network before the last undo."""
         if self._history is not None and self._history.after:
             self.value = self._history.on(self.value)
             self._show_history()
 
     # Actions of the user
 
-    def _make(self, graph: nx.DiGraph) -> None:
-        """Show a network from a source. Changes while a slider moves are one step for undo."""
+    def _show_made(self, graph: nx.DiGraph) -> None:
+        """Show a network that the form has made.
+
+        Quick changes, as by a slider, count as one step for undo.
+        """
         now_s = time.perf_counter()
-        is_same_gesture = now_s - self._made_s < ONE_GESTURE_S
-        self._made_s = now_s
+        is_same_gesture = now_s - self._last_made_s < ONE_GESTURE_S
+        self._last_made_s = now_s
         self._change(graph, not is_same_gesture)
 
     def _change(self, graph: nx.DiGraph, is_undoable: bool = True) -> None:
-        """Set another network; ``is_undoable``: whether undo returns to the network before it."""
+        """Set another network. ``is_undoable``: whether undo can return to the present one."""
         if self._history is not None and is_undoable:
             self._history.keep(self.value)
             self._show_history()
-        self._paint(graph)
+        self._send_to_map(graph)
         self.offer(graph)
 
     def _receive(self, _: Any, message: Any, buffers: Any) -> None:
-        """Handle a message of the map; an invalid message changes nothing."""
+        """Handle a message of the map. An invalid message changes nothing but shows an error."""
         try:
             kind = message["kind"]
             if kind in ("undo", "redo"):
                 getattr(self, kind)()
             elif kind == "ask":
-                self._ask(str(message["do"]), [int(node) for node in message["nodes"]])
+                self._report_press(str(message["do"]), [int(node) for node in message["nodes"]])
             else:
                 self._edit(kind, message)
         except (WorkbenchError, KeyError, TypeError, ValueError, OverflowError) as error:
@@ -124,13 +126,13 @@ class Network(Panel):
     def _edit(self, kind: str, message: Mapping[str, Any]) -> None:
         changed, picked = EDITS[kind](self.value, message)
         if changed is not None:
-            self._made_s = -math.inf
+            self._last_made_s = -math.inf
             self._change(changed)
             self.sources.show(changed)
         if picked is not None:
             self.picked = picked
 
-    def _ask(self, do: str, nodes: list[int]) -> None:
+    def _report_press(self, do: str, nodes: list[int]) -> None:
         if do not in ASKS:
             raise ParameterError(f"The role is {do!r:.40}; it must be one of {', '.join(ASKS)}.")
         known = [node for node in nodes if node in self.value]
@@ -138,11 +140,11 @@ class Network(Panel):
 
     # Display
 
-    def _paint(self, graph: nx.DiGraph) -> None:
-        """Show a network; skip sending one that is already shown, as when an edit returns as a value."""
+    def _send_to_map(self, graph: nx.DiGraph) -> None:
+        """Send a network to the map, unless the map already shows it, as after an edit of the user."""
         shown = (graph.graph["digest"], graph.graph.get("walls"), graph.graph.get("positions_estimated"))
-        if shown != self._painted:
-            self._painted = shown
+        if shown != self._on_map:
+            self._on_map = shown
             self.map.payload = packed(graph)
         self.picked = [node for node in self.picked if node in graph]
         self._show_message(sentence(graph))
@@ -151,7 +153,7 @@ class Network(Panel):
         with self.map.hold_sync():
             self.map.message, self.map.is_error = text, is_error
 
-    def _marked(self, change: Any) -> None:
+    def _send_roles(self, change: Any) -> None:
         self.map.roles = [[int(node), role] for node, role in change.new.items() if role in ROLES]
 
     def _show_history(self) -> None:
@@ -160,14 +162,14 @@ class Network(Panel):
 
 
 class _History:
-    """The networks before and after the present one; the next one is last in each list."""
+    """The networks before and after the present one. In both lists the last is the nearest."""
 
     def __init__(self) -> None:
         self.before: list[nx.DiGraph] = []
         self.after: list[nx.DiGraph] = []
 
     def keep(self, graph: nx.DiGraph) -> None:
-        """Store a network that is about to be replaced."""
+        """Store a network that is about to be replaced, for undo."""
         self.before = [*self.before[-MOST_UNDONE + 1 :], graph]
         self.after = []
 
@@ -181,7 +183,7 @@ class _History:
 
 
 def sentence(graph: nx.DiGraph) -> str:
-    """Return a summary of a network in one line."""
+    """Return a summary of a network: its nodes and links, and its parts if it is not connected."""
     count = f"{len(graph):,} node{'s' if len(graph) != 1 else ''}, {graph.number_of_edges():,} links"
     parts = nx.number_strongly_connected_components(graph)
     return count if parts == 1 else f"{count}; in {parts:,} parts that do not all reach each other"
@@ -202,7 +204,7 @@ def _add(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
 
 
 def _join(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
-    """Add the missing directions of links, without loss."""
+    """Add links in both directions, without loss, where they are missing."""
     pairs = [pair for a, b in message["links"] for pair in ((a, b), (b, a))]
     new = {pair: 1.0 for pair in pairs if not graph.has_edge(*pair)}
     return (edits.with_links(graph, new) if new else None), None

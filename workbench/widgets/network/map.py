@@ -1,7 +1,8 @@
 """The editable map of a network: a canvas in an anywidget.
 
-Python sends a network as one payload of columns. The browser sends single edits, and Python answers with the payload of
-the new network. Roles and selected nodes are small traits beside it. ``map.js`` extends the player's map.
+Python sends a network as one buffer of columns, the payload. The browser sends single edits, and Python answers with
+the payload of the new network. Roles and selected nodes are separate traits of the widget, because they are small.
+``map.js`` extends the map of the player.
 """
 
 from __future__ import annotations
@@ -23,31 +24,29 @@ TOOLS = ("select", "node", "link", "erase")
 ASKS = ("sink", "source", "fail", "subscribe", "publish")
 ROLES = {"sink": nodes.SINK, "source": nodes.SOURCE, "down": nodes.FAILED}
 MOST_LINKS = 8000  # links that are drawn; in a denser network only the best of each node
-_OF_THE_PLAYER = ("payload", "paint", "theme", "map")
+_PLAYER_SCRIPTS = ("payload", "paint", "theme", "map")
 
 
 @cache
 def _script() -> str:
-    return "\n".join([*(browser_file(f"{name}.js") for name in _OF_THE_PLAYER), _own("map.js")])
+    return "\n".join([*(browser_file(f"{name}.js") for name in _PLAYER_SCRIPTS), _read_file("map.js")])
 
 
-def _own(name: str) -> str:
+def _read_file(name: str) -> str:
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
 class NetworkMap(LoadedOnce):
     """A network to view and edit.
 
-    payload: the network (`packed`). roles: [[node, role of `ROLES`], ...]. picked: the selected nodes. tool: one of
-    `TOOLS`. asks: those of `ASKS` that have a button. history: {"undo": whether undo is possible, "redo": ...}, or
-    empty
-    for no buttons. message: a sentence below the map; is_error: whether it is an error.
-
-    Edits arrive as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.
+    payload: the network, as made by `packed`. roles: [[node, role of `ROLES`], ...]. picked: the selected nodes. tool:
+    one of `TOOLS`. asks: roles of `ASKS` that have a button. message: a sentence below the map; is_error: whether it is
+    an error. history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo. Edits
+    arrive as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.
     """
 
     script = traitlets.Unicode(_script()).tag(sync=True)
-    _css = browser_file("player.css") + _own("map.css")
+    _css = browser_file("player.css") + _read_file("map.css")
     payload = traitlets.Bytes().tag(sync=True)
     roles = traitlets.List().tag(sync=True)
     picked = traitlets.List(traitlets.Int()).tag(sync=True)
@@ -59,7 +58,7 @@ class NetworkMap(LoadedOnce):
 
 
 def packed(graph: nx.DiGraph, notes: Iterable[str] = ()) -> bytes:
-    """Return the payload of a network for the map. ``notes``: sentences that are shown below it."""
+    """Return the payload of a network for the map. ``notes``: sentences to show below the map."""
     is_dense = graph.number_of_edges() > 2 * MOST_LINKS
     plan = lay_out(graph, LINKS_PER_NODE if is_dense else len(graph))
     buffer = Buffer()

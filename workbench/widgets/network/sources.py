@@ -1,4 +1,4 @@
-"""Sources of a network: a generator with sliders, a testbed on this machine, or a table of links or positions."""
+"""The sources of a network in a menu: generators, testbeds on this machine, or a table of links or positions."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ _Made = Callable[[nx.DiGraph], None]
 
 
 class Debounced:
-    """Calls a function with the last arguments within a short interval; without an event loop it calls at once.
+    """Calls a function a short time after the last of several calls, with the arguments of the last call.
 
-    A slider's messages that wait in the kernel are processed within the interval, so outdated networks are not made.
+    So if a slider's messages wait in the kernel, only the last one makes a network. Without a running event loop the
+    function is called at once.
     """
 
-    def __init__(self, act: Callable[..., None], after_s: float = SOON_S) -> None:
-        self._act, self._after_s = act, after_s
+    def __init__(self, function: Callable[..., None], after_s: float = SOON_S) -> None:
+        self._function, self._after_s = function, after_s
         self._waiting: asyncio.TimerHandle | None = None
 
     def __call__(self, *args: Any) -> None:
@@ -56,39 +57,39 @@ class Debounced:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._act(*args)
+            self._function(*args)
             return
-        self._waiting = loop.call_later(self._after_s, self._act, *args)
+        self._waiting = loop.call_later(self._after_s, self._function, *args)
 
     def cancel(self) -> None:
-        """Cancel the pending call."""
+        """Cancel the call that waits, if there is one."""
         if self._waiting is not None:
             self._waiting.cancel()
 
 
 class Sources(widgets.VBox):
-    """The menu of sources, and the form of the selected one. ``made(graph)`` is called with every new network."""
+    """The menu of sources, and the form of the selected source. ``made(graph)`` is called with every new network."""
 
     def __init__(self, made: _Made) -> None:
         self._made = made
         self._is_showing = False
-        self._opened: Any = None
-        self._soon = Debounced(self._make)
+        self._open_source: Any = None
+        self._make_soon = Debounced(self._generate)
         self.choice = widgets.Dropdown(
             options=choices(), description="from", layout={"width": "26em", "max_width": "100%"}
         )
         self.form = widgets.VBox()
         self.fields: dict[str, Field] = {}
-        self.table = TableSource(self._take)
+        self.table = TableSource(self._make_network)
         self._message = words(flex="1 1 14em", min_width="10em")
         # Beside the menu and not below the form, so that a message does not shift the map.
         super().__init__((widgets.HBox((self.choice, self._message), layout={"flex_flow": "row wrap"}), self.form))
-        self._open(self.choice.value)
-        self.choice.observe(self._chosen, "value")
+        self._show_form(self.choice.value)
+        self.choice.observe(self._source_selected, "value")
 
     def show(self, graph: nx.DiGraph) -> None:
-        """Update menu and form for a network from elsewhere."""
-        self._soon.cancel()
+        """Update the menu and the form for a network that was not made here."""
+        self._make_soon.cancel()
         self.show_error("")
         source = source_of(graph, [value for _, value in self.choice.options])
         if source is None:
@@ -97,32 +98,32 @@ class Sources(widgets.VBox):
         self._is_showing = True
         try:
             self.choice.value = source
-            self._open(source, graph.graph["recipe"])
+            self._show_form(source, graph.graph["recipe"])
         finally:
             self._is_showing = False
 
     def show_error(self, error: str) -> None:
-        """Show an error beside the form; "" hides it."""
+        """Show an error beside the menu; "" hides it."""
         self._message.value = error_html(error)
 
     def _show_hint(self, hint: str) -> None:
         self._message.value = f"<span class='wb-unit'>{html.escape(hint)}</span>"
 
-    def _chosen(self, change: Any) -> None:
+    def _source_selected(self, change: Any) -> None:
         if self._is_showing:
             return
         self.show_error("")
-        self._open(change.new)
-        self._soon()
+        self._show_form(change.new)
+        self._make_soon()
 
-    def _open(self, source: Any, recipe: Mapping[str, Any] | None = None) -> None:
-        """Show the form of a source; a form that is already open gets the values of the recipe."""
+    def _show_form(self, source: Any, recipe: Mapping[str, Any] | None = None) -> None:
+        """Show the form of a source, with the values of a network's recipe, or else with the defaults."""
         if source == TABLE:
-            self._opened, self.form.children = source, (self.table,)
+            self._open_source, self.form.children = source, (self.table,)
             return
         kind, name = source
         values = parameters.values_of(kind, recipe)
-        if self._opened == source:
+        if self._open_source == source:
             for parameter, field in self.fields.items():
                 field.value = values[parameter]
             return
@@ -130,7 +131,7 @@ class Sources(widgets.VBox):
         radio = fields_of(parameters.PROPAGATION.get(kind, ()), values, "propagation")
         self.fields = {**main, **radio}
         for field in self.fields.values():
-            field.observe(self._set, "value")
+            field.observe(self._field_edited, "value")
         shown: list[Any] = list(main.values())
         if radio:
             folded = widgets.VBox(tuple(radio.values()))
@@ -139,20 +140,20 @@ class Sources(widgets.VBox):
         for child in before:
             if child is not self.table:
                 close_all(child)
-        self._opened = source
+        self._open_source = source
 
-    def _set(self, _: Any) -> None:
+    def _field_edited(self, _: Any) -> None:
         if not self._is_showing:
-            self._soon()
+            self._make_soon()
 
-    def _make(self) -> None:
+    def _generate(self) -> None:
         if self.choice.value == TABLE:
             return
         kind, name = self.choice.value
         values = {parameter: field.value for parameter, field in self.fields.items()}
-        self._take(lambda: parameters.generate(kind, values, name))
+        self._make_network(lambda: parameters.generate(kind, values, name))
 
-    def _take(self, make: Callable[[], nx.DiGraph]) -> None:
+    def _make_network(self, make: Callable[[], nx.DiGraph]) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a warning about modified data is not useful for the user's own data
@@ -167,11 +168,11 @@ class Sources(widgets.VBox):
 class TableSource(widgets.VBox):
     """A text box and an upload for tables of links and positions.
 
-    ``take(make)`` is called with a function that makes the network.
+    ``take(make)`` is called when the user submits a table; ``make()`` returns the network.
     """
 
     def __init__(self, take: Callable[[Callable[[], nx.DiGraph]], None]) -> None:
-        self._take = take
+        self._make_network = take
         self.text = widgets.Textarea(
             placeholder="transmitter,receiver,pdr\n0,1,0.95\n1,0,0.90",
             layout={"width": "30em", "max_width": "100%", "height": "9em"},
@@ -181,16 +182,16 @@ class TableSource(widgets.VBox):
         self.use = widgets.Button(description="Use this table", tooltip="Make the network of the table")
         self.radius = Field(_RADIUS)
         self.use.on_click(lambda _: self.make())
-        self.upload.observe(self._uploaded, "value")
+        self.upload.observe(self._use_upload, "value")
         row = widgets.HBox((self.use, self.upload))
         super().__init__((words(f"<span class='wb-unit'>{HOW}</span>"), self.text, self.radius, row))
 
     def make(self) -> None:
-        """Make the network from the text."""
+        """Make the network from the table in the text box."""
         text, radius_m = self.text.value, self.radius.value
-        self._take(lambda: network_of(text, radius_m))
+        self._make_network(lambda: network_of(text, radius_m))
 
-    def _uploaded(self, change: Any) -> None:
+    def _use_upload(self, change: Any) -> None:
         if not change.new:
             return
         contents = [bytes(file["content"]) for file in change.new]
@@ -199,7 +200,7 @@ class TableSource(widgets.VBox):
 
 
 def choices() -> list[tuple[str, Any]]:
-    """Return the sources as (label, source), including the testbeds on this machine."""
+    """Return the entries of the menu as (label, source), including the testbeds on this machine."""
     local = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
     labels = LABELS | {name: name for name in plugins.load_all("topologies", parameters.TABLES)}
     return [*((label, (kind, "")) for kind, label in labels.items()), *local, ("a table: paste or upload", TABLE)]
@@ -220,7 +221,7 @@ def testbeds() -> list[str]:
 
 
 def source_of(graph: nx.DiGraph, known: list[Any]) -> Any:
-    """Return the source among ``known`` that made a network; None if none did."""
+    """Return the source in ``known`` that made a network, or None."""
     recipe = graph.graph.get("recipe") or {}
     kind = recipe.get("kind")
     if kind in ("from_links", "from_positions"):
@@ -230,9 +231,9 @@ def source_of(graph: nx.DiGraph, known: list[Any]) -> Any:
 
 
 def network_of(text: str, radius_m: float) -> nx.DiGraph:
-    """Return the network described by a text: a table of links, a table of positions, or both.
+    """Return the network that a text describes: a table of links, a table of positions, or both.
 
-    Raises DataError for invalid text.
+    Positions alone are linked within ``radius_m``. Raises DataError for an invalid text.
     """
     if len(text) > _LARGEST_TEXT:
         raise DataError(f"The text has {len(text):,} characters; at most {_LARGEST_TEXT:,} are allowed.")
@@ -255,7 +256,10 @@ def network_of(text: str, radius_m: float) -> nx.DiGraph:
 
 
 def tables(text: str) -> list[pd.DataFrame]:
-    """Return the tables of a text, each beginning with a header; cells are texts, the index is the line number."""
+    """Return the tables in a text, each of which begins with a header.
+
+    All cells are texts. The index of a table has the numbers of its lines in the text.
+    """
     import pandas as pd
 
     parsed: list[tuple[list[str], dict[int, list[str]]]] = []
@@ -268,13 +272,13 @@ def tables(text: str) -> list[pd.DataFrame]:
         else:
             width = len(parsed[-1][0])
             parsed[-1][1][line] = [*cells, *[""] * width][:width]
-    return [pd.DataFrame.from_dict(rows, orient="index", columns=_distinct(header)) for header, rows in parsed]
+    return [pd.DataFrame.from_dict(rows, orient="index", columns=_number_repeated(header)) for header, rows in parsed]
 
 
 def _is_header(cells: list[str]) -> bool:
     return {"transmitter", "receiver"} <= set(cells) or {"node", "x_m"} <= set(cells)
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """Number repeated names, so that each column of a frame has a unique name."""
+def _number_repeated(names: list[str]) -> list[str]:
+    """Append a number to repeated names, so that each column has a name of its own."""
     return [name if name not in names[:index] else f"{name} {index}" for index, name in enumerate(names)]
