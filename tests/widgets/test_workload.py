@@ -16,7 +16,7 @@ def part():
 
 
 def form(part):
-    (shown,) = part._shown.children
+    (shown,) = part._form_box.children
     return shown
 
 

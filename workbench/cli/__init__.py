@@ -1,9 +1,9 @@
-"""The ``workbench`` command: demo, run, reproduce, data, motes, warm, lab, doctor, and the commands of protocols.
+"""The ``workbench`` command with its sub-commands: demo, run, reproduce, data, motes, warm, lab, app and doctor.
 
-The commands of protocols are listed in `public_names.COMMANDS`.
+Protocols add further sub-commands, which are listed in `public_names.COMMANDS`.
 
-Invalid input ends in one sentence on standard error and exit code 2. Large packages are imported only by the commands
-that need them.
+For invalid input the command prints one sentence to standard error and returns exit code 2. Large packages are imported
+only by the sub-commands that need them.
 """
 
 import argparse
@@ -32,7 +32,7 @@ DIFFERENT = 1  # exit code of `workbench reproduce`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code."""
+    """Run the command line and return its exit code."""
     parser = make_parser()
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
@@ -41,12 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.command(options)
     except (WorkbenchError, OSError) as error:
-        print(f"workbench {options.name}: {_sentence(error)}", file=sys.stderr)
+        print(f"workbench {options.name}: {_describe_error(error)}", file=sys.stderr)
         return BAD_INPUT
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line, with one sub-command per function below."""
+    """Return the parser of the command line with all sub-commands."""
     parser = argparse.ArgumentParser(prog="workbench", description=(workbench.__doc__ or "").partition("\n")[0])
     parser.add_argument("--version", action="version", version=f"workbench {workbench.__version__}")
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
@@ -96,7 +96,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the user's modules to import."""
+    """Add the option ``--import``, which names modules of the user to import."""
     parser.add_argument(
         "--import",
         dest="modules",
@@ -108,7 +108,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def show_demo(options: argparse.Namespace) -> int:
-    """Run the demo: print its metrics, write a page and a picture into the folder."""
+    """Run the demo: print its metrics, and write a page and pictures into a folder."""
     from workbench.cli import demo, doctor
 
     java = doctor.java()
@@ -118,14 +118,14 @@ def show_demo(options: argparse.Namespace) -> int:
     return 0
 
 
-def _sentence(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
 def run_scenario(options: argparse.Namespace) -> int:
-    """Run one scenario file; print its metrics, write its trace, metrics, page and picture."""
+    """Run a scenario file: print the metrics, and write trace, metrics, page and picture."""
     from workbench.sim import runner, workload
 
     for name in options.modules:
@@ -138,7 +138,7 @@ def run_scenario(options: argparse.Namespace) -> int:
 
 
 def reproduce_file(options: argparse.Namespace) -> int:
-    """Run a stored result again and print the comparison; return 0 for "identical", 1 for anything else."""
+    """Run a stored result again and print a comparison. Return 0 if the results are identical, else 1."""
     from workbench.records.reproduction import reproduce
 
     for name in options.modules:
@@ -154,7 +154,7 @@ def _show_progress(done: int, total: int) -> None:
 
 
 def warm_twins(options: argparse.Namespace) -> int:
-    """Compile the fast engine's versions ("twins") of the named protocols, and print a line for each."""
+    """Compile the fast engine's versions of protocols ("twins") in advance, and print a line for each."""
     from workbench.sim import fast
     from workbench.sim.fast import code_cache, warming
 
@@ -200,7 +200,7 @@ def write_results(run: "Run", out: Path) -> None:
 
 
 def import_module(name: str) -> None:
-    """Import a module of the user, from the current folder or as installed. Raises ScenarioError on failure."""
+    """Import a module from the current folder or an installed one. Raises ScenarioError on failure."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -213,7 +213,7 @@ def import_module(name: str) -> None:
 
 
 def read_scenario(path: Path) -> "Scenario":
-    """Return the scenario in a JSON file. Raises ScenarioError, which names the file."""
+    """Return the scenario in a JSON file. Raises ScenarioError, with the file's name, for an invalid file."""
     from workbench.sim.scenario import Scenario
 
     try:
@@ -225,7 +225,10 @@ def read_scenario(path: Path) -> "Scenario":
 
 
 def show_doctor(options: argparse.Namespace) -> int:
-    """Print the doctor's verdict, with ``--all`` also the table; return 1 if something required is missing."""
+    """Print whether everything that the workbench requires is installed; with ``--all`` also a table.
+
+    Return 1 if something required is missing, else 0.
+    """
     from workbench.cli import doctor
 
     findings = doctor.examine()

@@ -1,4 +1,4 @@
-"""``python -m workbench.cli``: the `workbench` command where no script of that name is installed."""
+"""Allow ``python -m workbench.cli`` in place of the command `workbench`, which may not be on the PATH."""
 
 import sys
 

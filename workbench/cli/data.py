@@ -20,7 +20,7 @@ _FORMATS = ("mercator", _NEIGHBORS)
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to the command line."""
+    """Add the sub-command ``data`` to the command line."""
     data = commands.add_parser("data", help="raw logs to tables")
     kinds = data.add_subparsers(dest="what", required=True, metavar="WHAT")
     links = kinds.add_parser("links", help="measured links: delivery ratio and RSSI per direction, channel and time")
@@ -36,7 +36,7 @@ def add_parser(commands: Any) -> None:
 
 
 def make_links(options: argparse.Namespace) -> int:
-    """Read the logs, print the number of rejected lines by reason, and write the links."""
+    """Convert raw logs to a table of links, and print the number of rejected lines by reason."""
     from workbench.pipelines.logs.reading import read_log
 
     if options.format == _NEIGHBORS and (options.channel or options.every_s):
@@ -46,22 +46,22 @@ def make_links(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         progress = _print_progress if sys.stderr.isatty() else None
         log = read_log(options.raw, options.format, out=folder, progress=progress)
-        links = _links(log, options)
+        links = _compute_links(log, options)
         counts = log.reasons()
         if options.rejected is not None:
-            _write(_rows(log.rejected), options.rejected)
-    _write(links, options.out)
+            _write_csv(_read_parquet(log.rejected), options.rejected)
+    _write_csv(links, options.out)
     for row in counts.itertuples(index=False):
         print(f"{row.file}: {row.lines:,} lines left out: {row.rule}")
     print(f"wrote {len(links):,} rows of links into {options.out}")
     return 0
 
 
-def _links(log: Log, options: argparse.Namespace) -> pd.DataFrame:
+def _compute_links(log: Log, options: argparse.Namespace) -> pd.DataFrame:
     from workbench.pipelines.logs.links import links, links_from_neighbors
 
     if options.format == _NEIGHBORS:
-        return links_from_neighbors(_rows(log.rows))
+        return links_from_neighbors(_read_parquet(log.rows))
     measured = links(log, every_s=options.every_s)
     if options.channel:
         measured = measured[measured["channel"].isin(options.channel)]
@@ -72,13 +72,13 @@ def _links(log: Log, options: argparse.Namespace) -> pd.DataFrame:
     return measured
 
 
-def _rows(path: Path) -> pd.DataFrame:
+def _read_parquet(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     return pd.read_parquet(path)
 
 
-def _write(table: pd.DataFrame, path: Path) -> None:
+def _write_csv(table: pd.DataFrame, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(path, index=False)
 

@@ -32,8 +32,7 @@ def scenario(seed: int = 7) -> Any:
 
     A sink at the west end subscribes to "TEMP GE 30". The radio has collisions, carrier sense and retries of
     unacknowledged frames, as in IEEE 802.15.4. Until a path is reinforced, data explores the two best gradients.
-    Neighbors
-    that lose more than half of the frames are ignored.
+    Neighbors that lose more than half of the frames are ignored.
     """
     return wb.Scenario(
         topology=wb.topology.office(),
@@ -49,7 +48,7 @@ def scenario(seed: int = 7) -> Any:
 
 
 def sweep() -> Any:
-    """Return the demo's sweep: delivery against the tolerated loss of neighbors, with and without retries."""
+    """Return the demo's sweep: how delivery depends on the tolerated loss of neighbors, with and without retries."""
     return wb.Sweep(
         scenario(),
         over={
@@ -61,7 +60,7 @@ def sweep() -> Any:
 
 
 def main(out: Path, sweep: bool = True) -> None:
-    """Run the demo; print its numbers, write demo.html, demo.png, demo.svg and demo.json into ``out``."""
+    """Run the demo: print its numbers, and write demo.html, demo.png, demo.svg and demo.json into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     first = scenario()
     name = type(first.protocol).__name__
@@ -82,7 +81,7 @@ def main(out: Path, sweep: bool = True) -> None:
 
 
 def next_steps(out: Path) -> list[tuple[str, str]]:
-    """Return (command, description) of the next steps; the commands work in the current folder."""
+    """Return (command, description) for what to do next. The commands work in the current folder."""
     command = _command()
     lab = (
         f"open the notebook {FIRST_NOTEBOOK}, the introduction"
@@ -94,7 +93,7 @@ def next_steps(out: Path) -> list[tuple[str, str]]:
 
 
 def _command() -> str:
-    """Return how to call the workbench command from the current folder; it may not be on the PATH."""
+    """Return how to call the workbench command from the current folder, since it may not be on the PATH."""
     program = Path(sys.argv[0])
     if program.name != "workbench":
         return "workbench"
@@ -112,7 +111,7 @@ def print_metrics(metrics: Any) -> None:
 
 
 def sweep_chart(out: Path) -> tuple[str, str, Any]:
-    """Run the sweep, on Spark if Java is installed; return its chart as a section of the demo's page."""
+    """Run the sweep, on Spark if Java is installed, and return its chart as (title, text, figure) for the page."""
     plan = sweep()
     is_on_spark = java.find_java().is_ok
     where = "on Spark" if is_on_spark else f"on this machine's cores (for Spark: {java.REMEDY})"

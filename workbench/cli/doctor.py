@@ -1,7 +1,7 @@
-"""Find what is installed, what is missing and how to install it: ``workbench doctor`` and its table (``--all``).
+"""Find out what is installed, what is missing and how to install it: the command ``workbench doctor``.
 
-Versions come from the packages' metadata, so the doctor also works in a broken environment. It imports only plug-ins
-and starts only ``java -version`` and a compiler, to find the compiler's library.
+Versions come from the metadata of packages, so the command also works if a library cannot be imported. Only plug-ins
+are imported. The only programs that are started are ``java -version`` and a compiler, to find the compiler's library.
 """
 
 import re
@@ -44,7 +44,10 @@ NEWLIB = "libnewlib-arm-none-eabi"
 
 
 class Finding(NamedTuple):
-    """One row of the table. ``remedy`` is empty if nothing needs to be done."""
+    """What was found about one requirement: a row of the table.
+
+    version: the version or place; "" if it is missing. remedy: how to install it; "" if nothing needs to be done.
+    """
 
     subject: str
     version: str
@@ -54,23 +57,30 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Check everything, required things first."""
-    return [_python(), java(), *libraries(), *_programs(), *_data_sets(), *map(_plugin, plugins.installed())]
+    """Check all requirements, required ones first, and return what was found."""
+    return [
+        _check_python(),
+        java(),
+        *libraries(),
+        *_check_programs(),
+        *_check_data_sets(),
+        *map(_check_plugin, plugins.installed()),
+    ]
 
 
-def _python() -> Finding:
+def _check_python() -> Finding:
     is_ok = OLDEST_PYTHON <= sys.version_info[:2] < FIRST_PYTHON_TOO_NEW
     return Finding("Python", sys.version.split()[0], is_ok, True, "" if is_ok else "use Python 3.11, 3.12 or 3.13")
 
 
 def java() -> Finding:
-    """Return the finding for the Java that Spark would start."""
+    """Check the Java that Spark would start."""
     version, is_ok = find_java()
     return Finding("Java", version, is_ok, False, "" if is_ok else REMEDY)
 
 
 def libraries() -> list[Finding]:
-    """Return findings for the libraries of the workbench, then for those of its tests and benchmarks."""
+    """Check the libraries of the workbench, then those of its tests and benchmarks."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -79,7 +89,7 @@ def libraries() -> list[Finding]:
 
 
 def library(requirement: str) -> Finding:
-    """Return the finding for a line of the metadata: 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'."""
+    """Check the library in a line of package metadata: 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'."""
     specification, _, marker = requirement.partition(";")
     name = re.match(r"[\w.-]+", specification).group()  # type: ignore[union-attr]
     bounds = specification[len(name) :].strip()
@@ -94,37 +104,40 @@ def library(requirement: str) -> Finding:
 
 
 def is_within(version: str, bounds: str) -> bool:
-    """Return whether a version fits bounds such as '>=2.2,<3'. pyproject.toml uses only >= and < (a test checks)."""
+    """Return whether a version fits bounds such as '>=2.2,<3'.
+
+    Only the operators >= and < are supported; a test checks that pyproject.toml uses no others.
+    """
     for operator, bound in re.findall(r"(>=|<)\s*([\d.]+)", bounds):
-        if (_numbers(version) >= _numbers(bound)) != (operator == ">="):
+        if (_version_numbers(version) >= _version_numbers(bound)) != (operator == ">="):
             return False
     return True
 
 
-def _numbers(version: str) -> list[int]:
+def _version_numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
-def _programs() -> list[Finding]:
+def _check_programs() -> list[Finding]:
     findings = []
     for program, (names, remedy) in PROGRAMS.items():
         path_found = next((path for path in map(shutil.which, names) if path), "")
         findings.append(Finding(program, path_found, bool(path_found), False, "" if path_found else remedy))
-    return [*findings, _newlib()]
+    return [*findings, _check_newlib()]
 
 
-def _newlib() -> Finding:
-    """Return the finding for the C library of arm-none-eabi-gcc, a separate package without a program."""
+def _check_newlib() -> Finding:
+    """Check the C library for arm-none-eabi-gcc. It is a package of its own, which contains no program."""
     path = in_c.newlib()
     remedy = f"apt-get install {NEWLIB} (the C library of motes with a Cortex-M3)"
     return Finding(NEWLIB, path, bool(path), False, "" if path else remedy)
 
 
-def _data_sets() -> list[Finding]:
-    return [_data_set(data_set) for data_set in datasets.DATA_SETS]
+def _check_data_sets() -> list[Finding]:
+    return [_check_data_set(data_set) for data_set in datasets.DATA_SETS]
 
 
-def _data_set(data_set: datasets.DataSet) -> Finding:
+def _check_data_set(data_set: datasets.DataSet) -> Finding:
     subject = f"data: {data_set.name}"
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
@@ -139,22 +152,23 @@ def _data_set(data_set: datasets.DataSet) -> Finding:
     return Finding(subject, ", ".join(files), True, False, " ".join(remarks))
 
 
-def _plugin(plugin: plugins.Plugin) -> Finding:
-    """Return the finding for an installed plug-in, which is loaded to check it."""
+def _check_plugin(plugin: plugins.Plugin) -> Finding:
+    """Check an installed plug-in by loading it."""
     return Finding(f"{plugin.kind}: {plugin.name}", plugin.distribution, not plugin.error, False, plugin.error)
 
 
 def report(findings: list[Finding], everything: bool = False) -> str:
-    """Return the verdict, missing requirements with their remedies, and the names of missing optional things.
+    """Return what was found as text.
 
-    ``everything``: add a table of all findings after the verdict, with long remedies on lines of their own.
+    The text states what is missing of the required things, with remedies, and names the optional ones that are missing.
+    everything: add a table of all findings, with long remedies on lines of their own.
     """
     broken = [finding for finding in findings if finding.is_required and not finding.is_ok]
     names = ", ".join(finding.subject for finding in broken)
     verdict = f"needs attention: {names}" if broken else "everything required is installed"
     if everything:
-        return "\n".join([verdict, "", *_table(findings)])
-    lines = [verdict, *_table(broken)]
+        return "\n".join([verdict, "", *_table_lines(findings)])
+    lines = [verdict, *_table_lines(broken)]
     optional = [finding.subject for finding in findings if not (finding.is_required or finding.is_ok)]
     if optional:
         more = f"optional and missing: {', '.join(optional)}"
@@ -164,12 +178,12 @@ def report(findings: list[Finding], everything: bool = False) -> str:
     )
 
 
-def _table(findings: list[Finding]) -> list[str]:
+def _table_lines(findings: list[Finding]) -> list[str]:
     subject_width = max((len(finding.subject) for finding in findings), default=0)
     version_width = max((len(finding.version) for finding in findings), default=0)
     lines = []
     for finding in findings:
-        columns = f"{finding.subject:{subject_width}}  {finding.version:{version_width}}  {_state(finding):7}"
+        columns = f"{finding.subject:{subject_width}}  {finding.version:{version_width}}  {_state_word(finding):7}"
         line = f"{columns}  {finding.remedy}"
         if len(line) <= LINE_WIDTH:
             lines.append(line.rstrip())
@@ -179,7 +193,7 @@ def _table(findings: list[Finding]) -> list[str]:
     return lines
 
 
-def _state(finding: Finding) -> str:
+def _state_word(finding: Finding) -> str:
     if finding.is_ok:
         return "ok"
     state = "unfit" if finding.version else "missing"

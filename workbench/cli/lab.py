@@ -1,4 +1,4 @@
-"""``workbench lab`` opens JupyterLab on the first notebook; ``workbench app`` serves the lab without code.
+"""The commands ``workbench lab``, which opens JupyterLab, and ``workbench app``, which serves the lab without code.
 
 Both listen only on this machine's loopback interface.
 """
@@ -20,7 +20,7 @@ _APP = "from workbench.widgets import tabs\n\ntabs.lab_of_this_tab()"
 
 
 def add_parser(commands: Any) -> None:
-    """Add the two commands."""
+    """Add the sub-commands ``lab`` and ``app`` to the command line."""
     lab = commands.add_parser("lab", help="open JupyterLab on the first notebook")
     lab.add_argument("--no-browser", action="store_true", help="only print the address")
     lab.set_defaults(command=open_lab)
@@ -33,15 +33,15 @@ def add_parser(commands: Any) -> None:
 
 
 def open_lab(options: argparse.Namespace) -> int:
-    """Replace this process by JupyterLab."""
+    """Replace this process by JupyterLab, opened on the first notebook."""
     command = lab_command(options.no_browser, _is_root())
     os.execv(command[0], command)
 
 
 def open_app(options: argparse.Namespace) -> int:
-    """Replace this process by Voilà, which serves a notebook with one cell: the lab.
+    """Replace this process by Voilà, which serves a notebook whose only cell shows the lab.
 
-    Scenarios are saved in the folder ``.workbench`` of the current folder, in a file for each browser tab.
+    Scenarios are saved in the folder ``.workbench`` of the current folder, in one file for each browser tab.
     """
     folder = Path(tempfile.mkdtemp(prefix="workbench-app-"))
     command = app_command(write_app(folder), options.no_browser, options.port)
@@ -49,7 +49,7 @@ def open_app(options: argparse.Namespace) -> int:
 
 
 def write_app(folder: Path) -> Path:
-    """Write the app's notebook, whose kernel works in the current folder, and return its path."""
+    """Write the notebook that ``workbench app`` serves, and return its path. It runs in the current folder."""
     source = f"import os\n\nos.chdir({str(Path.cwd())!r})\n{_APP}"
     cell = {"cell_type": "code", "execution_count": None, "id": "lab", "metadata": {}, "outputs": [], "source": source}
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -60,7 +60,7 @@ def write_app(folder: Path) -> Path:
 
 
 def app_command(notebook: Path, no_browser: bool, port: int | None) -> list[str]:
-    """Return the command that starts Voilà."""
+    """Return the command that starts Voilà on a notebook."""
     command = [sys.executable, "-m", "voila", str(notebook), "--Voila.ip=127.0.0.1", "--show_tracebacks=True"]
     command += [f"--VoilaConfiguration.extension_denylist={extension}" for extension in _NOT_OF_AN_APP]
     command += ["--no-browser"] if no_browser else []
@@ -73,13 +73,13 @@ def _is_root() -> bool:
 
 
 def notebooks() -> Path | None:
-    """Return the folder with the notebooks; None if the workbench was installed without them."""
+    """Return the folder with the notebooks, or None if the workbench was installed without them."""
     folder = Path(workbench.__file__).parents[1] / "notebooks"
     return folder if (folder / FIRST_NOTEBOOK).is_file() else None
 
 
 def lab_command(no_browser: bool, as_root: bool) -> list[str]:
-    """Return the command that starts JupyterLab in the notebooks' folder, on the first notebook if present."""
+    """Return the command that starts JupyterLab in the folder of the notebooks, on the first one if present."""
     folder = notebooks()
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
     command.append(f"--ServerApp.root_dir={folder or Path.cwd()}")

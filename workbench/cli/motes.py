@@ -1,4 +1,4 @@
-"""``workbench motes``: list motes, run a scenario on them, monitor one, write the program for a board."""
+"""The command ``workbench motes``: list motes, run a scenario on them, monitor one, write a board's program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTERRUPTED = 130  # as in shells: 128 plus the number of the signal
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command with its sub-commands to the command line."""
+    """Add the sub-command ``motes`` to the command line."""
     motes = commands.add_parser("motes", help="run on virtual motes or boards; listen to a mote")
     subcommands = motes.add_subparsers(dest="motes_command", required=True, metavar="COMMAND")
 
@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> None:
     run.add_argument(
         "--kind",
         default="micropython",
-        type=_kind,
+        type=_parse_kind,
         help="kind of virtual motes: micropython (default), c or cortex-m3; or by node, as 3=c,5=cortex-m3, with the "
         "others simulated",
     )
@@ -62,7 +62,7 @@ def add_parser(commands: Any) -> None:
 
 
 def show_motes(_: argparse.Namespace) -> int:
-    """Print the serial ports, and a line on each kind of virtual motes."""
+    """Print the serial ports, and for each kind of virtual motes a line that states whether it can run here."""
     from workbench import motes
 
     for url, description in motes.listing():
@@ -72,8 +72,8 @@ def show_motes(_: argparse.Namespace) -> int:
     return 0
 
 
-def _kind(text: str) -> Any:
-    """Return a kind of mote, or {node: kind} for "3=c,5=cortex-m3"."""
+def _parse_kind(text: str) -> Any:
+    """Return the kind of motes in a text, or {node: kind} for a text such as "3=c,5=cortex-m3"."""
     if "=" not in text:
         return text
     try:
@@ -86,9 +86,9 @@ def _kind(text: str) -> Any:
 
 
 def run_on_motes(options: argparse.Namespace) -> int:
-    """Run one scenario file on motes; print the progress, then the same as `workbench run`.
+    """Run a scenario file on motes: print the progress, then print and write the same as `workbench run`.
 
-    Ctrl-C ends a live run; its result so far is printed and written.
+    Ctrl-C ends a live run. Its result so far is printed and written.
     """
     from workbench import cli, motes
 
@@ -98,11 +98,11 @@ def run_on_motes(options: argparse.Namespace) -> int:
     virtual = motes.virtual(options.speed, options.lockstep, options.kind)
     where = motes.boards(options.on) if options.on else virtual
     try:
-        run = where.play(scenario, _progress(scenario.duration_s) if sys.stderr.isatty() else None)
+        run = where.play(scenario, _make_progress_printer(scenario.duration_s) if sys.stderr.isatty() else None)
     except KeyboardInterrupt:
         print("workbench motes run: interrupted, with nothing to write yet", file=sys.stderr)
         return INTERRUPTED
-    code = 0 if where.lockstep else _wait(run)
+    code = 0 if where.lockstep else _wait_for_end(run)
     if len(set(run.kinds.values())) > 1:
         counts = Counter(run.kinds.values())
         print("nodes: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
@@ -112,8 +112,8 @@ def run_on_motes(options: argparse.Namespace) -> int:
     return code
 
 
-def _wait(run: Any) -> int:
-    """Wait for the end of a live run; return the exit code. The run's notes have the reason of an early end."""
+def _wait_for_end(run: Any) -> int:
+    """Wait for the end of a live run and return the exit code. If it ended early, its notes have the reason."""
     try:
         run.wait()
     except KeyboardInterrupt:
@@ -126,8 +126,8 @@ def _wait(run: Any) -> int:
     return 0
 
 
-def _progress(duration_s: float) -> Callable[[float], None]:
-    """Return a function that prints the progress on one line of a terminal, and ends the line with the run."""
+def _make_progress_printer(duration_s: float) -> Callable[[float], None]:
+    """Return a function that prints the progress, always on the same line of the terminal."""
 
     def progress(share: float) -> None:
         print(f"\r{share:4.0%} of {duration_s:g} s", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
@@ -136,7 +136,7 @@ def _progress(duration_s: float) -> Callable[[float], None]:
 
 
 def monitor_mote(options: argparse.Namespace) -> int:
-    """Print the reports of a mote as they arrive."""
+    """Connect to a mote and print its reports as they arrive."""
     from workbench.attributes.text import to_text
     from workbench.motes.events import event_names
     from workbench.motes.mote import Mote
@@ -157,13 +157,13 @@ def monitor_mote(options: argparse.Namespace) -> int:
             destination, frame = value
             print(f"{'':14} send to {'all' if destination is None else destination}: {frame.hex(' ')}", flush=True)
         elif kind == "ready":
-            print(f"{'':14} ready: {_described(value)}", flush=True)
+            print(f"{'':14} ready: {_describe_greeting(value)}", flush=True)
         else:
             print(f"{'':14} {kind}: {value}", flush=True)
 
     with Mote(options.url, report) as mote:
         assert mote.greeting is not None
-        print(f"{options.url}: {_described(mote.greeting)}", flush=True)
+        print(f"{options.url}: {_describe_greeting(mote.greeting)}", flush=True)
         end = None if options.seconds is None else time.monotonic() + options.seconds
         try:
             while end is None or time.monotonic() < end:
@@ -175,13 +175,13 @@ def monitor_mote(options: argparse.Namespace) -> int:
     return 0
 
 
-def _described(greeting: Any) -> str:
+def _describe_greeting(greeting: Any) -> str:
     boot, has_radio, board = greeting
     return f"board {board}, {'a' if has_radio else 'no'} radio of its own, began {boot} times before"
 
 
 def write_files(options: argparse.Namespace) -> int:
-    """Write the program for a board into a folder."""
+    """Write the program of a board into a folder."""
     from workbench.motes.program import write_program
 
     written = write_program(options.out, options.board, compiled=False if options.source else None)

@@ -1,6 +1,6 @@
-"""An invisible widget with the styles of panels and the names of their sliders for screen readers.
+"""An invisible widget with the style sheet of panels. It also gives their sliders names for screen readers.
 
-Each panel has one and closes it with itself.
+Each panel contains one and closes it with itself.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ def _style() -> str:
 
 
 class StyleSheet(LoadedOnce):
-    """The styles of all panels. Its script names the handles of sliders, which ipywidgets leaves without a name."""
+    """The styles of all panels.
+
+    Its script names the handles of sliders for screen readers, because ipywidgets does not.
+    """
 
     script = traitlets.Unicode(files(__package__).joinpath("style_sheet.js").read_text(encoding="utf-8")).tag(sync=True)
     _css = _style()
 
 
 def style_sheets() -> tuple[StyleSheet, ...]:
-    """Return a style sheet to put beside a panel's children; none inside `shared_style_sheet`."""
+    """Return a style sheet to put beside the children of a panel, or () inside `shared_style_sheet`."""
     if _is_shared:
         return ()
     sheet = StyleSheet()
@@ -39,7 +42,7 @@ def style_sheets() -> tuple[StyleSheet, ...]:
 
 @contextmanager
 def shared_style_sheet() -> Iterator[None]:
-    """Make panels without a style sheet of their own inside this context."""
+    """Within this context, make panels without a style sheet, because the widget around them has one."""
     global _is_shared
     before, _is_shared = _is_shared, True
     try:

@@ -1,4 +1,4 @@
-"""A panel to sweep the present scenario: choose a parameter, its values and repetitions; the chart grows live."""
+"""A panel that sweeps the present scenario over values of one parameter; a chart of the results grows meanwhile."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _WIDTH = {"width": "24em"}
 _HIDDEN = {"width": "22em", "display": "none"}
 
 
-class _Choice(NamedTuple):
-    """The choices of the user for a sweep."""
+class _Choices(NamedTuple):
+    """What the user has chosen for a sweep: the scenario, the parameter, its values, and the seeds for each value."""
 
     scenario: Scenario
     path: str
@@ -45,13 +45,14 @@ class _Choice(NamedTuple):
 
 
 class _Stopped(Exception):
-    """Raised in a sweep that the user has stopped."""
+    """Raised inside a sweep that the user has stopped."""
 
 
 class SweepPanel(Panel):
-    """``value``: the scenario to vary. ``table``: the results so far (`SweepTable`), None before the first.
+    """A panel whose ``value`` is the scenario to vary. ``table``: the results so far, or None before the first.
 
-    A sweep runs in a background thread. A stopped sweep keeps its finished points, and continues with the same choices.
+    A sweep runs in a background thread. If it is stopped, its finished points are kept, and the next sweep with the
+    same choices continues with the others.
     """
 
     def __init__(self, value: Scenario) -> None:
@@ -77,8 +78,8 @@ class SweepPanel(Panel):
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"visibility": "hidden"})
         self._message, self._chart = words(), words()
-        self.path.observe(self._propose, "value")
-        self.where.observe(self._ask_address, "value")
+        self.path.observe(self._fill_in_values, "value")
+        self.where.observe(self._show_address_field, "value")
         self.metric.observe(lambda _: self._draw_chart(), "value")
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
@@ -88,13 +89,13 @@ class SweepPanel(Panel):
         super().__init__(value, (*upper_rows, buttons, self._message, self._chart))
 
     def draw(self, value: Scenario) -> None:
-        """List the parameters that this scenario can vary."""
+        """List the parameters of this scenario that can be varied."""
         names = tuple(table_of(value))
         if names != tuple(self.path.options):
             chosen = self.path.value
             self.path.options = names
             self.path.value = chosen if chosen in names else names[0]
-            self._propose(None)
+            self._fill_in_values(None)
 
     def run(self) -> None:
         """Run the points that are not finished; show an error if the choices are invalid."""
@@ -105,17 +106,17 @@ class SweepPanel(Panel):
         except WorkbenchError as error:
             self._show_message(str(error), is_error=True)
             return
-        choice = _Choice(self.value, self.path.value, tuple(values), self.repetitions.value)
+        choice = _Choices(self.value, self.path.value, tuple(values), self.repetitions.value)
         self._stop.clear()
         self.run_button.disabled, self.stop_button.disabled = True, False
         self.bar.value, self.bar.layout.visibility = 0.0, "visible"
         takes_long = "; Spark may take some seconds" if isinstance(runner, SparkRunner) else ""
         self._show_message(f"Preparing the scenarios{takes_long}.")
-        self._thread = threading.Thread(target=self._work, args=(choice, runner), name="lab-sweep", daemon=True)
+        self._thread = threading.Thread(target=self._run_points, args=(choice, runner), name="lab-sweep", daemon=True)
         self._thread.start()
 
     def _runner(self) -> Runner:
-        """Return the runner for the points. Raises ScenarioError if an address is missing."""
+        """Return the runner that the user selected. Raises ScenarioError if it needs an address and none is entered."""
         if self.where.value == HERE:
             return LocalRunner()
         if self.where.value == CORES:
@@ -126,11 +127,14 @@ class SweepPanel(Panel):
             raise ScenarioError("the address is empty; enter the address of a Spark cluster, such as spark://host:7077")
         return SparkRunner(self.address.value.strip())
 
-    def _ask_address(self, _: Any) -> None:
+    def _show_address_field(self, _: Any) -> None:
         self.address.layout.display = "" if self.where.value == CLUSTER else "none"
 
     def stop(self) -> None:
-        """End the sweep soon: here after the present point, on Spark within it. Finished points are kept."""
+        """End the sweep and keep its finished points.
+
+        Here it ends after the present point; on Spark the points in progress are ended.
+        """
         self._stop.set()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
@@ -141,14 +145,14 @@ class SweepPanel(Panel):
 
     @property
     def results(self) -> pd.DataFrame | None:
-        """The results so far, a row for each point (`SweepTable.to_pandas`); None before the first."""
+        """The results so far as a frame with a row for each point, or None before the first."""
         return None if self.table is None else self.table.to_pandas()
 
-    def _work(self, choice: _Choice, runner: Any) -> None:
+    def _run_points(self, choice: _Choices, runner: Any) -> None:
         try:
-            self._sweep(choice, runner)
+            self._run_sweep(choice, runner)
         except _Stopped:
-            self._gather()
+            self._update_table()
             done = 0 if self.table is None else len(self.table)
             self._show_message(f"Stopped: {done} of {len(self._done[1])} points are kept; Sweep goes on.")
         except (WorkbenchError, OSError) as error:
@@ -161,8 +165,8 @@ class SweepPanel(Panel):
         self.run_button.disabled, self.stop_button.disabled = False, True
         self.bar.layout.visibility = "hidden"
 
-    def _sweep(self, choice: _Choice, runner: Any) -> None:
-        """Run the sweep of the choices; continue the previous one if the choices are equal."""
+    def _run_sweep(self, choice: _Choices, runner: Any) -> None:
+        """Run a sweep, or continue the previous one if the choices are equal."""
         if self._done is None or self._done[0] != choice:
             over: dict[str, Any] = {choice.path: list(choice.values)}
             if choice.path != "seed":
@@ -173,7 +177,7 @@ class SweepPanel(Panel):
             self._done, self.table = (choice, sweep, {}), None
         sweep = self._done[1]
         self.table = sweep.run(
-            runner=_Watched(runner, self._stop.is_set, self._show_progress), progress=False, retry=True
+            runner=_ReportingRunner(runner, self._stop.is_set, self._show_progress), progress=False, retry=True
         )
         failed = self.table.failed
         if len(failed):
@@ -184,18 +188,18 @@ class SweepPanel(Panel):
             self._show_message(f"{len(sweep)} points.")
 
     def _show_progress(self, rows: list[Row]) -> None:
-        """Show the progress after finished points, and redraw the chart if the last drawing is old enough."""
+        """Show the progress after finished points, and redraw the chart unless it was just drawn."""
         _, sweep, done = self._done
         done.update((row.number, row) for row in rows)
         self.bar.value = len(done) / len(sweep)
         self._show_message(f"{len(done)} of {len(sweep)} points")
         if time.monotonic() - self._drawn_s > REDRAWN_S:
-            self._gather()
+            self._update_table()
             self._draw_chart()
             self._drawn_s = time.monotonic()
 
-    def _gather(self) -> None:
-        """Make a table of the finished points."""
+    def _update_table(self) -> None:
+        """Make the table of the points that are finished."""
         if self._done is None or not self._done[2]:
             return
         _, sweep, done = self._done
@@ -214,8 +218,8 @@ class SweepPanel(Panel):
             self.metric.options = (*self.metric.options, *own_metrics)
             self.metric.value = chosen
 
-    def _propose(self, _: Any) -> None:
-        """Fill in usual values of the selected parameter."""
+    def _fill_in_values(self, _: Any) -> None:
+        """Fill in usual values for the selected parameter."""
         self.values.value = ", ".join(
             str(value) for value in propose_values(table_of(self.value)[self.path.value], self.value)
         )
@@ -224,14 +228,14 @@ class SweepPanel(Panel):
         self._message.value = status_html(sentence, is_error)
 
 
-class _Watched:
-    """A runner that reports its rows as they arrive, and can be stopped between them."""
+class _ReportingRunner:
+    """A runner that passes on the rows of another runner, reports them, and can be stopped between them."""
 
     def __init__(self, runner: Any, is_stopping: Callable[[], bool], report: Callable[[list[Row]], None]) -> None:
         self._runner, self._is_stopping, self._report = runner, is_stopping, report
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Yield the runner's rows."""
+        """Yield the rows of the other runner as they arrive. Raises _Stopped if the user has stopped the sweep."""
         for rows in self._runner.run(plan, numbers, self._check_stop):
             self._report(rows)
             yield rows
@@ -243,7 +247,7 @@ class _Watched:
 
 
 def table_of(scenario: Scenario) -> dict[str, Parameter]:
-    """Return the parameters that can be varied, by path: numbers and choices of the protocol and the radio.
+    """Return path -> parameter for all numbers and choices that a sweep can vary.
 
     The loss comes first, since it matters for every protocol; limits of a node's memory come last.
     """
@@ -258,7 +262,7 @@ def table_of(scenario: Scenario) -> dict[str, Parameter]:
 
 
 def propose_values(parameter: Parameter, scenario: Scenario) -> list[Any]:
-    """Return some values of a parameter: all choices, or numbers over its usual range."""
+    """Return values of a parameter for a sweep: all choices, or a few numbers over its usual range."""
     if isinstance(parameter.minimum, tuple):
         return list(parameter.minimum)
     if isinstance(parameter.default, bool):
@@ -275,7 +279,7 @@ def propose_values(parameter: Parameter, scenario: Scenario) -> list[Any]:
 
 
 def read_values(text: str) -> list[Any]:
-    """Return the values in a text, separated by commas. Raises ScenarioError if the list is empty."""
+    """Return the values in a text with commas. Raises ScenarioError if it has none."""
     values = [literal(item.strip()) for item in text.split(",") if item.strip()]
     if not values:
         raise ScenarioError("the list of values is empty; enter values separated by commas, such as 1, 2, 5")

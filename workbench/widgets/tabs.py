@@ -1,9 +1,9 @@
-"""The app's lab in one browser tab: each tab has its own scenario, which survives a reload.
+"""The lab of ``workbench app`` in a browser tab: each tab has its own scenario, which survives a reload.
 
 Theory of operation
-    The app starts a kernel for every page. The kernel of a tab's first page draws a name for the tab. A script adds the
-    name to the page's address (``?tab=name``), where a reload finds it. A new tab begins with the scenario that was
-    composed last in any tab.
+    Voilà starts a Python kernel for every page that is loaded. The kernel of the first page in a tab chooses a random
+    name for the tab. A script in the page adds the name to the page's address (``?tab=name``). After a reload, the new
+    kernel finds the name there. A new tab begins with the scenario that was composed last in any tab.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMED = """<script>
 
 
 def lab_of_this_tab() -> Lab:
-    """Open the lab of the tab that requested this kernel's page."""
+    """Open the lab of the browser tab whose page started this kernel."""
     from IPython.display import HTML, display
 
     tab = tab_asked_for(os.environ.get("QUERY_STRING", ""))
@@ -40,13 +40,13 @@ def lab_of_this_tab() -> Lab:
 
 
 def tab_asked_for(query: str) -> str:
-    """Return the name of a tab in the query of an address; "" if it has no valid one."""
+    """Return the name of the tab in the query part of an address, or "" if it has no valid name."""
     named = parse_qs(query).get("tab", [""])[-1]
     return named if re.fullmatch(r"[0-9a-f]{8}", named) else ""
 
 
 def begin(tab: str, folder: Path = FOLDER) -> None:
-    """Let a new tab begin with the scenario that was composed last, and delete the files of the oldest tabs."""
+    """Start a new tab with the scenario that was composed last, and delete the files of the oldest tabs."""
     known = sorted(folder.glob(f"{_PREFIX}????????.json"), key=lambda path: path.stat().st_mtime)
     if known:
         shutil.copyfile(known[-1], folder / f"{_PREFIX}{tab}.json")

@@ -1,7 +1,7 @@
-"""A panel to save a scenario and its run: as files, and as lines of Python for a cell.
+"""A panel to save a scenario and its run: as files, or as lines of Python for a notebook cell.
 
-Files are made on request and offered as links in the page, so the browser saves them on the user's machine, wherever
-the kernel runs.
+Files are made on request and offered as links in the page. So the browser saves them on the user's machine, even if the
+kernel runs on another one.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _KINDS: dict[str, tuple[str, str]] = {
 
 
 class TakeAway(widgets.VBox):
-    """Buttons for all formats. ``run()`` returns the present run, or None before the first.
+    """A button for each format of a file, and one for Python.
 
-    ``time_s()``: the time to draw in figures.
+    ``run()`` returns the present run, or None before the first. ``time_s()`` returns the time at which figures show the
+    network.
     """
 
     def __init__(self, run: Callable[[], Any], time_s: Callable[[], float | None] = lambda: None) -> None:
@@ -53,7 +54,7 @@ class TakeAway(widgets.VBox):
         super().__init__((widgets.HBox([*buttons, python], layout={"flex_flow": "row wrap"}), self.link, self.lines))
 
     def offer(self, kind: str) -> None:
-        """Make a file and show the link to it."""
+        """Make a file of this kind and show a link to it."""
         name, mime = _KINDS[kind]
         run = self._run()
         if run is None:
@@ -74,7 +75,7 @@ class TakeAway(widgets.VBox):
         self.link.value = f"<a class='wb-take' download='{name}' href='{url}'>Save {name}</a> ({size})"
 
     def data(self, kind: str, run: Any) -> bytes:
-        """Return the bytes of a file of a kind."""
+        """Return the content of a file of this kind, a key of `_KINDS`."""
         name = _KINDS[kind][0]
         if name == "scenario.json":
             return run.scenario.to_json().encode()
@@ -90,7 +91,7 @@ class TakeAway(widgets.VBox):
         return file.getvalue()
 
     def offer_python(self) -> None:
-        """Show the lines of Python, and insert them in a new cell below if the front end supports it."""
+        """Show the scenario as lines of Python, and insert them in a new cell if the front end has cells."""
         run = self._run()
         if run is None:
             self._show_message("There is no run yet.")
@@ -109,7 +110,7 @@ _front_ends: list[Any] = []  # one is enough for all labs of a kernel
 
 
 def insert_cell(text: str) -> None:
-    """Insert a cell with this text below the focused one; do nothing in a front end without cells."""
+    """Insert a cell with this text below the focused cell. In a front end without cells, do nothing."""
     from ipylab import JupyterFrontEnd
 
     if not _front_ends:

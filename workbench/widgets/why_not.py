@@ -1,4 +1,4 @@
-"""A panel that explains missing readings: why a run delivered little, and where each missing reading ended."""
+"""A panel that explains missing readings: why a run delivered few of them, and where each one was lost."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ SHOWN = 30
 
 
 class WhyNot(widgets.VBox):
-    """``show(run)``: its explanation, and a line for each missing reading, the last published first.
+    """An explanation of a run, and a line for each reading that did not arrive, the last published first.
 
-    The text is made only while the panel is visible (``is_seen``), in a background thread (`Deferred`); ``wait()``
-    waits
-    for it.
+    The text is computed in a background thread, and only while the panel is visible (``is_seen``). `wait` waits for it.
     """
 
     def __init__(self) -> None:
@@ -43,13 +41,13 @@ class WhyNot(widgets.VBox):
             self.show(self._run)
 
     def show(self, run: Any) -> None:
-        """Show why readings of this run did not arrive."""
+        """Explain why readings of this run did not arrive."""
         self._run = run
         if self._is_seen:
             self._deferred.submit(lambda check: self._draw(run, check))
 
     def cancel(self) -> None:
-        """Stop work on the last run, because a newer run is in progress."""
+        """Stop computing the text, because a newer run is in progress."""
         self._deferred.cancel()
 
     def wait(self, timeout_s: float = 60.0) -> bool:

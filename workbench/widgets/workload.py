@@ -1,7 +1,7 @@
-"""A panel for the workload: a list of items, a line each, and a form for the selected item.
+"""A panel for the workload: a list of its subscriptions, publications and outages, and a form for the selected item.
 
-`workbench.sim.workload` makes an item from the form, so invalid input gives the same errors as in Python, beside the
-field concerned; the item then stays unchanged.
+`workbench.sim.workload` makes the item from the form. So invalid input gives the same errors as in Python. An error is
+shown beside its field, and the item stays unchanged.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _MOST_COMPARED = 60  # items that are compared, by distinct text
 
 
 class Workload(ListPanel):
-    """``value``: a tuple of items from `wb.subscribe`, `wb.publish` and `wb.outage`.
+    """A panel whose ``value`` is the workload: a tuple of items from `wb.subscribe`, `wb.publish` and `wb.outage`.
 
-    nodes     the nodes of the network; () if unknown
-    protocol  the protocol whose matching rule applies; None for the rule of attributes
+    nodes     the nodes of the network; () if unknown protocol  the protocol whose rule decides what matches; None for
+    the usual rule of attributes
     """
 
     nodes = traitlets.Any(())
@@ -81,9 +81,9 @@ class Workload(ListPanel):
         ]
         self._make_list("what happens", "Nothing happens yet: add a subscription and a publication.", "item")
         self._forms: dict[str, _Form] = {}
-        self._shown = widgets.VBox()
+        self._form_box = widgets.VBox()
         adding = widgets.HBox(add, layout={"flex_flow": "row wrap"})
-        super().__init__((), (adding, self._lines, self._shown, self._move_button))
+        super().__init__((), (adding, self._lines, self._form_box, self._move_button))
         self.add_class("wb-workload")
         self._watch_list()
         self.observe(self._draw_form, ("protocol", "nodes"))
@@ -91,11 +91,11 @@ class Workload(ListPanel):
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """The items of the list."""
+        """The items of the list, in order."""
         return self.value
 
     def draw(self, value: tuple[Item, ...]) -> None:
-        """Show the list and the form of the selected item."""
+        """Show the items, and the form of the selected item."""
         index = min(self.selected, len(value) - 1)
         self._lines.show([line_of(item) for item in value], 0 if index < 0 and value else index)
         self.selected = self._lines.selected
@@ -112,20 +112,24 @@ class Workload(ListPanel):
     # Actions of the user
 
     def add(self, kind: str) -> None:
-        """Add a "subscribe", "publish" or "outage" item at the selected nodes, or else at the first or last node."""
-        nodes = tuple(self.picked) or _usual_node(kind, tuple(self.nodes))
-        self._set((*self.value, _new(kind, nodes, self.value)), len(self.value))
+        """Add an item of the kind "subscribe", "publish" or "outage".
+
+        It is at the nodes that are selected on the map. If none are, a subscription is at the first node, another item
+        at the last.
+        """
+        nodes = tuple(self.picked) or _default_node(kind, tuple(self.nodes))
+        self._set((*self.value, _new_item(kind, nodes, self.value)), len(self.value))
 
     def toggle(self, kind: str, nodes: Iterable[int], time_s: float | None = None) -> None:
-        """Make nodes sinks ("subscribe"), sources ("publish") or failing ("outage"); if all are, undo that.
+        """Make nodes sinks ("subscribe"), sources ("publish") or failing ("outage"), or undo that if all of them are.
 
-        ``time_s``: consider outages at this time, and let new items begin then.
+        time_s: the present time of the player. Only outages at this time count, and new items begin then.
         """
         nodes = tuple(dict.fromkeys(nodes))
         if not nodes:
             return
         items: tuple[Item, ...] = tuple(self.value)
-        indices = [i for i, item in enumerate(items) if kind_of(item) == kind and _is_at_time(item, time_s)]
+        indices = [i for i, item in enumerate(items) if kind_of(item) == kind and _counts_at(item, time_s)]
         taken = {node for i in indices for node in (nodes if items[i].at == ALL else items[i].at)}
         missing = tuple(node for node in nodes if node not in taken)
         if not missing:
@@ -137,7 +141,7 @@ class Workload(ListPanel):
             if not isinstance(at, str) and time_s in (None, items[index].start_s):
                 self._set(replaced(items, index, replace(items[index], at=(*at, *missing))), index)
                 return
-        item = _new(kind, missing, items)
+        item = _new_item(kind, missing, items)
         self._set((*items, item if time_s is None else _starting_at(item, time_s)), len(items))
 
     def _set(self, items: tuple[Item, ...], selected: int) -> None:
@@ -163,7 +167,7 @@ class Workload(ListPanel):
             self._set(replaced(self.value, self.selected, item), self.selected)
 
     def _edited(self, item: Item) -> None:
-        """Replace the selected item by the one from the form."""
+        """Replace the selected item by the one in the form."""
         items = replaced(self.value, self.selected, item)
         with quiet(self):
             self._lines.show([line_of(each) for each in items], self.selected)
@@ -173,25 +177,25 @@ class Workload(ListPanel):
 
     def _draw_form(self, _: Any = None) -> None:
         if not 0 <= self.selected < len(self.value):
-            self._shown.children = ()
+            self._form_box.children = ()
             return
         item = self.value[self.selected]
-        form = self._form(kind_of(item))
-        form.show(item, tuple(self.nodes), self.protocol, self._others(item))
-        self._shown.children = (form,)
+        form = self._form_of(kind_of(item))
+        form.show(item, tuple(self.nodes), self.protocol, self._items_to_compare(item))
+        self._form_box.children = (form,)
 
-    def _form(self, kind: str) -> _Form:
+    def _form_of(self, kind: str) -> _Form:
         if kind not in self._forms:
             self._forms[kind] = _Form(kind, self._edited)
         return self._forms[kind]
 
-    def _others(self, item: Item) -> tuple[tuple[str, str], ...]:
-        """Return (label, text) of the items to compare with: publications for a subscription, or the reverse."""
+    def _items_to_compare(self, item: Item) -> tuple[tuple[str, str], ...]:
+        """Return (label, text) of the items to compare with: publications for a subscription, and vice versa."""
         kind = {"subscribe": "publish", "publish": "subscribe"}.get(kind_of(item))
         label_of_text: dict[str, str] = {}
         for other in self.value:
             if kind_of(other) == kind:
-                label_of_text.setdefault(_text_of(other), f"{_at(other)}: {_content_text(other)}")
+                label_of_text.setdefault(_comparison_text(other), f"{_nodes_phrase(other)}: {_content_text(other)}")
                 if len(label_of_text) == _MOST_COMPARED:
                     break
         return tuple((label, text) for text, label in label_of_text.items())
@@ -201,19 +205,19 @@ class Workload(ListPanel):
 
 
 def kind_of(item: Item) -> str:
-    """Return "subscribe", "publish" or "outage"."""
+    """Return the kind of an item: "subscribe", "publish" or "outage"."""
     return next(kind for kind, cls in KINDS.items() if isinstance(item, cls))
 
 
 def line_of(item: Item) -> str:
-    """Return an item as a line: nodes, attributes, times."""
+    """Return one line of text about an item: its nodes, attributes and times."""
     start, stop = f"from {item.start_s:g} s", "" if item.stop_s is None else f" to {item.stop_s:g} s"
     if isinstance(item, Outage):
-        return f"{_at(item)} off {start}{stop}"
+        return f"{_nodes_phrase(item)} off {start}{stop}"
     if isinstance(item, Subscribe):
         lasts = "" if item.expires_s is None else f", for {item.expires_s:g} s"
-        return f"{_at(item)} {_verb('subscribe', item)} to {_content_text(item)}, {start}{stop}{lasts}"
-    text = f"{_at(item)} {_verb('publish', item)} {_content_text(item)}"
+        return f"{_nodes_phrase(item)} {_conjugate('subscribe', item)} to {_content_text(item)}, {start}{stop}{lasts}"
+    text = f"{_nodes_phrase(item)} {_conjugate('publish', item)} {_content_text(item)}"
     if isinstance(item.what, Readings):
         return f"{text}, {start}{stop}"
     if item.every_s is None:
@@ -221,13 +225,13 @@ def line_of(item: Item) -> str:
     return f"{text} every {item.every_s:g} s, {start}{stop}"
 
 
-def _verb(verb: str, item: Item) -> str:
-    """Return the verb for one node, or for several."""
+def _conjugate(verb: str, item: Item) -> str:
+    """Return the verb in the form for one node, or for several."""
     is_one = item.at == ALL or len(item.at) == 1
     return f"{verb}{'es' if verb.endswith('sh') else 's'}" if is_one else verb
 
 
-def _at(item: Item) -> str:
+def _nodes_phrase(item: Item) -> str:
     if item.at == ALL:
         return "every node"
     return f"node {item.at[0]}" if len(item.at) == 1 else f"nodes {nodes_text(item.at)}"
@@ -243,8 +247,11 @@ def _readings_text(readings: Readings) -> str:
     return f"{len(readings.times_s):,} measured readings of {', '.join(readings.keys)}"
 
 
-def _text_of(item: Any) -> str:
-    """Return the text that represents an item in comparisons: a sensor field's mean, or the first of its readings."""
+def _comparison_text(item: Any) -> str:
+    """Return the attributes with which an item is compared.
+
+    A sensor field has those of its mean; measured readings, those of the first.
+    """
     if isinstance(item.what, Readings):
         return item.what.attributes(0, 0.0, 0.0, 0.0)
     if isinstance(item.what, SensorField):
@@ -252,8 +259,8 @@ def _text_of(item: Any) -> str:
     return item.what
 
 
-def _new(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
-    """Return a new item with the text and times of the last item of its kind, or the usual ones."""
+def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
+    """Return a new item at these nodes. Its text and times are those of the last item of its kind, or usual ones."""
     if kind == "outage":
         return workload.outage(nodes, 0.0)
     for item in reversed(items):
@@ -264,22 +271,22 @@ def _new(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
     return workload.publish(nodes, "TEMP IS 25", every_s=5.0)
 
 
-def _usual_node(kind: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the first node for a sink and the last node otherwise, so that messages must cross the network."""
+def _default_node(kind: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the first node for a subscription, otherwise the last, so that messages must cross the network."""
     if not nodes:
         return (0,)
     return (min(nodes),) if kind == "subscribe" else (max(nodes),)
 
 
-def _is_at_time(item: Item, time_s: float | None) -> bool:
-    """Return whether an item counts at a time: outages only while they last, sinks and sources always."""
+def _counts_at(item: Item, time_s: float | None) -> bool:
+    """Return whether an outage lasts at a time. Return True for other items, and if the time is None."""
     if time_s is None or not isinstance(item, Outage):
         return True
     return item.start_s <= time_s and (item.stop_s is None or time_s < item.stop_s)
 
 
 def _starting_at(item: Item, time_s: float) -> Item:
-    """Return the item with its begin at a time; an earlier end is dropped."""
+    """Return the item with its begin moved to a time. An end before that time is dropped."""
     stop_s = item.stop_s if item.stop_s is not None and item.stop_s > time_s else None
     return replace(item, start_s=float(time_s), stop_s=stop_s)
 
@@ -287,7 +294,10 @@ def _starting_at(item: Item, time_s: float) -> Item:
 def _remove_nodes(
     items: tuple[Item, ...], indices: list[int], nodes: tuple[int, ...], known: tuple[int, ...]
 ) -> tuple[Item, ...]:
-    """Return the items with these nodes removed from those at ``indices``, without items that have no node left."""
+    """Return the items without some nodes, which are removed from the items at ``indices``.
+
+    Items that have no node left are removed. ``known``: the nodes of the network, for items at all nodes.
+    """
     gone, remaining = set(nodes), []
     for index, item in enumerate(items):
         item_nodes = known if isinstance(item.at, str) else item.at
@@ -301,7 +311,7 @@ def _remove_nodes(
 
 
 class _Form(widgets.VBox):
-    """The form of an item of one kind; ``edited(item)`` is called with the new item."""
+    """The form of an item of one kind. ``edited(item)`` is called with each new item."""
 
     def __init__(self, kind: str, edited: Callable[[Item], None]) -> None:
         self.kind, self._edited_item = kind, edited
@@ -310,25 +320,25 @@ class _Form(widgets.VBox):
         self._nodes: tuple[int, ...] = ()
         self.at = TextField("nodes", "", 'numbers, as in "0, 5" or "3-7", or "all"', "0, 5")
         self.times = {name: TextField(name, unit, reason) for name, unit, reason in _TIMES[kind]}
-        self.flag = _flag(kind)
+        self.flag = _make_checkbox(kind)
         self.content = _ContentForm(kind, self._edited) if kind != "outage" else None
         self._message = words()
         title = words(f"<b>{_TITLES[kind]}</b>")
         parts = (title, self.at, self.content, *self.times.values(), self.flag, self._message)
         super().__init__(tuple(part for part in parts if part is not None))
         self.add_class("wb-item")
-        for field in self._texts().values():
+        for field in self._text_fields().values():
             field.observe(self._edited, "text")
         if self.flag is not None:
             self.flag.observe(self._edited, "value")
 
-    def _texts(self) -> dict[str, TextField]:
+    def _text_fields(self) -> dict[str, TextField]:
         return {"at": self.at, **self.times}
 
     def show(
         self, item: Item, nodes: tuple[int, ...], protocol: Protocol | None, others: tuple[tuple[str, str], ...]
     ) -> None:
-        """Show an item. If it is already shown, invalid input stays in the form."""
+        """Show an item. If the form shows this item already, invalid input remains."""
         self._nodes = nodes
         with quiet(self):
             if item != self._item:
@@ -356,7 +366,7 @@ class _Form(widgets.VBox):
             with quiet(self):
                 self.content.match_all = self.flag.value  # type: ignore[union-attr]
         try:
-            item = self._read()
+            item = self._make_item()
         except WorkbenchError as error:
             self._show_message(str(error))
             return
@@ -365,7 +375,7 @@ class _Form(widgets.VBox):
             self._item = item
             self._edited_item(item)
 
-    def _read(self) -> Item:
+    def _make_item(self) -> Item:
         try:
             at = known_nodes(nodes_of(self.at.text), self._nodes)
         except ParameterError as error:
@@ -373,7 +383,7 @@ class _Form(widgets.VBox):
         values: dict[str, Any] = {"at": at}
         for name, field in self.times.items():
             if field.text.strip():
-                values[name] = field.text.strip() if name == "payload" else _number(field.text)
+                values[name] = field.text.strip() if name == "payload" else _parse_number(field.text)
         if self.flag is not None:
             values[self.flag.description] = self.flag.value
         if self.content is not None:
@@ -386,20 +396,20 @@ class _Form(widgets.VBox):
         """Show a sentence beside the field that it begins with, or below all fields."""
         sentence = sentence.removeprefix(": ")
         word = sentence.partition(" ")[0].rstrip(":")
-        for name, field in self._texts().items():
+        for name, field in self._text_fields().items():
             field.error = sentence.removeprefix("at: ") if name == word else ""
-        self._message.value = "" if word in self._texts() else error_html(sentence)
+        self._message.value = "" if word in self._text_fields() else error_html(sentence)
 
 
-def _number(text: str) -> float | str:
-    """Return a number, or an invalid text unchanged, for which the item's constructor raises the error."""
+def _parse_number(text: str) -> float | str:
+    """Return the number in a text, or the text if it is invalid: the item's constructor then raises the error."""
     try:
         return float(text)
     except ValueError:
         return text.strip()
 
 
-def _flag(kind: str) -> widgets.Checkbox | None:
+def _make_checkbox(kind: str) -> widgets.Checkbox | None:
     if kind not in _FLAGS:
         return None
     name, reason = _FLAGS[kind]
@@ -407,9 +417,9 @@ def _flag(kind: str) -> widgets.Checkbox | None:
 
 
 class _ContentForm(widgets.VBox):
-    """The attributes of an item, or for publications the readings of a sensor field.
+    """The content of an item: its attributes, or for a publication also the readings of a sensor field.
 
-    Measured readings are described and not changed.
+    Measured readings are only described and cannot be edited.
     """
 
     match_all = traitlets.Bool()
@@ -432,7 +442,7 @@ class _ContentForm(widgets.VBox):
         self.source.observe(self._source_picked, "value")
 
     def show(self, content: str | SensorField | Readings) -> None:
-        """Show the attributes or readings of an item."""
+        """Show attributes or readings."""
         self._readings = content if isinstance(content, Readings) else None
         if isinstance(content, Readings):
             self.children = (words(_readings_text(content)),)
@@ -447,19 +457,19 @@ class _ContentForm(widgets.VBox):
             else:
                 with quiet(self.attributes):  # discard invalid input
                     self.attributes.draw(content)
-            self._place_editor()
+            self._show_editor()
 
     def compare(self, protocol: Protocol | None, others: tuple[tuple[str, str], ...]) -> None:
-        """Show which of the others match."""
+        """Show which of the other items match the attributes."""
         self.attributes.protocol, self.attributes.against = protocol, others
 
     def plain(self) -> str | Mapping[str, Any]:
-        """Return the content as plain values for a file."""
+        """Return the content in the form of a scenario file."""
         if self._readings is not None:
             return self._readings.to_dict()
         return self._value.to_dict() if self.source.value else self.attributes.value
 
-    def _place_editor(self) -> None:
+    def _show_editor(self) -> None:
         inside = self._fields if self.source.value else self.attributes
         self.children = (*self._upper_rows, inside)
 
@@ -478,7 +488,7 @@ class _ContentForm(widgets.VBox):
             with quiet(self):
                 if self.source.value:
                     self._fill()
-                self._place_editor()
+                self._show_editor()
             self._edited()
 
     def _field_changed(self, change: Any) -> None:
