@@ -83,4 +83,4 @@ def test_what_ends_a_run_is_a_sentence_and_the_next_wish_is_played(player, monke
 def test_a_panel_without_a_scenario_says_so():
     panel = RunPanel()
     panel.run_button.click()
-    assert "There is no scenario to run" in panel.message.value and not panel.busy
+    assert "The panel has nothing to run" in panel.message.value and not panel.busy

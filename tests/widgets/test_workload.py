@@ -63,7 +63,7 @@ def test_the_form_edits_the_item_that_is_selected(part):
     ],
 )
 def test_what_is_wrong_stays_in_its_field_with_a_sentence_and_the_item_as_it_was(part, field, text, said):
-    here = form(part)._texts()[field]
+    here = form(part)._text_fields()[field]
     here.text = text
     assert said in here.error
     assert here.text == text
@@ -77,7 +77,7 @@ def test_every_name_of_a_field_is_one_of_the_item(part):
     part.add("outage")
     for place, item in enumerate(part.value):
         part.selected = place
-        for name in form(part)._texts():
+        for name in form(part)._text_fields():
             assert hasattr(item, name)
 
 

@@ -44,7 +44,7 @@ NEWLIB = "libnewlib-arm-none-eabi"
 
 
 class Finding(NamedTuple):
-    """What was found about one requirement: a row of the table.
+    """The result of checking one requirement: a row of the table.
 
     version: the version or place; "" if it is missing. remedy: how to install it; "" if nothing needs to be done.
     """

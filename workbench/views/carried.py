@@ -22,7 +22,7 @@ Drawn = TypeVar("Drawn", Drawing, Stepper)
 
 
 def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
-    """Decorate a view: attach the record of the runs in its first argument to the drawings that it returns."""
+    """Attach the record of the runs in a view's first argument to the drawings that the view returns."""
 
     @wraps(view)
     def with_record(*args: P.args, **kwargs: P.kwargs) -> Drawn:
@@ -63,7 +63,7 @@ def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:
 def _by_name(subject: Mapping[str, Any]) -> dict[str, Run]:
     """Return the runs in a mapping by their names.
 
-    A name may have a list of runs; these are called "name #1", "name #2" and so on. Other values are left out.
+    If a name has a list of runs, each gets the name and a number, such as "name #1". Other values are left out.
     """
     named_runs: dict[str, Run] = {}
     for name, value in subject.items():

@@ -31,8 +31,8 @@ class Series:
     """One line of a chart: points in order of x, and optionally a confidence interval for each point.
 
     low, high: the ends of the confidence intervals. tooltips: a text for each point, shown while the mouse is over it.
-    colour: "" means the next colour of `palette.SERIES`. marks: whether points have markers; a line of more than
-    `MOST_MARKS` points has none.
+    colour: "" means the next colour of `palette.SERIES`. marks: whether points have markers; they are omitted if the
+    line has more than `MOST_MARKS` points.
     """
 
     name: str

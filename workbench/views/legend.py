@@ -113,7 +113,7 @@ def _line(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.segment(x - half, y, x + half, y, colour=look.colour, width=width, dash=dash)
 
 
-def _half(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _half_link(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.segment(x - 9, y, x, y, colour=look.colour, width=4)
     drawing.segment(x, y, x + 9, y, colour=palette.LINK_GOOD, width=1)
 
@@ -123,7 +123,7 @@ def _arrow(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.arrow(x - 10, y, x + 10, y, head=6 + width, at=0.6, colour=look.colour, width=width)
 
 
-def _wave(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _widening_ring(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.circle(x, y, 5, stroke=look.colour, width=1.6)
 
 
@@ -145,9 +145,9 @@ _MARKS: dict[str, Draw] = {
     "disc": _node,
     "ring": _ring,
     "cross": _cross,
-    "half": _half,
+    "half": _half_link,
     "arrow": _arrow,
-    "wave": _wave,
+    "wave": _widening_ring,
     "packet": _packet,
     "loss": _cross,
     "label": _label,

@@ -29,7 +29,19 @@ PEN = 0.8
 ROOM_FOR_DETAILS = 3.0  # px, the least radius of a node at which details between nodes are visible
 MOST_NAMES = 12
 MOST_LABELS = 60  # nodes with a label; twice as many if the layers were chosen by name
-MOST_LINES_KEPT_CLEAR = 300  # lines of a layer that names should not cover
+MOST_LINES_AVOIDED = 300  # lines of a layer that names should not cover
+# How each mark is drawn: a method of `LayerScene`.
+_METHODS = {
+    "line": "_draw_lines",
+    "half": "_draw_halves",
+    "arrow": "_draw_arrows",
+    "disc": "_draw_discs",
+    "ring": "_draw_rings",
+    "cross": "_draw_crosses",
+    "wave": "_draw_widening_rings",
+    "packet": "_draw_packets",
+    "loss": "_draw_losses",
+}
 LINK, WALL = Look("link (darker: better)", palette.LINK_GOOD), Look("wall", palette.WALL, least=2.5)
 
 
@@ -107,13 +119,13 @@ def moment(
     for layer in view.layers:
         if layer.is_detail and not has_room:
             continue
-        for group in _of_layer(layer, time_us, selected):
+        for group in _group_rows(layer, time_us, selected):
             if group.chip in names if names is not None else layer.is_on:
                 groups.append(group)
     return sorted(groups, key=lambda group: group.level)
 
 
-def _of_layer(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
+def _group_rows(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
     rows = layer.alive(time_us)
     if layer.of_path:
         rows = rows[layer.column("path")[rows] == message] if message >= 0 else rows[:0]
@@ -160,14 +172,14 @@ class LayerScene(Scene):
         nodes = [group for group in self.groups if group.mark == "node"]
         for group in self.groups:
             if not has_nodes and group.level >= LEVELS["node"]:
-                self._nodes(nodes)
+                self._draw_nodes(nodes)
                 has_nodes = True
             if group.mark not in ("node", "label", "strip"):
-                getattr(self, f"_{group.mark}")(group)
+                getattr(self, _METHODS[group.mark])(group)
                 self.explain(group)
         if not has_nodes:
-            self._nodes(nodes)
-        self._words([group for group in self.groups if group.mark == "label"])
+            self._draw_nodes(nodes)
+        self._write_texts([group for group in self.groups if group.mark == "label"])
         self._draw_scale_bar()
         return self.drawing
 
@@ -192,71 +204,71 @@ class LayerScene(Scene):
 
     # Lengths and positions
 
-    def _length(self, look: Look) -> float:
+    def _look_length(self, look: Look) -> float:
         return max(look.size * self.diameter, PEN * look.least)
 
-    def _stroke(self, look: Look) -> float:
+    def _line_width(self, look: Look) -> float:
         """Return the width of a line in px. A line in the default look is 1 px wide in the player."""
         return max(look.size * self.diameter if look.size < 1 else 0.0, PEN * look.least)
 
-    def _places(self, group: Group, name: str = "node") -> np.ndarray:
+    def _indices_of(self, group: Group, name: str = "node") -> np.ndarray:
         return self.plan.indices(group.column(name))
 
-    def _at(self, places: np.ndarray) -> np.ndarray:
+    def _positions_of(self, places: np.ndarray) -> np.ndarray:
         return np.stack([self.x[places], self.y[places]], axis=1)
 
-    def _ends(self, group: Group) -> tuple[np.ndarray, np.ndarray]:
+    def _line_ends(self, group: Group) -> tuple[np.ndarray, np.ndarray]:
         """Return (x0, y0, x1, y1 of lines from node to peer, their indices in the group).
 
         Rows are left out if one of their nodes is not in the layout.
         """
-        node, peer = self._places(group), self._places(group, "peer")
+        node, peer = self._indices_of(group), self._indices_of(group, "peer")
         rows = np.flatnonzero((node >= 0) & (peer >= 0))
-        return np.concatenate([self._at(node[rows]), self._at(peer[rows])], axis=1), rows
+        return np.concatenate([self._positions_of(node[rows]), self._positions_of(peer[rows])], axis=1), rows
 
-    def _centers(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
+    def _centers_by_colour(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
         """Yield (colour, centers of the nodes with rows in that colour), without nodes that are not in the layout."""
-        places = self._places(group)
+        places = self._indices_of(group)
         rows = np.flatnonzero(places >= 0)
         for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
-            yield colour, self._at(places[rows[chosen]])
+            yield colour, self._positions_of(places[rows[chosen]])
 
-    def _keep_clear(self, ends: np.ndarray) -> None:
+    def _avoid_lines(self, ends: np.ndarray) -> None:
         """Add points on these lines to those that the names of nodes should not cover."""
         for share in np.linspace(0.1, 0.9, 9):
             self.band += [(x, y) for x, y in (ends[:, :2] + share * (ends[:, 2:] - ends[:, :2])).tolist()]
 
     # Marks
 
-    def _line(self, group: Group) -> None:
-        ends, rows = self._ends(group)
+    def _draw_lines(self, group: Group) -> None:
+        ends, rows = self._line_ends(group)
         dash = (4.0, 4.0) if group.look.is_dashed else ()
-        look: dict[str, Any] = {"width": self._stroke(group.look), "opacity": group.look.alpha, "dash": dash}
+        look: dict[str, Any] = {"width": self._line_width(group.look), "opacity": group.look.alpha, "dash": dash}
         for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
             self.drawing.segments(ends[chosen], colour=colour, **look)
-        self._keep_clear(ends[:MOST_LINES_KEPT_CLEAR])
+        self._avoid_lines(ends[:MOST_LINES_AVOIDED])
 
-    def _half(self, group: Group) -> None:
-        ends, rows = self._ends(group)
+    def _draw_halves(self, group: Group) -> None:
+        ends, rows = self._line_ends(group)
         ends[:, 2:] = (ends[:, :2] + ends[:, 2:]) / 2
         for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
-            look: dict[str, Any] = {"width": self._stroke(group.look), "opacity": group.look.alpha}
+            look: dict[str, Any] = {"width": self._line_width(group.look), "opacity": group.look.alpha}
             self.drawing.segments(ends[chosen], colour=colour, **look)
 
-    def _arrow(self, group: Group) -> None:
+    def _draw_arrows(self, group: Group) -> None:
         look = group.look
-        ends, rows = self._ends(group)
+        ends, rows = self._line_ends(group)
         weight = group.column("weight")[rows]
-        thick = 0.65 * self._stroke(look)
+        thick = 0.65 * self._line_width(look)
         for colour, indices in shades(group.layer, look, weight):
             for heavy in np.unique(weight[indices]) if group.layer.scale is None else np.zeros(1):
                 chosen = indices[weight[indices] == heavy] if group.layer.scale is None else indices
-                shifted = self._shifted(ends[chosen], look.lane)
-                self._arrows(shifted, look, colour, thick * (1 + 0.5 * heavy), 1 + 0.12 * heavy)
+                shifted = self._shift_lines(ends[chosen], look.lane)
+                self._draw_arrow_group(shifted, look, colour, thick * (1 + 0.5 * heavy), 1 + 0.12 * heavy)
         if group.layer.of_path:
-            self._keep_clear(ends[:MOST_LINES_KEPT_CLEAR])
+            self._avoid_lines(ends[:MOST_LINES_AVOIDED])
 
-    def _arrows(self, ends: np.ndarray, look: Look, colour: str, width: float, growth: float) -> None:
+    def _draw_arrow_group(self, ends: np.ndarray, look: Look, colour: str, width: float, growth: float) -> None:
         shown: dict[str, Any] = {"colour": colour, "width": width, "opacity": look.alpha}
         if not look.head:
             self.drawing.segments(ends, **shown)
@@ -265,7 +277,7 @@ class LayerScene(Scene):
         head = np.minimum(max(1.3 * self.node, 3.5), 0.5 * length) * growth * (0.7 + 0.3 * look.least)
         self.drawing.arrows(ends, head, look.head, **shown)
 
-    def _shifted(self, ends: np.ndarray, lane: float) -> np.ndarray:
+    def _shift_lines(self, ends: np.ndarray, lane: float) -> np.ndarray:
         """Return lines that end at the edges of their nodes, shifted to the right by ``lane`` node diameters."""
         direction = ends[:, 2:] - ends[:, :2]
         length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
@@ -275,45 +287,45 @@ class LayerScene(Scene):
             [ends[:, :2] + clear * direction + right, ends[:, 2:] - 1.3 * clear * direction + right], axis=1
         )
 
-    def _disc(self, group: Group) -> None:
+    def _draw_discs(self, group: Group) -> None:
         look = group.look
         stroke = palette.OUTLINE if look.width else None
-        for colour, centers in self._centers(group):
-            radius = self._length(look) / 2
+        for colour, centers in self._centers_by_colour(group):
+            radius = self._look_length(look) / 2
             self.drawing.markers(look.marker, centers, radius, colour, stroke, PEN * look.width, look.alpha)
 
-    def _ring(self, group: Group) -> None:
+    def _draw_rings(self, group: Group) -> None:
         look = group.look
-        for colour, centers in self._centers(group):
+        for colour, centers in self._centers_by_colour(group):
             shown: dict[str, Any] = {"stroke": colour, "width": PEN * look.width, "opacity": look.alpha}
             dash = (3.0, 2.0) if look.is_dashed else ()
-            self.drawing.circles(centers, self._length(look) / 2, dash=dash, **shown)
+            self.drawing.circles(centers, self._look_length(look) / 2, dash=dash, **shown)
 
-    def _cross(self, group: Group) -> None:
+    def _draw_crosses(self, group: Group) -> None:
         look = group.look
-        for colour, centers in self._centers(group):
+        for colour, centers in self._centers_by_colour(group):
             shown: dict[str, Any] = {"colour": colour, "width": PEN * look.width, "opacity": look.alpha}
-            self.drawing.crosses(centers, 0.8 * self._length(look) / 2, **shown)
+            self.drawing.crosses(centers, 0.8 * self._look_length(look) / 2, **shown)
 
-    def _share(self, group: Group) -> np.ndarray:
+    def _elapsed_share(self, group: Group) -> np.ndarray:
         """Return the share of each row's interval that has elapsed, 0 to 1."""
         start, end = group.column("from_us"), group.column("until_us")
         return (self.time_us - start) / np.maximum(end - start, 1)
 
-    def _wave(self, group: Group) -> None:
-        places, look = self._places(group), group.look
-        for place, share in zip(places.tolist(), self._share(group).tolist(), strict=True):
+    def _draw_widening_rings(self, group: Group) -> None:
+        places, look = self._indices_of(group), group.look
+        for place, share in zip(places.tolist(), self._elapsed_share(group).tolist(), strict=True):
             if place >= 0:
-                radius = self.node + (self._length(look) / 2 - self.node) * share**0.5
+                radius = self.node + (self._look_length(look) / 2 - self.node) * share**0.5
                 opacity = look.alpha * (0.95 - 0.7 * share)
                 shown: dict[str, Any] = {"stroke": look.colour, "width": PEN * look.width, "opacity": opacity}
                 self.drawing.circle(self.x[place], self.y[place], radius, **shown)
 
-    def _packet(self, group: Group) -> None:
+    def _draw_packets(self, group: Group) -> None:
         """Draw a dot that moves to the receiver, with a tail towards the sender."""
-        ends, rows = self._ends(group)
+        ends, rows = self._line_ends(group)
         weight = group.column("weight")[rows]
-        share = (self._share(group)[rows] * np.where(weight > 0, weight, 1))[:, None]
+        share = (self._elapsed_share(group)[rows] * np.where(weight > 0, weight, 1))[:, None]
         direction = ends[:, 2:] - ends[:, :2]
         length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
         tail = np.maximum(share - np.minimum(0.3, 5 * self.node / length), 0)
@@ -321,19 +333,21 @@ class LayerScene(Scene):
         shown: dict[str, Any] = {"colour": look.colour, "width": 2.2 * min(look.size, 1.0), "opacity": look.alpha}
         self.drawing.segments(np.concatenate([ends[:, :2] + tail * direction, dots], axis=1), **shown)
         rim = palette.BACKGROUND if look.alpha >= 1 else None
-        self.drawing.markers("circle", dots, self._length(look) / 2, look.colour, rim, PEN * look.width, look.alpha)
+        self.drawing.markers(
+            "circle", dots, self._look_length(look) / 2, look.colour, rim, PEN * look.width, look.alpha
+        )
 
-    def _loss(self, group: Group) -> None:
+    def _draw_losses(self, group: Group) -> None:
         """Draw a cross where a frame was lost. It is smaller and fainter for nodes that only overheard the frame."""
-        ends, rows = self._ends(group)
+        ends, rows = self._line_ends(group)
         at = ends[:, 2:] + LOST_AT * (ends[:, :2] - ends[:, 2:])
         is_unicast = group.column("weight")[rows] > 0
-        radius, look = 0.8 * self._length(group.look) / 2, group.look
+        radius, look = 0.8 * self._look_length(group.look) / 2, group.look
         shown: dict[str, Any] = {"colour": look.colour, "width": PEN * look.width}
         self.drawing.crosses(at[is_unicast], radius, **shown)
         self.drawing.crosses(at[~is_unicast], 0.5 * radius, **{**shown, "width": 1.0, "opacity": 0.5})
 
-    def _nodes(self, groups: list[Group]) -> None:
+    def _draw_nodes(self, groups: list[Group]) -> None:
         """Draw every node once, in the look with the lowest rank.
 
         Of looks with the same rank, the one with the largest weight is drawn.
@@ -343,7 +357,7 @@ class LayerScene(Scene):
         looks: list[tuple[Look, Group | None, str]] = [(NODE_LOOK, None, NODE_LOOK.colour)]
         look_index = np.zeros(count, np.int64)
         for group in groups:
-            places, weight = self._places(group), group.column("weight")
+            places, weight = self._indices_of(group), group.column("weight")
             for colour, chosen in shades(group.layer, group.look, weight):
                 indices = places[chosen][places[chosen] >= 0]
                 # Shades are in order from light to heavy, so the last one of a rank is the heaviest.
@@ -354,8 +368,8 @@ class LayerScene(Scene):
             look, source, colour = looks[number]
             places = np.flatnonzero(look_index == number)
             width = 0.8 if self.is_roomy else 0.4
-            radius = self._length(look) / 2
-            self.drawing.markers(look.marker, self._at(places), radius, colour, palette.OUTLINE, width)
+            radius = self._look_length(look) / 2
+            self.drawing.markers(look.marker, self._positions_of(places), radius, colour, palette.OUTLINE, width)
             if look.marker != "circle":
                 self.named += [(place, look.label.removesuffix(" node")) for place in places.tolist()]
             if source is not None:
@@ -365,12 +379,12 @@ class LayerScene(Scene):
 
     # Texts
 
-    def _words(self, groups: list[Group]) -> None:
+    def _write_texts(self, groups: list[Group]) -> None:
         """Write labels, and the names of nodes with a special marker, where they cover as little as possible."""
         labels: dict[int, list[str]] = {}
         # Labels below a node in the player come first: its number, then its key.
         for group in sorted(groups, key=lambda group: group.look.size):
-            for place, word in self._labels(group):
+            for place, word in self._label_texts(group):
                 labels.setdefault(place, []).append(str(group.layer.words[word]))
         taken: list[Box] = []
         most = MOST_LABELS * (2 if self.is_chosen else 1)
@@ -380,9 +394,9 @@ class LayerScene(Scene):
         for place, role in named if len(named) <= MOST_NAMES else ():
             self.write(place, f"{role} {self.plan.ids[place]}".strip(), taken)
 
-    def _labels(self, group: Group) -> Iterator[tuple[int, int]]:
+    def _label_texts(self, group: Group) -> Iterator[tuple[int, int]]:
         """Yield (index of the node, index of the text) for each row that has a text."""
-        places, text = self._places(group), group.column("text")
+        places, text = self._indices_of(group), group.column("text")
         rows = np.flatnonzero((places >= 0) & (text >= 0))
         self.explain(group)
         return zip(places[rows].tolist(), text[rows].tolist(), strict=True)

@@ -31,7 +31,7 @@ class Compare(widgets.HBox):
         self.players: list[PlayerView] = []
         self._clock = f"clock-{id(self)}"
         self._deferred = Deferred()
-        self._placeholder = words("<p class='wb-said'>There is no run yet.</p>")
+        self._placeholder = words("<p class='wb-said'>The run appears here when it is finished.</p>")
         self._style_sheets = style_sheets()
         super().__init__((self._placeholder, *self._style_sheets))
         self.add_class("wb-players")

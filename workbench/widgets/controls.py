@@ -100,7 +100,7 @@ def nodes_text(at: str | tuple[int, ...] | None) -> str:
 
 @contextmanager
 def quiet(panel: Any) -> Iterator[None]:
-    """Within this context, changes of the panel's controls do not count as input of the user."""
+    """Set controls of a panel in this context; the changes do not count as input of the user."""
     before, panel._is_drawing = panel._is_drawing, True
     try:
         yield

@@ -76,7 +76,7 @@ class Filters(ListPanel):
         self._kind = widgets.Dropdown(options=(), tooltip="which filter to add", layout={"width": "14em"})
         self._add = button("+ Filter", "add it behind the others, on the nodes that are picked or on all", self.add)
         self._summary, self._no_filters, self._message = words(), words(), words()
-        self._make_list("filters, in the order in which they see a message", "There is no filter.", "filter")
+        self._make_list("filters, in the order in which they see a message", "Add a filter above.", "filter")
         self._form = _Form(self._apply_form)
         self._results = _Results()
         adding = widgets.HBox((self._kind, self._add), layout={"flex_flow": "row wrap"})

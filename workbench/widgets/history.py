@@ -99,7 +99,7 @@ class History(traitlets.HasTraits):
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is an undone change to return to."""
+        """Whether the last change was undone and can be redone."""
         return bool(self._after)
 
     def undo(self) -> None:
@@ -169,7 +169,7 @@ def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterato
 
 
 def _values_inside(value: Any) -> Mapping[Any, Any] | None:
-    """Return the values inside a value by their names, or None if it has none. A network has those of its recipe."""
+    """Return the values inside a value by their names; None for a simple value. A network has those of its recipe."""
     if isinstance(value, nx.Graph):
         return value.graph.get("recipe")
     if isinstance(value, Protocol):

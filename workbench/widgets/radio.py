@@ -1,4 +1,4 @@
-"""A panel for the radio, the duration and the seed: losses, collisions, carrier sense, retries and so on."""
+"""A panel for the radio (losses, collisions, carrier sense, retries), the duration and the seed of a scenario."""
 
 from __future__ import annotations
 

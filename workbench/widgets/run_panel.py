@@ -79,7 +79,7 @@ class RunPanel(widgets.HBox):
         self.state = state or self.state
         if self.state is None:
             self.show_message(
-                "There is no scenario to run: give the panel one, as in RunPanel(scenario).", is_error=True
+                "The panel has nothing to run; give it a scenario, as in RunPanel(scenario).", is_error=True
             )
         elif self._is_on_motes:
             self.show_message("Motes are running; stop them first.", is_error=True)

@@ -38,7 +38,7 @@ class Store:
         self._lock = threading.Lock()
 
     def read(self, opened_with: Scenario | None) -> State | None:
-        """Return the stored state, or None if there is no file or if its lab was opened with a different scenario.
+        """Return the stored state, or None without a file, or if its lab was opened with a different scenario.
 
         A file that cannot be read is renamed, and ``message`` gets the reason and the new name. This includes a file
         with a protocol whose module is not imported.

@@ -42,7 +42,7 @@ def style_sheets() -> tuple[StyleSheet, ...]:
 
 @contextmanager
 def shared_style_sheet() -> Iterator[None]:
-    """Within this context, make panels without a style sheet, because the widget around them has one."""
+    """Make panels without a style sheet in this context, because the widget around them has one."""
     global _is_shared
     before, _is_shared = _is_shared, True
     try:

@@ -36,7 +36,7 @@ _HIDDEN = {"width": "22em", "display": "none"}
 
 
 class _Choices(NamedTuple):
-    """What the user has chosen for a sweep: the scenario, the parameter, its values, and the seeds for each value."""
+    """The user's choices for a sweep: the scenario, the parameter, its values, and the seeds for each value."""
 
     scenario: Scenario
     path: str
@@ -279,7 +279,7 @@ def propose_values(parameter: Parameter, scenario: Scenario) -> list[Any]:
 
 
 def read_values(text: str) -> list[Any]:
-    """Return the values in a text with commas. Raises ScenarioError if it has none."""
+    """Return the values in a text with commas. Raises ScenarioError if the text is empty."""
     values = [literal(item.strip()) for item in text.split(",") if item.strip()]
     if not values:
         raise ScenarioError("the list of values is empty; enter values separated by commas, such as 1, 2, 5")

@@ -58,7 +58,7 @@ class TakeAway(widgets.VBox):
         name, mime = _KINDS[kind]
         run = self._run()
         if run is None:
-            self._show_message("There is no run yet.")
+            self._show_message("Run the scenario first; then it can be saved.")
             return
         try:
             data = self.data(kind, run)
@@ -94,7 +94,7 @@ class TakeAway(widgets.VBox):
         """Show the scenario as lines of Python, and insert them in a new cell if the front end has cells."""
         run = self._run()
         if run is None:
-            self._show_message("There is no run yet.")
+            self._show_message("Run the scenario first; then it can be saved.")
             return
         text = f"import workbench as wb\n\n{python_lines(run.scenario)}run = scenario.run()\nrun.show()"
         self.lines.value = text

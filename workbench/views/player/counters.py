@@ -33,7 +33,7 @@ class Counted:
     """The rows of the trace that the counters of nodes count, sorted by node and time.
 
     node: int32; time_us: int64; kind: int16, an index into ``words``, the names of the counters; each of shape (rows,).
-    step: number of rows of the trace that each row here stands for.
+    step: the number of rows in the trace for each row here.
     """
 
     node: np.ndarray

@@ -165,7 +165,7 @@ def _tick_us(view: RunView) -> int:
 
 
 def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
-    """Return the payload: the header, and the columns that it refers to."""
+    """Return the payload: the header, followed by the columns in the buffer."""
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     return b"".join((MAGIC, struct.pack("<I", len(text)), text, bytes(-len(text) % 8), *buffer.parts))
 

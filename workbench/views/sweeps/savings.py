@@ -61,7 +61,7 @@ class _Grid:
             self.cost[name] = rows.pivot(index=x, columns="seed", values="bytes_sent").sort_index().to_numpy() / KB
 
     def means_without_seed(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return the means over all seeds, followed by the means without the first seed, without the second, and so on.
+        """Return the means over all seeds, followed by the means without each single seed.
 
         Each is an array of shape (values of the parameter,).
         """

@@ -127,13 +127,13 @@ class RouteScene(LayerScene):
 
     count = 0
 
-    def _arrow(self, group: Group) -> None:
-        super()._arrow(group)
-        ends, rows = self._ends(group)
+    def _draw_arrows(self, group: Group) -> None:
+        super()._draw_arrows(group)
+        ends, rows = self._line_ends(group)
         # Numbers of notifications are farther along the arrow, where they do not hide the event's numbers.
         share = 0.36 + 0.28 * (group.look.label == NOTIFICATION)
         for number, (x0, y0, x1, y1) in zip(
-            group.column("value")[rows].tolist(), self._shifted(ends, group.look.lane).tolist(), strict=True
+            group.column("value")[rows].tolist(), self._shift_lines(ends, group.look.lane).tolist(), strict=True
         ):
             length = math.hypot(x1 - x0, y1 - y0)
             if self.count <= MOST_KEYS and length > 5 * self.node:
