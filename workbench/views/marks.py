@@ -382,7 +382,7 @@ class LayerScene(Scene):
     def _write_texts(self, groups: list[Group]) -> None:
         """Write labels, and the names of nodes with a special marker, where they cover as little as possible."""
         labels: dict[int, list[str]] = {}
-        # Labels below a node in the player come first: its number, then its key.
+        # Labels that the player draws below a node come first, so that its number precedes its key.
         for group in sorted(groups, key=lambda group: group.look.size):
             for place, word in self._label_texts(group):
                 labels.setdefault(place, []).append(str(group.layer.words[word]))

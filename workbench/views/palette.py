@@ -20,7 +20,7 @@ SOURCE = "#009E73"
 NODE = "#F2F4F7"
 HEARD = "#A8D5F2"
 HOLDS = "#F9DC9C"
-RANK_LOW, RANK_HIGH = "#D9CFEC", "#563B92"  # of a decoding node: its rank over m
+RANK_LOW, RANK_HIGH = "#D9CFEC", "#563B92"  # of a node that decodes: no packets, all packets
 FAILED = "#3A3F47"
 
 INTEREST = "#56B4E9"

@@ -1,4 +1,5 @@
-// Steppers of a page: each shows the groups of its drawing that are shown at its step (`data-steps`, as "0-3 7").
+// Start all steppers of a page. Each shows those groups of its drawing that list the present step in `data-steps`, such
+// as "0-3 7".
 for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".wb-stepper:not([data-ready])"))) {
   root.dataset.ready = ""
   const [slider, name] = [root.querySelector("input"), root.querySelector("output")]

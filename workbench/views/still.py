@@ -39,7 +39,7 @@ class Scene:
         self.walls = corner + self.scale * flip * plan.walls
         self.node = float(np.clip(0.15 * plan.spacing_m * self.scale, 1.8, 6.0))
         self.band: list[tuple[float, float]] = []
-        self._band = np.zeros((0, 2))  # ``band`` as an array, when it was last used
+        self._band = np.zeros((0, 2))  # copy of ``band`` as an array
         self.drawing = Drawing(width, self.height)
 
     def _between(self, a: int, b: int, share: float) -> tuple[float, float]:

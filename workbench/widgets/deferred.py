@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-AFTER_S = 0.25  # a moving slider submits new work at shorter intervals
+AFTER_S = 0.25  # a moving slider submits functions at shorter intervals, which are not run
 
 
 class Cancelled(Exception):

@@ -59,10 +59,8 @@ class History(traitlets.HasTraits):
         super().__init__(state=state)
         self._before: list[State] = []
         self._after: list[State] = []
-        self._last_change: tuple[tuple[Any, ...] | None, float] = (
-            None,
-            0.0,
-        )  # path of the last changed number, and time
+        # The path of the last changed number, and when it changed.
+        self._last_change: tuple[tuple[Any, ...] | None, float] = (None, 0.0)
 
     @property
     def scenario(self) -> Scenario:

@@ -99,8 +99,8 @@ class Lab(widgets.VBox):
         self._opened_with = opened.hash
         self._history = History(self._store.read(scenario) or State(opened))
         self._is_showing = self._is_closed = False
-        self._scenario_text = ""  # of a closed lab: its scenario
-        self._previous_metrics: Any = None  # metrics of the run before
+        self._scenario_text = ""  # the scenario of a closed lab
+        self._previous_metrics: Any = None
         with shared_style_sheet():
             self._make_panels()
         self._lay_out_panels()

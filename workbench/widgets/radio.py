@@ -18,7 +18,14 @@ from workbench.widgets.fields import Field, fields_of, vary_button, why_button
 from workbench.widgets.panel import Panel
 
 TIME = (
-    Parameter("duration_s", 60.0, 0.001, LONGEST_S, "s", "after it nobody publishes; frames on their way are played"),
+    Parameter(
+        "duration_s",
+        60.0,
+        0.001,
+        LONGEST_S,
+        "s",
+        "nodes publish until then; frames that are in flight then are still played",
+    ),
     Parameter("seed", 1, 0, None, "", "another one draws other losses, delays and back-offs"),
 )
 _JITTER = "before a broadcast: neighbors that heard the same frame do not answer at once"

@@ -1,6 +1,6 @@
-// What ipywidgets and JupyterLab leave undone: sliders without names, and closed widgets that stay in the page's memory.
+// Workarounds for ipywidgets and JupyterLab: sliders get names, and closed widgets are released from the page's memory.
 
-// A handle has no name, and a screen reader reads numbers without saying of what.
+// Name the handles of sliders. Without a name, a screen reader reads only their numbers.
 
 function nameHandles(root) {
   for (const handle of root.querySelectorAll(".wb-field .noUi-handle:not([aria-label])")) {
@@ -10,7 +10,7 @@ function nameHandles(root) {
   for (const handle of root.querySelectorAll(".wb-logarithm .noUi-handle")) sayPower(handle)
 }
 
-// A slider over decades stands at the logarithm of its value; what is read is the value, with its unit.
+// The position of a logarithmic slider is the logarithm of its value. Let screen readers read the value and its unit.
 function sayPower(handle) {
   const said = handle.getAttribute("aria-valuetext")
   if (said === handle.dataset.said || !Number.isFinite(parseFloat(said))) return
@@ -19,7 +19,7 @@ function sayPower(handle) {
   handle.setAttribute("aria-valuetext", handle.dataset.said)
 }
 
-// The outermost part that an element is in, once it is in the page.
+// Return the outermost panel around an element, once the element is in the page.
 async function outermost(el) {
   for (let waited = 0; waited < 200; waited++) {
     let found = el.closest(".wb-lab, .wb-part")
@@ -30,8 +30,8 @@ async function outermost(el) {
   return null
 }
 
-// JupyterLab 4's end of a closed comm stays with its kernel, which tells it of restarts, and keeps what was to be called
-// at its end: the widget's model, its views, and some 4,000 elements of a lab whose cell is run again.
+// JupyterLab 4 never releases the browser's side of a closed comm. Its callbacks keep the widget's model and views in
+// memory, some 4,000 elements of a lab whose cell is run again. So remove the callbacks.
 function letGoOfModels(model) {
   wrapOnce(kindWith(model, "_handle_comm_closed"), "close", (close) => function (...how) {
     const end = this.comm?.jsServicesComm
@@ -41,8 +41,7 @@ function letGoOfModels(model) {
   })
 }
 
-// A layout or a style that others have, too, keeps a view for each element that had it, and calls it with messages, of
-// which there are none.
+// A shared layout or style keeps a view for each element that ever had it. So remove the view with the element.
 function letGoOfViews(view) {
   wrapOnce(kindWith(view, "setLayout"), "remove", (remove) => function (...how) {
     for (const look of [this.layoutPromise, this.stylePromise]) look?.then((one) => one?.remove().model.off("msg:custom"))
@@ -50,20 +49,20 @@ function letGoOfViews(view) {
   })
 }
 
-// Puts another method in the place of a prototype's, once for all skins of a page. The new one is made of the old one.
+// Replace a method of a prototype, once for all style sheets of a page. `wrapped` makes the new method of the old one.
 function wrapOnce(kind, name, wrapped) {
   if (!kind || kind.letsGo) return
   kind.letsGo = true
   kind[name] = wrapped(kind[name])
 }
 
-// The prototype, of all that something is, that has this method.
+// Return the prototype of an object that defines this method.
 function kindWith(one, method) {
   while (one && !Object.hasOwn(one, method)) one = Object.getPrototypeOf(one)
   return one
 }
 
-// A view of ipywidgets, that of the element which a layout is for; nothing once the layout is closed.
+// Return the view of the element that has this layout, or undefined if the layout is closed.
 async function viewOf(layout) {
   for (let waited = 0; waited < 100 && layout?.comm; waited++) {
     const [found] = Object.values(layout.views ?? {})
@@ -77,7 +76,7 @@ async function render({ model, el }) {
   letGoOfModels(layout)
   viewOf(layout).then(letGoOfViews)
   const root = await outermost(el)
-  // The skins of the parts within one find it worn already.
+  // Style sheets of inner panels find that the outermost panel is named already.
   if (!root || root.isNamed) return
   root.isNamed = true
   let isWanted = false

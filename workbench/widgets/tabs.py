@@ -19,7 +19,7 @@ from workbench.widgets.laboratory import Lab, lab
 from workbench.widgets.store import FOLDER
 
 _PREFIX = "app-"
-_MOST_FILES = 50  # of tabs; the oldest are deleted
+_MOST_FILES = 50  # one for each tab; the oldest files are deleted
 _NAMED = """<script>
 {{ const address = new URL(location.href)
   address.searchParams.set("tab", "{tab}")

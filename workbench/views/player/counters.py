@@ -11,7 +11,7 @@ from workbench.sim.rows import Columns
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 150_000
-MOST_GROUPS = 1 << 22  # up to so many groups are counted in an array
+MOST_GROUPS = 1 << 22  # with more groups, an array of their counts would be too large
 
 # Counters of a node: event in the trace, label, and the column that divides the counter into kinds.
 COUNTED = (
@@ -112,6 +112,8 @@ def _thin_groups(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
         group = unique_inverse(group)[1]
     sizes = np.bincount(group)
     counts = sizes // step
-    first = np.cumsum(sizes) - sizes + step - 1  # in the order of groups: index of the first row taken
+    first = (
+        np.cumsum(sizes) - sizes + step - 1
+    )  # for each group, the index of its first remaining row, in the order of groups
     indices = np.repeat(first, counts) + ranges(np.zeros_like(counts), counts) * step
     return rows[np.sort(argsort(group)[indices])]

@@ -32,7 +32,7 @@ from workbench.views.player.counters import counted, running
 from workbench.views.seeing import NODE_LOOK
 
 MAGIC = b"wbp1"
-FEW = 64  # up to so many rows a column is always sent in full
+FEW = 64  # a column with at most so many rows is always sent in full
 TICKS = (1 << 32) - 2
 LINK_SHADES = 6
 MOVING = frozenset(("packet", "wave", "loss"))

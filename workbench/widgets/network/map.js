@@ -1,7 +1,7 @@
-// The map on which a network is composed: the player's map, with tools. What the user does is drawn at once and sent as
-// a small edit; the network that comes back is the one that counts.
+// The map on which a network is composed: the player's map with tools. An edit is drawn at once and sent to the kernel;
+// the network that the kernel sends back replaces what was drawn.
 //
-// A node that is dragged is painted with its links on the upper canvas, so that the others stay as they are painted.
+// A dragged node and its links are painted on the upper canvas, so that the others need not be painted again.
 
 const TOOLS = [
   ["select", "Select", "Select: click a node or a link, drag nodes (their links stay), Shift adds to the picked ones and draws a frame"],
@@ -30,7 +30,7 @@ class EditMap extends NetworkMap {
     this.from = null
   }
 
-  // A network that is like the last one keeps the section that is looked at, unless it has grown out of it.
+  // Show a network. If it resembles the last one, the visible section remains, unless a node is now outside of it.
   feed(picture) {
     const isLike = this.plan && this.width && areAlike(this.plan, picture.plan)
     const [isZoomed, ...section] = [this.isZoomed, this.px_m, this.left, this.top]
@@ -54,7 +54,7 @@ class EditMap extends NetworkMap {
     super.reset()
   }
 
-  // Whether all nodes are in sight and not huddled in the middle.
+  // Return whether all nodes are visible and fill most of the map.
   fills() {
     const { px, py, width, height } = this
     return this.px_m > 0.75 * this.fitted && px.every((x, i) => x > 0 && x < width && py[i] > 0 && py[i] < height)
@@ -78,7 +78,7 @@ class EditMap extends NetworkMap {
     return -1
   }
 
-  // Nodes in the hand
+  // Dragged nodes
 
   hold(ids) {
     this.held = { ids, dx: 0, dy: 0 }
@@ -106,7 +106,7 @@ class EditMap extends NetworkMap {
     this.player.wantPicture()
   }
 
-  // Put down what is held; true: it was moved.
+  // End dragging; return whether nodes were moved.
   letGo(isPutDown) {
     const { held } = this
     this.held = null
@@ -332,7 +332,7 @@ class NetworkEditor {
   constructor(root, model) {
     this.root = root
     this.model = model
-    this.selection = { node: -1, path: null, frame: -1 } // of the player, whose map this one stands on
+    this.selection = { node: -1, path: null, frame: -1 } // always empty; the player's map requires it
     this.tick = 0
     this.link = null
     this.picked = model.get("picked")
@@ -414,7 +414,7 @@ class NetworkEditor {
     this.root.textContent = ""
   }
 
-  // What the map asks its owner
+  // Methods that the map calls, as it does those of a player
 
   isOn() {
     return true
@@ -453,7 +453,7 @@ class NetworkEditor {
     if (width != this.map.width || height != this.map.height) this.map.resize(width, height)
   }
 
-  // What comes from the kernel
+  // Messages from the kernel
 
   feed() {
     const data = this.model.get("payload")
@@ -466,7 +466,7 @@ class NetworkEditor {
     this.writeStatus()
   }
 
-  // Layers of the player's kind: what nodes are, and their numbers.
+  // Make layers as those of a run: the roles of nodes, and their numbers.
   relayer() {
     if (!this.picture) return
     const { node_level, roles, colours, plan } = this.picture
@@ -529,9 +529,9 @@ class NetworkEditor {
     this.status.textContent = `${to}; links stay as they are`
   }
 
-  // What the user does
+  // Actions of the user
 
-  // A link's quality that has not been sent yet was changed before.
+  // Send an edit to the kernel, after a change of a link's quality that has not been sent yet.
   send(edit) {
     this.sendQuality()
     this.model.send(edit)
@@ -587,7 +587,7 @@ class NetworkEditor {
     this.writeStatus()
   }
 
-  // The picked link
+  // The selected link
 
   writePanel() {
     const link = this.link && this.map.plan ? this.map.linkOf(...this.link) : -1
@@ -621,7 +621,7 @@ class NetworkEditor {
     this.wantPicture()
   }
 
-  // A key that is pressed again and again is one change.
+  // Send the quality soon, so that a key that is pressed repeatedly makes one change.
   settleQuality() {
     clearTimeout(this.settlingQuality)
     this.settlingQuality = setTimeout(() => this.sendQuality(), SETTLED_MS)
@@ -701,7 +701,7 @@ function toCentimetres(metres) {
   return Math.round(100 * metres) / 100
 }
 
-// Whether most nodes of two networks are the same at the same places.
+// Return whether most nodes of two networks have the same numbers and positions.
 function areAlike(one, other) {
   const places = new Map(Array.from(one.id, (id, i) => [id, i]))
   let same = 0

@@ -1,5 +1,5 @@
-// The script beside a player's element: it loads the module, once for a page, and hands it the run.
-// Words between two underlines are put in by embed.py.
+// The script beside a player's element. It loads the player's module once for a page, and gives it the run.
+// embed.py replaces the words between double underscores.
 
 (async () => {
   const inflate = (text) => {
@@ -14,7 +14,7 @@
   }
   const { mount } = await (globalThis[__KEY__] ??= load(__SCRIPT__))
   const data = await inflate(__DATA__)
-  // A notebook shows what it has rendered a moment after its scripts have run.
+  // A notebook runs the scripts of an output a moment before the output is in the page.
   for (let waited = 0; waited < 600; waited++) {
     const roots = [...document.querySelectorAll(`[data-workbench=__ID__]`)].filter((one) => !one.workbenchPlayer)
     for (const root of roots) mount(root, data)

@@ -1,5 +1,5 @@
-// The map: three canvases on top of each other. What stands still (links, walls, scale bar) is painted when the view
-// changes, states when what is alive changes, and only what moves with every picture.
+// The map: three canvases on top of each other. Links, walls and the scale bar are painted when the view changes,
+// states when the set of visible rows changes, and moving marks in every picture.
 
 const MARGIN = 34
 const CLOSEST = 60
@@ -7,12 +7,12 @@ const MOST_LINKS = 12000
 const ROOM_FOR_DETAILS = 4.5
 
 class NetworkMap {
-  // Set by paint() from the player's theme and picture.
+  // Set by paint() from the player's theme and run.
   isDark = 0
   ground = ""
   outline = ""
   lostAt = []
-  nodeLooks = null // per node: the look of its topmost mark
+  nodeLooks = null // for each node, the look of its topmost mark
 
   constructor(player, box) {
     this.player = player
@@ -49,14 +49,14 @@ class NetworkMap {
     buttons.addEventListener("dblclick", (event) => event.stopPropagation())
   }
 
-  // The picture of a run; a run on the same network keeps the section that is looked at.
+  // Show a run. If the network is the same as before, the visible section remains.
   feed(picture) {
     const { x, y } = picture.plan
     const before = this.plan
     this.picture = picture
     this.plan = picture.plan
     const isSame = before && areEqual(x, before.x) && areEqual(y, before.y)
-    // Links that are painted already stay as they are.
+    // Links need not be painted again if the network is the same.
     this.isStill &&= isSame && ["a", "b", "shade", "walls"].every((name) => areEqual(this.plan[name], before[name]))
     this.order = picture.layers
       .map((layer, index) => ({ layer, index }))
@@ -117,7 +117,7 @@ class NetworkMap {
     return [(x - this.left) / this.px_m, (this.top - y) / this.px_m]
   }
 
-  // Where nodes are in this section, and what of it has to be painted again: all.
+  // Compute the positions of nodes in the visible section; then everything must be painted again.
   lay() {
     this.isStill = false
     this.place()
@@ -143,7 +143,7 @@ class NetworkMap {
     return [this.px[node[row]], this.py[node[row]], this.px[peer[row]], this.py[peer[row]]]
   }
 
-  // The position of a moving frame, and of the end of its tail.
+  // Return the position of a moving frame, and of the end of its tail.
   packetAt(layer, row) {
     const { from, until } = layer.table
     const [ax, ay, bx, by] = this.ends(layer, row)
@@ -153,7 +153,7 @@ class NetworkMap {
     return [ax + share * (bx - ax), ay + share * (by - ay), ax + tail * (bx - ax), ay + tail * (by - ay)]
   }
 
-  // Whether there is room for a label; if so it is taken.
+  // Return whether a label has room; if so, reserve that room.
   claim(x, y, width, height) {
     const box = [x - width / 2 - 1, y - height / 2, x + width / 2 + 1, y + height / 2]
     if (box[2] < 0 || box[0] > this.width || box[3] < 0 || box[1] > this.height) return false
@@ -234,7 +234,7 @@ class NetworkMap {
     context.fillText(`${length} m`, right - length * this.px_m - 6, y)
   }
 
-  // The rows of the layers that are on, one of them for states.
+  // Return the visible rows of the layers that are on and do not move.
   states() {
     const found = []
     for (const layer of this.order) {
@@ -370,7 +370,7 @@ class NetworkMap {
   }
 
   wheel(event) {
-    // Alone the wheel scrolls the page; on the map that has the focus, or with Ctrl, it zooms.
+    // The wheel scrolls the page. With Ctrl, or if the map has the focus, it zooms.
     if (!event.ctrlKey && !event.metaKey && !this.box.matches(":focus-within")) return
     event.preventDefault()
     this.zoom(Math.exp(-clamp(event.deltaY, -120, 120) / 300), ...this.at(event))
@@ -458,7 +458,7 @@ function sameRows(before, now) {
   })
 }
 
-// The largest of 1, 2, 5, 10, 20, ... that is not longer.
+// Return the largest number of the series 1, 2, 5, 10, 20, ... up to a length.
 function roundLength(length) {
   const power = 10 ** Math.floor(Math.log10(length))
   return [5, 2, 1].find((step) => step * power <= length * 1.0000001) * power

@@ -1,4 +1,4 @@
-// A widget whose script is loaded once for a page; see once.py. The widget's own module is this alone.
+// The module of each widget whose script a page loads only once; see once.py. It looks up the actual script.
 
 const scripts = (globalThis.workbenchScripts ??= new Map()) // text -> promise of its module
 

@@ -1,10 +1,10 @@
-// How marks are painted on a canvas, and what they look like in the legend.
+// Paint the marks of layers on a canvas, and their samples in the legend.
 //
-// Lines are stroked a few at a time: one path of ten thousand segments takes a hundred times as long as its parts.
+// Lines are stroked a few at a time: a path of ten thousand segments takes a hundred times as long as many short paths.
 
 const SEGMENTS_A_PATH = 24
 const SHAPES_A_PATH = 48
-const MOST_LABELS = 80 // in sight: more cannot be read
+const MOST_LABELS = 80 // in the visible section; more are not readable
 
 class Brush {
   constructor(context) {
@@ -12,7 +12,7 @@ class Brush {
     this.waiting = 0
   }
 
-  // Begin strokes of one look.
+  // Begin lines of one look.
   strokes(colour, width, { alpha = 1, dash = [], cap = "butt" } = {}) {
     const { context } = this
     context.globalAlpha = alpha
@@ -84,7 +84,7 @@ class Brush {
   }
 }
 
-// Rows by the number that `kindOf` gives them, so that each look is set once.
+// Return value of `kindOf` -> rows with that value, so that each style is set only once.
 function grouped(rows, kindOf) {
   const groups = new Map()
   for (const row of rows) {
@@ -107,7 +107,7 @@ function weightOf(layer, row) {
   return layer.table.weight ? layer.table.weight[row] : 0
 }
 
-// The colour of a row: of its weight where the layer has a scale, else of its look.
+// Return the colour of a row: that of its weight if the layer has a scale, else that of its look.
 function colourOf(layer, look, row, isDark) {
   if (!layer.scale) return look.colour[isDark]
   const shades = layer.scale.colours[isDark]
@@ -118,7 +118,7 @@ function lengthOf(look, node) {
   return Math.max(look.size * node, look.least)
 }
 
-// What a painter paints on: `view` has px, py (positions by node), node (its diameter in px), isDark, tick.
+// A painter for each mark. `view` has px, py (the positions of nodes), node (their diameter in px), isDark and tick.
 
 const PAINTERS = {
   line(brush, view, layer, look, rows) {
@@ -276,7 +276,7 @@ function aside([x0, y0, x1, y1], clear, lane) {
   return [x0 + share * dx + ox, y0 + share * dy + oy, x1 - share * dx + ox, y1 - share * dy + oy]
 }
 
-// The nodes themselves: each as the look of lowest rank that is alive there, or as the plain node.
+// Paint the nodes: each in its look of the lowest rank at this time, or in the plain look.
 function paintNodes(brush, view, layers, plain) {
   const count = view.px.length
   const best = new Array(count).fill(null)
@@ -286,7 +286,7 @@ function paintNodes(brush, view, layers, plain) {
       const look = lookOf(layer, row)
       if (best[node] && best[node].look.rank < look.rank) continue
       const colour = colourOf(layer, look, row, view.isDark)
-      // Of equal looks the stronger shade.
+      // Of looks with the same rank, the one with the largest weight is painted.
       if (best[node] && best[node].look.rank == look.rank && best[node].weight >= weightOf(layer, row)) continue
       best[node] = { look, colour, weight: weightOf(layer, row) }
     }
@@ -310,7 +310,7 @@ function paintNodes(brush, view, layers, plain) {
   view.nodeLooks = best.map((one) => (one ? one.look : plain))
 }
 
-// A sample of a look for the legend: an SVG of 24 x 16 px.
+// Return the sample of a look for the legend: an SVG of 24 x 16 px.
 function swatch(mark, look, isDark) {
   const colour = look.colour[isDark]
   const line = (width, extra = "") =>

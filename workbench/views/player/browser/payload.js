@@ -1,11 +1,11 @@
 // A payload: the data of a run as columns in one buffer, made by payload.py.
 //
-// A header of JSON says where each column lies. Times are whole ticks (header.tick_s seconds each), nodes are indices of
-// the plan's arrays, words are indices of lists.
+// The header, in JSON, gives the place of each column. Times are whole ticks (of header.tick_s seconds), nodes are
+// indices of the plan's arrays, texts are indices of lists.
 
 const KINDS = { i1: Int8Array, u1: Uint8Array, i2: Int16Array, u2: Uint16Array, i4: Int32Array, u4: Uint32Array, f4: Float32Array, f8: Float64Array }
 
-// The picture in an ArrayBuffer or DataView. Columns are views of the buffer, nothing is copied but an unaligned buffer.
+// Return the run in an ArrayBuffer or DataView. Columns are views of the buffer; only an unaligned buffer is copied.
 function readPayload(data) {
   let buffer = data.buffer ?? data
   let start = data.byteOffset ?? 0
@@ -27,7 +27,7 @@ function prepareLayer(layer) {
   for (let i = 0; until && i < from.length; i++) layer.longest = Math.max(layer.longest, until[i] - from[i])
 }
 
-// The rows of a layer with from <= tick < until, ascending.
+// Return the rows of a layer with from <= tick < until, ascending.
 function aliveRows(layer, tick) {
   const { from, until } = layer.table
   const rows = []
@@ -36,7 +36,7 @@ function aliveRows(layer, tick) {
   return rows
 }
 
-// How many of some ascending values, from `low` to before `high`, are <= x; counted from the first of all values.
+// Return the index after the last value <= x. The values are ascending; only [low, high) is searched.
 function countUpTo(values, x, low = 0, high = values.length) {
   while (low < high) {
     const middle = (low + high) >> 1
@@ -46,7 +46,7 @@ function countUpTo(values, x, low = 0, high = values.length) {
   return low
 }
 
-// Linear between points with ascending xs; constant outside of them.
+// Return y at x: linear between points with ascending xs, constant outside of them.
 function interpolate(xs, ys, x) {
   const i = countUpTo(xs, x)
   if (i == 0) return ys[0]
@@ -63,7 +63,7 @@ function escapeText(text) {
   return String(text).replace(/[&<>"]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[sign])
 }
 
-// A time in seconds, with as many digits as one sees a difference in.
+// Return a time in seconds as text with so many decimals.
 function writeTime(seconds, digits = 3) {
   return seconds.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }

@@ -1,5 +1,5 @@
-// The player: a run's picture, played. One time, one selection; the map, the timeline, curves, lanes, the inspector and
-// the table of messages show them. It is fed pictures; what it is made of stays.
+// The player of a run. It has one time and one selection, which the map, the timeline, the curves, the panels, the
+// inspector and the table of messages show. Its elements remain when it shows another run.
 
 const SPEEDS = [["0.125", "⅛ ×"], ["0.25", "¼ ×"], ["0.5", "½ ×"], ["1", "1 ×"], ["2", "2 ×"], ["4", "4 ×"], ["8", "8 ×"]]
 const PACES = [["paced", "paced by traffic"], ["even", "even time"]]
@@ -16,7 +16,7 @@ const KEYS = [
 
 class Player {
   isDark // 1 or 0; undefined until takeTheme() has set it
-  known = null // names of chips that a picture has brought
+  known = null // names of the layers' buttons that a run has had
   group = null // players that share a clock
   onSelect = null // called with the selection
 
@@ -32,7 +32,7 @@ class Player {
     this.watch()
   }
 
-  // What it is made of
+  // Elements
 
   build() {
     const { root } = this
@@ -112,7 +112,7 @@ class Player {
     return made
   }
 
-  // What comes from outside: size, theme, keys
+  // Events of the page: size, theme, keys
 
   watch() {
     this.root.tabIndex = -1
@@ -215,7 +215,7 @@ class Player {
     return true
   }
 
-  // Pictures
+  // Runs
 
   // Show another run. The first run opens at an informative moment, later runs at the present time. A preview shows a
   // single moment until the whole run arrives; texts that it lacks stay as they are.
@@ -405,7 +405,7 @@ class Player {
   advance(now) {
     if (!this.isPlaying || this.isGone) return
     if (!this.root.isConnected) return this.pause()
-    // A hidden page gets no ticks; when it comes back the run goes on where it was.
+    // A hidden page gets no animation frames. When it is visible again, playback continues where it was.
     const passed = this.lastTick == null ? 0 : Math.min((now - this.lastTick) / 1000, 0.1)
     this.lastTick = now
     const moment = this.momentOf(this.time) + passed * this.speed
@@ -510,7 +510,7 @@ class Player {
     for (const one of this.lanes) one.paint()
     this.slider.value = (this.momentOf(this.time) / this.playbackLength) * 2000
     this.writeClock()
-    // While it plays, words follow at some ten times a second: nobody reads faster.
+    // While the run plays, texts are updated about ten times a second, because nobody reads faster.
     const now = performance.now()
     if (!this.isPlaying || now - (this.writtenAt ?? 0) > 90) {
       this.writtenAt = now
@@ -521,7 +521,7 @@ class Player {
     this.paints = (this.paints ?? 0) + 1
   }
 
-  // One clock for all players of a group: the one whose time is moved moves the others'.
+  // Move the other players of the group to the time of this one: they share a clock.
   tellTime() {
     if (!this.group || this.time === this.timeTold) return
     this.timeTold = this.time
@@ -536,7 +536,7 @@ class Player {
     this.wantPicture()
   }
 
-  // Tell who listens what is selected: at once while it stands, at times while it plays.
+  // Report the selection to `onSelect`: at once while the player is paused, at most four times a second while it plays.
   tellSelection(now) {
     if (!this.onSelect || (this.isPlaying && now - (this.selectionToldAt ?? 0) < 250)) return
     const { node, frame } = this.selection
@@ -549,7 +549,7 @@ class Player {
     this.onSelect(selection)
   }
 
-  // Frames with their bytes, which the kernel has taken apart for this picture.
+  // Store dissected frames of this run, which the kernel has sent.
   tellBytes(bytes) {
     if (!bytes.at) return
     this.picture.bytes = bytes

@@ -1,4 +1,4 @@
-// The record of a run in a PNG, where the page has it: workbench/records/carriers.py says how it lies in the file.
+// Store the record of a run in a PNG, if the page has the record; see workbench/records/carriers.py for the format.
 
 const PNG_HEADER_B = 33 // the signature and the first chunk
 
@@ -11,7 +11,7 @@ function crc32(bytes) {
   return ~crc >>> 0
 }
 
-// The PNG of a data URL as a Blob, with the page's record if there is one.
+// Return the PNG in a data URL as a Blob, with the page's record if it has one.
 function pngWithRecord(url) {
   const png = Uint8Array.from(atob(url.slice(url.indexOf(",") + 1)), (letter) => letter.charCodeAt(0))
   const record = document.querySelector("script.workbench-record")

@@ -1,8 +1,8 @@
-// Light or dark, as the page around is, and the one watcher of that.
+// The theme, light or dark, of the page around a player, and the watcher that notices its changes.
 
 const DARK_SYSTEM = matchMedia("(prefers-color-scheme: dark)")
 
-// Of JupyterLab or VS Code if this is one of them, else of the page, else of the reader's system.
+// Return whether the theme at an element is dark: that of JupyterLab or VS Code, else of the page, else of the system.
 function isDarkAt(root) {
   const { body, documentElement } = document
   if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight == "false"
@@ -13,7 +13,8 @@ function isDarkAt(root) {
   return DARK_SYSTEM.matches
 }
 
-// Gives what has a root the theme around it: its number (1 is dark), its class, its font. Whether it had another one.
+// Give an object with a root element the theme around it: `isDark` (0 or 1), its CSS class, its font. Return whether
+// the theme has changed.
 function takeTheme(one) {
   const isDark = isDarkAt(one.root) ? 1 : 0
   if (isDark === one.isDark) return false
@@ -25,10 +26,10 @@ function takeTheme(one) {
   return true
 }
 
-// One watcher for all players of a page. It refers to them weakly: a notebook forgets the outputs that it replaces, and
-// does not say so.
+// Start the one watcher for all players of a page. It has weak references to them, because a notebook drops outputs
+// that it replaces without a notice.
 function watchThemes(player) {
-  // In a page there may be several copies of this module: they share the watcher.
+  // Several copies of this module may be in a page; they share the watcher.
   const watching = (globalThis.workbenchPlayers ??= new Set())
   if (!globalThis.workbenchThemes) {
     const tell = () => {

@@ -1,12 +1,12 @@
-// What lies below the map on one axis of time: a mark for each message, curves, and lanes of strips.
+// The boxes below the map: the timeline with a mark for each message, the curves, and the panels with lanes.
 
 const AXIS = 16
 const LEFT = 52
 const RIGHT = 10
 
-// A canvas for what stands still, one for the cursor, and what pointers do to both: a press goes to a time.
+// A box with an axis of time: a canvas for the content and one for the cursor. A press on it goes to that time.
 class TimeBox {
-  paintStill(_brush) {} // by subclasses
+  paintStill(_brush) {} // subclasses paint the content
 
   constructor(player, parent, className, label) {
     this.player = player
@@ -109,7 +109,7 @@ class TimeBox {
   }
 }
 
-// A mark per message at its time and node; nodes in order of their distance to the first sink.
+// The timeline: a mark for each message at its time and node. Nodes are in order of their distance to the first sink.
 class Timeline extends TimeBox {
   feed(picture) {
     this.picture = picture
@@ -153,7 +153,7 @@ class Timeline extends TimeBox {
     return Math.ceil(this.width) + 1
   }
 
-  // Of each look which pixels have a mark: some 60,000 messages come to a few thousand pixels.
+  // Return for each look which pixels have a mark: 60,000 messages cover only a few thousand pixels.
   takenBy(layer) {
     const { from, node } = layer.table
     const { row } = this.picture.timeline
@@ -174,7 +174,7 @@ class Timeline extends TimeBox {
     return found
   }
 
-  // A bar for all marks of a line that touch each other: painting is what costs.
+  // Paint one bar for all marks of a line that touch each other, because painting is slow.
   paintTaken(context, taken, side) {
     const { columns } = this
     for (let line = 0; line * columns < taken.length; line++) {
@@ -194,7 +194,7 @@ class Timeline extends TimeBox {
   }
 }
 
-// Counts over the whole run, as lines in steps.
+// The curves: counts over the whole run as step lines.
 class CurvesBox extends TimeBox {
   legend = null
 
@@ -226,7 +226,7 @@ class CurvesBox extends TimeBox {
   }
 }
 
-// Lanes of strips: who has which part of something, at the time that is looked at.
+// A panel with lanes of bars (mark "strip"), for example of the part of a key space that each node owns at this time.
 class LanesBox {
   constructor(player, parent) {
     this.player = player
@@ -267,7 +267,7 @@ class LanesBox {
     this.shown = null
   }
 
-  // A strip's corner, width and height: weight 0 is a whole lane high, a lane of 0.5 lies in the lower half.
+  // Return the upper left corner, width and height of a bar. A row in lane n + 0.5 is in the lower half of lane n.
   rectangle(layer, row) {
     const { low, high } = this.panel
     const [begin, end, lane] = ["low", "high", "lane"].map((name) => valueAt(layer, name, row))
@@ -344,7 +344,7 @@ class LanesBox {
     this.tip.style.top = `${event.clientY - box.top + 12}px`
   }
 
-  // Of more than 52 bits a number is not exact any more.
+  // A number of more than 52 bits is not exact.
   number(value) {
     const { bits } = this.panel
     if (!bits) return value.toLocaleString("en")
@@ -352,12 +352,12 @@ class LanesBox {
   }
 }
 
-// A number of a row; 0 where the table has no such column.
+// Return the value of a row in a column, or 0 if the table lacks the column.
 function valueAt(layer, name, row) {
   return layer.table[name] ? layer.table[name][row] : 0
 }
 
-// Black or white, whichever is easier to read on ``#rrggbb``.
+// Return black or white, whichever is easier to read on a colour, ``#rrggbb``.
 function inkOn(colour) {
   const part = (at) => parseInt(colour.slice(at, at + 2), 16)
   return 0.3 * part(1) + 0.59 * part(3) + 0.11 * part(5) > 140 ? "#1F2933" : "#FFFFFF"

@@ -1,4 +1,4 @@
-// The widget that feeds a player, put behind the module of the browser's part; see living.py.
+// The widget that passes runs to a player; see living.py. This text is appended to the player's module.
 
 const holderOf = async (name) => {
   for (let waited = 0; name && waited < 100; waited++) {
@@ -10,7 +10,7 @@ const holderOf = async (name) => {
 }
 const bytesOf = (view) => view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength)
 
-// Players that share a clock, by its name.
+// Name of a clock -> the players that share it.
 const clocks = (globalThis.workbenchClocks ??= new Map())
 function join(player, name) {
   player.group?.delete(player)

@@ -1,12 +1,12 @@
-// Texts: the known state and the counters of a node, and the table of messages.
+// Texts beside the map: the state and the counters of a node, and the table of messages.
 
 const ROW_PX = 21
 const LARGEST_MATRIX = 16
 
-// Columns of which a table that leaves them out has -1, as in layers.COLUMNS; of all others 0.
+// Columns whose default is -1 if a table lacks them, as in layers.COLUMNS; all others have the default 0.
 const ABSENT = new Set(["node", "peer", "origin", "text", "path", "row"])
 
-// A cell of an inspector's table; `how` as in layers.Section.
+// Format -> the text of a cell in the inspector's tables, as in layers.Section.
 const CELLS = {
   number: (value) => `${value}`,
   node: (value) => (value < 0 ? "–" : `${value}`),
@@ -26,12 +26,12 @@ function cellText(picture, layer, row, column, how) {
     return CELLS[how](layer.table[column.slice(0, -3)][row] * picture.tick_s * 1e6)
   }
   let value = layer.table[column] ? layer.table[column][row] : ABSENT.has(column) ? -1 : 0
-  // Nodes and peers are places in the plan; origins are numbers of nodes as they are.
+  // Nodes and peers are indices of the plan's arrays; origins are the numbers of nodes.
   if ((column == "node" || column == "peer") && value >= 0) value = picture.plan.id[value]
   return CELLS[how](value)
 }
 
-// All that is known of a node at a tick, as HTML.
+// Return the state of a node at a tick as HTML: the tables of all layers with a section.
 function nodeText(picture, node, tick, role) {
   const parts = [`<h3>Node ${picture.plan.id[node]}</h3><p class="wb-role">${escapeText(role)}</p>`]
   for (const layer of picture.layers) {
@@ -54,7 +54,7 @@ function tableText(title, headings, rows) {
   return `<h4>${escapeText(title)}</h4><table>${head}${rows.map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join("")}</tr>`).join("")}</table>`
 }
 
-// What pivots tell of a matrix in reduced row echelon form, with empty rows for what is still to come.
+// Return a matrix in reduced row echelon form, as far as its pivots determine it; missing packets are empty rows.
 function echelonText(layer, row) {
   const pivots = layer.words[layer.table.text[row]].split(" ").filter(Boolean).map(Number)
   const size = Math.round(layer.table.value[row] / layer.table.weight[row])
@@ -71,7 +71,7 @@ function echelonText(layer, row) {
   return `<table class="wb-matrix">${lines.map((line) => `<tr>${line}</tr>`).join("")}</table>`
 }
 
-// What a node had counted by a tick: [[word, number], ...]
+// Return the counters of a node at a tick: [[name, number], ...]
 function countsAt(counts, node, tick) {
   const { first, time, kind, words, step } = counts
   const end = countUpTo(time, tick, first[node], first[node + 1] ?? time.length)
@@ -80,7 +80,7 @@ function countsAt(counts, node, tick) {
   return words.map((word, i) => [escapeText(word), found[i].toLocaleString("en")]).filter((_, i) => found[i])
 }
 
-// The table of messages: of all of them, but only the lines in sight are in the page.
+// The table of messages. It lists all of them, but only the visible lines are elements of the page.
 class MessageTable {
   shownFrame = null // the frame whose bytes are shown
 
@@ -105,7 +105,7 @@ class MessageTable {
     this.rows = []
   }
 
-  // What can be chosen: kinds of messages, too. What is chosen stays, if it is there.
+  // Fill the menu, also with kinds of messages. The selected entry remains selected if it is still there.
   offer(kinds) {
     const { value } = this.choice
     const choices = [["all", "all messages"], ["node", "of the selected node"], ["path", "of the followed message"]]
@@ -121,11 +121,11 @@ class MessageTable {
     if (!this.player.picture.is_preview) this.offer(kindsOf(this.layer))
     this.detail.textContent = ""
     this.listed = null
-    // What is not looked at is listed when it is (`update`).
+    // If the table is not visible, `update` fills it when it becomes visible.
     if (this.player.openedPage == "messages") this.list()
   }
 
-  // Which rows are listed.
+  // Select the rows to list.
   list() {
     const { node, path } = { node: this.player.selection.node, path: this.player.pathNow }
     const { table, rows } = this.layer
@@ -141,7 +141,7 @@ class MessageTable {
     this.follow()
   }
 
-  // The selection has changed.
+  // Update the table after a change of the selection.
   update() {
     const { value } = this.choice
     const wanted = `${value} ${value == "node" ? this.player.selection.node : value == "path" ? this.player.pathNow : ""}`
@@ -149,7 +149,7 @@ class MessageTable {
     else this.follow()
   }
 
-  // Keep the newest message, or the one that is selected, in sight.
+  // Scroll to the selected message, or else to the newest one.
   follow() {
     const { frame } = this.player.selection
     const { from } = this.layer.table
@@ -210,20 +210,21 @@ class MessageTable {
     this.player.pickFrame(this.rows[clamp(this.now + step, 0, this.rows.length - 1)])
   }
 
-  // The bytes of the selected message, taken apart.
+  // Show the bytes and fields of the selected message.
   showFrame(frame) {
     this.detail.innerHTML = frame < 0 ? "" : bytesText(this.player.picture.bytes, this.layer, frame)
   }
 }
 
-// The kinds of messages that a layer has, by their words.
+// Return the labels of the kinds of messages in a layer.
 function kindsOf(layer) {
   const found = new Set()
   for (let i = 0; i < layer.rows; i++) found.add(lookOf(layer, i).label)
   return [...found].sort()
 }
 
-// A frame's bytes with its fields: `bytes` is {at: row of the trace -> which, frames: [[hex, fields], ...]} or null.
+// Return the bytes of a frame with its fields. `bytes` is null or {at: row of the trace -> index in frames,
+// frames: [[hex, fields], ...]}.
 function bytesText(bytes, layer, row) {
   const which = bytes && layer.table.row ? bytes.at[layer.table.row[row]] : undefined
   if (which === undefined) return bytes?.note ? `<p class="wb-hint">${escapeText(bytes.note)}</p>` : ""
