@@ -1,30 +1,32 @@
 """Views: a player for notebooks and pages, figures for papers, and tables.
 
-Views of a run over time draw its layers (`layers`), those of every run and those of its protocol::
+Views of a run over time draw its layers (`layers`): those that every run has, and those of its protocol::
 
     show(run, event=None)                 the player, in a notebook or as a page
-    show_live(run)                        a run on motes while it continues
-    PlayerView(run)                       a player that can be fed with other runs
+    show_live(run)                        a run on motes while it is in progress
+    PlayerView(run)                       a player in which other runs can be shown
     see(run)                              the layers, curves and message paths that all views draw
     save_html(run, path, extra=())        the player as one self-contained page
     network_drawing(run, time_s=None)     the network at a time, as a static drawing (SVG, PNG)
-    inspect_node(run, node, time_s=None)  the known state and the counters of a node
-    bundle(run)                           a run's rich display
+    inspect_node(run, node, time_s=None)  the state and the counters of a node at a time
+    bundle(run)                           the mimebundle with which a notebook displays a run
 
 Views of a sweep's table::
 
-    equal_parameter_savings(table, ...)   savings of a protocol relative to another; equal_coverage_savings(table, ...)
-    sweep_chart(table, y), cost_chart(table)    a metric against a parameter; cost against coverage
-    line_chart(series, ...)               a static chart with confidence bands, of any numbers
+    equal_parameter_savings(table, ...)   the cost that protocols save at each value of a parameter
+    equal_coverage_savings(table, ...)    the cost that protocols save if all reach the same coverage
+    sweep_chart(table, y)                 a metric against a parameter
+    cost_chart(table)                     the cost against the coverage
+    line_chart(series, ...)               a static chart of any numbers, with confidence bands
 
-View of readings in windows::
+View of a stream of readings::
 
-    windows_chart(windows, key=None)      their means over time, a line for each region
+    windows_chart(windows, key=None)      the means of readings in windows of time, a line for each region
 
-Views of many runs, made from the answers of `workbench.pipelines` about their traces::
+Views of many runs, drawn from the tables that `workbench.pipelines` computes from their traces::
 
-    load_map(loads, topology, metric="sent")    the load of each node: mean over runs, and band
-    latency_chart(distributions)                latency at each percent of the deliveries, likewise
+    load_map(loads, topology, metric="sent")    the load of each node on a map: the mean over runs, and a band
+    latency_chart(distributions)                the latency that each percentage of the deliveries does not exceed
 
 The views of a single protocol are in its package ``views``, such as `workbench.tinymq.views`. A figure that only one
 lesson or paper needs is stored beside that notebook.

@@ -1,4 +1,4 @@
-"""Attach a record to drawings, which names the runs or sweeps that they show (see `workbench.records`).
+"""Attach to drawings the record of the runs or sweeps that they show: how to reproduce them (`workbench.records`).
 
 ``@carries_record`` decorates a function whose first argument is a run, or a mapping of names to runs, and which returns
 a `Drawing` or a `Stepper`. `carries_sweep` attaches the record of sweep tables to a drawing. The record is built only

@@ -30,9 +30,10 @@ TURN = 30.0  # degrees, of category names that are too long to be horizontal
 class Series:
     """One line of a chart: points in order of x, and optionally a confidence interval for each point.
 
-    low, high: the ends of the confidence intervals. tooltips: a text for each point, shown while the mouse is over it.
-    colour: "" means the next colour of `palette.SERIES`. marks: whether points have markers; they are omitted if the
-    line has more than `MOST_MARKS` points.
+    low, high: the ends of the confidence intervals.
+    tooltips: a text for each point, shown while the mouse is over it.
+    colour: "" means the next colour of `palette.SERIES`.
+    marks: whether points have markers; they are omitted if the line has more than `MOST_MARKS` points.
     """
 
     name: str
@@ -189,7 +190,7 @@ def _checked(series: Series | dict[str, Any]) -> Series:
 
 
 class _Frame:
-    """The area in which the points of a chart are drawn, in px, with the ranges and ticks of both axes."""
+    """The area of a chart in which its points are drawn, in px, with the ranges and ticks of both axes."""
 
     def __init__(
         self,

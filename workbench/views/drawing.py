@@ -126,7 +126,9 @@ class Polygons:
 class Text:
     """A line of text.
 
-    x: its start, middle or end, as given by ``anchor``. y: its baseline. turn: angle in degrees, counter-clockwise.
+    x: its start, middle or end, as given by ``anchor``.
+    y: its baseline.
+    turn: angle in degrees, counter-clockwise.
     halo: colour of a rim around the letters.
     """
 

@@ -35,11 +35,13 @@ def network_drawing(
 ) -> Drawing:
     """Return the state of a run at a time as a `Drawing`. ``time_s=None`` means the end of the run.
 
-    width: in px, 96 to the inch; 700 suits the width of a page. event: show only this event, given as (origin,
-    sequence). layers: names of the layers to draw, as on the player's buttons; None: the layers that the player shows
-    at first. dark: draw for a dark background. message: index in ``see(run).paths`` of the message whose path is drawn;
-    None: the path that the player shows at first. Raises ParameterError for a time outside the run, or an unknown
-    event, layer or message.
+    width: in px, 96 to the inch; 700 suits the width of a page.
+    event: show only this event, given as (origin, sequence).
+    layers: names of the layers to draw, as on the player's buttons; None: the layers that the player shows at first.
+    dark: draw for a dark background.
+    message: index in ``see(run).paths`` of the message whose path is drawn; None: the path that the player shows at
+        first.
+    Raises ParameterError for a time outside the run, or an unknown event, layer or message.
     """
     time_us = time_us_of(run, time_s, "network_drawing")
     if width < 300:

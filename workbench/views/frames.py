@@ -26,10 +26,12 @@ DELIVERED = Look("delivered", palette.DELIVERED, 2.2, 15, 2.6)
 class Sent:
     """The frames of a trace in order, and their outcome. Each array has shape (frames,) unless stated.
 
-    rows: the row of each frame in the trace. of: for each row of the trace, the index of the last frame sent up to it,
-    -1 before the first frame; shape (rows of the trace,). from_us, until_us: begin and end of the frame's transmission,
-    at most the end of the run. received, lost: number of nodes that received or lost the frame. reason: why the
-    addressee of a unicast frame lost it, as a code of ``columns.words["detail"]``; -1 for other frames.
+    rows: the row of each frame in the trace.
+    of: for each row of the trace, the index of the last frame sent up to it, -1 before the first frame; shape (rows of
+        the trace,).
+    from_us, until_us: begin and end of the frame's transmission, at most the end of the run.
+    received, lost: number of nodes that received or lost the frame.
+    reason: why the addressee of a unicast frame lost it, as a code of ``columns.words["detail"]``; -1 for other frames.
     """
 
     columns: Columns
@@ -75,21 +77,21 @@ def frame_layers(recorded: Recorded, sent: Sent, paths: MessagePaths, quiet: Col
     columns, clock, duration_us = recorded.columns, recorded.clock, recorded.duration_us
     visible = np.minimum(clock.visible_until(sent.from_us, sent.until_us), duration_us)
     return [
-        _frames(recorded, sent, visible, paths, quiet),
-        _losses(columns, sent, visible, clock, duration_us),
-        _deliveries(columns, clock, duration_us),
+        _frames_layer(recorded, sent, visible, paths, quiet),
+        _losses_layer(columns, sent, visible, clock, duration_us),
+        _deliveries_layer(columns, clock, duration_us),
     ]
 
 
-def _frames(
+def _frames_layer(
     recorded: Recorded, sent: Sent, visible_us: np.ndarray, paths: MessagePaths, quiet: Collection[str]
 ) -> Layer:
     columns = recorded.columns
     is_quiet = np.array([message in quiet for message in columns.words["message"]] or [False])
     shown = sampled(~is_quiet[columns.codes["message"][sent.rows]], MOST)
     rows = sent.rows[shown]
-    look, looks = _looks(recorded, rows, quiet)
-    text, words = _fates(columns, sent, shown)
+    look, looks = _make_looks(recorded, rows, quiet)
+    text, words = _describe_outcomes(columns, sent, shown)
     columns_of_layer = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence")}
     columns_of_layer |= {"from_us": sent.from_us[shown], "until_us": visible_us[shown], "value": sent.until_us[shown]}
     columns_of_layer |= {"weight": np.where(sent.reason[shown] >= 0, LOST_AT, 1.0), "look": look, "text": text}
@@ -98,20 +100,20 @@ def _frames(
         "row": columns.in_trace(rows),
         "path": paths_of(columns, rows, paths),
     }
-    notes = _left_out("frames", len(rows), len(sent.rows))
+    notes = _omission_note("frames", len(rows), len(sent.rows))
     return Layer("frames", table(**columns_of_layer), looks, words=words, notes=notes)
 
 
-def _left_out(plural: str, drawn: int, all_of_them: int) -> tuple[str, ...]:
+def _omission_note(plural: str, drawn: int, all_of_them: int) -> tuple[str, ...]:
     if drawn == all_of_them:
         return ()
     return (f"Of {all_of_them:,} {plural} {drawn:,} are drawn; all of them are counted.",)
 
 
-def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
+def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
     """Return (the index of each row's look, the looks).
 
-    Each kind of message has two looks, one for broadcast frames and one for unicast frames.
+    A look is a style (`layers.Look`). Each kind of message has one for broadcast frames and one for unicast frames.
     """
     columns = recorded.columns
     kind = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
@@ -132,8 +134,8 @@ def _looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tupl
     return look, tuple(looks)
 
 
-def _fates(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return the outcome of each frame as (index of its text, the texts).
+def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Return (for each frame the index of a text about its outcome, these texts).
 
     A unicast frame is received or lost; for a broadcast frame the text states how many of its neighbors heard it.
     """
@@ -164,7 +166,9 @@ def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndar
     return np.append(known[3], -1).astype(np.int32)[find_last(about, tuple(known[:3]))]
 
 
-def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, clock: PlaybackClock, duration_us: int) -> Layer:
+def _losses_layer(
+    columns: Columns, sent: Sent, visible_us: np.ndarray, clock: PlaybackClock, duration_us: int
+) -> Layer:
     """Return the layer of lost frames. A loss is shown after its frame's own mark has ended.
 
     The weight is 1 for the node that a unicast frame was addressed to, otherwise 0.
@@ -185,11 +189,11 @@ def _losses(columns: Columns, sent: Sent, visible_us: np.ndarray, clock: Playbac
         "weight": is_unicast[shown],
     }
     values |= {"until_us": np.minimum(clock.visible_until(start, start), duration_us), "text": text}
-    notes = _left_out("losses", len(rows), len(lost))
+    notes = _omission_note("losses", len(rows), len(lost))
     return Layer("losses", table(**values, row=columns.in_trace(rows)), (LOST,), "loss", words=words, notes=notes)
 
 
-def _deliveries(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
+def _deliveries_layer(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
     """Return the layer of deliveries, each visible for a moment; ``value`` is the number of the subscription."""
     rows = columns.where(event="delivered")
     start = np.minimum(columns["time_us"][rows], duration_us - 1)

@@ -52,8 +52,9 @@ Rows = list[tuple[str, ...]]
 class NodeState:
     """One node at one time: its role, tables, counters and decoding matrices.
 
-    tables: title -> (headings, rows of text). counters: name -> count. matrices: (generation size, columns of the
-    pivots) for each event that the node decodes.
+    tables: title -> (headings, rows of text).
+    counters: name -> count.
+    matrices: (generation size, columns of the pivots) for each event that the node decodes.
     """
 
     node: int

@@ -99,13 +99,17 @@ class Look(NamedTuple):
     """The style in which rows of one kind are drawn.
 
     label: text in the legend; "" means no entry in the legend. colour: ``#rrggbb`` for a light background; a dark page
-    shows `palette.in_dark` of it. size: a length as a multiple of a node's diameter; least: the minimum of that length
-    in px. For nodes, discs, rings, crosses and packets the length is their diameter; for lines, halves, arrows and
-    tails, their width. For a label it is the distance from its node; a label with a negative size is below the node.
-    width: width of outlines and crosses in px. marker: shape of nodes and discs: circle, square, triangle, diamond or
-    x. rank: of several looks of one node, the look with the lowest rank is drawn. lane: distance by which arrows are
-    shifted to the right, as a multiple of a node's diameter. head: position of the head along an arrow, 0 to 1; 0 means
-    no head. mark, chip: the mark, and the name of the player's button, if they differ from those of the layer.
+    shows `palette.in_dark` of it. size: a length as a multiple of a node's diameter. For nodes, discs, rings, crosses
+    and packets it is their diameter;
+        for lines, halves, arrows and tails, their width. For a label it is the distance from its node; a label with a
+        negative size is below the node.
+    least: the minimum of that length in px.
+    width: width of outlines and crosses in px.
+    marker: shape of nodes and discs: circle, square, triangle, diamond or x.
+    rank: of several looks of one node, the look with the lowest rank is drawn.
+    lane: distance by which arrows are shifted to the right, as a multiple of a node's diameter.
+    head: position of the head along an arrow, 0 to 1; 0 means no head.
+    mark, chip: the mark, and the name of the player's button, if they differ from those of the layer.
     """
 
     label: str = ""
@@ -154,8 +158,9 @@ class Section(NamedTuple):
 class Panel(NamedTuple):
     """A panel below the map: a diagram with horizontal lanes, in which rows with the mark "strip" are bars.
 
-    low, high: range of the x axis. lanes: names of the lanes, from the top. bits: number of binary digits in which
-    values are written; 0 means decimal.
+    low, high: range of the x axis.
+    lanes: names of the lanes, from the top.
+    bits: number of binary digits in which values are written; 0 means decimal.
     """
 
     title: str
@@ -169,11 +174,13 @@ class Panel(NamedTuple):
 class Layer:
     """Intervals that are shown and hidden together. Layers with the same ``name`` share one button in the player.
 
-    table, looks, words, mark: see the module's docstring. is_detail: whether the layer is drawn only if the map has
-    space between its nodes. level: position in the order of drawing; None: the position of the layer's mark in
-    `LEVELS`. of_path: whether only the rows of the selected message are drawn. notes: sentences about omitted rows.
+    table, looks, words, mark: see the module's docstring.
+    is_detail: whether the layer is drawn only if the map has space between its nodes.
+    level: position in the order of drawing; None: the position of the layer's mark in `LEVELS`.
+    of_path: whether only the rows of the selected message are drawn.
+    notes: sentences about omitted rows.
     add_texts: None, or a function that returns this layer with its texts; for texts that take long to compute and are
-    not drawn.
+        not drawn.
     """
 
     name: str
@@ -229,8 +236,9 @@ class Curves(NamedTuple):
 class MessagePath(NamedTuple):
     """A message whose path through the network can be drawn.
 
-    from_us: time of the message's first frame. frames: its frames in the trace, as (origin, sequence, name of the
-    message in the trace). description: the path in one sentence.
+    from_us: time of the message's first frame.
+    frames: its frames in the trace, as (origin, sequence, name of the message in the trace).
+    description: the path in one sentence.
     """
 
     label: str
@@ -259,7 +267,9 @@ NO_PATHS = MessagePaths(())
 class Recorded:
     """The input of a protocol's function ``layers``: a run, and its trace as columns.
 
-    columns: the trace, or only its rows about one event. plan: the layout of the network. clock: the player's clock.
+    columns: the trace, or only its rows about one event.
+    plan: the layout of the network.
+    clock: the player's clock.
     colours: name of a message -> its colour.
     """
 
@@ -318,8 +328,9 @@ def as_spans(kind: Any, source: Table, words: Sequence[str] = (), rows: np.ndarr
 class RunView:
     """Everything that a view draws of a run, over its whole time. `views.seeing.see` makes it.
 
-    layers: in the order of their buttons. notes: sentences about omitted rows and estimated data. trace: the whole
-    trace as columns.
+    layers: in the order of their buttons.
+    notes: sentences about omitted rows and estimated data.
+    trace: the whole trace as columns.
     """
 
     run: Any

@@ -20,10 +20,12 @@ USABLE = 0.1  # share of frames that must arrive
 class Layout:
     """The positions of nodes and the links between them, as arrays. Links refer to nodes by their index in ``ids``.
 
-    ids: numbers of the nodes, int64, ascending, shape (nodes,). x_m, y_m: float64, shape (nodes,). links: columns a and
-    b (indices of nodes, a < b), pdr_ab and pdr_ba (delivery ratio in each direction; 0 without a link in that
-    direction), each of shape (links,). walls: float64, shape (walls, 4), as x0, y0, x1, y1 in m. notes: sentences about
-    estimated positions and omitted links.
+    ids: numbers of the nodes, int64, ascending, shape (nodes,).
+    x_m, y_m: float64, shape (nodes,).
+    links: columns a and b (indices of nodes, a < b), pdr_ab and pdr_ba (delivery ratio in each direction; 0 without a
+        link in that direction), each of shape (links,).
+    walls: float64, shape (walls, 4), as x0, y0, x1, y1 in m.
+    notes: sentences about estimated positions and omitted links.
     """
 
     ids: np.ndarray

@@ -102,10 +102,11 @@ def moment(
 ) -> list[Group]:
     """Return the groups of rows to draw at a time, in the order of drawing.
 
-    names: names of the player's buttons whose layers are drawn; None: the layers that are visible at first. message:
-    index of the message whose path is drawn; None: the newest message if ``view.paths.is_newest``, else no path.
-    has_room: whether the map has space for layers with ``is_detail``. Raises ParameterError for an unknown name or
-    message.
+    names: names of the player's buttons whose layers are drawn; None: the layers that are visible at first.
+    message: index of the message whose path is drawn; None: the newest message if ``view.paths.is_newest``, else no
+        path.
+    has_room: whether the map has space for layers with ``is_detail``.
+    Raises ParameterError for an unknown name or message.
     """
     known = chips(view)
     for name in names or ():

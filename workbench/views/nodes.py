@@ -64,8 +64,10 @@ def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[
 def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     """Return (a table of subscriptions, their texts).
 
-    A subscription lasts until it expires or the node unsubscribes. Columns: sequence, the number of the subscription at
-    its node; value, when it expires in µs, or -1 for never; text, its attributes.
+    A subscription lasts until it expires or the node unsubscribes. Columns of the table:
+
+    sequence: the number of the subscription at its node. value: when it expires, in µs; -1 means never. text: index of
+    its attributes in the texts.
     """
     rows = columns.where(event=("subscribed", "unsubscribed"))
     keys = row_keys(columns["node"][rows], columns["sequence"][rows])

@@ -38,7 +38,7 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
 
 
 def dissect_if_small(run: Any) -> Any:
-    """Return the dissected first frames of a small run; for a large run, only a note how to get them."""
+    """Return the dissected first frames of a small run. For a large run, return only a note about how to get them."""
     from workbench.views.player.dissections import dissect_first
 
     return dissect_first(run, quick=True)

@@ -23,8 +23,10 @@ Box = tuple[float, float, float, float]
 class Scene:
     """A network drawn on a page: links, walls and names of nodes. Subclasses draw the nodes.
 
-    x, y: positions of the nodes in px, float64, shape (nodes,). node: radius of a node in px. walls: ends of the walls
-    in px, shape (walls, 4). band: points that names should not cover.
+    x, y: positions of the nodes in px, float64, shape (nodes,).
+    node: radius of a node in px.
+    walls: ends of the walls in px, shape (walls, 4).
+    band: points that names should not cover.
     """
 
     def __init__(self, plan: Layout, width: int, tallest: float = TALLEST) -> None:

@@ -31,8 +31,10 @@ class Field(widgets.HBox):
     """A control for one parameter. ``value``: the last valid value; ``error``: why the present input is invalid, or "".
 
     check: a function that returns the value to store or raises WorkbenchError; by default the parameter's table
-    decides. is_explained: whether the reason of the default is shown below the field. is_offered: whether a button is
-    shown with which the user selects this parameter for a sweep. vary_count: how often that button was pressed.
+        decides.
+    is_explained: whether the reason of the default is shown below the field.
+    is_offered: whether a button is shown with which the user selects this parameter for a sweep.
+    vary_count: how often that button was pressed.
     """
 
     value = traitlets.Any()

@@ -37,8 +37,10 @@ _LIVE_EVERY_S = 1.0
 class RunPanel(widgets.HBox):
     """Buttons that run a scenario and stop it, with a menu of where to run, progress, and messages.
 
-    runs: the runs of the last state, one or two. live: (run, seconds so far) while a run on motes is in progress, else
-    None. busy: whether something runs. failed: number of runs so far that gave no result.
+    runs: the runs of the last state, one or two.
+    live: (run, seconds so far) while a run on motes is in progress, else None.
+    busy: whether something runs.
+    failed: number of runs so far that gave no result.
     """
 
     runs = traitlets.Tuple()

@@ -8,7 +8,8 @@
     living                  a player in which other runs can be shown
     once                    widgets whose script a page loads only once
     browser/                the ES module, which draws on canvases. Its files are joined: payload, paint (marks), map,
-                            timeline (with curves and lanes), words (inspector, messages), player. boot and wire start it
+                            timeline (with curves and lanes), words (inspector, messages), player. The module is
+                            started by boot or wire
 
 It draws layers (`views.layers`) and contains nothing specific to a protocol.
 """

@@ -11,7 +11,7 @@ from workbench.sim.rows import Columns
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 150_000
-MOST_GROUPS = 1 << 22  # with more groups, an array of their counts would be too large
+MOST_GROUPS = 1 << 22  # larger numbers of groups are renumbered, since counts are in an array
 
 # Counters of a node: event in the trace, label, and the column that divides the counter into kinds.
 COUNTED = (
@@ -32,7 +32,9 @@ COUNTED = (
 class Counted:
     """The rows of the trace that the counters of nodes count, sorted by node and time.
 
-    node: int32; time_us: int64; kind: int16, an index into ``words``, the names of the counters; each of shape (rows,).
+    node, time_us: int32 and int64, shape (rows,).
+    kind: int16, shape (rows,), index into ``words``.
+    words: names of the counters.
     step: the number of rows in the trace for each row here.
     """
 

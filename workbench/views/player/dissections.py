@@ -22,9 +22,11 @@ AROUND = 100  # frames before and after the selected one that are dissected with
 def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
     """Return the bytes and fields of the first frames of a run.
 
-    The result has frames: a list of [bytes in hex, fields], in which equal frames are stored once; at: row of the trace
-    -> index in frames; note: a sentence for the user, or "". quick: for a large run return only a note, because getting
-    the bytes executes the run again.
+    With ``quick``, return only a note for a large run, because the run is executed again for the bytes. The result has:
+
+    frames: a list of [bytes in hex, fields], in which equal frames are stored once
+    at: row of the trace -> index in frames
+    note: a sentence for the user, or ""
     """
     if quick and (len(run.scenario.topology) > QUICK_NODES or run.metrics["transmissions"] > QUICK_FRAMES):
         return note(

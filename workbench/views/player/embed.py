@@ -1,4 +1,15 @@
-"""Return the player's script as one ES module, which exports ``mount`` and ``Player``."""
+"""The player as self-contained HTML with its script and data, which needs neither a kernel nor a network connection.
+
+    module()              the script of the player, one ES module
+    player_html(payload)  an HTML element that plays a run, wherever scripts may run
+
+The script and the data are compressed with gzip and embedded as base64. A page with several players loads the script
+only once.
+
+Limits
+    Tested in JupyterLab 4, Notebook 7 and exported HTML, with Chromium. VS Code's renderer, Firefox and Safari are
+    untested.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +32,7 @@ _numbers = itertools.count()
 
 @cache
 def module() -> str:
-    """Return the player's script as one ES module; it exports ``mount`` and ``Player``."""
+    """Return the player's script as one ES module, which exports ``mount`` and ``Player``."""
     style = f"const STYLE = {json.dumps(browser_file('player.css'))}"
     return "\n".join([*(browser_file(f"{name}.js") for name in SCRIPTS), style, "export { mount, Player }", ""])
 

@@ -37,9 +37,9 @@ _HIDE_WIRE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputA
 class Wire(LoadedOnce):
     """The widget that passes runs to a player.
 
-    selection: what the user selected: node, row (a frame, by its row in the trace) and time_s. clock: players with the
-    same name of a clock show the same time; "" is a clock of its own. dissected: dissected frames (see `dissections`)
-    of the run in the last payload.
+    selection: what the user selected: node, row (a frame, by its row in the trace) and time_s.
+    clock: players with the same name of a clock show the same time; "" is a clock of its own.
+    dissected: dissected frames (see `dissections`) of the run in the last payload.
     """
 
     script = traitlets.Unicode(module() + browser_file("wire.js")).tag(sync=True)
@@ -55,8 +55,9 @@ class PlayerView:
     """A player that is shown once; `feed` then shows other runs in it.
 
     run, event: the first run, and the event to show, as in `workbench.views.show`. live: for a run in progress, its
-    current time as ``now_s``, and sentences about problems as ``notes``. The attribute ``wire`` is a widget for use in
-    layouts of ipywidgets.
+    current time as ``now_s``, and sentences about problems as ``notes``.
+
+    The attribute ``wire`` is a widget for use in layouts of ipywidgets.
     """
 
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:

@@ -94,7 +94,8 @@ def pack(
 ) -> bytes:
     """Return the payload of a run.
 
-    frames_bytes: dissected frames, as from `dissections.dissect_first`. now_s: the current time of a run in progress.
+    frames_bytes: dissected frames, as from `dissections.dissect_first`.
+    now_s: the current time of a run in progress.
     notes: further sentences to show.
     """
     buffer, columns = Buffer(), view.trace or Columns(view.run.trace)

@@ -39,10 +39,16 @@ def _read_file(name: str) -> str:
 class NetworkMap(LoadedOnce):
     """A network to view and edit.
 
-    payload: the network, as made by `packed`. roles: [[node, role of `ROLES`], ...]. picked: the selected nodes. tool:
-    one of `TOOLS`. asks: roles of `ASKS` that have a button. message: a sentence below the map; is_error: whether it is
-    an error. history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo. Edits
-    arrive as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.
+    payload: the network, as made by `packed`.
+    roles: [[node, role of `ROLES`], ...].
+    picked: the selected nodes.
+    tool: one of `TOOLS`.
+    asks: roles of `ASKS` that have a button.
+    message: a sentence below the map.
+    is_error: whether that sentence is an error.
+    history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo.
+
+    Edits arrive as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.
     """
 
     script = traitlets.Unicode(_script()).tag(sync=True)
