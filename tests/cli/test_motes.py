@@ -226,7 +226,7 @@ def test_a_player_that_cannot_be_fed_says_so_and_the_others_go_on(followed, caps
     first, second = View(), View()
     monkeypatch.setattr(first, "feed", refuse.__get__(first))
     notebook._views[run] = [first, second]
-    notebook._follow(run)
+    notebook._follow_run(run)
     assert len(second.fed) == 2 and notebook._views[run] == [second]
     assert "is no longer updated: drawing the run raised ValueError('no picture')" in capsys.readouterr().err
 

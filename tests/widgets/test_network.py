@@ -26,7 +26,7 @@ def network():
 
 def hear(network, kind, **rest):
     """The map says that the user has done something."""
-    network._receive(network.map, {"kind": kind, **rest}, [])
+    network._handle_message(network.map, {"kind": kind, **rest}, [])
 
 
 def header_of(parcel):
@@ -220,7 +220,7 @@ def test_joining_nodes_that_are_linked_leaves_the_link_as_it_is(network):
 )
 def test_an_edit_that_cannot_be_changes_nothing_and_is_said(network, message, sentence):
     value = network.value
-    network._receive(network.map, message, [])
+    network._handle_message(network.map, message, [])
     assert network.value is value
     assert network.map.is_error and sentence in network.map.message
     hear(network, "add", x=0, y=0)

@@ -82,7 +82,7 @@ def main(out: Path, sweep: bool = True) -> None:
 
 def next_steps(out: Path) -> list[tuple[str, str]]:
     """Return (command, description) for what to do next. The commands work in the current folder."""
-    command = _command()
+    command = _command_name()
     lab = (
         f"open the notebook {FIRST_NOTEBOOK}, the introduction"
         if notebooks()
@@ -92,7 +92,7 @@ def next_steps(out: Path) -> list[tuple[str, str]]:
     return [(f"{command} lab", lab), (f"{command} run {out / 'demo.json'}", run)]
 
 
-def _command() -> str:
+def _command_name() -> str:
     """Return how to call the workbench command from the current folder, since it may not be on the PATH."""
     program = Path(sys.argv[0])
     if program.name != "workbench":

@@ -34,13 +34,13 @@ def workload(run: Any) -> str:
     If the workload has more than three such items, return only the number of its items.
     """
     items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
-    texts = [text for item in items if (text := _item(item))]
+    texts = [text for item in items if (text := _describe_item(item))]
     if 0 < len(texts) <= 3:
         return "; ".join(texts)
     return f"{len(items)} items of workload" if items else ""
 
 
-def _item(item: Any) -> str:
+def _describe_item(item: Any) -> str:
     kind = type(item).__name__.lower()
     at, content = getattr(item, "at", None), getattr(item, "what", None)
     if content is None or at is None:

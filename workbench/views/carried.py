@@ -56,11 +56,11 @@ def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
 def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:
     if isinstance(subject, Run):
         return partial(record_of, subject)
-    runs = _by_name(subject) if isinstance(subject, Mapping) else {}
+    runs = _runs_by_name(subject) if isinstance(subject, Mapping) else {}
     return partial(record_of_runs, runs) if runs else None
 
 
-def _by_name(subject: Mapping[str, Any]) -> dict[str, Run]:
+def _runs_by_name(subject: Mapping[str, Any]) -> dict[str, Run]:
     """Return the runs in a mapping by their names.
 
     If a name has a list of runs, each gets the name and a number, such as "name #1". Other values are left out.

@@ -67,8 +67,8 @@ def line_chart(
     not finite are left out and interrupt the line. Values outside ``y_range`` are drawn at the edge of the chart.
     Raises ParameterError if the lists of a series differ in length.
     """
-    lines = [_checked(item) for item in series]
-    frame = _Frame(lines, y_range, width, height, bool(title), bool(note), _legend_rows(lines, width))
+    lines = [_check_series(item) for item in series]
+    frame = _Frame(lines, y_range, width, height, bool(title), bool(note), _count_legend_rows(lines, width))
     return _draw_chart(lines, frame, title, x_label, y_label, note, width, height)
 
 
@@ -86,13 +86,13 @@ def category_chart(
 
     The points of all series for one name are drawn side by side, without lines between points.
     """
-    lines = [_checked(item) for item in series]
+    lines = [_check_series(item) for item in series]
     offsets = [0.0 if len(lines) == 1 else SPREAD * (index / (len(lines) - 1) - 0.5) for index in range(len(lines))]
     shifted = [_shift_apart(line, offset) for line, offset in zip(lines, offsets, strict=True)]
     available = (width - 90) / max(len(names), 1) - 8
     widest = max((text_width(name, SIZE) for name in names), default=0)
     angle = 0.0 if widest <= available else TURN
-    frame = _Frame(shifted, None, width, height, False, bool(note), _legend_rows(lines, width))
+    frame = _Frame(shifted, None, width, height, False, bool(note), _count_legend_rows(lines, width))
     frame.name_categories(names, angle, widest)
     return _draw_chart(shifted, frame, "", x_label, y_label, note, width, height)
 
@@ -130,7 +130,7 @@ def steps_chart(
             visible = _visible_steps(np.asarray(times_s, float) * width / end_s, np.asarray(values, float))
             xs, ys = (np.repeat(np.asarray(column, float)[visible], 2).tolist() for column in (times_s, values))
             series.append(Series(name, [*xs[1:], end_s], ys, colour=colour, marks=False))
-    frame = _Frame(series, None, width, height, False, False, _legend_rows(series, width))
+    frame = _Frame(series, None, width, height, False, False, _count_legend_rows(series, width))
     if all(value == int(value) for line in series for value in line.y):  # counts are whole numbers
         frame.y_ticks = [tick for tick in frame.y_ticks if tick == int(tick)]
     drawing = _draw_chart(series, frame, "", "time (s)", y_label, "", width, height)
@@ -174,7 +174,7 @@ def _draw_chart(
     return drawing
 
 
-def _checked(series: Series | dict[str, Any]) -> Series:
+def _check_series(series: Series | dict[str, Any]) -> Series:
     line = series if isinstance(series, Series) else Series(**series)
     values = {"x": line.x, "y": line.y, "low": line.low, "high": line.high}
     columns: dict[str, Any] = {
@@ -205,10 +205,10 @@ class _Frame:
         xs = [x for line in lines for x in line.x if math.isfinite(x)]
         ys = [y for line in lines for column in (line.y, line.low, line.high) for y in column or () if math.isfinite(y)]
         self.has_note = has_note
-        self.y_ticks = ticks(*(y_range or _padded(ys, from_zero=True)), TICKS)
+        self.y_ticks = ticks(*(y_range or _pad_range(ys, from_zero=True)), TICKS)
         self.y0, self.y1 = y_range or (self.y_ticks[0], self.y_ticks[-1])
         self.y_ticks = [tick for tick in self.y_ticks if self.y0 - 1e-12 <= tick <= self.y1 + 1e-12]
-        self.x0, self.x1 = _padded(xs)
+        self.x0, self.x1 = _pad_range(xs)
         distinct = sorted(set(xs))
         inside = ticks(self.x0, self.x1, TICKS + 1)
         self.x_ticks = distinct if 1 <= len(distinct) <= 8 and _is_even(distinct) else inside
@@ -241,7 +241,7 @@ class _Frame:
         return self.bottom - share * (self.bottom - self.top)
 
 
-def _padded(values: list[float], from_zero: bool = False) -> tuple[float, float]:
+def _pad_range(values: list[float], from_zero: bool = False) -> tuple[float, float]:
     if not values:
         return 0.0, 1.0
     low, high = min(values), max(values)
@@ -342,7 +342,7 @@ def _entry_width(line: Series) -> float:
     return 26 + text_width(line.name, SIZE) * 1.06 + 16
 
 
-def _legend_rows(lines: list[Series], width: int) -> int:
+def _count_legend_rows(lines: list[Series], width: int) -> int:
     if len(lines) < 2 and not (lines and lines[0].name):
         return 0
     rows, x = 1, 14.0
@@ -354,7 +354,7 @@ def _legend_rows(lines: list[Series], width: int) -> int:
 
 
 def _draw_legend(drawing: Drawing, frame: _Frame, lines: list[Series]) -> None:
-    if not _legend_rows(lines, round(drawing.width)):
+    if not _count_legend_rows(lines, round(drawing.width)):
         return
     x, y = 14.0, frame.legend_y
     for index, line in enumerate(lines):

@@ -49,7 +49,7 @@ def page(dissection: Dissection) -> str:
     rows = "".join(
         f"<tr><td>{byte_range(inner)}</td>"
         f'<td><span class="key" style="background:{colour};margin-left:{14 * depth}px">{html.escape(inner.name)}</span>'
-        f"</td><td>{_cut(inner.text)}</td></tr>"
+        f"</td><td>{_shorten_text(inner.text)}</td></tr>"
         for field, colour in zip(dissection.fields, colours, strict=True)
         for depth, inner in field.tree()
     )
@@ -60,7 +60,7 @@ def page(dissection: Dissection) -> str:
     )
 
 
-def _cut(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return html.escape(text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]} …")
 
 

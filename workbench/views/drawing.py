@@ -376,10 +376,10 @@ _SPELLINGS = {
 
 def spell(text: str) -> str:
     """Return the text with only characters of Pillow's font: "µs" -> "us", "½" -> "1/2", unknown ones -> "?"."""
-    return "".join(map(_spell, text))
+    return "".join(map(_spell_character, text))
 
 
-def _spell(character: str) -> str:
+def _spell_character(character: str) -> str:
     if character.isascii() or character in _IN_FONT:
         return character
     decomposed = unicodedata.normalize("NFKD", character).replace("\N{FRACTION SLASH}", "/")
@@ -464,27 +464,27 @@ def escape(text: str) -> str:
     return saxutils.escape("".join(character for character in text if character.isprintable()))
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _line_style(colour: str, width: float, opacity: float) -> str:
-    faded = f' stroke-opacity="{_number(opacity)}"' if opacity < 1 else ""
-    return f'stroke="{colour}" stroke-width="{_number(width)}" stroke-linecap="round"{faded}'
+    faded = f' stroke-opacity="{_format_number(opacity)}"' if opacity < 1 else ""
+    return f'stroke="{colour}" stroke-width="{_format_number(width)}" stroke-linecap="round"{faded}'
 
 
 def _area_style(item: Circle | Polygon | Circles | Polygons) -> str:
-    stroke = f' stroke="{item.stroke}" stroke-width="{_number(item.width)}"' if item.stroke else ""
-    faded = f' opacity="{_number(item.opacity)}"' if item.opacity < 1 else ""
+    stroke = f' stroke="{item.stroke}" stroke-width="{_format_number(item.width)}"' if item.stroke else ""
+    faded = f' opacity="{_format_number(item.opacity)}"' if item.opacity < 1 else ""
     return f'fill="{item.fill or "none"}"{stroke}{faded}'
 
 
 def _svg_points(points: Points) -> str:
-    return " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+    return " ".join(f"{_format_number(x)},{_format_number(y)}" for x, y in points)
 
 
 def _dash_attribute(item: Segment | Segments | Circle | Circles) -> str:
-    return f' stroke-dasharray="{" ".join(map(_number, item.dash))}"' if item.dash else ""
+    return f' stroke-dasharray="{" ".join(map(_format_number, item.dash))}"' if item.dash else ""
 
 
 def _close_element(element: str, tooltip: str) -> str:
@@ -494,13 +494,13 @@ def _close_element(element: str, tooltip: str) -> str:
 
 
 def _svg_segment(item: Segment) -> list[str]:
-    x0, y0, x1, y1 = map(_number, (item.x0, item.y0, item.x1, item.y1))
+    x0, y0, x1, y1 = map(_format_number, (item.x0, item.y0, item.x1, item.y1))
     look = _line_style(item.colour, item.width, item.opacity)
     return [f'<line x1="{x0}" y1="{y0}" x2="{x1}" y2="{y1}" {look}{_dash_attribute(item)}/>']
 
 
 def _svg_circle(item: Circle) -> list[str]:
-    where = f'cx="{_number(item.x)}" cy="{_number(item.y)}" r="{_number(item.radius)}"'
+    where = f'cx="{_format_number(item.x)}" cy="{_format_number(item.y)}" r="{_format_number(item.radius)}"'
     return [_close_element(f"<circle {where} {_area_style(item)}{_dash_attribute(item)}", item.tooltip)]
 
 
@@ -534,7 +534,7 @@ def _svg_segments(item: Segments) -> list[str]:
 
 
 def _svg_circles(item: Circles) -> list[str]:
-    radius, diameter = _number(item.radius), _number(2 * item.radius)
+    radius, diameter = _format_number(item.radius), _format_number(2 * item.radius)
     shape = f"M% %a{radius} {radius} 0 1 0 {diameter} 0a{radius} {radius} 0 1 0-{diameter} 0"
     look = _area_style(item) + _dash_attribute(item)
     return [f'<path d="{d}" {look}/>' for d in _path_data(item.centers - (item.radius, 0), shape)]
@@ -548,11 +548,13 @@ def _svg_polygons(item: Polygons) -> list[str]:
 
 
 def _svg_text(item: Text) -> list[str]:
-    x, y = _number(item.x), _number(item.y)
-    turn = f' transform="rotate({_number(-item.turn)} {x} {y})"' if item.turn else ""
+    x, y = _format_number(item.x), _format_number(item.y)
+    turn = f' transform="rotate({_format_number(-item.turn)} {x} {y})"' if item.turn else ""
     weight = ' font-weight="600"' if item.bold else ""
     halo = f' stroke="{item.halo}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"' if item.halo else ""
-    look = f'font-size="{_number(item.size)}" fill="{item.colour}" text-anchor="{item.anchor}"{weight}{halo}{turn}'
+    look = (
+        f'font-size="{_format_number(item.size)}" fill="{item.colour}" text-anchor="{item.anchor}"{weight}{halo}{turn}'
+    )
     return [f'<text x="{x}" y="{y}" {look}>{escape(item.text)}</text>']
 
 

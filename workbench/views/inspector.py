@@ -97,7 +97,7 @@ def node_state(view: RunView, trace: pa.Table, node: int, time_us: int) -> NodeS
         tables[layer.section.title] = (tuple(heading for heading, _, _ in plain), list(zip(*cells, strict=True)))
         if len(plain) < len(layer.section.columns):
             matrices += [_decoding_matrix(layer, row) for row in rows.tolist()]
-    return NodeState(node, time_us, _role(view, node, alive_us), tables, count(trace, node, time_us), matrices)
+    return NodeState(node, time_us, _role_of(view, node, alive_us), tables, count(trace, node, time_us), matrices)
 
 
 def _rows_at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
@@ -105,7 +105,7 @@ def _rows_at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
     return rows[layer.column("node")[rows] == node]
 
 
-def _role(view: RunView, node: int, time_us: int) -> str:
+def _role_of(view: RunView, node: int, time_us: int) -> str:
     """Return the role of a node: of the looks in which it could be drawn, the label of the one with the lowest rank."""
     looks = [NODE_LOOK]
     for layer in view.layers:

@@ -76,7 +76,7 @@ def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
     """Draw the sample of a legend entry, 20 px wide, centered at (x, y)."""
     if not isinstance(entry, Sample):
         kind, colour, _ = entry
-        SYMBOLS.get(kind, _plain_line)(drawing, Look(colour=colour), x, y)
+        SYMBOLS.get(kind, _draw_plain_line)(drawing, Look(colour=colour), x, y)
     elif entry.shades and entry.mark in ("node", "disc"):
         for at, shade in zip(
             (-6, 0, 6), (entry.shades[0], entry.shades[len(entry.shades) // 2], entry.shades[-1]), strict=True
@@ -85,7 +85,7 @@ def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
     else:
         colour = entry.shades[len(entry.shades) // 2] if entry.shades else entry.look.colour
         shown = palette.blend(palette.BACKGROUND, colour, max(entry.look.alpha, 0.35))
-        _MARKS.get(entry.mark, _line)(drawing, entry.look._replace(colour=shown), x, y)
+        _MARKS.get(entry.mark, _draw_line)(drawing, entry.look._replace(colour=shown), x, y)
 
 
 # Marks of layers
@@ -93,101 +93,101 @@ def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
 Draw = Callable[[Drawing, Look, float, float], None]
 
 
-def _node(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_node(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.marker(look.marker, x, y, 5, look.colour, palette.OUTLINE, 0.8)
 
 
-def _ring(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_ring(drawing: Drawing, look: Look, x: float, y: float) -> None:
     dash = (3, 2) if look.is_dashed else ()
     drawing.circle(x, y, 5.6, stroke=look.colour, width=min(max(look.width, 1.4), 2.4), dash=dash)
 
 
-def _cross(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_cross(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.cross(x, y, 4, colour=look.colour, width=1.8)
 
 
-def _line(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_line(drawing: Drawing, look: Look, x: float, y: float) -> None:
     width = min(max(10 * look.size if look.size < 1 else 1.4, 0.8 * look.least), 6.0)
     half = 10 - width / 2
     dash = (4.0, 3.0) if look.is_dashed else ()
     drawing.segment(x - half, y, x + half, y, colour=look.colour, width=width, dash=dash)
 
 
-def _half_link(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_half_link(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.segment(x - 9, y, x, y, colour=look.colour, width=4)
     drawing.segment(x, y, x + 9, y, colour=palette.LINK_GOOD, width=1)
 
 
-def _arrow(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_arrow(drawing: Drawing, look: Look, x: float, y: float) -> None:
     width = min(max(look.least, 1.2), 2.6)
     drawing.arrow(x - 10, y, x + 10, y, head=6 + width, at=0.6, colour=look.colour, width=width)
 
 
-def _widening_ring(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_widening_ring(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.circle(x, y, 5, stroke=look.colour, width=1.6)
 
 
-def _packet(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_packet(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.segment(x - 8, y, x + 2, y, colour=look.colour, width=2.2)
     drawing.circle(x + 3, y, 4.2, fill=look.colour, stroke=palette.BACKGROUND, width=1)
 
 
-def _label(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_label(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.text(x, y + 4, "ab", size=SMALL, colour=look.colour, anchor="middle")
 
 
-def _strip(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_strip(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.frame(x - 9, y - 5, 18, 10, fill=look.colour, stroke=palette.OUTLINE, width=0.6)
 
 
 _MARKS: dict[str, Draw] = {
-    "node": _node,
-    "disc": _node,
-    "ring": _ring,
-    "cross": _cross,
-    "half": _half_link,
-    "arrow": _arrow,
-    "wave": _widening_ring,
-    "packet": _packet,
-    "loss": _cross,
-    "label": _label,
-    "strip": _strip,
+    "node": _draw_node,
+    "disc": _draw_node,
+    "ring": _draw_ring,
+    "cross": _draw_cross,
+    "half": _draw_half_link,
+    "arrow": _draw_arrow,
+    "wave": _draw_widening_ring,
+    "packet": _draw_packet,
+    "loss": _draw_cross,
+    "label": _draw_label,
+    "strip": _draw_strip,
 }
 
 
 # Symbols of pictures without layers
 
 
-def _tree(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_tree(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.segment(x - 10, y, x + 10, y, colour=look.colour, width=2.5)
     drawing.circle(x, y, 5, fill=look.colour, stroke=palette.BACKGROUND, width=0.7)
 
 
-def _plain_line(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_plain_line(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.segment(x - 10, y, x + 10, y, colour=look.colour, width=1.4)
 
 
-def _rekeyed(drawing: Drawing, look: Look, x: float, y: float) -> None:
+def _draw_rekeyed_node(drawing: Drawing, look: Look, x: float, y: float) -> None:
     drawing.circle(x, y, 4, fill=palette.LINK_GOOD)
     drawing.circle(x, y, 7, stroke=look.colour, width=1.4)
 
 
-def _marker(kind: str, radius: float, stroke: str, width: float) -> Draw:
+def _marker_painter(kind: str, radius: float, stroke: str, width: float) -> Draw:
     return lambda drawing, look, x, y: drawing.marker(kind, x, y, radius, look.colour, stroke, width)
 
 
 SYMBOLS: dict[str, Draw] = {
-    "tree": _tree,
-    "square": _marker("square", 5.5, palette.OUTLINE, 1),
-    "triangle": _marker("triangle", 5.5, palette.OUTLINE, 1),
-    "root": _marker("square", 7, palette.TEXT, 1.4),
-    "diamond": _marker("diamond", 6.5, palette.TEXT, 1.4),
-    "rekeyed": _rekeyed,
+    "tree": _draw_tree,
+    "square": _marker_painter("square", 5.5, palette.OUTLINE, 1),
+    "triangle": _marker_painter("triangle", 5.5, palette.OUTLINE, 1),
+    "root": _marker_painter("square", 7, palette.TEXT, 1.4),
+    "diamond": _marker_painter("diamond", 6.5, palette.TEXT, 1.4),
+    "rekeyed": _draw_rekeyed_node,
     "orphan": lambda drawing, look, x, y: drawing.circle(x, y, 5, fill=palette.BACKGROUND, stroke=look.colour, width=2),
     "down": lambda drawing, look, x, y: drawing.cross(x, y, 5, colour=look.colour, width=2.4),
-    "lost": _cross,
+    "lost": _draw_cross,
     "ring": lambda drawing, look, x, y: drawing.circle(x, y, 6.5, stroke=look.colour, width=2.4),
-    "box": _strip,
+    "box": _draw_strip,
     "frame": lambda drawing, look, x, y: drawing.frame(x - 9, y - 5, 18, 10, stroke=look.colour, width=2),
     "arrow": lambda drawing, look, x, y: drawing.arrow(
         x - 10, y, x + 10, y, head=8, at=0.7, colour=look.colour, width=2.6

@@ -105,7 +105,7 @@ def show_live(run: Any) -> None:
         return
     # Output of the thread belongs to the cell that started it, whichever cell is running.
     context = contextvars.copy_context()
-    threading.Thread(target=lambda: context.run(_follow, run), name="show", daemon=True).start()
+    threading.Thread(target=lambda: context.run(_follow_run, run), name="show", daemon=True).start()
 
 
 def _problem_sentences(run: Any) -> list[str]:
@@ -114,7 +114,7 @@ def _problem_sentences(run: Any) -> list[str]:
     return [*ended, *(f"{note}." for note in run.notes[-MOST_NOTES:])]
 
 
-def _follow(run: Any) -> None:
+def _follow_run(run: Any) -> None:
     while run.is_running:
         began_s = time.perf_counter()
         _update_players(run, run.now_s)

@@ -120,18 +120,18 @@ def contrast(colour: str, other: str) -> float:
 
 
 def _luminance(colour: str) -> float:
-    red, green, blue = (_linear(part) for part in rgb(colour))
+    red, green, blue = (_to_linear(part) for part in rgb(colour))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def _linear(part: int) -> float:
+def _to_linear(part: int) -> float:
     share = part / 255
     return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
 
 
 def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
     """Return a colour in OKLab: lightness 0 to 1, and a, b, whose length is the chroma and angle the hue."""
-    red, green, blue = (_linear(part) for part in parts)
+    red, green, blue = (_to_linear(part) for part in parts)
     long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
     medium = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
     short = math.cbrt(0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue)
@@ -145,13 +145,13 @@ def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
 def _from_oklab(lightness: float, a: float, b: float) -> str:
     """Return an OKLab colour as ``#rrggbb``, with as much of its chroma as this lightness allows."""
     for share in range(20, -1, -1):
-        parts = _linear_rgb(lightness, a * share / 20, b * share / 20)
+        parts = _oklab_to_linear(lightness, a * share / 20, b * share / 20)
         if all(-0.0005 <= part <= 1.0005 for part in parts):
             break
-    return "#" + "".join(f"{_encoded(part):02X}" for part in parts)
+    return "#" + "".join(f"{_to_8_bit(part):02X}" for part in parts)
 
 
-def _linear_rgb(lightness: float, a: float, b: float) -> tuple[float, float, float]:
+def _oklab_to_linear(lightness: float, a: float, b: float) -> tuple[float, float, float]:
     long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
     medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
     short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
@@ -162,6 +162,6 @@ def _linear_rgb(lightness: float, a: float, b: float) -> tuple[float, float, flo
     )
 
 
-def _encoded(part: float) -> int:
+def _to_8_bit(part: float) -> int:
     part = min(max(part, 0.0), 1.0)
     return round(255 * (12.92 * part if part <= 0.0031308 else 1.055 * part ** (1 / 2.4) - 0.055))

@@ -39,8 +39,8 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
     originated = originated[first_rows(row_keys(columns["origin"][originated], columns["sequence"][originated]))]
     if not len(originated):
         return NO_PATHS, []
-    carriers = _carriers(columns)
-    rows, look, path = _steps(columns, originated, carriers, sent)
+    carriers = _find_carriers(columns)
+    rows, look, path = _collect_steps(columns, originated, carriers, sent)
     most = _count_drawn(path, len(originated))
     shown = path < most
     notes = (
@@ -51,7 +51,7 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
     return paths, [Layer("message path", path_table, LOOKS, "arrow", words=words, of_path=True)]
 
 
-def _carriers(columns: Columns) -> np.ndarray:
+def _find_carriers(columns: Columns) -> np.ndarray:
     """Return whether messages of each name carry publications; bool, shape (message names,)."""
     rows = columns.where(event=("originated", "held", "delivered"))
     return np.bincount(columns.codes["message"][rows], minlength=len(columns.words["message"])) > 0
@@ -76,11 +76,11 @@ def _count_drawn(path: np.ndarray, paths: int) -> int:
     return int(np.clip(np.searchsorted(rows, MOST_ROWS, "right"), 1, min(paths, MOST_PATHS)))
 
 
-def _steps(
+def _collect_steps(
     columns: Columns, originated: np.ndarray, carriers: np.ndarray, sent: Sent
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return hops, deliveries and drops as (rows of the trace, index of each row's look, index of its publication)."""
-    steps = (_hops(columns, carriers, sent), columns.where(event="delivered"), _drops(columns, originated))
+    steps = (_find_hops(columns, carriers, sent), columns.where(event="delivered"), _find_drops(columns, originated))
     rows = np.concatenate(steps)
     look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(step_rows) for step_rows in steps])
     path = _publication_of(columns, originated, rows)
@@ -88,7 +88,7 @@ def _steps(
     return rows[known], look[known], path[known]
 
 
-def _hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
+def _find_hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
     """Return the rows of the trace at which a publication went from ``peer`` to ``node``."""
     held = columns.where(event="held")
     received = columns.where(event="received")
@@ -100,7 +100,7 @@ def _hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
     return rows[first_rows(row_keys(*key_columns))]
 
 
-def _drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
+def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
     """Return the rows at which a node dropped a publication that it had not held before.
 
     A node that drops the same publication repeatedly counts once.

@@ -104,7 +104,7 @@ class Picture(Scene):
         self.node = float(np.clip(0.15 * self.plan.spacing_m * self.scale, THINNEST, WIDEST))
         self.notes = list(self.plan.notes)
         self.entries: list[Sample] = []
-        self.roles = self._roles(workload)
+        self.roles = self._find_roles(workload)
 
     def draw(self) -> Drawing:
         """Return the map with its legend below."""
@@ -118,12 +118,12 @@ class Picture(Scene):
         self._draw_scale_bar()
         page = Drawing(self.width, self.height, title=self.title)
         page.add(self.drawing, 0, 0)
-        legend = legend_drawing([*self.entries, *self._base_entries()], self.width)
+        legend = legend_drawing([*self.entries, *self._link_entries()], self.width)
         page.add(legend, 0, page.height)
         page.height += legend.height
         return page
 
-    def _roles(self, workload: Iterable[Any]) -> dict[Look, np.ndarray]:
+    def _find_roles(self, workload: Iterable[Any]) -> dict[Look, np.ndarray]:
         """Return the indices of sinks, of sources that are not sinks, and of nodes with outages, by their look."""
         by_kind = {"subscribe": SINK, "publish": SOURCE, "outage": OFF}
         nodes: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
@@ -136,14 +136,16 @@ class Picture(Scene):
         places[SOURCE] = np.setdiff1d(places[SOURCE], places[SINK])
         return places
 
-    def _at(self, places: np.ndarray) -> np.ndarray:
+    def _positions_of(self, places: np.ndarray) -> np.ndarray:
         return np.stack([self.x[places], self.y[places]], axis=1)
 
     def _draw_plain_nodes(self, places: np.ndarray) -> None:
         if self.is_map:
             self._draw_dots(DOT, places)
         elif len(places):
-            self.drawing.markers("circle", self._at(places), self.node, NODE_LOOK.colour, palette.OUTLINE, PEN)
+            self.drawing.markers(
+                "circle", self._positions_of(places), self.node, NODE_LOOK.colour, palette.OUTLINE, PEN
+            )
             self.entries.append(Sample("node", NODE_LOOK))
 
     def _draw_dots(self, look: Look, places: np.ndarray) -> None:
@@ -152,7 +154,7 @@ class Picture(Scene):
         if step > 1:
             self.notes.append(f"Of these nodes, one in {step} is drawn.")
         if len(places):
-            ends = np.tile(self._at(places[::step]), 2)
+            ends = np.tile(self._positions_of(places[::step]), 2)
             self.drawing.segments(ends, colour=look.colour, width=2 * self.node)
             self.entries.append(Sample("node", look))
 
@@ -161,7 +163,7 @@ class Picture(Scene):
             self._draw_dots(look._replace(marker="circle"), places)
         elif len(places):
             radius = max(look.size * self.node, PEN * look.least / 2)
-            self.drawing.markers(look.marker, self._at(places), radius, look.colour, palette.OUTLINE, PEN)
+            self.drawing.markers(look.marker, self._positions_of(places), radius, look.colour, palette.OUTLINE, PEN)
             self.entries.append(Sample("node", look))
 
     def _write_names(self) -> None:
@@ -170,6 +172,6 @@ class Picture(Scene):
         for place, look in named if len(named) <= MOST_NAMES else ():
             self.write(place, f"{look.label} {self.plan.ids[place]}", taken, is_required=False)
 
-    def _base_entries(self) -> list[Sample]:
+    def _link_entries(self) -> list[Sample]:
         links = [Sample("line", LINK)] if len(self.plan.links["a"]) else []
         return [*links, *([Sample("line", WALL)] if len(self.walls) else [])]

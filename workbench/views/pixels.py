@@ -64,23 +64,23 @@ def _ink(colour: str, opacity: float) -> tuple[int, ...]:
     return rgb(colour) if opacity >= 1 else (*rgb(colour), round(255 * opacity))
 
 
-def _segment(item: Segment, pens: Pens) -> None:
-    _strokes(np.array([[item.x0, item.y0, item.x1, item.y1]]), item, pens)
+def _draw_segment(item: Segment, pens: Pens) -> None:
+    _draw_lines(np.array([[item.x0, item.y0, item.x1, item.y1]]), item, pens)
 
 
-def _segments(item: Segments, pens: Pens) -> None:
-    _strokes(item.ends, item, pens)
+def _draw_segments(item: Segments, pens: Pens) -> None:
+    _draw_lines(item.ends, item, pens)
 
 
-def _strokes(ends: np.ndarray, item: Segment | Segments | Polyline, pens: Pens) -> None:
+def _draw_lines(ends: np.ndarray, item: Segment | Segments | Polyline, pens: Pens) -> None:
     """Draw lines with round ends. Each line is a single shape, so that translucent lines have an even colour."""
     dash = getattr(item, "dash", ())
     if dash:
-        ends = np.array([piece for row in ends.tolist() for piece in _dashes(row, dash)]).reshape(-1, 4)
-    _outlined(ends * pens.zoom, item.width * pens.zoom, _ink(item.colour, item.opacity), pens.of(item.opacity))
+        ends = np.array([piece for row in ends.tolist() for piece in _split_dashes(row, dash)]).reshape(-1, 4)
+    _draw_outlines(ends * pens.zoom, item.width * pens.zoom, _ink(item.colour, item.opacity), pens.of(item.opacity))
 
 
-def _outlined(ends: np.ndarray, width: float, ink: tuple[int, ...], pen: Any) -> None:
+def _draw_outlines(ends: np.ndarray, width: float, ink: tuple[int, ...], pen: Any) -> None:
     half = max(width, 1.0) / 2
     corners = 2 if half < 2 else 8
     angle = np.arctan2(ends[:, 3] - ends[:, 1], ends[:, 2] - ends[:, 0])[:, None]
@@ -92,7 +92,7 @@ def _outlined(ends: np.ndarray, width: float, ink: tuple[int, ...], pen: Any) ->
         pen.polygon(outline, fill=ink)
 
 
-def _dashes(row: list[float], dash: tuple[float, ...]) -> list[tuple[float, float, float, float]]:
+def _split_dashes(row: list[float], dash: tuple[float, ...]) -> list[tuple[float, float, float, float]]:
     x0, y0, x1, y1 = row
     length = math.hypot(x1 - x0, y1 - y0)
     if not length:
@@ -107,15 +107,15 @@ def _dashes(row: list[float], dash: tuple[float, ...]) -> list[tuple[float, floa
     return pieces
 
 
-def _circle(item: Circle, pens: Pens) -> None:
-    _discs([(item.x, item.y)], item, pens)
+def _draw_circle(item: Circle, pens: Pens) -> None:
+    _draw_discs([(item.x, item.y)], item, pens)
 
 
-def _circles(item: Circles, pens: Pens) -> None:
-    _discs(item.centers.tolist(), item, pens)
+def _draw_circles(item: Circles, pens: Pens) -> None:
+    _draw_discs(item.centers.tolist(), item, pens)
 
 
-def _discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
+def _draw_discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
     zoom = pens.zoom
     # SVG draws half of a stroke's width outside of the shape, Pillow all of it inside.
     outer = (item.radius + (item.width / 2 if item.stroke else 0)) * zoom
@@ -125,12 +125,12 @@ def _discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
     for x, y in centers:
         box = (x * zoom - outer, y * zoom - outer, x * zoom + outer, y * zoom + outer)
         if item.dash:
-            _dashed_ring(pen, box, item, outline, width)
+            _draw_dashed_ring(pen, box, item, outline, width)
         else:
             pen.ellipse(box, fill=fill, outline=outline, width=width)
 
 
-def _dashed_ring(pen: Any, box: tuple[float, ...], item: Circle | Circles, ink: Any, width: int) -> None:
+def _draw_dashed_ring(pen: Any, box: tuple[float, ...], item: Circle | Circles, ink: Any, width: int) -> None:
     """Draw a ring with as many dashes as fit around it."""
     circumference = 2 * math.pi * item.radius
     dashes = max(round(circumference / sum(item.dash)), 2)
@@ -139,24 +139,24 @@ def _dashed_ring(pen: Any, box: tuple[float, ...], item: Circle | Circles, ink: 
         pen.arc(box, index * step, (index + item.dash[0] / sum(item.dash)) * step, fill=ink, width=width)
 
 
-def _polyline(item: Polyline, pens: Pens) -> None:
+def _draw_polyline(item: Polyline, pens: Pens) -> None:
     if len(item.points) > 1 and item.opacity < 1:
         points = [(x * pens.zoom, y * pens.zoom) for x, y in item.points]
         width = max(1, round(item.width * pens.zoom))
         pens.blending.line(points, fill=_ink(item.colour, item.opacity), width=width, joint="curve")
         return
-    _strokes(np.array([(*start, *end) for start, end in pairwise(item.points)]).reshape(-1, 4), item, pens)
+    _draw_lines(np.array([(*start, *end) for start, end in pairwise(item.points)]).reshape(-1, 4), item, pens)
 
 
-def _polygon(item: Polygon, pens: Pens) -> None:
-    _areas(np.array(item.points, dtype=float).reshape(1, -1, 2), item, pens)
+def _draw_polygon(item: Polygon, pens: Pens) -> None:
+    _draw_areas(np.array(item.points, dtype=float).reshape(1, -1, 2), item, pens)
 
 
-def _polygons(item: Polygons, pens: Pens) -> None:
-    _areas(item.corners, item, pens)
+def _draw_polygons(item: Polygons, pens: Pens) -> None:
+    _draw_areas(item.corners, item, pens)
 
 
-def _areas(corners: np.ndarray, item: Polygon | Polygons, pens: Pens) -> None:
+def _draw_areas(corners: np.ndarray, item: Polygon | Polygons, pens: Pens) -> None:
     corners = corners * pens.zoom
     pen = pens.of(item.opacity)
     if item.fill:
@@ -165,14 +165,14 @@ def _areas(corners: np.ndarray, item: Polygon | Polygons, pens: Pens) -> None:
             pen.polygon(points, fill=ink)
     if item.stroke:
         edges = np.concatenate([corners, np.roll(corners, -1, axis=1)], axis=2).reshape(-1, 4)
-        _outlined(edges, item.width * pens.zoom, _ink(item.stroke, item.opacity), pen)
+        _draw_outlines(edges, item.width * pens.zoom, _ink(item.stroke, item.opacity), pen)
 
 
-def _text(item: Text, pens: Pens) -> None:
+def _draw_text(item: Text, pens: Pens) -> None:
     zoom = pens.zoom
     type_ = font(item.size * zoom)
     if item.turn:
-        _turned(item, pens.image, type_, zoom)
+        _draw_rotated_text(item, pens.image, type_, zoom)
         return
     position, text = (item.x * zoom, item.y * zoom), spell(item.text)
     # The font has one weight; a rim in the text's colour makes it bold.
@@ -186,7 +186,7 @@ def _text(item: Text, pens: Pens) -> None:
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
-def _turned(item: Text, image: Any, type_: Any, zoom: float) -> None:
+def _draw_rotated_text(item: Text, image: Any, type_: Any, zoom: float) -> None:
     text = spell(item.text)
     reach = round(type_.getlength(text) + 2 * item.size * zoom)
     mask = Image.new("L", (2 * reach, 2 * reach))
@@ -197,12 +197,12 @@ def _turned(item: Text, image: Any, type_: Any, zoom: float) -> None:
 
 
 _DRAW: dict[type, Callable[[Any, Pens], None]] = {
-    Segment: _segment,
-    Circle: _circle,
-    Polyline: _polyline,
-    Polygon: _polygon,
-    Text: _text,
-    Segments: _segments,
-    Circles: _circles,
-    Polygons: _polygons,
+    Segment: _draw_segment,
+    Circle: _draw_circle,
+    Polyline: _draw_polyline,
+    Polygon: _draw_polygon,
+    Text: _draw_text,
+    Segments: _draw_segments,
+    Circles: _draw_circles,
+    Polygons: _draw_polygons,
 }

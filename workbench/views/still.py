@@ -70,7 +70,7 @@ class Scene:
 
     # Labels
 
-    def _boxes(self, place: int, width: float) -> list[tuple[Box, float, float]]:
+    def _candidate_boxes(self, place: int, width: float) -> list[tuple[Box, float, float]]:
         """Return eight places for a node's name, as (box, x of the text, baseline of the text) in px."""
         x, y, gap = self.x[place], self.y[place], 1.6 * self.node + 3
         corners = [
@@ -113,7 +113,7 @@ class Scene:
         ``place``: the node's index. ``taken``: the boxes of earlier texts; the new box is added. With
         ``is_required=False`` the text is omitted if it would cover an earlier text.
         """
-        boxes = self._boxes(place, text_width(text, SMALL))
+        boxes = self._candidate_boxes(place, text_width(text, SMALL))
         penalties = [self._penalty(box, taken) for box, _, _ in boxes]
         best = int(np.argmin(penalties))
         if is_required or penalties[best] < OVER_A_NAME:

@@ -103,7 +103,7 @@ class Attributes(Panel):
         self._draw_rows(attributes)
 
     def refresh(self) -> None:
-        """Add keys that were registered since the last call to the menus."""
+        """Update the menus with keys that were registered since the last call."""
         names = _key_names()
         with quiet(self):
             for row in self._spare:
@@ -249,9 +249,9 @@ class _Row(widgets.HBox):
         self.remove = button("✕", "remove this attribute", lambda: removed(self))
         super().__init__((self.key, self.operator, self.number, self._unit, self.remove, self._message))
         self.add_class("wb-field")
-        self.key.observe(self._key_picked, "value")
+        self.key.observe(self._key_selected, "value")
         for control in (self.operator, self.number):
-            control.observe(self._changed, "value")
+            control.observe(self._control_edited, "value")
 
     def list_keys(self, names: tuple[str, ...]) -> None:
         """Offer these keys in the menu; the selected key remains selected."""
@@ -286,14 +286,14 @@ class _Row(widgets.HBox):
         self.number.options = tuple(APPLICATION_TYPES) if is_app else ()
         self._unit.value = f"<span class='wb-unit'>{html.escape(_range_of(key))}</span>"
 
-    def _key_picked(self, _: Any) -> None:
+    def _key_selected(self, _: Any) -> None:
         if not self._is_setting:
             self._is_setting = True
             self._offer_operators(self.operator.value)
             self._is_setting = False
             self._edited()
 
-    def _changed(self, _: Any) -> None:
+    def _control_edited(self, _: Any) -> None:
         if not self._is_setting:
             self._edited()
 

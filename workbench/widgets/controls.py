@@ -27,18 +27,18 @@ NAME_WIDTH = "11em"  # of the label before a control
 
 
 def without(items: tuple[Any, ...], index: int) -> tuple[Any, ...]:
-    """Return the items without the one at ``index``."""
+    """Return the items except the one at ``index``."""
     return (*items[:index], *items[index + 1 :])
 
 
 def moved(items: tuple[Any, ...], index: int, to: int) -> tuple[Any, ...]:
-    """Return the items with the one at index ``index`` moved to index ``to``."""
+    """Return the items in a new order: the one at ``index`` is moved to the index ``to``."""
     rest = without(items, index)
     return (*rest[:to], items[index], *rest[to:])
 
 
 def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
-    """Return the items with the one at ``index`` replaced."""
+    """Return the items with another item at ``index``."""
     return (*items[:index], item, *items[index + 1 :])
 
 
@@ -191,7 +191,7 @@ class Lines(widgets.VBox):
         row = widgets.HBox(self._buttons, layout={"flex_flow": "row wrap"})
         super().__init__((self._empty, self._list, self._hidden_note, row))
         self._is_setting = False
-        self._list.observe(self._picked, "index")
+        self._list.observe(self._line_selected, "index")
         self.observe(self._draw_selection, "selected")
 
     def show(self, lines: list[str], selected: int) -> None:
@@ -209,7 +209,7 @@ class Lines(widgets.VBox):
         self.selected = min(selected, len(lines) - 1)
         self._draw_selection()
 
-    def _picked(self, change: Any) -> None:
+    def _line_selected(self, change: Any) -> None:
         if not self._is_setting:
             self.selected = -1 if change.new is None else change.new
 
@@ -229,7 +229,8 @@ class Lines(widgets.VBox):
 class ListPanel(Panel):
     """A panel with a list of items, and a form for the selected item.
 
-    picked    the nodes that are selected on the map selected  index of the selected item, or -1
+    picked    the nodes that are selected on the map
+    selected  index of the selected item, or -1
 
     A subclass has ``items``, ``_list_actions()`` (the buttons of the list), ``_move_to_picked()`` (which moves the
     selected item to the nodes in ``picked``) and ``_draw_form()``.

@@ -56,7 +56,7 @@ class Field(widgets.HBox):
         self.add_class("wb-field").add_class("wb-row")
         for control in self._controls:
             control.tooltip = f"{parameter.name}: {parameter.reason}"
-            control.observe(self._edited, "value")
+            control.observe(self._apply_input, "value")
         self.observe(self._write_value, "value")
         self.observe(self._show_error, "error")
         self.observe(self._show_reason, "is_explained")
@@ -73,7 +73,7 @@ class Field(widgets.HBox):
             self._write_control(value)
         self.value = value
 
-    def _edited(self, change: Any) -> None:
+    def _apply_input(self, change: Any) -> None:
         if self._is_setting:
             return
         try:

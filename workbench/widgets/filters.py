@@ -124,7 +124,7 @@ class Filters(ListPanel):
         self._update_move_button()
 
     def refresh(self) -> None:
-        """Add kinds of filters that were registered since the last call to the menu."""
+        """Update the menu with kinds of filters that were registered since the last call."""
         if setting_of(self.value):
             self._list_kinds()
 
@@ -142,7 +142,10 @@ class Filters(ListPanel):
     # Actions of the user
 
     def add(self, name: str | None = None) -> None:
-        """Add a filter, by default the kind selected in the menu, after the other filters for data."""
+        """Add a filter of the kind ``name``, by default the kind that is selected in the menu.
+
+        Messages pass it after all other filters for data. It is at the nodes selected on the map, or at all nodes.
+        """
         name = name or self._kind.value
         if not setting_of(self.value) or name is None:
             return
@@ -269,7 +272,9 @@ def _next_free_key(filters: tuple[Any, ...]) -> int:
     keys = [last, *range(FIRST_FILTER_KEY, LAST_FILTER_KEY + 1)]
     free = next((key for key in keys if key <= LAST_FILTER_KEY and key not in taken), None)
     if free is None:
-        raise ParameterError(f"all keys from {FIRST_FILTER_KEY} to {LAST_FILTER_KEY} are taken by filters; remove one")
+        raise ParameterError(
+            f"all keys from {FIRST_FILTER_KEY} to {LAST_FILTER_KEY} are taken by filters; remove a filter first"
+        )
     return free
 
 
@@ -336,13 +341,13 @@ class _Form(widgets.VBox):
             return
         self.at.error = ""
         try:
-            values = self._read()
+            values = self._read_form()
         except ParameterError as error:
             self.at.error = str(error)
             return
         self._show_message(self._apply_values(values))
 
-    def _read(self) -> dict[str, Any]:
+    def _read_form(self) -> dict[str, Any]:
         """Return the values in the form. Raises ParameterError if the nodes are invalid."""
         at = known_nodes(nodes_of(self.at.text), self._nodes)
         settings = {
@@ -479,6 +484,6 @@ def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int)
 
 
 def _select_decisions(first: tuple[Decision, ...]) -> list[Decision]:
-    """Return up to `_MOST_ROWS` decisions in the order of the run, first choosing those that changed a message."""
+    """Return up to `_MOST_ROWS` decisions in the order of the run, preferably those that changed a message."""
     chosen = sorted(range(len(first)), key=lambda index: first[index].did == "pass")[:_MOST_ROWS]
     return [first[index] for index in sorted(chosen)]

@@ -73,7 +73,7 @@ class History(traitlets.HasTraits):
         If the result is invalid, set ``error`` and return False.
         """
         try:
-            state = _make_changed(self.state, fields)
+            state = _apply_fields(self.state, fields)
         except WorkbenchError as error:
             self.error = str(error)
             return False
@@ -118,7 +118,7 @@ class History(traitlets.HasTraits):
         self.state = state
 
 
-def _make_changed(state: State, fields: dict[str, Any]) -> State:
+def _apply_fields(state: State, fields: dict[str, Any]) -> State:
     unknown = set(fields) - {*FIELDS, "beside"}
     if unknown:
         raise ScenarioError(f"{min(unknown)!r} is not a field of a lab; its fields are {', '.join(FIELDS)} and beside")
@@ -142,12 +142,12 @@ def _find_changed_number(before: State, after: State, names: Iterable[str]) -> t
     paths = [
         path
         for name in names
-        for path in islice(_find_differences(_field(before, name), _field(after, name), (name,)), 2)
+        for path in islice(_find_differences(_field_value(before, name), _field_value(after, name), (name,)), 2)
     ]
     return paths[0] if len(paths) == 1 else None
 
 
-def _field(state: State, name: str) -> Any:
+def _field_value(state: State, name: str) -> Any:
     return state.beside if name == "beside" else getattr(state.scenario, name)
 
 

@@ -54,11 +54,11 @@ _open: dict[str, Lab] = {}
 
 @checked
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
-    """Open the lab with the scenario that was composed under this name before, or else with ``scenario``.
+    """Open the lab with the scenario that was composed under this name before.
 
-    The earlier scenario is restored only if its lab was opened with an equal ``scenario``. If a lab with this name is
-    open, as when a cell is run again, that lab is closed. Outside of a notebook the lab is not visible; a line on
-    standard error names the commands that open one.
+    If there is none, or if its lab was opened with a different ``scenario``, open the lab with ``scenario``; None means
+    a first scenario. If a lab with this name is open, as when a cell is run again, that lab is closed. Outside of a
+    notebook the lab is not visible; a line on standard error names the commands that open one.
     """
     if not isinstance(scenario, Scenario | None):
         raise ScenarioError(f"scenario is {scenario!r:.60}; it must be a Scenario, or None for the one composed before")
@@ -250,11 +250,11 @@ class Lab(widgets.VBox):
         for form in (self._protocol, self._radio):
             form.observe(self._open_sweep, "varied")
         self._network.observe(self._toggle_role, "asked")
-        self._network.observe(lambda change: self._share_picked(tuple(change.new)), "picked")
+        self._network.observe(lambda change: self._share_selected_nodes(tuple(change.new)), "picked")
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
         self._panel.observe(self._show_live, "live")
         self._panel.observe(lambda _: self._players.complete(), "failed")
-        self._players.observe(self._resend, "selection")
+        self._players.observe(self._resend_panels, "selection")
         self._below.observe(lambda _: self._update_why_not(), "selected_index")
         self._update_why_not()
 
@@ -319,7 +319,7 @@ class Lab(widgets.VBox):
         """Show or hide the forms on a narrow page. On a wide page they are always visible."""
         (self._middle.add_class if change.new else self._middle.remove_class)("wb-open")
 
-    def _share_picked(self, nodes: tuple[int, ...]) -> None:
+    def _share_selected_nodes(self, nodes: tuple[int, ...]) -> None:
         self._workload.picked = self._filters.picked = nodes
 
     def _toggle_role(self, change: Any) -> None:
@@ -365,12 +365,12 @@ class Lab(widgets.VBox):
             run, now_s = change.new
             self._players.show((run,), now_s=now_s)
 
-    def _resend(self, _: Any) -> None:
+    def _resend_panels(self, _: Any) -> None:
         """Send the contents of panels again when a page is opened.
 
         While Voilà's page loads, it misses changes, such as those after the first run.
         """
-        self._players.unobserve(self._resend, "selection")
+        self._players.unobserve(self._resend_panels, "selection")
         for widget in (*self._panel.children, self._cards, *self._why_not.children):
             widget.send_state()
 

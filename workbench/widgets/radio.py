@@ -38,7 +38,7 @@ _CROSSED = "the jitter must go from a lower to a higher number"
 _LOSSES = {"as the links lose": "links", "nothing": "none", "a share of all frames": None}
 
 
-def _defaults(table: Iterable[Parameter]) -> dict[str, Any]:
+def _default_values(table: Iterable[Parameter]) -> dict[str, Any]:
     return {parameter.name: parameter.default for parameter in table}
 
 
@@ -65,9 +65,9 @@ class RadioForm(Panel):
         self.loss = widgets.Dropdown(options=list(_LOSSES), description="frames lost:")
         self.share = Field(Parameter("share", 0.1, 0.0, 1.0, "of frames", "every arc loses that share"))
         table = [parameter for parameter in PARAMETERS if parameter.name not in ("loss", "jitter_ms")]
-        self.fields = fields_of(table, _defaults(table), "Radio")
-        self.fields |= fields_of(JITTER, _defaults(JITTER), "Radio")
-        self.fields |= fields_of(TIME, _defaults(TIME), "Scenario")
+        self.fields = fields_of(table, _default_values(table), "Radio")
+        self.fields |= fields_of(JITTER, _default_values(JITTER), "Radio")
+        self.fields |= fields_of(TIME, _default_values(TIME), "Scenario")
         self.why = why_button(lambda: (self.share, *self.fields.values()))
         paths = {name: self.fields[name] for name in ("duration_s", "seed")} | {"radio.loss": self.share}
         paths |= {f"radio.{parameter.name}": self.fields[parameter.name] for parameter in table}

@@ -16,7 +16,7 @@ from workbench.views.player.once import LoadedOnce
 _is_shared = False  # whether the panels that are made now share the style sheet of their owner
 
 
-def _style() -> str:
+def _join_style_sheets() -> str:
     sheets = [path for path in files(__package__).iterdir() if path.name.endswith(".css")]
     return "".join(path.read_text(encoding="utf-8") for path in sorted(sheets, key=lambda path: path.name))
 
@@ -28,7 +28,7 @@ class StyleSheet(LoadedOnce):
     """
 
     script = traitlets.Unicode(files(__package__).joinpath("style_sheet.js").read_text(encoding="utf-8")).tag(sync=True)
-    _css = _style()
+    _css = _join_style_sheets()
 
 
 def style_sheets() -> tuple[StyleSheet, ...]:

@@ -102,7 +102,7 @@ class SweepPanel(Panel):
         if self._thread is not None and self._thread.is_alive():
             return
         try:
-            values, runner = read_values(self.values.value), self._runner()
+            values, runner = read_values(self.values.value), self._selected_runner()
         except WorkbenchError as error:
             self._show_message(str(error), is_error=True)
             return
@@ -115,7 +115,7 @@ class SweepPanel(Panel):
         self._thread = threading.Thread(target=self._run_points, args=(choice, runner), name="lab-sweep", daemon=True)
         self._thread.start()
 
-    def _runner(self) -> Runner:
+    def _selected_runner(self) -> Runner:
         """Return the runner that the user selected. Raises ScenarioError if it needs an address and none is entered."""
         if self.where.value == HERE:
             return LocalRunner()
@@ -236,12 +236,12 @@ class _ReportingRunner:
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
         """Yield the rows of the other runner as they arrive. Raises _Stopped if the user has stopped the sweep."""
-        for rows in self._runner.run(plan, numbers, self._check_stop):
+        for rows in self._runner.run(plan, numbers, self._raise_if_stopped):
             self._report(rows)
             yield rows
-            self._check_stop()
+            self._raise_if_stopped()
 
-    def _check_stop(self, _: float = 0.0) -> None:
+    def _raise_if_stopped(self, _: float = 0.0) -> None:
         if self._is_stopping():
             raise _Stopped
 

@@ -44,7 +44,7 @@ class WhyNot(widgets.VBox):
         """Explain why readings of this run did not arrive."""
         self._run = run
         if self._is_seen:
-            self._deferred.submit(lambda check: self._draw(run, check))
+            self._deferred.submit(lambda check: self._show_explanation(run, check))
 
     def cancel(self) -> None:
         """Stop computing the text, because a newer run is in progress."""
@@ -54,7 +54,7 @@ class WhyNot(widgets.VBox):
         """Wait for the text; return False on timeout."""
         return self._deferred.wait(timeout_s)
 
-    def _draw(self, run: Any, check: Callable[[], None]) -> None:
+    def _show_explanation(self, run: Any, check: Callable[[], None]) -> None:
         try:
             text = _explanation_html(run, check)
         except WorkbenchError as error:

@@ -66,8 +66,8 @@ _MOST_COMPARED = 60  # items that are compared, by distinct text
 class Workload(ListPanel):
     """A panel whose ``value`` is the workload: a tuple of items from `wb.subscribe`, `wb.publish` and `wb.outage`.
 
-    nodes     the nodes of the network; () if unknown protocol  the protocol whose rule decides what matches; None for
-    the usual rule of attributes
+    nodes     the nodes of the network; () if unknown
+    protocol  the protocol whose rule decides what matches; None for the usual rule of attributes
     """
 
     nodes = traitlets.Any(())
@@ -118,7 +118,7 @@ class Workload(ListPanel):
         at the last.
         """
         nodes = tuple(self.picked) or _default_node(kind, tuple(self.nodes))
-        self._set((*self.value, _new_item(kind, nodes, self.value)), len(self.value))
+        self._set_items((*self.value, _new_item(kind, nodes, self.value)), len(self.value))
 
     def toggle(self, kind: str, nodes: Iterable[int], time_s: float | None = None) -> None:
         """Make nodes sinks ("subscribe"), sources ("publish") or failing ("outage"), or undo that if all of them are.
@@ -129,44 +129,44 @@ class Workload(ListPanel):
         if not nodes:
             return
         items: tuple[Item, ...] = tuple(self.value)
-        indices = [i for i, item in enumerate(items) if kind_of(item) == kind and _counts_at(item, time_s)]
+        indices = [i for i, item in enumerate(items) if kind_of(item) == kind and _is_relevant_at(item, time_s)]
         taken = {node for i in indices for node in (nodes if items[i].at == ALL else items[i].at)}
         missing = tuple(node for node in nodes if node not in taken)
         if not missing:
-            self._set(_remove_nodes(items, indices, nodes, tuple(self.nodes)), self.selected)
+            self._set_items(_remove_nodes(items, indices, nodes, tuple(self.nodes)), self.selected)
             return
         # Nodes are added to the last such item, unless they must begin at another time.
         for index in reversed(indices):
             at = items[index].at
             if not isinstance(at, str) and time_s in (None, items[index].start_s):
-                self._set(replaced(items, index, replace(items[index], at=(*at, *missing))), index)
+                self._set_items(replaced(items, index, replace(items[index], at=(*at, *missing))), index)
                 return
         item = _new_item(kind, missing, items)
-        self._set((*items, item if time_s is None else _starting_at(item, time_s)), len(items))
+        self._set_items((*items, item if time_s is None else _starting_at(item, time_s)), len(items))
 
-    def _set(self, items: tuple[Item, ...], selected: int) -> None:
+    def _set_items(self, items: tuple[Item, ...], selected: int) -> None:
         self.selected = min(selected, len(items) - 1)
         self.value = items
 
     def _duplicate(self) -> None:
         index = self.selected
-        self._set((*self.value[: index + 1], *self.value[index:]), index + 1)
+        self._set_items((*self.value[: index + 1], *self.value[index:]), index + 1)
 
     def _remove(self) -> None:
-        self._set(without(self.value, self.selected), self.selected)
+        self._set_items(without(self.value, self.selected), self.selected)
 
     def _move(self, step: int) -> None:
         index = self.selected
         target = min(max(index + step, 0), len(self.value) - 1)
         if target != index:
-            self._set(moved(self.value, index, target), target)
+            self._set_items(moved(self.value, index, target), target)
 
     def _move_to_picked(self) -> None:
         if self.picked and self.selected >= 0:
             item = replace(self.value[self.selected], at=tuple(self.picked))
-            self._set(replaced(self.value, self.selected, item), self.selected)
+            self._set_items(replaced(self.value, self.selected, item), self.selected)
 
-    def _edited(self, item: Item) -> None:
+    def _apply_edit(self, item: Item) -> None:
         """Replace the selected item by the one in the form."""
         items = replaced(self.value, self.selected, item)
         with quiet(self):
@@ -186,7 +186,7 @@ class Workload(ListPanel):
 
     def _form_of(self, kind: str) -> _Form:
         if kind not in self._forms:
-            self._forms[kind] = _Form(kind, self._edited)
+            self._forms[kind] = _Form(kind, self._apply_edit)
         return self._forms[kind]
 
     def _items_to_compare(self, item: Item) -> tuple[tuple[str, str], ...]:
@@ -216,8 +216,8 @@ def line_of(item: Item) -> str:
         return f"{_nodes_phrase(item)} off {start}{stop}"
     if isinstance(item, Subscribe):
         lasts = "" if item.expires_s is None else f", for {item.expires_s:g} s"
-        return f"{_nodes_phrase(item)} {_conjugate('subscribe', item)} to {_content_text(item)}, {start}{stop}{lasts}"
-    text = f"{_nodes_phrase(item)} {_conjugate('publish', item)} {_content_text(item)}"
+        return f"{_nodes_phrase(item)} {_verb_form('subscribe', item)} to {_content_text(item)}, {start}{stop}{lasts}"
+    text = f"{_nodes_phrase(item)} {_verb_form('publish', item)} {_content_text(item)}"
     if isinstance(item.what, Readings):
         return f"{text}, {start}{stop}"
     if item.every_s is None:
@@ -225,7 +225,7 @@ def line_of(item: Item) -> str:
     return f"{text} every {item.every_s:g} s, {start}{stop}"
 
 
-def _conjugate(verb: str, item: Item) -> str:
+def _verb_form(verb: str, item: Item) -> str:
     """Return the verb in the form for one node, or for several."""
     is_one = item.at == ALL or len(item.at) == 1
     return f"{verb}{'es' if verb.endswith('sh') else 's'}" if is_one else verb
@@ -278,7 +278,7 @@ def _default_node(kind: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
     return (min(nodes),) if kind == "subscribe" else (max(nodes),)
 
 
-def _counts_at(item: Item, time_s: float | None) -> bool:
+def _is_relevant_at(item: Item, time_s: float | None) -> bool:
     """Return whether an outage lasts at a time. Return True for other items, and if the time is None."""
     if time_s is None or not isinstance(item, Outage):
         return True
@@ -314,23 +314,23 @@ class _Form(widgets.VBox):
     """The form of an item of one kind. ``edited(item)`` is called with each new item."""
 
     def __init__(self, kind: str, edited: Callable[[Item], None]) -> None:
-        self.kind, self._edited_item = kind, edited
+        self.kind, self._on_edit = kind, edited
         self._is_drawing = False
         self._item: Any = None
         self._nodes: tuple[int, ...] = ()
         self.at = TextField("nodes", "", 'numbers, as in "0, 5" or "3-7", or "all"', "0, 5")
         self.times = {name: TextField(name, unit, reason) for name, unit, reason in _TIMES[kind]}
         self.flag = _make_checkbox(kind)
-        self.content = _ContentForm(kind, self._edited) if kind != "outage" else None
+        self.content = _ContentForm(kind, self._apply_edit) if kind != "outage" else None
         self._message = words()
         title = words(f"<b>{_TITLES[kind]}</b>")
         parts = (title, self.at, self.content, *self.times.values(), self.flag, self._message)
         super().__init__(tuple(part for part in parts if part is not None))
         self.add_class("wb-item")
         for field in self._text_fields().values():
-            field.observe(self._edited, "text")
+            field.observe(self._apply_edit, "text")
         if self.flag is not None:
-            self.flag.observe(self._edited, "value")
+            self.flag.observe(self._apply_edit, "value")
 
     def _text_fields(self) -> dict[str, TextField]:
         return {"at": self.at, **self.times}
@@ -343,11 +343,11 @@ class _Form(widgets.VBox):
         with quiet(self):
             if item != self._item:
                 self._item = item
-                self._fill(item)
+                self._fill_fields(item)
             if self.content is not None:
                 self.content.compare(protocol, others)
 
-    def _fill(self, item: Item) -> None:
+    def _fill_fields(self, item: Item) -> None:
         self.at.text = nodes_text(item.at)
         for name, field in self.times.items():
             value = getattr(item, name)
@@ -359,7 +359,7 @@ class _Form(widgets.VBox):
             self.content.show(item.what)  # type: ignore[union-attr]
         self._show_message("")
 
-    def _edited(self, _: Any = None) -> None:
+    def _apply_edit(self, _: Any = None) -> None:
         if self._is_drawing:
             return
         if self.content is not None and self.kind == "subscribe":
@@ -373,7 +373,7 @@ class _Form(widgets.VBox):
         self._show_message("")
         if item != self._item:
             self._item = item
-            self._edited_item(item)
+            self._on_edit(item)
 
     def _make_item(self) -> Item:
         try:
@@ -425,7 +425,7 @@ class _ContentForm(widgets.VBox):
     match_all = traitlets.Bool()
 
     def __init__(self, kind: str, edited: Callable[[], None]) -> None:
-        self._edited, self._is_drawing = edited, False
+        self._apply_edit, self._is_drawing = edited, False
         self.attributes = Attributes(kind=PUBLICATION if kind == "publish" else SUBSCRIPTION)
         traitlets.link((self, "match_all"), (self.attributes, "match_all"))
         self.source = widgets.ToggleButtons(
@@ -438,7 +438,7 @@ class _ContentForm(widgets.VBox):
         self._readings: Readings | None = None
         self._upper_rows = (self.source,) if kind == "publish" else ()
         super().__init__((*self._upper_rows, self.attributes))
-        self.attributes.observe(self._changed, "value")
+        self.attributes.observe(self._attributes_edited, "value")
         self.source.observe(self._source_picked, "value")
 
     def show(self, content: str | SensorField | Readings) -> None:
@@ -451,7 +451,7 @@ class _ContentForm(widgets.VBox):
             self.source.value = isinstance(content, SensorField)
             if isinstance(content, SensorField):
                 self._value = content
-                self._fill()
+                self._fill_fields()
             elif content != self.attributes.value:
                 self.attributes.value = content
             else:
@@ -473,7 +473,7 @@ class _ContentForm(widgets.VBox):
         inside = self._fields if self.source.value else self.attributes
         self.children = (*self._upper_rows, inside)
 
-    def _fill(self) -> None:
+    def _fill_fields(self) -> None:
         values = {item.name: getattr(self._value, item.name) for item in parameters()}
         if not self.field:
             self.field = fields_of(parameters(), values, "SensorField")
@@ -487,9 +487,9 @@ class _ContentForm(widgets.VBox):
         if not self._is_drawing:
             with quiet(self):
                 if self.source.value:
-                    self._fill()
+                    self._fill_fields()
                 self._show_editor()
-            self._edited()
+            self._apply_edit()
 
     def _field_changed(self, change: Any) -> None:
         if self._is_drawing:
@@ -500,8 +500,8 @@ class _ContentForm(widgets.VBox):
         except WorkbenchError as error:
             change.owner.error = str(error)
             return
-        self._edited()
+        self._apply_edit()
 
-    def _changed(self, _: Any) -> None:
+    def _attributes_edited(self, _: Any) -> None:
         if not self._is_drawing:
-            self._edited()
+            self._apply_edit()

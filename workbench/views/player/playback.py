@@ -63,7 +63,7 @@ def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Pl
     units = np.concatenate([[0.0], np.cumsum(np.log1p(gap / frame_us))])
     if units[-1] <= 0:
         return PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, SHORTEST_S]))
-    within_us, within = _within(times, gap, units, frame_us)
+    within_us, within = _knots_in_gaps(times, gap, units, frame_us)
     times, units = np.concatenate([times, within_us]), np.concatenate([units, within])
     order = np.argsort(times, kind="stable")
     if len(order) > MAX_KNOTS:
@@ -72,7 +72,9 @@ def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Pl
     return PlaybackClock(times[order], units[order] / units.max() * length_s)
 
 
-def _within(times: np.ndarray, gap: np.ndarray, units: np.ndarray, frame_us: float) -> tuple[np.ndarray, np.ndarray]:
+def _knots_in_gaps(
+    times: np.ndarray, gap: np.ndarray, units: np.ndarray, frame_us: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Return (times, units) of additional knots inside long gaps: 4, 16, 64, ... frames after the gap begins.
 
     ``times`` and ``units`` are the simulated time and the playback units of the present knots, ``gap`` the time to the

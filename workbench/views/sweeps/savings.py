@@ -120,10 +120,14 @@ def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[floa
     The first is computed from all seeds, the others with one seed left out.
     """
     coverages, costs = grid.means_without_seed(grid.coverage[name]), grid.means_without_seed(grid.cost[name])
-    return [_cheapest(grid.x, reached, cost, coverage) for reached, cost in zip(coverages, costs, strict=True)]
+    return [
+        _cheapest_on_curves(grid.x, reached, cost, coverage) for reached, cost in zip(coverages, costs, strict=True)
+    ]
 
 
-def _cheapest(x: np.ndarray, coverages: np.ndarray, costs: np.ndarray, coverage: float) -> tuple[float, float]:
+def _cheapest_on_curves(
+    x: np.ndarray, coverages: np.ndarray, costs: np.ndarray, coverage: float
+) -> tuple[float, float]:
     reached = np.flatnonzero(coverages >= coverage).tolist()
     if not reached:
         return math.nan, math.nan

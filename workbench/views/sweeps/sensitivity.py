@@ -30,7 +30,7 @@ def plot(result: SensitivityResult) -> Drawing:
     effect, share = f"effect on {metric}", f"share of the variance of {metric}"
     return category_chart(
         parameters,
-        [_series(indices, parameters, *shown) for shown in _SERIES[method]],
+        [_make_series(indices, parameters, *shown) for shown in _SERIES[method]],
         y_label=effect if method == "morris" else share,
         note=f"{method.capitalize()}: {result.samples} {_SAMPLES[method]}, 95 % intervals by resampling",
         width=WIDTH,
@@ -38,7 +38,7 @@ def plot(result: SensitivityResult) -> Drawing:
     )
 
 
-def _series(indices: pd.DataFrame, parameters: list[str], column: str, half: str, name: str) -> Series:
+def _make_series(indices: pd.DataFrame, parameters: list[str], column: str, half: str, name: str) -> Series:
     values = indices[column].tolist()
     halves = indices[half].tolist() if half else [math.nan] * len(values)
     lows, highs = ([value + sign * width for value, width in zip(values, halves, strict=True)] for sign in (-1, 1))

@@ -21,7 +21,7 @@ def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = 
     shows it, and ``save(path)`` writes an SVG or PNG file. Hover over a mark to see its values.
     """
     summary, texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
-    return carries_sweep(table, _chart(summary, x, by, texts), y)
+    return carries_sweep(table, _draw_chart(summary, x, by, texts), y)
 
 
 def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
@@ -32,7 +32,7 @@ def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None
     return carries_sweep(table, line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note), y)
 
 
-def _chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Drawing:
+def _draw_chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Drawing:
     parts = list(summary.groupby(by, sort=False)) if by else [("", summary)]
     options: dict[str, Any] = {
         "x_label": texts.x,
@@ -43,14 +43,14 @@ def _chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Drawi
     }
     named = [(f"{texts.by}: {label}" if by else "", rows) for label, rows in parts]
     if pd.api.types.is_numeric_dtype(summary[x]) and not pd.api.types.is_bool_dtype(summary[x]):
-        return line_chart([_series(label, rows, rows[x].tolist(), x, texts) for label, rows in named], **options)
+        return line_chart([_make_series(label, rows, rows[x].tolist(), x, texts) for label, rows in named], **options)
     names = list(dict.fromkeys(map(str, summary[x])))
     positions = [[float(names.index(str(value))) for value in rows[x]] for _, rows in named]
-    series = [_series(label, rows, xs, x, texts) for (label, rows), xs in zip(named, positions, strict=True)]
+    series = [_make_series(label, rows, xs, x, texts) for (label, rows), xs in zip(named, positions, strict=True)]
     return category_chart(names, series, **options)
 
 
-def _series(name: str, rows: pd.DataFrame, xs: list[float], x: str, texts: Texts) -> Series:
+def _make_series(name: str, rows: pd.DataFrame, xs: list[float], x: str, texts: Texts) -> Series:
     columns = (rows[column].tolist() for column in (x, "mean", "low", "high", "runs"))
     tooltips = [
         f"{texts.x} {value}: {texts.y} {mean:.4g}, 95 % from {low:.4g} to {high:.4g}, {runs} runs"

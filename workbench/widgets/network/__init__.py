@@ -58,12 +58,12 @@ class Network(Panel):
         super().__init__(grid(5, 5) if value is None else value, (self.sources, self.map))
         for name in ("picked", "tool"):
             traitlets.link((self, name), (self.map, name))
-        self.map.on_msg(self._receive)
+        self.map.on_msg(self._handle_message)
         self.observe(self._send_roles, "marks")
         self._show_history()
 
     @traitlets.validate("value")
-    def _in_normal_form(self, proposal: Any) -> nx.DiGraph:
+    def _normalize_value(self, proposal: Any) -> nx.DiGraph:
         graph = proposal["value"]
         return graph if isinstance(graph, nx.DiGraph) and "digest" in graph.graph else check(graph)
 
@@ -94,9 +94,9 @@ class Network(Panel):
         now_s = time.perf_counter()
         is_same_gesture = now_s - self._last_made_s < ONE_GESTURE_S
         self._last_made_s = now_s
-        self._change(graph, not is_same_gesture)
+        self._replace_network(graph, not is_same_gesture)
 
-    def _change(self, graph: nx.DiGraph, is_undoable: bool = True) -> None:
+    def _replace_network(self, graph: nx.DiGraph, is_undoable: bool = True) -> None:
         """Set another network. ``is_undoable``: whether undo can return to the present one."""
         if self._history is not None and is_undoable:
             self._history.keep(self.value)
@@ -104,7 +104,7 @@ class Network(Panel):
         self._send_to_map(graph)
         self.offer(graph)
 
-    def _receive(self, _: Any, message: Any, buffers: Any) -> None:
+    def _handle_message(self, _: Any, message: Any, buffers: Any) -> None:
         """Handle a message of the map. An invalid message changes nothing but shows an error."""
         try:
             kind = message["kind"]
@@ -113,7 +113,7 @@ class Network(Panel):
             elif kind == "ask":
                 self._report_press(str(message["do"]), [int(node) for node in message["nodes"]])
             else:
-                self._edit(kind, message)
+                self._apply_edit(kind, message)
         except (WorkbenchError, KeyError, TypeError, ValueError, OverflowError) as error:
             self._show_message(
                 str(error)
@@ -123,11 +123,11 @@ class Network(Panel):
             )
             self.map.send_state("payload")  # The map has already drawn the edit.
 
-    def _edit(self, kind: str, message: Mapping[str, Any]) -> None:
+    def _apply_edit(self, kind: str, message: Mapping[str, Any]) -> None:
         changed, picked = EDITS[kind](self.value, message)
         if changed is not None:
             self._last_made_s = -math.inf
-            self._change(changed)
+            self._replace_network(changed)
             self.sources.show(changed)
         if picked is not None:
             self.picked = picked
@@ -141,7 +141,7 @@ class Network(Panel):
     # Display
 
     def _send_to_map(self, graph: nx.DiGraph) -> None:
-        """Send a network to the map, unless the map already shows it, as after an edit of the user."""
+        """Send a network to the map, unless the map shows this network already, as after an edit by the user."""
         shown = (graph.graph["digest"], graph.graph.get("walls"), graph.graph.get("positions_estimated"))
         if shown != self._on_map:
             self._on_map = shown
@@ -162,7 +162,7 @@ class Network(Panel):
 
 
 class _History:
-    """The networks before and after the present one. In both lists the last is the nearest."""
+    """The networks before the present one, and after undo those after it. In both lists the last is the nearest."""
 
     def __init__(self) -> None:
         self.before: list[nx.DiGraph] = []
@@ -194,16 +194,16 @@ def sentence(graph: nx.DiGraph) -> str:
 _Edited = tuple[nx.DiGraph | None, list[int] | None]
 
 
-def _move(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
+def _move_nodes(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
     positions = zip(message["x"], message["y"], strict=True)
     return edits.moved(graph, dict(zip(message["nodes"], positions, strict=True))), None
 
 
-def _add(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
+def _add_node(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
     return edits.with_node(graph, (message["x"], message["y"])), [edits.next_node(graph)]
 
 
-def _join(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
+def _join_nodes(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
     """Add links in both directions, without loss, where they are missing."""
     pairs = [pair for a, b in message["links"] for pair in ((a, b), (b, a))]
     new = {pair: 1.0 for pair in pairs if not graph.has_edge(*pair)}
@@ -216,15 +216,15 @@ def _set_quality(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
     return (edits.with_links(graph, ratios) if ratios else None), None
 
 
-def _erase(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
+def _erase_items(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
     links = [(a, b) for a, b in message.get("links", ())]
     return edits.without(graph, message.get("nodes", ()), links), None
 
 
 EDITS: dict[str, Callable[[nx.DiGraph, Mapping[str, Any]], _Edited]] = {
-    "move": _move,
-    "add": _add,
-    "join": _join,
+    "move": _move_nodes,
+    "add": _add_node,
+    "join": _join_nodes,
     "quality": _set_quality,
-    "erase": _erase,
+    "erase": _erase_items,
 }

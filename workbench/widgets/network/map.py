@@ -28,7 +28,7 @@ _PLAYER_SCRIPTS = ("payload", "paint", "theme", "map")
 
 
 @cache
-def _script() -> str:
+def _join_scripts() -> str:
     return "\n".join([*(browser_file(f"{name}.js") for name in _PLAYER_SCRIPTS), _read_file("map.js")])
 
 
@@ -51,7 +51,7 @@ class NetworkMap(LoadedOnce):
     Edits arrive as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.
     """
 
-    script = traitlets.Unicode(_script()).tag(sync=True)
+    script = traitlets.Unicode(_join_scripts()).tag(sync=True)
     _css = browser_file("player.css") + _read_file("map.css")
     payload = traitlets.Bytes().tag(sync=True)
     roles = traitlets.List().tag(sync=True)
