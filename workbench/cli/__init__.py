@@ -65,15 +65,17 @@ def make_parser() -> argparse.ArgumentParser:
     add_import(run)
     run.set_defaults(command=run_scenario)
 
-    again = commands.add_parser(
+    reproduction = commands.add_parser(
         "reproduce",
         help="run again the scenario or sweep behind a picture, a page, a Parquet file or a folder of results",
     )
-    again.add_argument("file", type=Path, metavar="FILE", help="a PNG, SVG, page, Parquet file, or a folder of results")
-    again.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
-    again.add_argument("--most", type=int, metavar="N", help="of a sweep: the first N runs (default: all)")
-    add_import(again)
-    again.set_defaults(command=reproduce_file)
+    reproduction.add_argument(
+        "file", type=Path, metavar="FILE", help="a PNG, SVG, page, Parquet file, or a folder of results"
+    )
+    reproduction.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
+    reproduction.add_argument("--most", type=int, metavar="N", help="of a sweep: the first N runs (default: all)")
+    add_import(reproduction)
+    reproduction.set_defaults(command=reproduce_file)
 
     cli_data.add_parser(commands)
     cli_motes.add_parser(commands)
@@ -131,8 +133,8 @@ def run_scenario(options: argparse.Namespace) -> int:
     for name in options.modules:
         import_module(name)
     scenario = read_scenario(options.scenario)
-    if late := workload.describe_late(scenario.workload, scenario.duration_s):
-        print(f"workbench run: {options.scenario}: {late}", file=sys.stderr)
+    if warning := workload.describe_late(scenario.workload, scenario.duration_s):
+        print(f"workbench run: {options.scenario}: {warning}", file=sys.stderr)
     write_results(runner.play(scenario, options.engine), options.out or Path("out", options.scenario.stem))
     return 0
 
@@ -163,7 +165,7 @@ def warm_twins(options: argparse.Namespace) -> int:
         raise ScenarioError(
             f"unknown protocol {unknown[0]}{meant(unknown[0], PROTOCOLS)}; the protocols are {', '.join(PROTOCOLS)}"
         )
-    done: set[str] = set()
+    finished_twins: set[str] = set()
     for name in options.protocols or PROTOCOLS:
         protocol = getattr(importlib.import_module(f"workbench.{PROTOCOLS[name]}"), name)
         try:
@@ -171,14 +173,14 @@ def warm_twins(options: argparse.Namespace) -> int:
         except fast.NoFastTwinError as reason:
             print(reason, flush=True)
             continue
-        if twin in done or code_cache.is_cached(twin):
+        if twin in finished_twins or code_cache.is_cached(twin):
             print(f"{name}: on disk", flush=True)
         else:
             print(f"{name}: compiling ...", end=" ", flush=True)
             began_s = time.perf_counter()
             warming.compile_here(twin, protocol)
             print(f"{time.perf_counter() - began_s:.0f} s", flush=True)
-        done.add(twin)
+        finished_twins.add(twin)
     return 0
 
 
@@ -191,8 +193,8 @@ def write_results(run: "Run", out: Path) -> None:
     from workbench.views.figure import network_drawing
 
     print(shown_metrics(run.metrics).to_string(float_format=lambda value: f"{value:.6g}"))
-    if low := hint(run.metrics["delivery_ratio"]):
-        print(low)
+    if advice := hint(run.metrics["delivery_ratio"]):
+        print(advice)
     record.save(run, out)
     save_html(run, out / "run.html")
     (out / "run.png").write_bytes(network_drawing(run).to_png())

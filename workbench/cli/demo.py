@@ -62,17 +62,17 @@ def sweep() -> Any:
 def main(out: Path, sweep: bool = True) -> None:
     """Run the demo: print its numbers, and write demo.html, demo.png, demo.svg and demo.json into a folder."""
     out.mkdir(parents=True, exist_ok=True)
-    first = scenario()
-    name = type(first.protocol).__name__
-    print(f"{name} on an office floor: {len(first.topology)} motes, one sink, {first.duration_s:g} s.")
-    run = first.run()
+    demo_scenario = scenario()
+    name = type(demo_scenario.protocol).__name__
+    print(f"{name} on an office floor: {len(demo_scenario.topology)} motes, one sink, {demo_scenario.duration_s:g} s.")
+    run = demo_scenario.run()
     print_metrics(run.metrics)
     figure = run.figure()
     (out / "demo.png").write_bytes(figure.to_png())
     (out / "demo.svg").write_text(figure.to_svg(), encoding="utf-8")
     (out / "demo.json").write_text(run.scenario.to_json() + "\n", encoding="utf-8")
-    extra = [sweep_chart(out)] if sweep else []
-    page = run.save_html(out / "demo.html", extra)
+    sections = [sweep_chart(out)] if sweep else []
+    page = run.save_html(out / "demo.html", sections)
     print()
     print(f"Open {page} in a browser: play, scrub, tap a node. {out / 'demo.png'} is the picture for a paper.")
     print("Next steps:")
@@ -83,13 +83,13 @@ def main(out: Path, sweep: bool = True) -> None:
 def next_steps(out: Path) -> list[tuple[str, str]]:
     """Return (command, description) for what to do next. The commands work in the current folder."""
     command = _command_name()
-    lab = (
+    lab_description = (
         f"open the notebook {FIRST_NOTEBOOK}, the introduction"
         if notebooks()
         else "open JupyterLab, to compose and watch runs"
     )
-    run = "run the same scenario from its file, which you can edit"
-    return [(f"{command} lab", lab), (f"{command} run {out / 'demo.json'}", run)]
+    run_description = "run the same scenario from its file, which you can edit"
+    return [(f"{command} lab", lab_description), (f"{command} run {out / 'demo.json'}", run_description)]
 
 
 def _command_name() -> str:
@@ -105,17 +105,17 @@ def _command_name() -> str:
 
 def print_metrics(metrics: Any) -> None:
     """Print the main metrics, each with its meaning."""
-    for name, meaning, form in HEADLINES:
+    for name, meaning, number_format in HEADLINES:
         if name in metrics:
-            print(f"  {form.format(metrics[name]):>9}  {meaning}")
+            print(f"  {number_format.format(metrics[name]):>9}  {meaning}")
 
 
 def sweep_chart(out: Path) -> tuple[str, str, Any]:
     """Run the sweep, on Spark if Java is installed, and return its chart as (title, text, figure) for the page."""
     plan = sweep()
     is_on_spark = java.find_java().is_ok
-    where = "on Spark" if is_on_spark else f"on this machine's cores (for Spark: {java.REMEDY})"
-    print(f"\nA sweep {where}: {len(plan)} runs. What does a black list of bad neighbors gain?", flush=True)
+    location = "on Spark" if is_on_spark else f"on this machine's cores (for Spark: {java.REMEDY})"
+    print(f"\nA sweep {location}: {len(plan)} runs. What does a black list of bad neighbors gain?", flush=True)
     table = plan.run(out=out / "results", runner=wb.SparkRunner() if is_on_spark else None)
     x, by = "protocol.blacklist_loss", "radio.retries"
     means = table.to_pandas().pivot_table(index=x, columns=by, values="delivery_ratio")

@@ -146,9 +146,9 @@ def _check_data_set(data_set: datasets.DataSet) -> Finding:
         except DataError as error:
             return Finding(subject, "", False, False, str(error))
     remarks = [str(warning.message) for warning in caught_warnings]
-    absent = [file.role for file in data_set.files if file.role not in files]
-    if absent:
-        remarks.append(f"without {', '.join(absent)}: {data_set.how}")
+    missing_roles = [file.role for file in data_set.files if file.role not in files]
+    if missing_roles:
+        remarks.append(f"without {', '.join(missing_roles)}: {data_set.how}")
     return Finding(subject, ", ".join(files), True, False, " ".join(remarks))
 
 
@@ -163,16 +163,16 @@ def report(findings: list[Finding], everything: bool = False) -> str:
     The text states what is missing of the required things, with remedies, and names the optional ones that are missing.
     everything: add a table of all findings, with long remedies on lines of their own.
     """
-    broken = [finding for finding in findings if finding.is_required and not finding.is_ok]
-    names = ", ".join(finding.subject for finding in broken)
-    verdict = f"needs attention: {names}" if broken else "everything required is installed"
+    unmet = [finding for finding in findings if finding.is_required and not finding.is_ok]
+    names = ", ".join(finding.subject for finding in unmet)
+    verdict = f"needs attention: {names}" if unmet else "everything required is installed"
     if everything:
         return "\n".join([verdict, "", *_table_lines(findings)])
-    lines = [verdict, *_table_lines(broken)]
+    lines = [verdict, *_table_lines(unmet)]
     optional = [finding.subject for finding in findings if not (finding.is_required or finding.is_ok)]
     if optional:
-        more = f"optional and missing: {', '.join(optional)}"
-        lines += textwrap.wrap(more, LINE_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        optional_line = f"optional and missing: {', '.join(optional)}"
+        lines += textwrap.wrap(optional_line, LINE_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
     return "\n".join(
         [*lines, "workbench doctor --all lists everything that was checked, and how to install what is missing"]
     )

@@ -96,13 +96,13 @@ def run_on_motes(options: argparse.Namespace) -> int:
     if options.on and (options.lockstep or options.speed != 1.0 or options.kind != motes.MICROPYTHON):
         raise LinkError("--speed, --lockstep and --kind apply to virtual motes only; leave them out with --on")
     virtual = motes.virtual(options.speed, options.lockstep, options.kind)
-    where = motes.boards(options.on) if options.on else virtual
+    chosen_motes = motes.boards(options.on) if options.on else virtual
     try:
-        run = where.play(scenario, _make_progress_printer(scenario.duration_s) if sys.stderr.isatty() else None)
+        run = chosen_motes.play(scenario, _make_progress_printer(scenario.duration_s) if sys.stderr.isatty() else None)
     except KeyboardInterrupt:
         print("workbench motes run: interrupted, with nothing to write yet", file=sys.stderr)
         return INTERRUPTED
-    code = 0 if where.lockstep else _wait_for_end(run)
+    code = 0 if chosen_motes.lockstep else _wait_for_end(run)
     if len(set(run.kinds.values())) > 1:
         counts = Counter(run.kinds.values())
         print("nodes: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
@@ -164,10 +164,10 @@ def monitor_mote(options: argparse.Namespace) -> int:
     with Mote(options.url, report) as mote:
         assert mote.greeting is not None
         print(f"{options.url}: {_describe_greeting(mote.greeting)}", flush=True)
-        end = None if options.seconds is None else time.monotonic() + options.seconds
+        end_s = None if options.seconds is None else time.monotonic() + options.seconds
         try:
-            while end is None or time.monotonic() < end:
-                time.sleep(1 if end is None else min(1, max(0, end - time.monotonic())))
+            while end_s is None or time.monotonic() < end_s:
+                time.sleep(1 if end_s is None else min(1, max(0, end_s - time.monotonic())))
                 with suppress(LinkError):  # A lost link is already reported, and the driver reconnects.
                     mote.ask_clock()  # so that the mote knows that its host is alive
         except KeyboardInterrupt:

@@ -248,8 +248,8 @@ def _pad_range(values: list[float], from_zero: bool = False) -> tuple[float, flo
     if from_zero and 0 < low < 0.6 * high:
         low = 0.0
     if low == high:
-        grown = abs(low) * 0.1 or 1.0
-        return low - grown, high + grown
+        margin = abs(low) * 0.1 or 1.0
+        return low - margin, high + margin
     return low, high
 
 

@@ -255,9 +255,9 @@ class Drawing:
     def arrows(self, ends: np.ndarray, head: float | np.ndarray, at: float, **look: Any) -> None:
         """Add an `arrow` for each row of ``ends``. ``head``: its length in px, or an array with one for each row."""
         self.segments(ends, **look)
-        moved = (ends[:, :2] != ends[:, 2:]).any(axis=1)
+        has_length = (ends[:, :2] != ends[:, 2:]).any(axis=1)
         fill = {"fill": look.get("colour", TEXT), "opacity": look.get("opacity", 1.0)}
-        self.polygons(_head_triangles(ends[moved], np.broadcast_to(head, len(ends))[moved], at), **fill)
+        self.polygons(_head_triangles(ends[has_length], np.broadcast_to(head, len(ends))[has_length], at), **fill)
 
     def crosses(self, centers: np.ndarray, radius: float, **look: Any) -> None:
         """Add a `cross` around each row of ``centers``, shape (crosses, 2)."""
@@ -448,10 +448,10 @@ def themed(body: str, background: str) -> str:
     A page with a theme of its own sets ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before
     2024) the drawing stays light.
     """
-    used = dict.fromkeys([("fill", background), *_COLOUR_USED.findall(body)])
+    used_colours = dict.fromkeys([("fill", background), *_COLOUR_USED.findall(body)])
     rules = (
         f'.{THEMED} [{attribute}="{colour}"]{{{attribute}:light-dark({colour},{in_dark(colour)})}}'
-        for attribute, colour in used
+        for attribute, colour in used_colours
     )
     return f"<style>{THEMES}{''.join(rules)}</style>\n"
 

@@ -81,9 +81,11 @@ def _embed_figures(figures: list[Any]) -> tuple[str, list[str]]:
     from bokeh.resources import Resources
 
     script, divisions = components(models)
-    rest = iter(divisions)
-    drawn = [_svg_without_record(figure) if isinstance(figure, Drawing) else next(rest) for figure in figures]
-    return Resources(mode="inline", components=["bokeh"]).render() + script, drawn
+    remaining_divisions = iter(divisions)
+    figures_html = [
+        _svg_without_record(figure) if isinstance(figure, Drawing) else next(remaining_divisions) for figure in figures
+    ]
+    return Resources(mode="inline", components=["bokeh"]).render() + script, figures_html
 
 
 def _svg_without_record(figure: Drawing) -> str:

@@ -133,11 +133,12 @@ def _draw_heading(run: Any, time_us: int, width: int, followed: str) -> Drawing:
 
 def _counts_text(trace: Any, time_us: int) -> str:
     """Return a text with the number of deliveries and transmissions up to a time, or "" before the first row."""
-    until = int(np.searchsorted(trace.column("time_us").to_numpy(), time_us, "right"))
+    row_count = int(np.searchsorted(trace.column("time_us").to_numpy(), time_us, "right"))
     counts = {
-        entry["values"]: entry["counts"] for entry in trace.column("event").slice(0, until).value_counts().to_pylist()
+        entry["values"]: entry["counts"]
+        for entry in trace.column("event").slice(0, row_count).value_counts().to_pylist()
     }
-    if not until:
+    if not row_count:
         return ""
     return f"so far: deliveries {counts.get('delivered', 0):,} · transmissions {counts.get('sent', 0):,}"
 

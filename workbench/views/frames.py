@@ -53,18 +53,18 @@ def sent_frames(columns: Columns, duration_us: int) -> Sent:
     rows = columns.where(event="sent")
     end = columns["time_us"][rows]
     start = np.minimum(end - np.maximum(columns["value"][rows], 1), duration_us - 1)
-    of_row = np.zeros(columns.rows, np.int32)
-    of_row[rows] = 1
-    of_row = np.cumsum(of_row, out=of_row) - 1
+    frame_of_row = np.zeros(columns.rows, np.int32)
+    frame_of_row[rows] = 1
+    frame_of_row = np.cumsum(frame_of_row, out=frame_of_row) - 1
     losses = columns.where(event="lost")
     received, lost = (columns.number_after(rows, event) for event in ("received", "lost"))
-    of = of_row[losses]
-    is_addressee = of >= 0
+    frame_of_loss = frame_of_row[losses]
+    is_addressee = frame_of_loss >= 0
     if len(rows):
-        is_addressee &= columns["node"][losses] == columns["peer"][rows[np.maximum(of, 0)]]
+        is_addressee &= columns["node"][losses] == columns["peer"][rows[np.maximum(frame_of_loss, 0)]]
     reason = np.full(len(rows), -1)
-    reason[of[is_addressee]] = columns.codes["detail"][losses[is_addressee]]
-    return Sent(columns, rows, of_row, start, np.minimum(end, duration_us), received, lost, reason)
+    reason[frame_of_loss[is_addressee]] = columns.codes["detail"][losses[is_addressee]]
+    return Sent(columns, rows, frame_of_row, start, np.minimum(end, duration_us), received, lost, reason)
 
 
 def clock_of(sent: Sent, duration_us: int) -> PlaybackClock:
@@ -146,15 +146,15 @@ def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple
     text = np.where(reason >= 0, reason_index + 1, np.where(received > 0, 0, -1))
     most = int((received + lost).max(initial=0)) + 1
     pairs, code = unique_inverse(received * most + received + lost)
-    heard = [f"heard by {pair // most} of {pair % most}" for pair in pairs.tolist()]
-    return np.where(is_unicast, text, code + len(words)), [*words, *heard]
+    heard_texts = [f"heard by {pair // most} of {pair % most}" for pair in pairs.tolist()]
+    return np.where(is_unicast, text, code + len(words)), [*words, *heard_texts]
 
 
 def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
     """Return for each row the index of the message that it is about in ``paths``, or -1; int32, shape (rows,)."""
     frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
     codes = {name: code for code, name in enumerate(columns.words["message"])}
-    known = (
+    frame_keys = (
         np.array(
             [(origin, sequence, codes[name], index) for origin, sequence, name, index in frames if name in codes],
             np.int64,
@@ -162,8 +162,8 @@ def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndar
         .reshape(-1, 4)
         .T
     )
-    about = columns["origin"][rows], columns["sequence"][rows], columns.codes["message"][rows]
-    return np.append(known[3], -1).astype(np.int32)[find_last(about, tuple(known[:3]))]
+    row_keys = columns["origin"][rows], columns["sequence"][rows], columns.codes["message"][rows]
+    return np.append(frame_keys[3], -1).astype(np.int32)[find_last(row_keys, tuple(frame_keys[:3]))]
 
 
 def _losses_layer(
@@ -174,12 +174,18 @@ def _losses_layer(
     The weight is 1 for the node that a unicast frame was addressed to, otherwise 0.
     """
     lost = columns.where(event="lost")
-    of = sent.of[lost]
-    frame = np.append(sent.rows, 0)[np.maximum(of, 0)]
-    is_unicast = (of >= 0) & (columns["peer"][frame] == columns["node"][lost]) if len(lost) else of > 0
+    frame_of_loss = sent.of[lost]
+    frame_rows = np.append(sent.rows, 0)[np.maximum(frame_of_loss, 0)]
+    is_unicast = (
+        (frame_of_loss >= 0) & (columns["peer"][frame_rows] == columns["node"][lost])
+        if len(lost)
+        else frame_of_loss > 0
+    )
     shown = sampled(is_unicast, MOST)
-    rows, of = lost[shown], of[shown]
-    start = np.where(of >= 0, np.append(visible_us, 0)[np.maximum(of, 0)], columns["time_us"][rows])
+    rows, frame_of_loss = lost[shown], frame_of_loss[shown]
+    start = np.where(
+        frame_of_loss >= 0, np.append(visible_us, 0)[np.maximum(frame_of_loss, 0)], columns["time_us"][rows]
+    )
     start = np.minimum(start, duration_us - 1)
     text, words = columns.coded("detail", rows)
     values = {
@@ -200,5 +206,5 @@ def _deliveries_layer(columns: Columns, clock: PlaybackClock, duration_us: int) 
     until = np.minimum(clock.visible_until(start, start), duration_us)
     values = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
     values |= {"from_us": start, "until_us": until, "row": columns.in_trace(rows)}
-    few, notes = thinned(table(**values), MOST, "deliveries")
-    return Layer("deliveries", few, (DELIVERED,), "ring", notes=notes)
+    shown_deliveries, notes = thinned(table(**values), MOST, "deliveries")
+    return Layer("deliveries", shown_deliveries, (DELIVERED,), "ring", notes=notes)

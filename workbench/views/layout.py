@@ -128,16 +128,16 @@ def hops_to(graph: nx.Graph, sink: int) -> dict[int, int]:
 
 
 def _count_hops(graph: nx.Graph, sink: int) -> dict[int, int]:
-    hops, newest = {sink: 0}, [sink] if sink in graph else []
+    hops, frontier = {sink: 0}, [sink] if sink in graph else []
     predecessors = graph.pred if graph.is_directed() else graph.adj
-    while newest:
-        reached = []
-        for node in newest:
+    while frontier:
+        next_frontier = []
+        for node in frontier:
             for other, link in predecessors[node].items():
                 if other not in hops and link.get("pdr", 1.0) >= USABLE:
                     hops[other] = hops[node] + 1
-                    reached.append(other)
-        newest = reached
+                    next_frontier.append(other)
+        frontier = next_frontier
     return hops
 
 

@@ -57,9 +57,9 @@ def scales_drawing(scales: Sequence[Scale], width: float) -> Drawing:
     drawing = Drawing(width, 0)
     for scale in scales:
         y = drawing.height + 12
-        before = f"{scale.label}:  {scale.low}"
-        drawing.text(MARGIN, y, before, size=SMALL)
-        left = MARGIN + _WIDER * text_width(before, SMALL) + 6
+        label_and_low = f"{scale.label}:  {scale.low}"
+        drawing.text(MARGIN, y, label_and_low, size=SMALL)
+        left = MARGIN + _WIDER * text_width(label_and_low, SMALL) + 6
         step = BAR / len(scale.colours)
         for index, colour in enumerate(scale.colours):
             drawing.rectangle(

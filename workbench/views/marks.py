@@ -108,12 +108,12 @@ def moment(
     has_room: whether the map has space for layers with ``is_detail``.
     Raises ParameterError for an unknown name or message.
     """
-    known = chips(view)
+    button_names = chips(view)
     for name in names or ():
-        if name not in known:
-            hint = meant(name, known)
+        if name not in button_names:
+            hint = meant(name, button_names)
             raise ParameterError(
-                f"network_drawing: layer {name!r} is not in this run{hint}; its layers are {', '.join(known)}"
+                f"network_drawing: layer {name!r} is not in this run{hint}; its layers are {', '.join(button_names)}"
             )
     selected = path_at(view, time_us, message)
     groups = []
@@ -387,13 +387,13 @@ class LayerScene(Scene):
         for group in sorted(groups, key=lambda group: group.look.size):
             for place, word in self._label_texts(group):
                 labels.setdefault(place, []).append(str(group.layer.words[word]))
-        taken: list[Box] = []
-        most = MOST_LABELS * (2 if self.is_chosen else 1)
-        for place, texts in labels.items() if len(labels) <= most else ():
-            self.write(place, ": ".join(texts), taken, is_required=False)
-        named = sorted((place, role) for place, role in self.named if place not in labels)
-        for place, role in named if len(named) <= MOST_NAMES else ():
-            self.write(place, f"{role} {self.plan.ids[place]}".strip(), taken)
+        taken_boxes: list[Box] = []
+        most_labels = MOST_LABELS * (2 if self.is_chosen else 1)
+        for place, texts in labels.items() if len(labels) <= most_labels else ():
+            self.write(place, ": ".join(texts), taken_boxes, is_required=False)
+        named_nodes = sorted((place, role) for place, role in self.named if place not in labels)
+        for place, role in named_nodes if len(named_nodes) <= MOST_NAMES else ():
+            self.write(place, f"{role} {self.plan.ids[place]}".strip(), taken_boxes)
 
     def _label_texts(self, group: Group) -> Iterator[tuple[int, int]]:
         """Yield (index of the node, index of the text) for each row that has a text."""

@@ -31,7 +31,7 @@ RUNS_ON = Section("Runs on", (("kind", "text", "word"),))
 def node_layers(recorded: Recorded) -> list[Layer]:
     """Return the layer of the nodes' roles, and tables of subscriptions and kinds of motes for the inspector."""
     columns, duration_us = recorded.columns, recorded.duration_us
-    subscriptions, wants = subscribed(columns, duration_us)
+    subscriptions, subscription_texts = subscribed(columns, duration_us)
     held, notes = thinned(holding(columns, duration_us), MOST, "changes of holders of an event")
     roles = [
         (0, failing(columns, duration_us)),
@@ -46,10 +46,10 @@ def node_layers(recorded: Recorded) -> list[Layer]:
     merged["look"] = np.concatenate([np.full(len(layer_table["from_us"]), look) for look, layer_table in roles])
     layers = [Layer("nodes", table(**merged), LOOKS, "node", notes=notes)]
     if len(subscriptions["from_us"]):
-        layers.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=wants))
+        layers.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=subscription_texts))
     if recorded.run.kinds:
-        kinds, words = running_on(recorded.run.kinds, duration_us)
-        layers.append(Layer("nodes", kinds, section=RUNS_ON, words=words))
+        kinds, kind_names = running_on(recorded.run.kinds, duration_us)
+        layers.append(Layer("nodes", kinds, section=RUNS_ON, words=kind_names))
     return layers
 
 
@@ -119,8 +119,8 @@ def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, du
     """
     originated = columns.where(event="originated")
     row_count = np.int64(columns.rows + 1)
-    makers = np.sort(columns["origin"][originated] * row_count + originated)
-    after = np.searchsorted(makers, origins * row_count + rows)
-    following = np.append(makers, -1)[after]
-    is_followed = (following >= 0) & (following // row_count == origins)
-    return np.where(is_followed, columns["time_us"][np.where(is_followed, following % row_count, 0)], duration_us)
+    event_keys = np.sort(columns["origin"][originated] * row_count + originated)
+    next_index = np.searchsorted(event_keys, origins * row_count + rows)
+    next_keys = np.append(event_keys, -1)[next_index]
+    is_followed = (next_keys >= 0) & (next_keys // row_count == origins)
+    return np.where(is_followed, columns["time_us"][np.where(is_followed, next_keys % row_count, 0)], duration_us)

@@ -99,9 +99,9 @@ def show_live(run: Any) -> None:
 
     view = PlayerView(run.so_far(), now_s=run.now_s, notes=_problem_sentences(run))
     display(view)
-    known = _views.setdefault(run, [])
-    known.append(view)
-    if len(known) > 1:
+    players = _views.setdefault(run, [])
+    players.append(view)
+    if len(players) > 1:
         return
     # Output of the thread belongs to the cell that started it, whichever cell is running.
     context = contextvars.copy_context()

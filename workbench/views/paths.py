@@ -41,12 +41,14 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
         return NO_PATHS, []
     carriers = _find_carriers(columns)
     rows, look, path = _collect_steps(columns, originated, carriers, sent)
-    most = _count_drawn(path, len(originated))
-    shown = path < most
+    drawn_count = _count_drawn(path, len(originated))
+    shown = path < drawn_count
     notes = (
-        (f"Of {len(originated):,} publications the first {most:,} can be followed.",) if most < len(originated) else ()
+        (f"Of {len(originated):,} publications the first {drawn_count:,} can be followed.",)
+        if drawn_count < len(originated)
+        else ()
     )
-    paths = MessagePaths(_message_paths(columns, originated[:most], carriers), is_newest=False, notes=notes)
+    paths = MessagePaths(_message_paths(columns, originated[:drawn_count], carriers), is_newest=False, notes=notes)
     path_table, words = _path_table(columns, rows[shown], look[shown], path[shown], recorded.duration_us)
     return paths, [Layer("message path", path_table, LOOKS, "arrow", words=words, of_path=True)]
 
@@ -105,14 +107,14 @@ def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
 
     A node that drops the same publication repeatedly counts once.
     """
-    had, drops = np.concatenate([originated, columns.where(event="held")]), columns.where(event="dropped")
-    both = np.concatenate([had, drops])
+    holds, drops = np.concatenate([originated, columns.where(event="held")]), columns.where(event="dropped")
+    both = np.concatenate([holds, drops])
     keys, key = unique_inverse(row_keys(*(columns[name][both] for name in ("origin", "sequence", "node"))))
     since_us = np.full(len(keys), FOREVER_US)
-    np.minimum.at(since_us, key[: len(had)], columns["time_us"][had])
-    dropped = key[len(had) :]
-    fresh = np.flatnonzero(since_us[dropped] >= columns["time_us"][drops])
-    return drops[fresh[first_rows(dropped[fresh])]]
+    np.minimum.at(since_us, key[: len(holds)], columns["time_us"][holds])
+    dropped = key[len(holds) :]
+    first_drops = np.flatnonzero(since_us[dropped] >= columns["time_us"][drops])
+    return drops[first_drops[first_rows(dropped[first_drops])]]
 
 
 def _publication_of(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:

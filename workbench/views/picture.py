@@ -53,13 +53,13 @@ def of_network(graph: nx.Graph, **_options: Any) -> dict[str, Any]:
 def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
     """Return the mimebundle of a scenario."""
     picture = Picture(scenario.topology, scenario.workload)
-    facts = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)
-    head = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(facts)}</p>"
+    details = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)
+    head = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(details)}</p>"
     drawing, notes = picture.draw().to_html(), _notes_html(picture)
-    more = "<code>scenario.run()</code> plays it."
+    next_step = "<code>scenario.run()</code> plays it."
     return {
         "text/plain": repr(scenario),
-        "text/html": f"{head}{drawing}<p>{notes}<br>{more}</p>",
+        "text/html": f"{head}{drawing}<p>{notes}<br>{next_step}</p>",
     }
 
 

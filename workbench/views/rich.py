@@ -19,25 +19,25 @@ def bundle(run: Any, **_options: Any) -> dict[str, Any]:
     """
     if getattr(run, "is_running", False):
         return {"text/plain": repr(run)}
-    low = hint(run.metrics["delivery_ratio"])
-    return {"text/plain": f"{run!r}\n{low}" if low else repr(run), "text/html": summary_html(run)}
+    advice = hint(run.metrics["delivery_ratio"])
+    return {"text/plain": f"{run!r}\n{advice}" if advice else repr(run), "text/html": summary_html(run)}
 
 
 def summary_html(run: Any) -> str:
     """Return a run's title, workload, key numbers and metrics as HTML, with the calls that show more."""
     facts = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
-    low = hint(run.metrics["delivery_ratio"]).replace("run.explain()", "<code>run.explain()</code>")
+    advice = hint(run.metrics["delivery_ratio"]).replace("run.explain()", "<code>run.explain()</code>")
     numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
-    more = (
+    next_steps = (
         "<code>run.show()</code> plays it, <code>run.figure(time_s=…)</code> draws the network at a time"
         if getattr(run, "has_trace", True)
         else "It has no trace; <code>scenario.run()</code> records one."
     )
     return (
         f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(facts)}<br>{html.escape(numbers)}"
-        f"{low and '<br>'}{low}</p>"
+        f"{advice and '<br>'}{advice}</p>"
         f"<details><summary>{len(shown_metrics(run.metrics))} metrics</summary>{metrics_table(run)}</details>"
-        f"<p>{more}</p>"
+        f"<p>{next_steps}</p>"
     )
 
 

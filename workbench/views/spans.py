@@ -130,9 +130,9 @@ def without(table: Table, outages: Table) -> Table:
     affected = np.flatnonzero(is_down)
     rows = select(table, affected)
     uptimes = overlaps(rows["node"], rows["from_us"], rows["until_us"], keys, begins, ends)
-    cut = select(table, affected[uptimes.row]) | {"from_us": uptimes.from_us, "until_us": uptimes.until_us}
-    both = {name: np.concatenate([table[name][~is_down], cut[name]]) for name in table}
-    return select(both, argsort(both["from_us"]))
+    divided = select(table, affected[uptimes.row]) | {"from_us": uptimes.from_us, "until_us": uptimes.until_us}
+    all_rows = {name: np.concatenate([table[name][~is_down], divided[name]]) for name in table}
+    return select(all_rows, argsort(all_rows["from_us"]))
 
 
 def within(table: Table, duration_us: int) -> Table:

@@ -44,11 +44,13 @@ def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "")
     groups = [("", frame)] if not by else [(_group_name(values), rows) for values, rows in frame.groupby(by, sort=True)]
     first_s = float(frame["start_s"].min()) if len(frame) else 0.0
     begin_s = first_s if first_s > _UNIX_S else 0.0
-    shown = [_mean_series(group, rows, begin_s, len(groups) <= _MOST_BANDS) for group, rows in groups[:MOST_SERIES]]
+    series_list = [
+        _mean_series(group, rows, begin_s, len(groups) <= _MOST_BANDS) for group, rows in groups[:MOST_SERIES]
+    ]
     if len(groups) > MOST_SERIES:
         note = "; ".join(filter(None, (note, f"the first {MOST_SERIES} of {len(groups)} lines")))
-    since = f" since {datetime.fromtimestamp(begin_s, UTC):%Y-%m-%d %H:%M:%S} UTC" if begin_s else ""
-    return line_chart(shown, x_label=f"time{since} (s)", y_label=_axis_label(name), note=note, width=640)
+    since_text = f" since {datetime.fromtimestamp(begin_s, UTC):%Y-%m-%d %H:%M:%S} UTC" if begin_s else ""
+    return line_chart(series_list, x_label=f"time{since_text} (s)", y_label=_axis_label(name), note=note, width=640)
 
 
 def _select_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, str]:

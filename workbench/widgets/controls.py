@@ -33,8 +33,8 @@ def without(items: tuple[Any, ...], index: int) -> tuple[Any, ...]:
 
 def moved(items: tuple[Any, ...], index: int, to: int) -> tuple[Any, ...]:
     """Return the items in a new order: the one at ``index`` is moved to the index ``to``."""
-    rest = without(items, index)
-    return (*rest[:to], items[index], *rest[to:])
+    others = without(items, index)
+    return (*others[:to], items[index], *others[to:])
 
 
 def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
@@ -101,11 +101,11 @@ def nodes_text(at: str | tuple[int, ...] | None) -> str:
 @contextmanager
 def quiet(panel: Any) -> Iterator[None]:
     """Set controls of a panel in this context; the changes do not count as input of the user."""
-    before, panel._is_drawing = panel._is_drawing, True
+    was_drawing, panel._is_drawing = panel._is_drawing, True
     try:
         yield
     finally:
-        panel._is_drawing = before
+        panel._is_drawing = was_drawing
 
 
 def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -> widgets.Button:

@@ -77,11 +77,11 @@ class Field(widgets.HBox):
         if self._is_setting:
             return
         try:
-            new = self._check(self._read(change.owner))
+            new_value = self._check(self._read(change.owner))
         except WorkbenchError as error:
             self.error = sentence(error)
             return
-        self.show(new)
+        self.show(new_value)
 
     def _write_value(self, change: Any) -> None:
         self._write_control(change.new)

@@ -155,11 +155,11 @@ class Filters(ListPanel):
             return
         try:
             values = {"name": name, "key": _next_free_key(self.filters), "at": list(self.picked) or None}
-            new = self._catalogue_module().make({**values, "settings": kind.initial_settings})
+            new_filter = self._catalogue_module().make({**values, "settings": kind.initial_settings})
         except WorkbenchError as error:
             self.error = str(error)
             return
-        self.error = self._offer_filters((*self.filters, new), new)
+        self.error = self._offer_filters((*self.filters, new_filter), new_filter)
 
     def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
@@ -193,12 +193,12 @@ class Filters(ListPanel):
         ``is_in_form``: whether the form already shows the new values.
         """
         try:
-            new = self._make_changed(self.filters[self.selected], **changes)
+            changed_filter = self._make_changed(self.filters[self.selected], **changes)
         except WorkbenchError as error:
             return str(error)
         if is_in_form:
-            self._form.keep(new)
-        return self._offer_filters(replaced(self.filters, self.selected, new), new)
+            self._form.keep(changed_filter)
+        return self._offer_filters(replaced(self.filters, self.selected, changed_filter), changed_filter)
 
     def _apply_form(self, values: dict[str, Any]) -> str:
         """Set all values of the selected filter to those in the form; return the error, or ""."""
@@ -443,11 +443,11 @@ def _counts_html(protocol: Protocol, counts: Counter[tuple[str, int, str]], is_w
     Only an observed run has the number of passed messages (``is_whole``); a trace has the numbers of replaced and
     dropped ones.
     """
-    did = tuple(_DID) if is_whole else ("replace", "drop")
-    words = ("key", "filter", "messages", *(_DID[decision] for decision in did))
+    decision_kinds = tuple(_DID) if is_whole else ("replace", "drop")
+    words = ("key", "filter", "messages", *(_DID[decision] for decision in decision_kinds))
     rows = []
     for (messages, key), name in sorted(_names_by_key(protocol).items()):
-        numbers = "".join(f"<td>{counts[messages, key, decision]:,}</td>" for decision in did)
+        numbers = "".join(f"<td>{counts[messages, key, decision]:,}</td>" for decision in decision_kinds)
         rows.append(f"<tr><td>{key}</td><td>{html.escape(name)}</td><td>{messages}</td>{numbers}</tr>")
     caption = "<caption>What filters did</caption>"
     return f"<table class='wb-told'>{caption}{_head_html(words)}{''.join(rows)}</table>"

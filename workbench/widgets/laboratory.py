@@ -64,11 +64,11 @@ def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
         raise ScenarioError(f"scenario is {scenario!r:.60}; it must be a Scenario, or None for the one composed before")
     if notebook_kernel() is None:
         print(_NOT_A_NOTEBOOK, file=sys.stderr)
-    before = _open.pop(name, None)
-    if before is not None:
-        before.close()
-    _open[name] = result = Lab(scenario, name)
-    return result
+    open_lab = _open.pop(name, None)
+    if open_lab is not None:
+        open_lab.close()
+    _open[name] = new_lab = Lab(scenario, name)
+    return new_lab
 
 
 def first_scenario() -> Scenario:
@@ -210,9 +210,9 @@ class Lab(widgets.VBox):
         self._drawer = widgets.ToggleButton(description="Forms", icon="bars", layout={"width": "6.5em"})
         self._drawer.tooltip = "Show what the scenario is made of, or hide it"
         self._drawer.add_class("wb-drawer")
-        back = widgets.HBox((self._undo, self._redo))
-        bar = widgets.HBox((self._drawer, self._panel, back, self._beside))
-        bar.add_class("wb-bar")
+        undo_buttons = widgets.HBox((self._undo, self._redo))
+        top_row = widgets.HBox((self._drawer, self._panel, undo_buttons, self._beside))
+        top_row.add_class("wb-bar")
         self._left = widgets.Tab(
             (self._network, self._workload, self._filters, self._protocol, self._radio),
             titles=("Network", "Data", "Filters", "Protocol", "Radio and time"),
@@ -228,7 +228,7 @@ class Lab(widgets.VBox):
         self._middle = widgets.HBox((self._left, right))
         self._middle.add_class("wb-middle")
         notice = words(error_html(self._store.message))
-        super().__init__((*style_sheets(), bar, notice, self._middle))
+        super().__init__((*style_sheets(), top_row, notice, self._middle))
         self.add_class("wb-lab")
 
     def _connect_panels(self) -> None:
@@ -239,13 +239,13 @@ class Lab(widgets.VBox):
         self._redo.on_click(lambda _: self.redo())
         self._beside.observe(self._choose_beside, "value")
         self._drawer.observe(self._toggle_forms, "value")
-        for part, field in (
+        for panel, field in (
             (self._network, "topology"),
             (self._workload, "workload"),
             (self._filters, "protocol"),
             (self._protocol, "protocol"),
         ):
-            part.observe(lambda change, field=field: self._apply_change(**{field: change.new}), "value")
+            panel.observe(lambda change, field=field: self._apply_change(**{field: change.new}), "value")
         self._radio.observe(lambda change: self._apply_change(**change.new._asdict()), "value")
         for form in (self._protocol, self._radio):
             form.observe(self._open_sweep, "varied")
@@ -308,8 +308,8 @@ class Lab(widgets.VBox):
     def _choose_beside(self, change: Any) -> None:
         if self._is_showing:
             return
-        known = self._history.state.beside
-        if known is not None and type(known).public_class().__name__ == change.new:
+        current = self._history.state.beside
+        if current is not None and type(current).public_class().__name__ == change.new:
             return
         beside = None if change.new == _ALONE else protocol_named(change.new)
         if self._history.change(beside=beside):

@@ -105,22 +105,22 @@ class ProtocolForm(Panel):
         """
         if self._is_drawing:
             return
-        shown = {parameter: field.value for parameter, field in self._fields.items()}
+        field_values = {parameter: field.value for parameter, field in self._fields.items()}
         try:
-            new = self._class(**{**self.value.settings, **shown})
-            taken = set(shown)
+            new_protocol = self._class(**{**self.value.settings, **field_values})
+            applied = set(field_values)
         except WorkbenchError:
             try:
-                new = self._class(**{**self.value.settings, name: shown[name]})
-                taken = {name}
+                new_protocol = self._class(**{**self.value.settings, name: field_values[name]})
+                applied = {name}
             except WorkbenchError as error:
                 self._incompatible.add(name)
                 self._fields[name].error = sentence(error)
                 return
-        for parameter in self._incompatible & taken:
+        for parameter in self._incompatible & applied:
             self._fields[parameter].error = ""
-        self._incompatible -= taken
-        self._offer_protocol(new)
+        self._incompatible -= applied
+        self._offer_protocol(new_protocol)
 
     def _offer_protocol(self, new: Protocol) -> None:
         self._last_settings[type(new).public_class().__name__] = new
@@ -130,8 +130,8 @@ class ProtocolForm(Panel):
     def _select_protocol(self, change: Any) -> None:
         if self._is_drawing:
             return
-        new = self._last_settings.get(change.new) or protocol_from_dict({"name": change.new})
-        self.value = new
+        protocol = self._last_settings.get(change.new) or protocol_from_dict({"name": change.new})
+        self.value = protocol
 
     def _apply_preset(self, change: Any) -> None:
         if self._is_drawing or change.new in (_CUSTOM, None):

@@ -80,8 +80,8 @@ class RadioForm(Panel):
             control.observe(self._apply_fields, "value")
         buttons = widgets.HBox((self.another, self.why, self.vary), layout={"flex_flow": "row wrap"})
         upper_rows = (self.fields["duration_s"], self.fields["seed"], buttons, self.radios, self.loss, self.share)
-        rest = tuple(field for name, field in self.fields.items() if name not in ("duration_s", "seed"))
-        super().__init__(value, (*upper_rows, *rest))
+        other_fields = tuple(field for name, field in self.fields.items() if name not in ("duration_s", "seed"))
+        super().__init__(value, (*upper_rows, *other_fields))
 
     def draw(self, value: Conditions) -> None:
         """Show a radio, a duration and a seed."""

@@ -76,10 +76,10 @@ class Store:
     def flush(self) -> None:
         """Write the state that waits to be written, now."""
         with self._lock:
-            waiting, self._pending, self._timer = self._pending, None, None
-            if waiting is not None:
+            pending, self._pending, self._timer = self._pending, None, None
+            if pending is not None:
                 try:
-                    self._replace_file(*waiting)
+                    self._replace_file(*pending)
                 except OSError:
                     return
 

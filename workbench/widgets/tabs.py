@@ -47,8 +47,8 @@ def tab_asked_for(query: str) -> str:
 
 def begin(tab: str, folder: Path = FOLDER) -> None:
     """Start a new tab with the scenario that was composed last, and delete the files of the oldest tabs."""
-    known = sorted(folder.glob(f"{_PREFIX}????????.json"), key=lambda path: path.stat().st_mtime)
-    if known:
-        shutil.copyfile(known[-1], folder / f"{_PREFIX}{tab}.json")
-    for path in known[: len(known) + 1 - _MOST_FILES]:
+    tab_files = sorted(folder.glob(f"{_PREFIX}????????.json"), key=lambda path: path.stat().st_mtime)
+    if tab_files:
+        shutil.copyfile(tab_files[-1], folder / f"{_PREFIX}{tab}.json")
+    for path in tab_files[: len(tab_files) + 1 - _MOST_FILES]:
         path.unlink(missing_ok=True)

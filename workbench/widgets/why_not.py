@@ -72,8 +72,8 @@ def _explanation_html(run: Any, check: Callable[[], None]) -> str:
     text = explain.explain(run)._repr_html_()
     check()
     if missing:
-        last = reversed(accounts.missing(run, most=SHOWN, on_progress=check))
-        lines = "".join(f"<li>{html.escape(explain.sentence(run.scenario, account))}</li>" for account in last)
-        more = f"<p>The last {SHOWN} of {missing:,}.</p>" if missing > SHOWN else ""
-        text += f"<h4>What did not arrive, the last first</h4><ul class='wb-ends'>{lines}</ul>{more}"
+        last_missing = reversed(accounts.missing(run, most=SHOWN, on_progress=check))
+        lines = "".join(f"<li>{html.escape(explain.sentence(run.scenario, account))}</li>" for account in last_missing)
+        omission_note = f"<p>The last {SHOWN} of {missing:,}.</p>" if missing > SHOWN else ""
+        text += f"<h4>What did not arrive, the last first</h4><ul class='wb-ends'>{lines}</ul>{omission_note}"
     return text

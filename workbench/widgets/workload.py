@@ -130,18 +130,18 @@ class Workload(ListPanel):
             return
         items: tuple[Item, ...] = tuple(self.value)
         indices = [i for i, item in enumerate(items) if kind_of(item) == kind and _is_relevant_at(item, time_s)]
-        taken = {node for i in indices for node in (nodes if items[i].at == ALL else items[i].at)}
-        missing = tuple(node for node in nodes if node not in taken)
-        if not missing:
+        nodes_with_role = {node for i in indices for node in (nodes if items[i].at == ALL else items[i].at)}
+        nodes_without_role = tuple(node for node in nodes if node not in nodes_with_role)
+        if not nodes_without_role:
             self._set_items(_remove_nodes(items, indices, nodes, tuple(self.nodes)), self.selected)
             return
         # Nodes are added to the last such item, unless they must begin at another time.
         for index in reversed(indices):
             at = items[index].at
             if not isinstance(at, str) and time_s in (None, items[index].start_s):
-                self._set_items(replaced(items, index, replace(items[index], at=(*at, *missing))), index)
+                self._set_items(replaced(items, index, replace(items[index], at=(*at, *nodes_without_role))), index)
                 return
-        item = _new_item(kind, missing, items)
+        item = _new_item(kind, nodes_without_role, items)
         self._set_items((*items, item if time_s is None else _starting_at(item, time_s)), len(items))
 
     def _set_items(self, items: tuple[Item, ...], selected: int) -> None:
@@ -298,13 +298,13 @@ def _remove_nodes(
 
     Items that have no node left are removed. ``known``: the nodes of the network, for items at all nodes.
     """
-    gone, remaining = set(nodes), []
+    removed_nodes, remaining = set(nodes), []
     for index, item in enumerate(items):
         item_nodes = known if isinstance(item.at, str) else item.at
-        if index not in indices or gone.isdisjoint(item_nodes):
+        if index not in indices or removed_nodes.isdisjoint(item_nodes):
             remaining.append(item)
             continue
-        nodes_left = tuple(node for node in item_nodes if node not in gone)
+        nodes_left = tuple(node for node in item_nodes if node not in removed_nodes)
         if nodes_left:
             remaining.append(replace(item, at=nodes_left))
     return tuple(remaining)

@@ -172,8 +172,8 @@ def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
 
 
 def _caption_entries(view: RunView) -> dict[str, Any]:
-    facts = " · ".join(part for part in (caption.workload(view.run), caption.conditions(view.run)) if part)
-    return {"title": caption.title(view.run), "workload": facts}
+    details = " · ".join(part for part in (caption.workload(view.run), caption.conditions(view.run)) if part)
+    return {"title": caption.title(view.run), "workload": details}
 
 
 def _rounding_notes(step: int) -> list[str]:

@@ -127,17 +127,17 @@ class Sources(widgets.VBox):
             for parameter, field in self.fields.items():
                 field.value = values[parameter]
             return
-        main = fields_of(parameters.table_of(kind), values, LABELS.get(kind, name))
-        radio = fields_of(parameters.PROPAGATION.get(kind, ()), values, "propagation")
-        self.fields = {**main, **radio}
+        main_fields = fields_of(parameters.table_of(kind), values, LABELS.get(kind, name))
+        radio_fields = fields_of(parameters.PROPAGATION.get(kind, ()), values, "propagation")
+        self.fields = {**main_fields, **radio_fields}
         for field in self.fields.values():
             field.observe(self._field_edited, "value")
-        shown: list[Any] = list(main.values())
-        if radio:
-            folded = widgets.VBox(tuple(radio.values()))
+        shown: list[Any] = list(main_fields.values())
+        if radio_fields:
+            folded = widgets.VBox(tuple(radio_fields.values()))
             shown.append(widgets.Accordion(children=(folded,), titles=("Radio propagation",)))
-        before, self.form.children = self.form.children, tuple(shown)
-        for child in before:
+        previous_children, self.form.children = self.form.children, tuple(shown)
+        for child in previous_children:
             if child is not self.table:
                 close_all(child)
         self._open_source = source
