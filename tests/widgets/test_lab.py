@@ -296,7 +296,7 @@ def test_what_cannot_be_shown_again_is_kept_and_told(lab, tmp_path):
     second = again()
     assert path.with_suffix(".kept-1.json").exists()
     said = second.children[2].value
-    assert "kept-1.json, and not shown" in said and "not_here" in said
+    assert "cannot be shown" in said and "kept-1.json" in said and "not_here" in said
     second.close()
 
 

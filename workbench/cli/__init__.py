@@ -53,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="the first experiment: 64 motes on an office floor, and a small sweep")
     demo.add_argument("--out", type=Path, default=Path("out"), help="folder for demo.html and demo.png (default: out)")
-    demo.add_argument("--no-sweep", action="store_true", help="leave the sweep on Spark out (no Java needed)")
+    demo.add_argument("--no-sweep", action="store_true", help="leave out the sweep, which runs on Spark and needs Java")
     demo.set_defaults(command=show_demo)
 
     run = commands.add_parser("run", help="run a scenario from its JSON file")
@@ -73,7 +73,9 @@ def make_parser() -> argparse.ArgumentParser:
         "file", type=Path, metavar="FILE", help="a PNG, SVG, page, Parquet file, or a folder of results"
     )
     reproduction.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
-    reproduction.add_argument("--most", type=int, metavar="N", help="of a sweep: the first N runs (default: all)")
+    reproduction.add_argument(
+        "--most", type=int, metavar="N", help="run only the first N runs of a sweep (default: all)"
+    )
     add_import(reproduction)
     reproduction.set_defaults(command=reproduce_file)
 

@@ -21,7 +21,7 @@ _FORMATS = ("mercator", _NEIGHBORS)
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command ``data`` to the command line."""
-    data = commands.add_parser("data", help="raw logs to tables")
+    data = commands.add_parser("data", help="convert raw logs to tables")
     kinds = data.add_subparsers(dest="what", required=True, metavar="WHAT")
     links = kinds.add_parser("links", help="measured links: delivery ratio and RSSI per direction, channel and time")
     links.add_argument("raw", type=Path, nargs="+", metavar="RAW", help="raw logs of one format")
@@ -30,7 +30,10 @@ def add_parser(commands: Any) -> None:
     links.add_argument("--channel", type=int, nargs="+", metavar="N", help="only these channels (default: all)")
     links.add_argument("--every-s", type=float, metavar="S", help="also a row for each interval of S seconds")
     links.add_argument(
-        "--rejected", type=Path, metavar="REJECTED.csv", help="table of rejected lines, with the reason of each"
+        "--rejected",
+        type=Path,
+        metavar="REJECTED.csv",
+        help="write the rejected lines into this table, with the reason of each",
     )
     links.set_defaults(command=make_links)
 

@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
     app = commands.add_parser("app", help="serve the lab in the browser, without code")
     app.add_argument("--no-browser", action="store_true", help="only print the address")
     app.add_argument(
-        "--port", type=int, default=None, help="where to listen (default: the first free one from 8866 on)"
+        "--port", type=int, default=None, help="port to listen on (default: the first free one from 8866 on)"
     )
     app.set_defaults(command=open_app)
 

@@ -55,8 +55,8 @@ def add_parser(commands: Any) -> None:
     monitor.set_defaults(command=monitor_mote)
 
     program = subcommands.add_parser("program", help="write the program files for a board")
-    program.add_argument("--board", required=True, help="a driver of hardware/mote/boards")
-    program.add_argument("--out", type=Path, required=True, help="folder to write them into")
+    program.add_argument("--board", required=True, help="name of a driver in hardware/mote/boards")
+    program.add_argument("--out", type=Path, required=True, help="folder to write the files into")
     program.add_argument("--source", action="store_true", help="write Python source, not compiled with mpy-cross")
     program.set_defaults(command=write_files)
 

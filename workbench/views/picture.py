@@ -56,7 +56,7 @@ def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
     details = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)
     head = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(details)}</p>"
     drawing, notes = picture.draw().to_html(), _notes_html(picture)
-    next_step = "<code>scenario.run()</code> plays it."
+    next_step = "<code>scenario.run()</code> runs it."
     return {
         "text/plain": repr(scenario),
         "text/html": f"{head}{drawing}<p>{notes}<br>{next_step}</p>",

@@ -246,7 +246,7 @@ class ListPanel(Panel):
         """
         self._lines = Lines(label, self._list_actions(), empty)
         self._move_button = button(
-            "Put onto picked nodes", f"the {noun} moves to the nodes picked on the map", self._move_to_picked
+            "Put onto picked nodes", f"move the {noun} to the nodes that are selected on the map", self._move_to_picked
         )
 
     def _watch_list(self) -> None:

@@ -105,7 +105,9 @@ class Field(widgets.HBox):
         """Show or hide the button that selects the parameter for a sweep. It is made when it is first shown."""
         if change.new and self._vary is None:
             self._vary = button(
-                f"vary {self.parameter.name}", "in a sweep: the others stay as they are", self._count_press
+                f"vary {self.parameter.name}",
+                "vary it in a sweep; the other parameters stay as they are",
+                self._count_press,
             )
             self._vary.add_class("wb-below")
             self.children = (*self.children, self._vary)  # type: ignore[has-type]
@@ -126,7 +128,7 @@ def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str)
 def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
     """Return a toggle button that shows and hides, below each field, the reason of its default."""
     result = widgets.ToggleButton(description="Why", icon="question-circle", layout={"width": "auto"})
-    result.tooltip = "Why each default is what it is"
+    result.tooltip = "Show the reason of each default"
 
     def explain(change: Any) -> None:
         for field in fields():

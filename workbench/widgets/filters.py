@@ -49,7 +49,7 @@ _HOW = (
     "attributes)</code> returns the attributes to pass on, or <code>None</code>; then pick it here."
 )
 _LACKS = "register a function that it can call, or give the parameter of your class a default"
-_WITHOUT = "has no filters: nothing in its network changes or drops data on the way on purpose."
+_WITHOUT = "has no filters, so no node changes or drops data on purpose."
 _DID = {"pass": "passed", "replace": "replaced", "drop": "dropped"}
 
 
@@ -74,7 +74,9 @@ class Filters(ListPanel):
     def __init__(self, value: Protocol | None = None, nodes: Iterable[int] = ()) -> None:
         self.nodes = tuple(nodes)
         self._kind = widgets.Dropdown(options=(), tooltip="which filter to add", layout={"width": "14em"})
-        self._add = button("+ Filter", "add it behind the others, on the nodes that are picked or on all", self.add)
+        self._add = button(
+            "+ Filter", "add it after the others, at the nodes that are selected on the map, or at all", self.add
+        )
         self._summary, self._no_filters, self._message = words(), words(), words()
         self._make_list("filters, in the order in which they see a message", "Add a filter above.", "filter")
         self._form = _Form(self._apply_form)
@@ -163,7 +165,7 @@ class Filters(ListPanel):
 
     def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
         return (
-            ("Remove", "take the filter away", self._remove),
+            ("Remove", "remove the filter", self._remove),
             ("↑", "let the filter see messages earlier", lambda: self._move(-1)),
             ("↓", "let the filter see messages later", lambda: self._move(1)),
         )
@@ -479,7 +481,11 @@ def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int)
         )
         columns = "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells)
         rows.append(f"<tr class='wb-{decision.did}'>{columns}</tr>")
-    summary = f"<p>{len(rows):,} of {count:,}, rather those that changed something.</p>" if len(rows) < count else ""
+    summary = (
+        f"<p>{len(rows):,} of {count:,}; decisions that changed a message are preferred.</p>"
+        if len(rows) < count
+        else ""
+    )
     return f"{summary}<div class='wb-told-rows'><table class='wb-told'>{head}{''.join(rows)}</table></div>"
 
 

@@ -208,7 +208,7 @@ class Lab(widgets.VBox):
         self._beside = widgets.Dropdown(options=names, description="beside it:", layout={"width": "15em"})
         self._beside.tooltip = "Another protocol on the same workload, side by side"
         self._drawer = widgets.ToggleButton(description="Forms", icon="bars", layout={"width": "6.5em"})
-        self._drawer.tooltip = "Show what the scenario is made of, or hide it"
+        self._drawer.tooltip = "Show or hide the forms of the scenario"
         self._drawer.add_class("wb-drawer")
         undo_buttons = widgets.HBox((self._undo, self._redo))
         top_row = widgets.HBox((self._drawer, self._panel, undo_buttons, self._beside))

@@ -28,7 +28,7 @@ _EACH = {
     motes.MICROPYTHON: "each node gets a MicroPython of its own",
     motes.C: "each node is a process in C",
     motes.CORTEX_M3: "each node is a Cortex-M3 that QEMU emulates, with its program in C",
-    MIXED: "one node after the other gets the next kind",
+    MIXED: "the nodes get the kinds in turn",
 }
 _SLOW_S = 0.3  # a longer run shows its progress
 _LIVE_EVERY_S = 1.0

@@ -62,7 +62,9 @@ class Store:
         except OSError:
             return
         reason = str(error) if isinstance(error, WorkbenchError) else "it cannot be read"
-        self.message = f"What was composed here before is kept in {renamed}, and not shown: {reason}"
+        self.message = (
+            f"The scenario that was composed here before cannot be shown: {reason}. Its file is now {renamed}."
+        )
 
     def write(self, state: State, opened_with: str) -> None:
         """Write a state soon; of several states in quick succession only the last. Errors of the disk are ignored."""
@@ -100,7 +102,8 @@ class Store:
 
 def _state_of(values: Any) -> State:
     if values["format"] != FORMAT or values["version"] != 1:
-        raise ScenarioError("the file was not written by the lab")
+        stored_format = f"{values['format']!r:.40}, version {values['version']!r:.40}"
+        raise ScenarioError(f"its format is {stored_format}; the lab reads {FORMAT!r}, version 1")
     scenario = Scenario.from_json(json.dumps(values["scenario"]))
     beside = values["beside"]
     try:

@@ -64,7 +64,7 @@ class SweepPanel(Panel):
         self._stop = threading.Event()
         self.path = widgets.Dropdown(description="vary:", layout=_WIDTH)
         self.values = widgets.Text(description="over:", continuous_update=False, layout=_WIDTH)
-        self.values.tooltip = "Values with commas between them"
+        self.values.tooltip = "Values, separated by commas"
         self.repetitions = widgets.BoundedIntText(
             5, min=1, max=10_000, description="seeds each:", layout={"width": "12em"}
         )
@@ -73,7 +73,7 @@ class SweepPanel(Panel):
         self.address = widgets.Text(
             description="address:", placeholder="spark://host:7077, sc://host:15002", layout=dict(_HIDDEN)
         )
-        self.address.tooltip = "Of a cluster or of Spark Connect; an existing session is used as it is"
+        self.address.tooltip = "Address of a cluster or of Spark Connect; an existing session is used as it is"
         self.run_button = widgets.Button(description="Sweep", icon="play", button_style="primary")
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"visibility": "hidden"})
@@ -154,7 +154,7 @@ class SweepPanel(Panel):
         except _Stopped:
             self._update_table()
             done = 0 if self.table is None else len(self.table)
-            self._show_message(f"Stopped: {done} of {len(self._done[1])} points are kept; Sweep goes on.")
+            self._show_message(f"Stopped: {done} of {len(self._done[1])} points are kept; press Sweep to continue.")
         except (WorkbenchError, OSError) as error:
             self._show_message(str(error), is_error=True)
         except Exception as error:  # for example Spark's

@@ -42,14 +42,14 @@ _TITLES = {"subscribe": "Subscription", "publish": "Publication", "outage": "Out
 _TIMES = {
     "subscribe": (
         ("start_s", "s", "when it begins"),
-        ("stop_s", "s", "when it is ended; empty: never"),
-        ("expires_s", "s", "how long after its beginning it expires by itself; empty: never"),
+        ("stop_s", "s", "when it ends; empty: never"),
+        ("expires_s", "s", "time from its begin until it expires; empty: never"),
     ),
     "publish": (
         ("start_s", "s", "when it is first published"),
-        ("every_s", "s", "how long until it is published again; empty: once"),
-        ("stop_s", "s", "when it is published no more; empty: the end of the run"),
-        ("payload", "hex digits", "bytes that travel with it, two digits each; empty: none"),
+        ("every_s", "s", "interval between publications; empty: it is published once"),
+        ("stop_s", "s", "when it ends; empty: at the end of the run"),
+        ("payload", "hex digits", "bytes that it carries, two digits each; empty: no bytes"),
     ),
     "outage": (
         ("start_s", "s", "when the nodes fail"),
@@ -57,7 +57,7 @@ _TIMES = {
     ),
 }
 _FLAGS = {
-    "subscribe": ("match_all", "it may constrain nothing, and then matches all that is published"),
+    "subscribe": ("match_all", "it may have no constraints; then it matches all publications"),
     "publish": ("stagger", "each node publishes at a time of its own within every_s"),
 }
 _MOST_COMPARED = 60  # items that are compared, by distinct text
@@ -76,10 +76,10 @@ class Workload(ListPanel):
     def __init__(self, value: Iterable[Item] = (), nodes: Iterable[int] = (), protocol: Protocol | None = None) -> None:
         self.nodes, self.protocol = tuple(nodes), protocol
         add = [
-            button(f"+ {title}", "at the nodes that are picked on the map, if some are", partial(self.add, kind))
+            button(f"+ {title}", "at the nodes that are selected on the map, if any", partial(self.add, kind))
             for kind, title in _TITLES.items()
         ]
-        self._make_list("what happens", "Nothing happens yet: add a subscription and a publication.", "item")
+        self._make_list("items of the workload", "Nothing happens yet: add a subscription and a publication.", "item")
         self._forms: dict[str, _Form] = {}
         self._form_box = widgets.VBox()
         adding = widgets.HBox(add, layout={"flex_flow": "row wrap"})

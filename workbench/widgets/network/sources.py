@@ -34,7 +34,7 @@ TABLE = "table"
 SOON_S = 0.03
 HOW = (
     "Links: a header <code>transmitter,receiver,pdr</code> and a row for each direction. Positions: a header "
-    "<code>node,x_m,y_m</code>. One may follow the other; positions alone are linked within the radius."
+    "<code>node,x_m,y_m</code>. A text may have both tables; positions alone are linked within the radius."
 )
 _RADIUS = parameters.TABLES["disc"][3]
 _LARGEST_TEXT = 20_000_000
