@@ -104,7 +104,7 @@ def _command_name() -> str:
 
 
 def print_metrics(metrics: Any) -> None:
-    """Print the main metrics, each with its meaning."""
+    """Print the main metrics, each with a phrase that explains it."""
     for name, meaning, number_format in HEADLINES:
         if name in metrics:
             print(f"  {number_format.format(metrics[name]):>9}  {meaning}")

@@ -1,8 +1,8 @@
-"""Static charts, made of the same drawing items as the networks.
+"""Static charts for papers and notebooks, returned as a `Drawing`.
 
-line_chart(series, ...)            lines with confidence bands, for sweeps
+line_chart(series, ...)            lines with confidence bands
 category_chart(names, series)      means with confidence intervals, side by side for each category
-steps_chart(lines, ...)            counts over the time of a run, with a cursor
+steps_chart(lines, ...)            step lines over the time of a run, with a cursor
 """
 
 from __future__ import annotations

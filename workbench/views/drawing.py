@@ -52,7 +52,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Circle:
-    """A disc, a ring, or both. ``dash``: lengths of dashes and gaps in px; ``tooltip``: shown on hovering."""
+    """A disc, a ring, or both. ``dash``: lengths of dashes and gaps in px; ``tooltip``: text shown on hovering."""
 
     x: float
     y: float
@@ -77,7 +77,7 @@ class Polyline:
 
 @dataclass(frozen=True)
 class Polygon:
-    """A filled area, or with ``stroke`` also its outline. ``tooltip`` as in `Circle`."""
+    """A filled area, or with ``stroke`` also its outline. ``tooltip``: text shown on hovering."""
 
     points: Points
     fill: str | None = None
@@ -217,7 +217,7 @@ class Drawing:
         width: float = 1.0,
         tooltip: str = "",
     ) -> None:
-        """Add a marker: "circle", "square", "triangle", "diamond" or "x". ``tooltip`` as in `Circle`."""
+        """Add a marker: "circle", "square", "triangle", "diamond" or "x". ``tooltip``: text shown on hovering."""
         if kind == "circle":
             self.circle(x, y, radius, fill=fill, stroke=stroke, width=width, tooltip=tooltip)
         elif kind == "x":
@@ -238,17 +238,17 @@ class Drawing:
     # Many items of one style; empty arrays add nothing
 
     def segments(self, ends: np.ndarray, **look: Any) -> None:
-        """Add `Segments`."""
+        """Add lines of one style, as `Segments`."""
         if len(ends):
             self.items.append(Segments(ends, **look))
 
     def circles(self, centers: np.ndarray, radius: float, **look: Any) -> None:
-        """Add `Circles`."""
+        """Add circles of one style, as `Circles`."""
         if len(centers):
             self.items.append(Circles(centers, radius, **look))
 
     def polygons(self, corners: np.ndarray, **look: Any) -> None:
-        """Add `Polygons`."""
+        """Add polygons of one style, as `Polygons`."""
         if len(corners):
             self.items.append(Polygons(corners, **look))
 

@@ -1,4 +1,4 @@
-"""Layers of every protocol about frames: sent, lost and delivered."""
+"""Layers about frames that every protocol has: frames sent, frames lost, and deliveries."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class Layer:
         return np.full(len(self), neutral, kind) if values is None else np.asarray(values, kind)
 
     def alive(self, time_us: int) -> np.ndarray:
-        """Return the indices of a table's rows whose interval contains a time, ascending."""
+        """Return the indices of the rows whose interval contains a time, ascending."""
         return alive(self.table, time_us)
 
 
@@ -303,7 +303,7 @@ def select(source: Table, rows: np.ndarray) -> Table:
 
 
 def alive(source: Table, time_us: int) -> np.ndarray:
-    """Return the rows of a table that are alive at a time, ascending."""
+    """Return the indices of a table's rows whose interval contains a time, ascending."""
     return np.flatnonzero((source["from_us"] <= time_us) & (source["until_us"] > time_us))
 
 

@@ -36,7 +36,7 @@ class Layout:
     notes: tuple[str, ...] = ()
 
     def indices(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the indices of nodes, -1 for nodes that are not in the network."""
+        """Return the index of each node in ``ids``, or -1 for a node that is not in the network."""
         nodes = np.asarray(nodes, dtype=np.int64)
         return find_sorted(nodes, self.ids)
 
@@ -58,7 +58,10 @@ class Layout:
 
     @cached_property
     def spacing_m(self) -> float:
-        """The typical distance between neighboring nodes in m: by area, or less if nodes are in rows."""
+        """The typical distance between neighboring nodes in m.
+
+        It results from the area per node. If most nodes have a much nearer neighbor, as in rows, it is smaller.
+        """
         x0, y0, x1, y1 = self.box_m
         by_area = float(np.sqrt((x1 - x0) * (y1 - y0) / max(len(self.ids), 1)))
         a, b = self.links["a"], self.links["b"]

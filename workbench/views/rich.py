@@ -1,4 +1,4 @@
-"""Rich displays in notebooks: a run as HTML without scripts, and a widget with a static fallback."""
+"""Displays in notebooks that need no scripts: a run as HTML, and a fallback for widgets."""
 
 import html
 import math

@@ -115,7 +115,7 @@ class Differences(widgets.HTML):
         )
 
     def show(self, first: Any, second: Any) -> None:
-        """Show the metrics of two runs."""
+        """Show the metrics of two runs side by side."""
         names = [_protocol_name(run) for run in (first, second)]
         if names[0] == names[1]:
             names = [f"{names[0]} A", f"{names[1]} B"]

@@ -56,9 +56,9 @@ _open: dict[str, Lab] = {}
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
     """Open the lab with the scenario that was composed under this name before.
 
-    If there is none, or if its lab was opened with a different ``scenario``, open the lab with ``scenario``; None means
-    a first scenario. If a lab with this name is open, as when a cell is run again, that lab is closed. Outside of a
-    notebook the lab is not visible; a line on standard error names the commands that open one.
+    Without such a scenario, or if its lab was opened with a different ``scenario``, open the lab with ``scenario``;
+    None means a first scenario. If a lab with this name is open, as when a cell is run again, that lab is closed.
+    Outside of a notebook the lab is not visible; a line on standard error names the commands that open one.
     """
     if not isinstance(scenario, Scenario | None):
         raise ScenarioError(f"scenario is {scenario!r:.60}; it must be a Scenario, or None for the one composed before")

@@ -98,7 +98,7 @@ class SweepPanel(Panel):
             self._fill_in_values(None)
 
     def run(self) -> None:
-        """Run the points that are not finished; show an error if the choices are invalid."""
+        """Start the sweep, or continue it with its unfinished points. If a choice is invalid, show an error."""
         if self._thread is not None and self._thread.is_alive():
             return
         try:

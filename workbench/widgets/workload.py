@@ -393,7 +393,7 @@ class _Form(widgets.VBox):
         return workload.from_dict({self.kind: values}, where="")
 
     def _show_message(self, sentence: str) -> None:
-        """Show a sentence beside the field that it begins with, or below all fields."""
+        """Show an error beside the field whose name it begins with, or else below all fields."""
         sentence = sentence.removeprefix(": ")
         word = sentence.partition(" ")[0].rstrip(":")
         for name, field in self._text_fields().items():

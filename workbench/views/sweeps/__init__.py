@@ -1,3 +1,6 @@
-"""Charts of sweeps: a metric against a parameter (`summary.py`), savings of a protocol relative to another
-(`savings.py`), sensitivity of a metric to parameters (`sensitivity.py`). `workbench.sweeps.means` has the statistics.
+"""Charts of sweeps, whose statistics come from `workbench.sweeps.means`.
+
+summary.py        a metric against a parameter
+savings.py        the cost that protocols save relative to a baseline
+sensitivity.py    how much each parameter influences a metric
 """

@@ -1,4 +1,4 @@
-"""The chart of a sensitivity analysis: the two indices of each parameter, with 95 % intervals."""
+"""The chart of a sensitivity analysis: two indices of each parameter's influence, with 95 % intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The chart of a sweep's summary. `workbench.sweeps` has its texts (`table`) and its statistics (`means`)."""
+"""The chart of a sweep's summary.
+
+Its texts come from `workbench.sweeps.table`, its numbers from `workbench.sweeps.means`.
+"""
 
 from __future__ import annotations
 

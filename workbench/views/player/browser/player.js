@@ -9,7 +9,7 @@ const KEYS = [
   ["Home, End", "to the beginning, to the end"],
   ["+ −", "zoom in, out"],
   ["0", "show the whole network"],
-  ["Tab, Shift+Tab on the map", "next node, last node"],
+  ["Tab, Shift+Tab on the map", "next node, previous node"],
   ["Escape", "select nothing"],
   ["?", "this list"],
 ]
