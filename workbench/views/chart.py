@@ -209,9 +209,9 @@ class _Frame:
         self.y0, self.y1 = y_range or (self.y_ticks[0], self.y_ticks[-1])
         self.y_ticks = [tick for tick in self.y_ticks if self.y0 - 1e-12 <= tick <= self.y1 + 1e-12]
         self.x0, self.x1 = _pad_range(xs)
-        distinct = sorted(set(xs))
-        inside = ticks(self.x0, self.x1, TICKS + 1)
-        self.x_ticks = distinct if 1 <= len(distinct) <= 8 and _is_even(distinct) else inside
+        distinct_xs = sorted(set(xs))
+        round_ticks = ticks(self.x0, self.x1, TICKS + 1)
+        self.x_ticks = distinct_xs if 1 <= len(distinct_xs) <= 8 and _is_even(distinct_xs) else round_ticks
         self.x_ticks = [tick for tick in self.x_ticks if self.x0 <= tick <= self.x1]
         margin = 0.04 * (self.x1 - self.x0)
         self.x0, self.x1 = self.x0 - margin, self.x1 + margin

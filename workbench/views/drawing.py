@@ -411,24 +411,24 @@ def _head_triangles(ends: np.ndarray, head: float | np.ndarray, at: float) -> np
 
 def _item_in_dark(item: Item) -> Item:
     colours = {name: getattr(item, name, None) for name in _COLOURED}
-    changed: dict[str, Any] = {name: in_dark(colour) for name, colour in colours.items() if colour}
-    return replace(item, **changed)
+    dark_colours: dict[str, Any] = {name: in_dark(colour) for name, colour in colours.items() if colour}
+    return replace(item, **dark_colours)
 
 
 def _move_item(item: Item, dx: float, dy: float) -> Item:
-    changed: dict[str, Any] = {}
+    moved_values: dict[str, Any] = {}
     for item_field in fields(item):
         name = item_field.name
         if name in ("x", "x0", "x1"):
-            changed[name] = getattr(item, name) + dx
+            moved_values[name] = getattr(item, name) + dx
         elif name in ("y", "y0", "y1"):
-            changed[name] = getattr(item, name) + dy
+            moved_values[name] = getattr(item, name) + dy
         elif name == "points":
-            changed[name] = tuple((x + dx, y + dy) for x, y in getattr(item, name))
+            moved_values[name] = tuple((x + dx, y + dy) for x, y in getattr(item, name))
         elif name in ("ends", "centers", "corners"):
             array = getattr(item, name)
-            changed[name] = array + np.resize([dx, dy], array.shape[-1])
-    return replace(item, **changed)
+            moved_values[name] = array + np.resize([dx, dy], array.shape[-1])
+    return replace(item, **moved_values)
 
 
 # Light and dark

@@ -92,10 +92,10 @@ def node_state(view: RunView, trace: pa.Table, node: int, time_us: int) -> NodeS
         rows = _rows_at_node(layer, node, alive_us) if layer.section is not None else np.zeros(0, np.int64)
         if layer.section is None or not len(rows):
             continue
-        plain = [column for column in layer.section.columns if column[2] != "echelon"]
-        cells = [[_cell_text(layer, name, how, row) for row in rows.tolist()] for _, name, how in plain]
-        tables[layer.section.title] = (tuple(heading for heading, _, _ in plain), list(zip(*cells, strict=True)))
-        if len(plain) < len(layer.section.columns):
+        text_columns = [column for column in layer.section.columns if column[2] != "echelon"]
+        cells = [[_cell_text(layer, name, how, row) for row in rows.tolist()] for _, name, how in text_columns]
+        tables[layer.section.title] = (tuple(heading for heading, _, _ in text_columns), list(zip(*cells, strict=True)))
+        if len(text_columns) < len(layer.section.columns):
             matrices += [_decoding_matrix(layer, row) for row in rows.tolist()]
     return NodeState(node, time_us, _role_of(view, node, alive_us), tables, count(trace, node, time_us), matrices)
 
@@ -170,13 +170,13 @@ def matrix_html(generation_size: int, pivots: Sequence[int]) -> str:
     The matrix is in reduced row echelon form: a row has 0 before its pivot, and all other rows have 0 in a pivot's
     column. Packets that are missing are empty rows.
     """
-    known = set(pivots)
+    pivot_columns = set(pivots)
     rows = [
         "".join(
             '<td class="pivot">1</td>'
             if column == pivot
             else '<td class="zero">0</td>'
-            if column < pivot or column in known
+            if column < pivot or column in pivot_columns
             else '<td class="other"></td>'
             for column in range(generation_size)
         )

@@ -69,8 +69,8 @@ class Layout:
         shortest = np.full(len(self.ids), np.inf)
         np.minimum.at(shortest, a, length)
         np.minimum.at(shortest, b, length)
-        near = shortest[np.isfinite(shortest) & (shortest > 0)]
-        return min(by_area, 1.5 * float(np.median(near))) if len(near) else by_area
+        nearest_m = shortest[np.isfinite(shortest) & (shortest > 0)]
+        return min(by_area, 1.5 * float(np.median(nearest_m))) if len(nearest_m) else by_area
 
 
 # A topology is frozen, so its layout and hop counts are computed once for all of its runs.

@@ -84,8 +84,8 @@ def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
             drawing.circle(x + at, y, 4.4, fill=shade, stroke=palette.OUTLINE, width=0.8)
     else:
         colour = entry.shades[len(entry.shades) // 2] if entry.shades else entry.look.colour
-        shown = palette.blend(palette.BACKGROUND, colour, max(entry.look.alpha, 0.35))
-        _MARKS.get(entry.mark, _draw_line)(drawing, entry.look._replace(colour=shown), x, y)
+        faded_colour = palette.blend(palette.BACKGROUND, colour, max(entry.look.alpha, 0.35))
+        _MARKS.get(entry.mark, _draw_line)(drawing, entry.look._replace(colour=faded_colour), x, y)
 
 
 # Marks of layers

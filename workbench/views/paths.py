@@ -86,8 +86,8 @@ def _collect_steps(
     rows = np.concatenate(steps)
     look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(step_rows) for step_rows in steps])
     path = _publication_of(columns, originated, rows)
-    known = (path >= 0) & carriers[columns.codes["message"][rows]]
-    return rows[known], look[known], path[known]
+    is_followed = (path >= 0) & carriers[columns.codes["message"][rows]]
+    return rows[is_followed], look[is_followed], path[is_followed]
 
 
 def _find_hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:

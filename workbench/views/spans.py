@@ -149,12 +149,12 @@ def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
     """
     if len(is_vital) <= most:
         return np.arange(len(is_vital))
-    free = most
-    chosen = []
+    remaining = most
+    selections = []
     for rows, share in ((np.flatnonzero(is_vital), most - most // 6), (np.flatnonzero(~is_vital), most)):
-        chosen.append(rows[:: max(1, -(-len(rows) // max(min(share, free), 1)))])
-        free -= len(chosen[-1])
-    return np.sort(np.concatenate(chosen))
+        selections.append(rows[:: max(1, -(-len(rows) // max(min(share, remaining), 1)))])
+        remaining -= len(selections[-1])
+    return np.sort(np.concatenate(selections))
 
 
 def thinned(table: Table, most: int, plural: str) -> tuple[Table, tuple[str, ...]]:
@@ -190,8 +190,8 @@ def joined(intervals: Table, *names: str) -> Table:
     order = lexsort((intervals["from_us"], key))
     intervals, key = select(intervals, order), key[order]
     scale = int(intervals["until_us"].max(initial=0)) + 1
-    reach = np.maximum.accumulate(key * scale + intervals["until_us"])
+    latest_end = np.maximum.accumulate(key * scale + intervals["until_us"])
     is_first = mark_first(key)
-    is_first[1:] = (key * scale + intervals["from_us"])[1:] > reach[:-1]
+    is_first[1:] = (key * scale + intervals["from_us"])[1:] > latest_end[:-1]
     last = np.flatnonzero(np.append(is_first[1:], True))[: len(key)]
-    return select(intervals, is_first) | {"until_us": (reach - key * scale)[last]}
+    return select(intervals, is_first) | {"until_us": (latest_end - key * scale)[last]}

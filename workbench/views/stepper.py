@@ -143,20 +143,20 @@ def _insert_step(
     """
     result: list[str] = []
     shown: list[Spans] = []
-    done = 0
-    for element, place in zip(elements, matches, strict=True):
-        if place < 0:
+    copied = 0
+    for element, match in zip(elements, matches, strict=True):
+        if match < 0:
             result.append(element)
             shown.append([(step, step)])
             continue
-        *before, (first, last) = spans[place]
-        result += every[done : place + 1]
+        *earlier_spans, (first, last) = spans[match]
+        result += every[copied : match + 1]
         shown += [
-            *spans[done:place],
-            [*before, *([(first, step)] if last == step - 1 else [(first, last), (step, step)])],
+            *spans[copied:match],
+            [*earlier_spans, *([(first, step)] if last == step - 1 else [(first, last), (step, step)])],
         ]
-        done = place + 1
-    return [*result, *every[done:]], [*shown, *spans[done:]]
+        copied = match + 1
+    return [*result, *every[copied:]], [*shown, *spans[copied:]]
 
 
 def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:

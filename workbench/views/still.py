@@ -53,10 +53,10 @@ class Scene:
         shade = np.rint(LINK_SHADES * np.maximum(links["pdr_ab"], links["pdr_ba"]))
         a, b = links["a"], links["b"]
         ends = np.stack([self.x[a], self.y[a], self.x[b], self.y[b]], axis=1)
-        thin = 0.6 if self.node < 3 else 1.0
+        width_factor = 0.6 if self.node < 3 else 1.0
         for level in np.unique(shade).tolist():
             pdr = level / LINK_SHADES
-            look = {"colour": palette.link_colour(pdr), "width": thin * (0.4 + 0.5 * pdr)}
+            look = {"colour": palette.link_colour(pdr), "width": width_factor * (0.4 + 0.5 * pdr)}
             self.drawing.segments(ends[shade == level], **look)
         self.drawing.segments(self.walls, colour=palette.WALL, width=2)
 
@@ -88,10 +88,12 @@ class Scene:
     def _penalty(self, box: Box, taken: Sequence[Box]) -> float:
         """Return how bad a box is for a name: outside the page, or over another name, nodes, lines or walls."""
         left, top, right, bottom = box
-        reach = self.node + 1
+        margin = self.node + 1
         penalty = 100.0 * (left < 2 or right > self.width - 2 or top < 0 or bottom > self.height)
         penalty += OVER_A_NAME * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken)  # noqa: E741
-        over = (self.x > left - reach) & (self.x < right + reach) & (self.y > top - reach) & (self.y < bottom + reach)
+        over = (
+            (self.x > left - margin) & (self.x < right + margin) & (self.y > top - margin) & (self.y < bottom + margin)
+        )
         penalty += 4.0 * float(over.sum())
         penalty += 0.5 * self._count_covered(box)
         x0, y0, x1, y1 = self.walls.T

@@ -164,14 +164,14 @@ class Attributes(Panel):
         self.offer(text)
 
     def _add_row(self) -> None:
-        shown = self.rows
-        self._add_spare_rows(len(shown) + 1)
-        row = self._spare[len(shown)]
+        visible_rows = self.rows
+        self._add_spare_rows(len(visible_rows) + 1)
+        row = self._spare[len(visible_rows)]
         with quiet(self):
             row.list_keys(_key_names())
-            last = shown[-1].attribute() if shown else None
+            last = visible_rows[-1].attribute() if visible_rows else None
             row.show(last or parse(_STARTS[self.kind] or "TEMP EQ_ANY")[0])
-            self._rows.children = (*shown, row)
+            self._rows.children = (*visible_rows, row)
         self._row_edited()
 
     def _remove_row(self, row: _Row) -> None:
@@ -227,8 +227,10 @@ def _comparison_html(panel: Attributes, others: tuple[tuple[str, str], ...]) -> 
         for label, is_match, reason in results
         if not is_match
     ]
-    rest = f"; {len(others) - len(results):,} more are not compared" if len(others) > len(results) else ""
-    return f"<div class='wb-matches'>Matches {count} of {len(results)} {plural}{rest}.<ul>{''.join(lines)}</ul></div>"
+    omitted = f"; {len(others) - len(results):,} more are not compared" if len(others) > len(results) else ""
+    return (
+        f"<div class='wb-matches'>Matches {count} of {len(results)} {plural}{omitted}.<ul>{''.join(lines)}</ul></div>"
+    )
 
 
 def _key_names() -> tuple[str, ...]:

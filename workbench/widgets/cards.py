@@ -35,12 +35,12 @@ class Cards(widgets.HTML):
 
 
 def _shown_metrics(metrics: Any) -> list[str]:
-    rest = [
+    other_names = [
         name
         for name in metrics.index
         if name not in FIRST and name not in _ALWAYS_LEFT_OUT and not name.startswith(_DETAILS) and name != "bytes_sent"
     ]
-    shown = [name for name in rest if name not in _IF_ANY or metrics[name]]
+    shown = [name for name in other_names if name not in _IF_ANY or metrics[name]]
     return [name for name in (*FIRST, *shown) if name in metrics.index and not math.isnan(metrics[name])]
 
 

@@ -22,7 +22,7 @@ class Deferred:
     def __init__(self, after_s: float = AFTER_S) -> None:
         self._after_s = after_s
         self._condition = threading.Condition()
-        self._newest = self._done = 0
+        self._last_submitted = self._finished = 0
         self._timer: threading.Timer | None = None
 
     def submit(self, work: Callable[[Callable[[], None]], None], at_once: bool = False) -> None:
@@ -39,24 +39,24 @@ class Deferred:
     def cancel(self) -> None:
         """Cancel the function that runs or waits."""
         with self._condition:
-            self._done = self._cancel_timer()
+            self._finished = self._cancel_timer()
             self._condition.notify_all()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no function runs or waits; return False on timeout."""
         with self._condition:
-            return self._condition.wait_for(lambda: self._done == self._newest, timeout_s)
+            return self._condition.wait_for(lambda: self._finished == self._last_submitted, timeout_s)
 
     def _cancel_timer(self) -> int:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._newest += 1
-        return self._newest
+        self._last_submitted += 1
+        return self._last_submitted
 
     def _run(self, work: Callable[[Callable[[], None]], None], number: int) -> None:
         def check() -> None:
-            if number != self._newest:
+            if number != self._last_submitted:
                 raise Cancelled
 
         try:
@@ -66,5 +66,5 @@ class Deferred:
             return
         finally:
             with self._condition:
-                self._done = max(self._done, number)
+                self._finished = max(self._finished, number)
                 self._condition.notify_all()

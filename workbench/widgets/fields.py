@@ -218,20 +218,20 @@ def _number_control(parameter: Parameter) -> _Control:
     whole = isinstance(parameter.default, int)
     slider, to_slider, from_slider = _slider(parameter, whole)
     text = widgets.Text(continuous_update=False, layout=_WIDE)
-    shown: dict[str, Any] = {}
+    last_written: dict[str, Any] = {}
 
     def read(changed: Any) -> Any:
         if changed is text:
             return _parse_number(text.value, whole)
         # The browser moves a slider to its nearest step and sends that value back; it is not an input.
-        is_echo = abs(slider.value - shown["place"]) < slider.step / 4
-        return shown["value"] if is_echo else from_slider(slider.value)
+        is_echo = abs(slider.value - last_written["place"]) < slider.step / 4
+        return last_written["value"] if is_echo else from_slider(slider.value)
 
     def write(value: Any) -> None:
         text.value = f"{value:.12g}" if isinstance(value, float) else str(value)
         steps = round((to_slider(value) - slider.min) / slider.step)
         slider.value = min(slider.max, max(slider.min, slider.min + steps * slider.step))
-        shown.update(value=value, place=slider.value)
+        last_written.update(value=value, place=slider.value)
 
     return (slider, text), read, write
 

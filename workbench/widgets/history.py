@@ -57,8 +57,8 @@ class History(traitlets.HasTraits):
 
     def __init__(self, state: State) -> None:
         super().__init__(state=state)
-        self._before: list[State] = []
-        self._after: list[State] = []
+        self._past_states: list[State] = []
+        self._undone_states: list[State] = []
         # The path of the last changed number, and when it changed.
         self._last_change: tuple[tuple[Any, ...] | None, float] = (None, 0.0)
 
@@ -84,33 +84,33 @@ class History(traitlets.HasTraits):
         is_same_gesture = (
             number is not None and number == self._last_change[0] and now_s - self._last_change[1] < _ONE_GESTURE_S
         )
-        if not (self._before and is_same_gesture):
-            self._before = [*self._before, self.state][-MOST_STEPS:]
-        self._last_change, self._after = (number, now_s), []
+        if not (self._past_states and is_same_gesture):
+            self._past_states = [*self._past_states, self.state][-MOST_STEPS:]
+        self._last_change, self._undone_states = (number, now_s), []
         self.state = state
         return True
 
     @property
     def can_undo(self) -> bool:
         """Whether there is a previous state."""
-        return bool(self._before)
+        return bool(self._past_states)
 
     @property
     def can_redo(self) -> bool:
         """Whether the last change was undone and can be redone."""
-        return bool(self._after)
+        return bool(self._undone_states)
 
     def undo(self) -> None:
         """Return to the previous state, if there is one."""
-        if self._before:
-            self._after.append(self.state)
-            self._go_to(self._before.pop())
+        if self._past_states:
+            self._undone_states.append(self.state)
+            self._go_to(self._past_states.pop())
 
     def redo(self) -> None:
         """Return to the state before the last undo, if there is one."""
-        if self._after:
-            self._before.append(self.state)
-            self._go_to(self._after.pop())
+        if self._undone_states:
+            self._past_states.append(self.state)
+            self._go_to(self._undone_states.pop())
 
     def _go_to(self, state: State) -> None:
         self._last_change = None, 0.0
@@ -186,9 +186,9 @@ def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
         if item.at == ALL:
             remaining.append(item)
             continue
-        known = tuple(node for node in item.at if node in nodes)
-        if known:
-            remaining.append(item if known == item.at else replace(item, at=known))
+        remaining_nodes = tuple(node for node in item.at if node in nodes)
+        if remaining_nodes:
+            remaining.append(item if remaining_nodes == item.at else replace(item, at=remaining_nodes))
     return tuple(remaining)
 
 

@@ -26,8 +26,9 @@ class ProtocolForm(Panel):
     """A panel whose ``value`` is a protocol. Each setting is a field; limits of memory are folded away.
 
     If the user returns to a protocol in the menu, its settings are as they were. A setting that holds filters is not
-    shown here, because filters have their own panel. varied: (path, count of presses) of the field that the user last
-    selected for a sweep, or ("", 0).
+    shown here, because filters have their own panel.
+
+    varied: (path, count of presses) of the field that the user last selected for a sweep, or ("", 0).
     """
 
     varied = traitlets.Tuple(("", 0))
@@ -154,10 +155,10 @@ class ProtocolForm(Panel):
 
 def _matching_preset(value: Protocol) -> str:
     cls = type(value).public_class()
-    shown = [parameter for parameter in cls.parameters if not _is_left_by_presets(parameter, value)]
+    compared = [parameter for parameter in cls.parameters if not _is_left_by_presets(parameter, value)]
     for name, settings in {_DEFAULTS: {}, **cls.presets}.items():
         if all(
-            value.settings[parameter.name] == settings.get(parameter.name, parameter.default) for parameter in shown
+            value.settings[parameter.name] == settings.get(parameter.name, parameter.default) for parameter in compared
         ):
             return name
     return _CUSTOM

@@ -43,7 +43,7 @@ def _default_values(table: Iterable[Parameter]) -> dict[str, Any]:
 
 
 class Conditions(NamedTuple):
-    """The fields of a scenario other than the network, the protocol and the workload."""
+    """The radio, the duration and the seed of a scenario."""
 
     radio: Radio
     duration_s: float

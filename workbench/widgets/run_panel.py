@@ -124,8 +124,8 @@ class RunPanel(widgets.HBox):
         self.kind.layout.display = "" if self.where.value == VIRTUAL else "none"
         if self.where.value == BOARDS:
             ports = motes.listing()
-            shown = ", ".join(f"{url} ({description})" for url, description in ports) or "none are connected"
-            self.show_message(f"Motes: {shown}.")
+            port_list = ", ".join(f"{url} ({description})" for url, description in ports) or "none are connected"
+            self.show_message(f"Motes: {port_list}.")
         elif self.where.value == VIRTUAL:
             self._offer_kinds()
             self._show_kind()

@@ -49,9 +49,11 @@ class TakeAway(widgets.VBox):
             button = widgets.Button(description=kind, layout={"width": "auto"})
             button.on_click(lambda _, kind=kind: self.offer(kind))
             buttons.append(button)
-        python = widgets.Button(description="Python, in a new cell", layout={"width": "auto"})
-        python.on_click(lambda _: self.offer_python())
-        super().__init__((widgets.HBox([*buttons, python], layout={"flex_flow": "row wrap"}), self.link, self.lines))
+        python_button = widgets.Button(description="Python, in a new cell", layout={"width": "auto"})
+        python_button.on_click(lambda _: self.offer_python())
+        super().__init__(
+            (widgets.HBox([*buttons, python_button], layout={"flex_flow": "row wrap"}), self.link, self.lines)
+        )
 
     def offer(self, kind: str) -> None:
         """Make a file of this kind and show a link to it."""

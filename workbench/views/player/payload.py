@@ -388,12 +388,12 @@ def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
     ``first``: the index of each node's first row.
     """
     counts = counted(columns)
-    place = view.plan.indices(counts.node)
-    known = place >= 0
+    indices = view.plan.indices(counts.node)
+    is_in_layout = indices >= 0
     return {
-        "first": buffer.column(np.searchsorted(place[known], np.arange(len(view.plan.ids)))),
-        "time": buffer.column(np.clip(counts.time_us[known] // _tick_us(view), 0, TICKS)),
-        "kind": buffer.column(counts.kind[known]),
+        "first": buffer.column(np.searchsorted(indices[is_in_layout], np.arange(len(view.plan.ids)))),
+        "time": buffer.column(np.clip(counts.time_us[is_in_layout] // _tick_us(view), 0, TICKS)),
+        "kind": buffer.column(counts.kind[is_in_layout]),
         "words": counts.words,
         "step": counts.step,
     }
@@ -410,18 +410,18 @@ def poster_us(view: RunView) -> int:
     """
     deliveries = view.layer("deliveries").table
     if not len(deliveries["from_us"]):
-        held = view.layer(NODES, "node")
-        start = held.table["from_us"][held.column("look") == LOOKS.index(HOLDS)]
+        node_layer = view.layer(NODES, "node")
+        start = node_layer.table["from_us"][node_layer.column("look") == LOOKS.index(HOLDS)]
         return int(np.median(start)) if len(start) > 1 else view.duration_us // 2
     row = len(deliveries["from_us"]) // 3
     time_us, sink = int(deliveries["from_us"][row]), int(deliveries["node"][row])
     frames = view.layer(FRAMES)
     ends = frames.column("value")
-    last = np.flatnonzero((frames.column("peer") == sink) & (ends <= time_us) & (ends > time_us - 1_000_000))
-    if not len(last):
+    last_hops = np.flatnonzero((frames.column("peer") == sink) & (ends <= time_us) & (ends > time_us - 1_000_000))
+    if not len(last_hops):
         return time_us
-    start_us = int(frames.table["from_us"][last[-1]])
-    return (start_us + int(frames.table["until_us"][last[-1]])) // 2
+    start_us = int(frames.table["from_us"][last_hops[-1]])
+    return (start_us + int(frames.table["until_us"][last_hops[-1]])) // 2
 
 
 def _first_selected_node(view: RunView) -> int:

@@ -1,8 +1,9 @@
-"""Savings of coding: curves of a sweep's means, and savings at an equal parameter and at equal coverage.
+"""How much protocols save relative to a baseline, computed from the results of a sweep.
 
     equal_parameter_savings(table, baseline)      saved share of the cost at each value of the parameter
     equal_coverage_savings(table, baseline)       saved share where each protocol reaches a given coverage
-    sweep_chart(table, y), cost_chart(table)      a metric against the parameter; cost against coverage
+    sweep_chart(table, y)                         a metric against the parameter
+    cost_chart(table)                             the cost against the coverage
 
 Theory of operation
     Coverage is the share of nodes that a message reaches; costs are bytes sent. Both are means over seeds. The saving

@@ -135,16 +135,16 @@ class Network(Panel):
     def _report_press(self, do: str, nodes: list[int]) -> None:
         if do not in ASKS:
             raise ParameterError(f"The role is {do!r:.40}; it must be one of {', '.join(ASKS)}.")
-        known = [node for node in nodes if node in self.value]
-        self.asked = {"do": do, "nodes": known, "count": self.asked.get("count", 0) + 1}
+        known_nodes = [node for node in nodes if node in self.value]
+        self.asked = {"do": do, "nodes": known_nodes, "count": self.asked.get("count", 0) + 1}
 
     # Display
 
     def _send_to_map(self, graph: nx.DiGraph) -> None:
         """Send a network to the map, unless the map shows this network already, as after an edit by the user."""
-        shown = (graph.graph["digest"], graph.graph.get("walls"), graph.graph.get("positions_estimated"))
-        if shown != self._on_map:
-            self._on_map = shown
+        drawn_parts = (graph.graph["digest"], graph.graph.get("walls"), graph.graph.get("positions_estimated"))
+        if drawn_parts != self._on_map:
+            self._on_map = drawn_parts
             self.map.payload = packed(graph)
         self.picked = [node for node in self.picked if node in graph]
         self._show_message(sentence(graph))
@@ -206,8 +206,8 @@ def _add_node(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
 def _join_nodes(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
     """Add links in both directions, without loss, where they are missing."""
     pairs = [pair for a, b in message["links"] for pair in ((a, b), (b, a))]
-    new = {pair: 1.0 for pair in pairs if not graph.has_edge(*pair)}
-    return (edits.with_links(graph, new) if new else None), None
+    new_links = {pair: 1.0 for pair in pairs if not graph.has_edge(*pair)}
+    return (edits.with_links(graph, new_links) if new_links else None), None
 
 
 def _set_quality(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:

@@ -201,9 +201,13 @@ class TableSource(widgets.VBox):
 
 def choices() -> list[tuple[str, Any]]:
     """Return the entries of the menu as (label, source), including the testbeds on this machine."""
-    local = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
+    testbed_choices = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
     labels = LABELS | {name: name for name in plugins.load_all("topologies", parameters.TABLES)}
-    return [*((label, (kind, "")) for kind, label in labels.items()), *local, ("a table: paste or upload", TABLE)]
+    return [
+        *((label, (kind, "")) for kind, label in labels.items()),
+        *testbed_choices,
+        ("a table: paste or upload", TABLE),
+    ]
 
 
 def testbeds() -> list[str]:
