@@ -90,11 +90,13 @@ HOME = PROTOCOLS | {
 
 # Class -> attributes that higher modules implement -> the function of each; its first parameter is `self`.
 EXTENSIONS = {
+    "analysis.energy.Energy": {"plot": "views.energy.plot", "map": "views.energy.lifetime_map"},
     "pipelines.live.following.Following": {"chart": "views.windows.chart"},
     "protocols.dissection.Dissection": {"_repr_html_": "views.dissection.page"},
     "sim.run.Run": {
         "frames": "analysis.frames.frames",
         "explain": "analysis.explain.explain",
+        "energy": "analysis.energy.energy",
         "stream": "pipelines.live.bridge.stream",
         "save": "records.record.save",
         "show": "views.notebook.show",

@@ -26,12 +26,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappush
+from itertools import accumulate
 from typing import Any
+
+import numpy as np
 
 from workbench import draws, purposes
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim.delays import Delays, node_keys
 from workbench.sim.kernel import CHANNEL_CHECK, FRAME_END, FRAME_READY, Kernel
+from workbench.sim.radio_states import (
+    ACKNOWLEDGEMENT,
+    BROADCAST,
+    CHECK,
+    CHECK_US,
+    FAILURE,
+    FRAME,
+    RECOVERY,
+    UNREACHABLE,
+    WAIT,
+    RadioLedger,
+)
 from workbench.sim.trace import MetricsRecorder
 
 # IEEE 802.15.4-2006, 7.4.2 and 7.5.1.4, at 2.4 GHz: 16 µs per symbol.
@@ -117,6 +132,7 @@ class Channel:
         kind_of_node = scenario.protocol.kind_of_node()
         self.describe = kind_of_node.describe
         self.reports = kind_of_node.sent is not Node.sent  # whether nodes use the outcomes of their unicasts
+        self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
     def _register_handlers(self, kernel: Kernel) -> None:
@@ -127,6 +143,15 @@ class Channel:
         kernel.handlers[CHANNEL_CHECK] = self._check_channel
         kernel.handlers[FRAME_END] = self._end_frame
         kernel.handlers[FRAME_READY] = self._contend
+
+    def _make_ledger(self) -> RadioLedger:
+        hearers = [[arc[0] for arc in arcs] for arcs in self.arcs.receivers]
+        first = [0, *accumulate(len(indices) for indices in hearers)]
+        return RadioLedger(first, [i for indices in hearers for i in indices], self.radio)
+
+    def radio_states_us(self, end_us: int) -> np.ndarray | None:
+        """Return the time of each node in each state of its radio, as `RadioLedger.finish`; None without currents."""
+        return None if self.ledger is None else self.ledger.finish(end_us)
 
     def _make_keys(self, purpose: int) -> list[int]:
         """Return for each node the key of its random draws for a purpose."""
@@ -173,6 +198,10 @@ class Channel:
             for receiver, _, _ in self.arcs.receivers[transmission.sender]:
                 self._add_audible(receiver, transmission, now)
             self._add_audible(transmission.sender, transmission, now)
+        if self.ledger is not None:
+            destination = transmission.destination
+            receiver = BROADCAST if destination is None else UNREACHABLE if destination < 0 else destination
+            self.ledger.add(start, start + airtime, transmission.sender, receiver, FRAME, now)
         kernel = self.kernel
         kernel.counter += 1
         heappush(self.heap, (start + airtime, kernel.counter, FRAME_END, transmission))
@@ -294,6 +323,8 @@ class Channel:
         if transmission.outage != self.outages[i]:
             self._give_up(transmission, now, "down")
             return
+        if self.ledger is not None:
+            self.ledger.add(now, now + CHECK_US, i, UNREACHABLE, CHECK, now)
         if not any(other.start <= now < other.end for other in self.audible[i]):
             self._schedule_start(transmission, now + TURNAROUND_US, now)
         elif transmission.backoffs < MAX_BACKOFFS:
@@ -332,6 +363,11 @@ class Channel:
         i = transmission.sender
         wait = TURNAROUND_US + self.radio.airtime_us(ACKNOWLEDGEMENT_B)
         self.free_at[i] = max(self.free_at[i], now + wait)
+        if self.ledger is not None:
+            self.ledger.add(now, now + wait, i, UNREACHABLE, WAIT, now)
+            if arrived and transmission.destination is not None:
+                receiver = transmission.destination
+                self.ledger.add(now + TURNAROUND_US, now + wait, receiver, UNREACHABLE, ACKNOWLEDGEMENT, now)
         if arrived and not self._acknowledgement_lost(transmission):
             return True
         if transmission.attempt >= self.radio.retries:
@@ -365,6 +401,8 @@ class Channel:
     def stop_radio(self, i: int, now: int) -> None:
         """Stop the radio of node ``i``, which has failed: give up its queue and end its transmissions."""
         self.outages[i] += 1
+        if self.ledger is not None:
+            self.ledger.add(now, now, i, UNREACHABLE, FAILURE, now)
         # The head of the queue, and frames that are not yet in it, are given up when their time comes.
         for transmission in self.queues[i][1:]:
             self._give_up(transmission, now, "down")
@@ -378,3 +416,5 @@ class Channel:
     def restart_radio(self, i: int, now: int) -> None:
         """Restart the radio of node ``i``, which has recovered, with an empty queue."""
         self.free_at[i] = now
+        if self.ledger is not None:
+            self.ledger.add(now, now, i, UNREACHABLE, RECOVERY, now)

@@ -29,6 +29,8 @@ def play(
     """
     kernel = begin(scenario, recorder, nodes)
     kernel.play(duration_us(scenario), progress)
+    ended_us = duration_us(scenario) if recorder.ended_us is None else recorder.ended_us
+    recorder.radio_states_us = kernel.channel.radio_states_us(ended_us)
     return kernel.nodes
 
 

@@ -53,11 +53,17 @@ PARAMETERS = (
     Parameter("overhead_B", 6, 0, 1000, "B", "802.15.4: preamble, start of frame, length"),
     Parameter("tx_uJ_per_B", 1.67, 0.0, 1e6, "µJ/B", "CC2420 at 3 V, 0 dBm"),
     Parameter("rx_uJ_per_B", 1.80, 0.0, 1e6, "µJ/B", "CC2420 at 3 V"),
+    Parameter("tx_mA", 0.0, 0.0, 1000.0, "mA", "current while sending; 0: not stated, so no charge is computed"),
+    Parameter("rx_mA", 0.0, 0.0, 1000.0, "mA", "current while receiving or listening"),
+    Parameter("supply_V", 3.0, 0.1, 100.0, "V", "supply voltage, which turns charge into energy"),
+    Parameter(
+        "overhearing", "frame", ("frame", "address"), None, "", "the part of other nodes' frames that is received"
+    ),
 )
 
 
 # Fields that version 0.1 did not have: JSON and hash of a scenario leave them out at their defaults.
-ADDED: frozenset[str] = frozenset()
+ADDED = frozenset(("tx_mA", "rx_mA", "supply_V", "overhearing"))
 
 
 @checked
@@ -78,6 +84,10 @@ class Radio:
     overhead_B: int = 6
     tx_uJ_per_B: float = 1.67
     rx_uJ_per_B: float = 1.80
+    tx_mA: float = 0.0
+    rx_mA: float = 0.0
+    supply_V: float = 3.0
+    overhearing: Literal["frame", "address"] = "frame"
 
     def __post_init__(self) -> None:
         if isinstance(self.jitter_ms, (int, float)) and not isinstance(self.jitter_ms, bool):
@@ -92,6 +102,10 @@ class Radio:
             ("overhead_B", _is_integer(self.overhead_B, 0, 1000), "a whole number of bytes from 0 to 1000"),
             ("tx_uJ_per_B", _is_number(self.tx_uJ_per_B, MOST_UJ_PER_B), _ENERGY),
             ("rx_uJ_per_B", _is_number(self.rx_uJ_per_B, MOST_UJ_PER_B), _ENERGY),
+            ("tx_mA", _is_number(self.tx_mA, 1000), "a number of mA from 0 to 1000"),
+            ("rx_mA", _is_number(self.rx_mA, 1000), "a number of mA from 0 to 1000"),
+            ("supply_V", _is_number(self.supply_V, 100) and self.supply_V >= 0.1, "a number of volts from 0.1 to 100"),
+            ("overhearing", self.overhearing in ("frame", "address"), '"frame" or "address"'),
         ):
             if not is_valid:
                 raise ParameterError(f"Radio: {name} is {getattr(self, name)!r:.60}; it must be {expected}")

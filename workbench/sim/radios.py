@@ -77,6 +77,9 @@ def _ieee_802_15_4(tx_mA: float, rx_mA: float, supply_V: float, fields: dict[str
         # mA * V * ms = µJ; rounded, so that a scenario file shows the number that a reader computes.
         "tx_uJ_per_B": round(tx_mA * supply_V * ms_per_B, 4),
         "rx_uJ_per_B": round(rx_mA * supply_V * ms_per_B, 4),
+        "tx_mA": tx_mA,
+        "rx_mA": rx_mA,
+        "supply_V": supply_V,
     }
     return Radio(**{**preset, **fields})
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from workbench.errors import ScenarioError
@@ -45,6 +46,15 @@ class Run:
         return self._recorder.table()
 
     @property
+    def radio_states_us(self) -> np.ndarray | None:
+        """The time of each radio in each state, int64 (nodes, states) in µs; None if the radio states no currents.
+
+        Nodes are in ascending order of their addresses; `workbench.sim.radio_states` describes the states.
+        """
+        states_us: np.ndarray | None = self._recorder.radio_states_us
+        return states_us
+
+    @property
     def trace(self) -> pa.Table:
         """The table with one row per event; `workbench.sim.trace` describes the columns."""
         if not self.has_trace:
@@ -63,7 +73,7 @@ class Run:
             counts, sizes = self._recorder.tally()
         else:
             counts, sizes = trace_module.tally(self._rows)
-        return metrics_module.compute(self.scenario, self._rows, counts, sizes)
+        return metrics_module.compute(self.scenario, self._rows, counts, sizes, self.radio_states_us)
 
     if not TYPE_CHECKING:  # otherwise the type checker would accept any name
 

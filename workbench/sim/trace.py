@@ -113,6 +113,7 @@ class Recorder:
 
     metrics_only = False
     ended_us: int | None = None  # when a run that was stopped early ended
+    radio_states_us: np.ndarray | None = None  # see `RadioLedger.finish`; None if the radio states no currents
 
     def __init__(self) -> None:
         self._cells: list[Any] = []

@@ -88,7 +88,7 @@ class Stop(Exception):
 def test_what_is_compiled_beforehand_is_what_any_run_needs(name, monkeypatch):
     types = []
 
-    def note_types(twin, core, state, needs, outcome, progress):
+    def note_types(twin, core, state, needs, *_):
         types.append([numba.typeof(argument) for argument in (core, state, *needs)])
         raise Stop
 
@@ -99,7 +99,7 @@ def test_what_is_compiled_beforehand_is_what_any_run_needs(name, monkeypatch):
     except fast.NoFastTwinError:
         pytest.skip("no twin")
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish("all", "TEMP IS 26", every_s=5), wb.outage(4, 2, 3)]
-    radio = wb.Radio(collisions=True, csma=True, retries=3)
+    radio = wb.radios.cc2420()
     with pytest.raises(Stop):
         warming.compile_here(twin, protocol)
     with pytest.raises(Stop):

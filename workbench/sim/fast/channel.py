@@ -23,11 +23,13 @@ from workbench.sim.fast.layout import (
     FRAME_READY,
     NO_REASON,
     NONE,
+    UNREACHABLE,
     Event,
     Number,
     Reason,
 )
-from workbench.sim.fast.record import add_loss
+from workbench.sim.fast.record import add_entry, add_loss
+from workbench.sim.radio_states import ACKNOWLEDGEMENT, CHECK, CHECK_US, FRAME, WAIT
 
 FORGET_AT = 16  # number of a node's audible transmissions at which finished ones are removed
 
@@ -140,6 +142,7 @@ def begin(core, frame, start, now):
     core.nodes[entry.sender].free_at = finish
     if core.collisions or core.csma:
         _add_to_hearers(core, entry.sender, start, finish, now)
+    add_entry(core, start, finish, entry.sender, entry.receiver, FRAME)
     push(core, frame, finish, FRAME_END)
 
 
@@ -309,7 +312,9 @@ def check_channel(core, frame, now):
     i = entry.sender
     if entry.outage != core.nodes[i].outages:
         give_up(core, frame, now, Reason.DOWN)
-    elif not is_busy(core, i, now):
+        return False
+    add_entry(core, now, now + CHECK_US, i, UNREACHABLE, CHECK)
+    if not is_busy(core, i, now):
         begin(core, frame, now + TURNAROUND_US, now)
     elif entry.backoffs < MAX_BACKOFFS:
         entry.backoffs += 1
@@ -345,7 +350,11 @@ def acknowledge(core, frame, arrived, now):
     """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged; return the outcome."""
     entry = core.frames[frame]
     i = entry.sender
-    core.nodes[i].free_at = max(core.nodes[i].free_at, now + core.acknowledgement_us)
+    answered = now + core.acknowledgement_us
+    core.nodes[i].free_at = max(core.nodes[i].free_at, answered)
+    add_entry(core, now, answered, i, UNREACHABLE, WAIT)
+    if arrived:
+        add_entry(core, now + TURNAROUND_US, answered, entry.receiver, UNREACHABLE, ACKNOWLEDGEMENT)
     if arrived and not _acknowledgement_lost(core, entry.sender, entry.receiver, entry.start):
         return ACKNOWLEDGED
     if entry.attempt >= core.retries:

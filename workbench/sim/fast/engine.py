@@ -35,12 +35,14 @@ from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
 from workbench.sim.fast.twin import grow_free_list, grown, lookup, names_of, state_of
 from workbench.sim.radio import Radio
+from workbench.sim.radio_states import ENTRY, RadioLedger
 
 # Events between two returns to Python, for an interrupt or a progress bar.
 _EVENTS = 1_000_000
 _COMPILING = "compiling the engine for this protocol, which takes up to a minute; later processes load it from disk ..."
 _WAITING = "another process compiles the engine for this protocol; waiting for it ..."
 _ROWS = 8_000  # rows of the trace that are passed to Python at once: they fit in the processor's cache
+_ENTRIES = 1 << 16  # of the ledger of radio states, which are added up together
 _SHORTEST_RING_US, _LONGEST_RING_US = 1 << 12, 1 << 16
 _RING_WITH_TIMERS_US = 1 << 17  # twins with timers mostly schedule retries after some ten milliseconds
 
@@ -76,7 +78,8 @@ def play(
     core = _make_core(twin, setup, items, duration_us, seed, record == "trace", needs)
     state = state_of(twin, setup, len(core.messages))
     outcome = Outcome(record == "metrics", names, work.texts, lookup(twin, "COUNTS_HOLDERS"))
-    state = _play(twin, core, state, needs, outcome, progress)
+    ledger = RadioLedger(network.first, network.receivers, radio) if radio.tx_mA else None
+    state = _play(twin, core, state, needs, outcome, ledger, progress)
     outcome.name_details(lambda number: lookup(twin, "text")(setup, state, number))
     return outcome
 
@@ -87,6 +90,7 @@ def _play(
     state: Any,
     needs: tuple[Needs, Needs],
     outcome: Outcome,
+    ledger: RadioLedger | None,
     progress: Callable[[float], Any] | None,
 ) -> Any:
     """Call the loop until the run has ended, with larger arrays where necessary; return the twin's final state."""
@@ -111,6 +115,8 @@ def _play(
             state = grown(lookup(twin, "FIELDS"), state, "messages", len(core.messages))
         elif status == Status.AUDIBLES_FULL:
             core = core._replace(audibles=_double_pool(core, core.audibles, Number.FREE_AUDIBLE))
+        elif status == Status.LEDGER_FULL and ledger is not None:
+            core = _settle(core, ledger)
         elif status == Status.STATE_FULL:
             state = lookup(twin, "with_more_room")(state)
         elif status == Status.STUCK_NODE:
@@ -127,9 +133,23 @@ def _play(
     outcome.take_rows(core.rows[: core.numbers[Number.ROWS]])
     if outcome.metrics_only:
         outcome.take_numbers(core)
+    if ledger is not None:
+        ended_us = core.duration_us if outcome.ended_us is None else outcome.ended_us
+        outcome.radio_states_us = ledger.finish(ended_us, core.ledger[: core.numbers[Number.ENTRIES]])
     if progress is not None:
         progress(1.0)
     return state
+
+
+def _settle(core: Core, ledger: RadioLedger) -> Core:
+    """Return the run's arrays with room in the ledger of radio states, after adding up its finished entries."""
+    count = int(core.numbers[Number.ENTRIES])
+    rest = ledger.settle(core.ledger[:count], int(core.numbers[Number.NOW]))
+    core.numbers[Number.ENTRIES] = len(rest)
+    has_room = len(rest) < count and 2 * len(rest) <= len(core.ledger)
+    entries = core.ledger if has_room else np.zeros(2 * len(core.ledger), ENTRY)
+    entries[: len(rest)] = rest
+    return core._replace(ledger=entries)
 
 
 def _shorten_run(core: Core, end_us: int) -> Core:
@@ -200,6 +220,7 @@ def _make_core(
         **_make_node_fields(setup, seed),
         **_make_event_fields(setup, airtime_us, lookup(twin, "WAKES"), needs),
         **_make_row_fields(len(names.messages), len(names.reasons), needs),
+        ledger=np.zeros(_choose_pool_size(_ENTRIES, needs[0].frames, needs[1].frames) if radio.tx_mA else 1, ENTRY),
     )
 
 
@@ -223,6 +244,7 @@ def _make_radio_fields(setup: Setup, seed: int, airtime_us: int) -> dict[str, An
         "acknowledgement_us": TURNAROUND_US + radio.airtime_us(ACKNOWLEDGEMENT_B),
         "acknowledgement_key": np.uint64(draws.make_key(seed, purposes.ACKNOWLEDGEMENT_LOSS)),
         "longest_airtime_us": airtime_us,
+        "keeps_ledger": bool(radio.tx_mA),
     }
 
 

@@ -159,6 +159,7 @@ class Number(Codes):
     FREE_AUDIBLE = auto()
     FREE_AUDIBLES = auto()
     ROWS = auto()
+    ENTRIES = auto()  # in the ledger of radio states
     HELD = auto()  # pairs of a node and a publication that it has held
     STUCK = auto()  # the node that requested a wake-up in the past
     DOWN_NODES = auto()
@@ -174,6 +175,7 @@ class Status(Codes):
     FRAMES_FULL = auto()
     MESSAGES_FULL = auto()
     AUDIBLES_FULL = auto()
+    LEDGER_FULL = auto()
     STATE_FULL = auto()
     STUCK_NODE = auto()
 
@@ -242,6 +244,7 @@ Core = namedtuple(
         "acknowledgement_key",
         "longest_airtime_us",
         "audible_needs",
+        "keeps_ledger",
         # A number for each node.
         "nodes",
         "down",
@@ -276,6 +279,7 @@ Core = namedtuple(
         "audibles",
         # Recorded events.
         "rows",
+        "ledger",
         "traffic",
         "lost",
         "given_up",

@@ -42,13 +42,15 @@ from workbench.sim.fast.layout import (
     FRAME_READY,
     NO_REASON,
     NONE,
+    UNREACHABLE,
     WAKE,
     Event,
     Number,
     Reason,
     Status,
 )
-from workbench.sim.fast.record import add_action, add_frame_row, add_loss, count_sent
+from workbench.sim.fast.record import add_action, add_entry, add_frame_row, add_loss, count_sent
+from workbench.sim.radio_states import FAILURE, RECOVERY
 
 _NUMBERS = (int, float, np.number)
 ENOUGH = NONE  # all arrays are large enough
@@ -135,6 +137,7 @@ def _fail(core, i, now):
         add_action(core, now, i, Event.FAILED, 0, 0, NO_REASON)
         core.nodes[i].outages += 1
         core.numbers[Number.DOWN_NODES] += 1
+        add_entry(core, now, now, i, UNREACHABLE, FAILURE)
         stop_radio(core, i, now)
 
 
@@ -144,6 +147,7 @@ def _recover(core, i, now):
     if core.down[i] == 0:
         core.numbers[Number.DOWN_NODES] -= 1
         core.nodes[i].free_at = now
+        add_entry(core, now, now, i, UNREACHABLE, RECOVERY)
         add_action(core, now, i, Event.RECOVERED, 0, 0, NO_REASON)
 
 
@@ -219,6 +223,9 @@ def _find_short_array(core, begins, acts, receive_needs, act_needs):
         audibles += more * core.audible_needs[2]
     if numbers[Number.ROWS] + rows > len(core.rows):
         return Status.ROWS_FULL
+    # Besides the frames that it begins, an event adds a check, or an acknowledgement and the wait for it.
+    if core.keeps_ledger and numbers[Number.ENTRIES] + frames + 2 > len(core.ledger):
+        return Status.LEDGER_FULL
     if numbers[Number.FREE_FRAMES] < frames:
         return Status.FRAMES_FULL
     if numbers[Number.FREE_MESSAGES] < messages:

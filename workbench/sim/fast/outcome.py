@@ -38,6 +38,7 @@ class Outcome:
     def __init__(self, metrics_only: bool, names: Names, texts: Sequence[str], holders: bool) -> None:
         self.metrics_only = metrics_only
         self.ended_us: int | None = None
+        self.radio_states_us: np.ndarray | None = None
         self._counts_holders = holders
         self._texts = {"event": names.events, "message": names.messages, "detail": tuple(texts)}
         self._reasons = names.reasons

@@ -56,6 +56,19 @@ def add_loss(core, now, i, event, table, peer, message, reason):
         table[name, reason, 1] += core.messages[message].size_B
 
 
+@compiled
+def add_entry(core, start, end, i, receiver, kind):
+    """Add an interval of node ``i``'s radio to the ledger, if the run keeps one; see `workbench.sim.radio_states`."""
+    if core.keeps_ledger:
+        entry = core.ledger[core.numbers[Number.ENTRIES]]
+        core.numbers[Number.ENTRIES] += 1
+        entry.start = start
+        entry.end = end
+        entry.node = i
+        entry.receiver = receiver
+        entry.kind = kind
+
+
 # Events of protocols
 
 

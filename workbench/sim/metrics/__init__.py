@@ -15,7 +15,10 @@ Every run has
     coverage                 share of all nodes that came to hold a publication, mean; only for protocols that are to
                              reach all nodes
     transmissions, receptions, lost, bytes_sent                 the cost (bytes without the radio's overhead)
-    energy_mJ                for sending, and for receiving frames, also collided ones; see `workbench.sim.radio`
+    energy_mJ                for sending, and for receiving frames, also collided ones, but not for overhearing and idle
+                             listening; see `workbench.sim.radio`
+    charge_mC, _max          charge of a node's radio in all its states: mean of the nodes, and largest; with
+                             charge_jain, Jain's index of fairness, only for radios that state their currents
     sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same by message or reason
 
 A protocol has metrics of its own in the module that its class names (``metrics``), and plug-ins may add metrics to the
@@ -40,11 +43,13 @@ from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from workbench import plugins, public_names
 from workbench.columns import count_distinct
 from workbench.errors import ScenarioError
+from workbench.sim.metrics.charge import charges
 from workbench.sim.metrics.deliveries import NOT_A_NUMBER, deliveries
 from workbench.sim.rows import Columns
 
@@ -77,8 +82,13 @@ COMMON = (
 COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 
 
-def compute(scenario: Any, rows: pa.Table, counts: Counts, sizes: Sizes) -> pd.Series:
-    """Return all metrics, from the rows of the recorded events and the counts of all rows (see trace.tally)."""
+def compute(
+    scenario: Any, rows: pa.Table, counts: Counts, sizes: Sizes, radio_states_us: np.ndarray | None = None
+) -> pd.Series:
+    """Return all metrics, from the rows of the recorded events and the counts of all rows (see trace.tally).
+
+    ``radio_states_us``: see `RadioLedger.finish`.
+    """
     from workbench.sim.metrics.series import Metrics  # Not before: it loads pandas.
 
     columns = Columns(rows)
@@ -86,7 +96,7 @@ def compute(scenario: Any, rows: pa.Table, counts: Counts, sizes: Sizes) -> pd.S
     values["coverage"] = _coverage(scenario, columns, counts)
     values.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
     values.update(_protocol_and_plugin_metrics(scenario, columns))
-    values.update(_costs(scenario, counts, sizes))
+    values.update(_costs(scenario, counts, sizes, charges(scenario.radio, radio_states_us)))
     return Metrics([float(value) for value in values.values()], list(values), name="metrics")
 
 
@@ -115,12 +125,16 @@ def _protocol_and_plugin_metrics(scenario: Any, rows: Columns) -> dict[str, floa
 def _check_names(module: str, measured: dict[str, float], taken: Collection[str] = ()) -> dict[str, float]:
     """Return ``measured`` unchanged. Raises ScenarioError if one of its names is in every run or in ``taken``."""
     for name in measured:
-        if name.startswith(COUNTS) or name in taken or (name in COMMON and name not in public_names.METRICS):
+        if (
+            name.startswith((*COUNTS, "charge_"))
+            or name in taken
+            or (name in COMMON and name not in public_names.METRICS)
+        ):
             raise ScenarioError(f"{module} has a metric {name}, which is in every run already; give it another name")
     return measured
 
 
-def _costs(scenario: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
+def _costs(scenario: Any, counts: Counts, sizes: Sizes, charges: dict[str, float]) -> dict[str, float]:
     radio = scenario.radio
     totals: Counter[str] = Counter()
     detailed: Counter[str] = Counter()
@@ -140,5 +154,6 @@ def _costs(scenario: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
         "lost": totals["lost"],
         "bytes_sent": sizes["sent", ""],
         "energy_mJ": (sent_B * radio.tx_uJ_per_B + heard_B * radio.rx_uJ_per_B) / 1000,
+        **charges,
         **{name: detailed[name] for name in sorted(detailed)},
     }

@@ -38,6 +38,9 @@ SHOWN = {
         False,
         "for sending, and for receiving frames, also collided ones; without overhearing and idle listening",
     ),
+    "charge_mC": Shown("charge", "mC", False, "of a node's radio, also for idle listening; mean of the nodes"),
+    "charge_mC_max": Shown("charge, largest", "mC", False, "of the node whose radio takes the most charge"),
+    "charge_jain": Shown("charge, fairness", "", True, "Jain's index: 1 if all nodes take the same charge"),
     "lost": Shown("frames lost", "", False, "receptions that failed"),
     "wrong_deliveries": Shown(
         "wrong", "", False, "delivered samples that do not match, were altered, or were never published"

@@ -1,0 +1,131 @@
+"""The charge that each node's radio takes, by state, and how long a battery lasts: ``run.energy()``.
+
+Charge is current times time, mC = mA * s. A radio that sends takes ``tx_mA`` of `Radio`, a radio that is on and does
+not send takes ``rx_mA``, whether a frame is in the air or not; a failed node takes nothing. The radio is never asleep:
+low-power listening is not modelled. Processor, sensors and memory are not counted either, except in presets whose
+source states the current of the whole chip.
+
+Energest, Contiki-NG's account of energy, has five names for states. TRANSMIT is ``transmit`` and ``acknowledge`` here,
+LISTEN is all other states but ``off``. CPU, LPM and DEEP_LPM are states of the processor, and a simulation of the
+protocol does not know them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workbench.errors import ParameterError, ScenarioError
+from workbench.extensions import extensible
+from workbench.keywords import checked
+from workbench.sim.metrics.charge import charge_mC, jain
+from workbench.sim.radio_states import STATES
+from workbench.sim.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Energy", "energy"]
+TYPICAL_BATTERY_mAh = 2500.0  # two AA cells in series
+_SECONDS_PER_DAY = 86_400
+_mC_PER_mAh = 3600
+
+
+def energy(run: Run, battery_mAh: float = TYPICAL_BATTERY_mAh) -> Energy:
+    """Return the charge of each node's radio by state, and the lifetime of nodes with a battery of ``battery_mAh``.
+
+    Raises ScenarioError if the scenario's radio does not state its currents (``wb.radios`` has radios that do), and
+    ParameterError if ``battery_mAh`` is not a positive number.
+    """
+    if isinstance(battery_mAh, bool) or not isinstance(battery_mAh, (int, float)) or not 0 < battery_mAh < 1e12:
+        raise ParameterError(f"energy: battery_mAh is {battery_mAh!r:.60}; it must be a positive number of mAh")
+    radio = run.scenario.radio
+    if run.radio_states_us is None:
+        cause = (
+            "states no currents" if not radio.tx_mA else "states its currents, but the run did not record its states"
+        )
+        raise ScenarioError(
+            f"the radio of this run {cause}, so its charge is unknown; simulate the scenario with a radio such as "
+            "wb.radios.cc2420(), or with Radio(tx_mA=..., rx_mA=...)"
+        )
+    return Energy(run, float(battery_mAh))
+
+
+@extensible
+@checked
+@dataclass(frozen=True, repr=False)
+class Energy:
+    """The charge of a run's radios: ``states_s``, ``charge_mC`` and ``lifetime_days`` of each node, and ``summary``."""
+
+    run: Run
+    battery_mAh: float
+
+    @cached_property
+    def nodes(self) -> tuple[int, ...]:
+        """The addresses of the nodes, ascending."""
+        return tuple(sorted(self.run.scenario.topology.nodes))
+
+    @cached_property
+    def states_s(self) -> pd.DataFrame:
+        """Seconds of each node in each state of its radio; `workbench.sim.radio_states` describes the states."""
+        import pandas as pd
+
+        assert self.run.radio_states_us is not None
+        return pd.DataFrame(self.run.radio_states_us / 1e6, pd.Index(self.nodes, name="node"), list(STATES))
+
+    @cached_property
+    def charge_mC(self) -> pd.DataFrame:
+        """The charge of each node in each state, in mC."""
+        import pandas as pd
+
+        assert self.run.radio_states_us is not None
+        charge = charge_mC(self.run.scenario.radio, self.run.radio_states_us)
+        return pd.DataFrame(charge, self.states_s.index, list(STATES))
+
+    @cached_property
+    def lifetime_days(self) -> pd.Series:
+        """Days until each node's battery is empty, if its radio keeps the mean current of the run."""
+        mean_mA = self.charge_mC.sum(axis=1) / self.run.scenario.duration_s
+        with np.errstate(divide="ignore"):
+            days = self.battery_mAh * _mC_PER_mAh / mean_mA / _SECONDS_PER_DAY
+        return days.rename("lifetime_days")
+
+    @cached_property
+    def summary(self) -> pd.Series:
+        """Numbers for the whole network.
+
+        ``charge_mC_<state>``, ``charge_mC``: mean of the nodes; ``charge_mC_max``: the largest of a node; ``energy_J``:
+        mean of the nodes; ``charge_jain``: Jain's index of the nodes' charge, from 1/n (one node takes all) to 1 (all
+        take the same); ``TRANSMIT_s``, ``LISTEN_s``: Energest's times, mean of the nodes; ``lifetime_first_days``,
+        ``lifetime_median_days``: when the first node's battery is empty, and when half of the nodes' are.
+        """
+        import pandas as pd
+
+        means_mC, means_s = self.charge_mC.mean(), self.states_s.mean()
+        total_mC = self.charge_mC.sum(axis=1)
+        sending = ["transmit", "acknowledge"]
+        return pd.Series(
+            {
+                **{f"charge_mC_{state}": means_mC[state] for state in STATES if state != "off"},
+                "charge_mC": total_mC.mean(),
+                "charge_mC_max": total_mC.max(),
+                "energy_J": total_mC.mean() * self.run.scenario.radio.supply_V / 1000,
+                "charge_jain": jain(total_mC.to_numpy()),
+                "TRANSMIT_s": means_s[sending].sum(),
+                "LISTEN_s": means_s.drop([*sending, "off"]).sum(),
+                "lifetime_first_days": self.lifetime_days.min(),
+                "lifetime_median_days": self.lifetime_days.median(),
+            },
+            name="energy",
+        )
+
+    def __repr__(self) -> str:
+        values = self.summary
+        return (
+            f"Energy({len(self.nodes)} nodes: mean {values['charge_mC']:,.4g} mC, of it idle listening "
+            f"{values['charge_mC_idle']:,.4g} mC; the first battery of {self.battery_mAh:g} mAh is empty after "
+            f"{values['lifetime_first_days']:,.3g} days)"
+        )

@@ -1,0 +1,123 @@
+"""Pictures of the charge of a run's radios: stacked bars of the states, and a map of the nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from workbench.errors import ParameterError
+from workbench.suggestion import meant
+from workbench.views import palette
+from workbench.views.chart import SIZE, labels, ticks
+from workbench.views.drawing import Drawing, text_width
+from workbench.views.loads import load_map
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.analysis.energy import Energy
+
+# From the bottom of a bar upwards.
+COLOURS = {
+    "transmit": palette.LOST,
+    "acknowledge": palette.DATA,
+    "receive": palette.SINK,
+    "await_acknowledgement": palette.REINFORCED,
+    "carrier_sense": palette.OTHER_MESSAGE,
+    "overhear": palette.INTEREST,
+    "idle": palette.LINK_GOOD,
+}
+TITLES = {state: state.replace("_", " ") for state in COLOURS} | {"idle": "idle listening"}
+WIDTH, HEIGHT = 700, 380
+_MOSTLY_IDLE = 0.9  # share of the charge from which idle listening would hide all other states
+_LEGEND_LINE = 17
+
+
+def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, height: int = HEIGHT) -> Drawing:
+    """Draw the charge of each node as a stacked bar, the node with the highest charge first.
+
+    ``states``: the states to draw. By default all, but idle listening only if it takes less than nine tenths of the
+    charge; otherwise a note states its share. Raises ParameterError for an unknown state.
+    """
+    drawn = _choose_states(energy, states)
+    charge_mC = energy.charge_mC
+    order = charge_mC[drawn].sum(axis=1).sort_values(ascending=False, kind="stable").index
+    return _draw_bars(charge_mC.loc[order, drawn], _describe_hidden(energy, drawn), width, height)
+
+
+def lifetime_map(
+    energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, dark: bool = False
+) -> Drawing:
+    """Draw each node as a disc of its charge in the states that `plot` would draw, and name the largest."""
+    drawn = _choose_states(energy, states)
+    hidden = [TITLES[state] for state in COLOURS if state not in drawn]
+    metric = "charge in mC" + (f", without {', '.join(hidden)}," if hidden else "")
+    loads = energy.charge_mC[drawn].sum(axis=1).rename(metric).reset_index()
+    loads[f"{metric}_low"] = loads[f"{metric}_high"] = loads[metric]
+    return load_map(loads, energy.run.scenario.topology, metric, width, dark)
+
+
+def _choose_states(energy: Energy, states: Sequence[str] | None) -> list[str]:
+    """Return the states to draw, from the bottom of a bar upwards. Raises ParameterError for an unknown state."""
+    if states is None:
+        return [state for state in COLOURS if state != "idle" or _share(energy, state) < _MOSTLY_IDLE]
+    for state in states:
+        if state not in COLOURS:
+            raise ParameterError(
+                f"state is {state!r}{meant(state, list(COLOURS))}; it must be one of {', '.join(COLOURS)}"
+            )
+    return [state for state in COLOURS if state in states]
+
+
+def _share(energy: Energy, state: str) -> float:
+    total_mC = float(energy.charge_mC.to_numpy().sum())
+    return float(energy.charge_mC[state].sum()) / total_mC if total_mC else 0.0
+
+
+def _describe_hidden(energy: Energy, drawn: list[str]) -> str:
+    hidden = [f"{TITLES[state]}, {_share(energy, state):.2%} of the charge" for state in COLOURS if state not in drawn]
+    return f"not drawn: {'; '.join(hidden)}" if hidden else ""
+
+
+def _draw_bars(charge_mC: pd.DataFrame, note: str, width: int, height: int) -> Drawing:
+    drawing = Drawing(width, height, title="Charge of each node's radio by state")
+    top = _draw_legend(drawing, list(charge_mC.columns)) + 10
+    bottom, right = height - (62.0 if note else 46.0), width - 18.0
+    marks = ticks(0.0, float(charge_mC.sum(axis=1).max()) or 1.0, 6)
+    texts = labels(marks)
+    left = 28 + SIZE + max(text_width(text, SIZE) for text in texts)
+    for mark, text in zip(marks, texts, strict=True):
+        y = bottom - (bottom - top) * mark / marks[-1]
+        drawing.segment(left, y, right, y, colour=palette.GRID, width=1)
+        drawing.text(left - 6, y + 0.36 * SIZE, text, size=SIZE, anchor="end")
+    slot = (right - left) / len(charge_mC)
+    every = math.ceil(max(text_width(str(node), SIZE) for node in charge_mC.index) * 1.4 / slot)
+    for position, (node, values) in enumerate(charge_mC.iterrows()):
+        x0, x1 = left + (position + 0.1) * slot, left + (position + 0.9) * slot
+        y = bottom
+        for state, value in values.items():
+            rise = (bottom - top) * value / marks[-1]
+            corners = [(x0, y), (x1, y), (x1, y - rise), (x0, y - rise)]
+            drawing.polygon(corners, fill=COLOURS[state], tooltip=f"node {node}, {TITLES[state]}: {value:,.4g} mC")
+            y -= rise
+        if position % every == 0:
+            drawing.text((x0 + x1) / 2, bottom + 6 + SIZE, str(node), size=SIZE, anchor="middle")
+    drawing.segment(left, bottom, right, bottom, colour=palette.OUTLINE, width=1)
+    drawing.text((left + right) / 2, bottom + 34, "node", size=SIZE + 1, anchor="middle")
+    drawing.text(8 + SIZE, (top + bottom) / 2, "charge (mC)", size=SIZE + 1, anchor="middle", turn=90)
+    drawing.text(14, height - 9, note, size=SIZE - 1, colour=palette.FAINT_TEXT)
+    return drawing
+
+
+def _draw_legend(drawing: Drawing, states: list[str]) -> float:
+    """Draw the states' colours with their names; return the lower end of the legend in px."""
+    x, y = 14.0, 20.0
+    for state in states:
+        entry_width = 18 + text_width(TITLES[state], SIZE) * 1.06 + 16
+        if x > 14 and x + entry_width > drawing.width - 10:
+            x, y = 14.0, y + _LEGEND_LINE
+        drawing.polygon([(x, y - 9), (x + 12, y - 9), (x + 12, y + 1), (x, y + 1)], fill=COLOURS[state])
+        drawing.text(x + 18, y, TITLES[state], size=SIZE)
+        x += entry_width
+    return y
