@@ -22,8 +22,8 @@ from workbench.errors import ParameterError, ScenarioError
 from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.sim.metrics.charge import charge_mC, jain
-from workbench.sim.radio_states import STATES
 from workbench.sim.run import Run
+from workbench.sim.state_times import STATES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ class Energy:
 
     @cached_property
     def states_s(self) -> pd.DataFrame:
-        """Seconds of each node in each state of its radio; `workbench.sim.radio_states` describes the states."""
+        """Seconds of each node in each state of its radio; `workbench.sim.state_times` describes the states."""
         import pandas as pd
 
         assert self.run.radio_states_us is not None

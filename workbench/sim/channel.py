@@ -35,7 +35,7 @@ from workbench import draws, purposes
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim.delays import Delays, node_keys
 from workbench.sim.kernel import CHANNEL_CHECK, FRAME_END, FRAME_READY, Kernel
-from workbench.sim.radio_states import (
+from workbench.sim.state_times import (
     ACKNOWLEDGEMENT,
     BROADCAST,
     CHECK,

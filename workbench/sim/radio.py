@@ -16,6 +16,10 @@ Model
     energy       per byte sent, and per byte of each frame that is addressed to a receiver and reaches it, received or
                  collided; overhead included. Idle listening and overhearing other nodes' unicasts are not counted.
                  Defaults: CC2420 at 3 V, 17.4 mA sending (0 dBm) and 18.8 mA receiving (its data sheet, table 5).
+    charge       only if the currents ``tx_mA`` and ``rx_mA`` are stated, as in the presets: the time of each radio in
+                 each state (`workbench.sim.state_times`) times its current. Idle listening, overhearing,
+                 acknowledgements and carrier sense are counted. ``overhearing``: a node receives a "frame" for
+                 another node whole, or only up to its destination "address".
 """
 
 from __future__ import annotations

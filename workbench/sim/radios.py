@@ -1,13 +1,14 @@
 """Presets: `Radio` values of real radios for IEEE 802.15.4 at 2.4 GHz, and the ideal radio.
 
 A preset sets everything that the standard and the maker state: bit rate and overhead of a frame, collisions, carrier
-sense, retransmissions (IEEE 802.15.4-2011: 250 kb/s, 6 bytes of PHY header, macMaxFrameRetries 3), and the energy per
-byte that follows from the currents and the supply voltage::
+sense, retransmissions (IEEE 802.15.4-2011: 250 kb/s, 6 bytes of PHY header, macMaxFrameRetries 3), currents and supply
+voltage, and the energy per byte that follows from them::
 
     wb.Scenario(topology, protocol, workload, radio=wb.radios.cc2420())
     wb.radios.cc2420(retries=0)  # the same radio without retransmissions
 
-Energy per byte counts sending and receiving only; `workbench.sim.radio` lists what it omits. Limits: a preset does not
+The currents give ``run.energy()``: the charge of each node by the state of its radio. The metric ``energy_mJ`` counts
+sending and receiving only; `workbench.sim.radio` lists what it omits. Limits: a preset does not
 bound the size of frames, although the standard allows 127 bytes.
 """
 

@@ -49,7 +49,7 @@ class Run:
     def radio_states_us(self) -> np.ndarray | None:
         """The time of each radio in each state, int64 (nodes, states) in µs; None if the radio states no currents.
 
-        Nodes are in ascending order of their addresses; `workbench.sim.radio_states` describes the states.
+        Nodes are in ascending order of their addresses; `workbench.sim.state_times` describes the states.
         """
         states_us: np.ndarray | None = self._recorder.radio_states_us
         return states_us

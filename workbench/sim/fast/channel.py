@@ -29,7 +29,7 @@ from workbench.sim.fast.layout import (
     Reason,
 )
 from workbench.sim.fast.record import add_entry, add_loss
-from workbench.sim.radio_states import ACKNOWLEDGEMENT, CHECK, CHECK_US, FRAME, WAIT
+from workbench.sim.state_times import ACKNOWLEDGEMENT, CHECK, CHECK_US, FRAME, WAIT
 
 FORGET_AT = 16  # number of a node's audible transmissions at which finished ones are removed
 

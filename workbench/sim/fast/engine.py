@@ -35,7 +35,7 @@ from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
 from workbench.sim.fast.twin import grow_free_list, grown, lookup, names_of, state_of
 from workbench.sim.radio import Radio
-from workbench.sim.radio_states import ENTRY, RadioLedger
+from workbench.sim.state_times import ENTRY, RadioLedger
 
 # Events between two returns to Python, for an interrupt or a progress bar.
 _EVENTS = 1_000_000

@@ -50,7 +50,7 @@ from workbench.sim.fast.layout import (
     Status,
 )
 from workbench.sim.fast.record import add_action, add_entry, add_frame_row, add_loss, count_sent
-from workbench.sim.radio_states import FAILURE, RECOVERY
+from workbench.sim.state_times import FAILURE, RECOVERY
 
 _NUMBERS = (int, float, np.number)
 ENOUGH = NONE  # all arrays are large enough

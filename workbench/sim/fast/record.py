@@ -58,7 +58,7 @@ def add_loss(core, now, i, event, table, peer, message, reason):
 
 @compiled
 def add_entry(core, start, end, i, receiver, kind):
-    """Add an interval of node ``i``'s radio to the ledger, if the run keeps one; see `workbench.sim.radio_states`."""
+    """Add an interval of node ``i``'s radio to the ledger, if the run keeps one; see `workbench.sim.state_times`."""
     if core.keeps_ledger:
         entry = core.ledger[core.numbers[Number.ENTRIES]]
         core.numbers[Number.ENTRIES] += 1

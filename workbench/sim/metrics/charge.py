@@ -1,4 +1,4 @@
-"""The charge of a run's radios as metrics: current times time in each state (`workbench.sim.radio_states`).
+"""The charge of a run's radios as metrics: current times time in each state (`workbench.sim.state_times`).
 
 Only runs whose radio states its currents have these metrics. ``run.energy()`` has the charge by node and state.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.sim.radio_states import STATES
+from workbench.sim.state_times import STATES
 
 
 def charges(radio: Any, states_us: np.ndarray | None) -> dict[str, float]:

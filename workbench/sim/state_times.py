@@ -42,7 +42,7 @@ FRAME, ACKNOWLEDGEMENT, _, WAIT, CHECK, FAILURE, RECOVERY = range(7)
 _RECEIVE, _OVERHEAR, _IDLE, _OFF = (STATES.index(name) for name in ("receive", "overhear", "idle", "off"))
 _BUSY = _IDLE  # number of states in which the radio is busy
 
-BROADCAST, UNREACHABLE = -1, -2  # receivers of a frame that are no node's index
+BROADCAST, UNREACHABLE = -1, -2  # receivers that are not the index of a node
 CHECK_US = 128  # 8 symbols of 16 µs
 ADDRESS_B = 7  # frame control, sequence number, PAN and 16-bit destination address of an IEEE 802.15.4 header
 

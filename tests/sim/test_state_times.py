@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.talker import Talker, both_ways, network, play, rows, say
 from workbench.errors import ParameterError, ScenarioError
-from workbench.sim.radio_states import CHECK_US, STATES
+from workbench.sim.state_times import CHECK_US, STATES
 
 CURRENTS = {"tx_mA": 17.4, "rx_mA": 18.8}
 FRAME_US = (50 + 6) * 8 * 4  # 250 kb/s: 4 µs a bit
@@ -169,15 +169,15 @@ def test_engines_agree_and_states_add_up_to_the_duration(seed, name, csma, overh
 
 
 def test_small_and_large_ledgers_are_added_up_alike(monkeypatch):
-    from workbench.sim import radio_states
+    from workbench.sim import state_times
     from workbench.sim.fast import engine
 
     scenario = wb.Scenario(
         wb.topology.grid(5, 5), wb.Flooding(), [wb.publish("all", "TEMP IS 26", every_s=2)], wb.radios.cc2420(), 10
     )
     expected = scenario.run(engine="reference").radio_states_us
-    monkeypatch.setattr(radio_states, "_ENTRIES_AT_ONCE", 50)
-    monkeypatch.setattr(radio_states, "_MANY_STEPS", 100)
+    monkeypatch.setattr(state_times, "_ENTRIES_AT_ONCE", 50)
+    monkeypatch.setattr(state_times, "_MANY_STEPS", 100)
     monkeypatch.setattr(engine, "_ENTRIES", 1)
     for name in ("reference", "fast"):
         assert (scenario.run(engine=name).radio_states_us == expected).all()
