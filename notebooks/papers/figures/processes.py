@@ -71,7 +71,7 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
 
 
 class _Scene(LayerScene):
-    def _scale_bar(self) -> None:
+    def _draw_scale_bar(self) -> None:
         """Draw no scale: processes have no positions in meters."""
 
 
