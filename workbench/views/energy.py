@@ -35,7 +35,7 @@ _LEGEND_LINE = 17
 
 
 def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, height: int = HEIGHT) -> Drawing:
-    """Draw the charge of each node as a stacked bar, the node with the highest charge first.
+    """Draw the charge of each node as a stacked bar, the node with the highest bar first.
 
     ``states``: the states to draw. By default all, but idle listening only if it takes less than nine tenths of the
     charge; otherwise a note states its share. Raises ParameterError for an unknown state.
