@@ -1,13 +1,13 @@
 """The charge that each node's radio takes, by state, and how long a battery lasts: ``run.energy()``.
 
 Charge is current times time, mC = mA * s. A radio that sends takes ``tx_mA`` of `Radio`, a radio that is on and does
-not send takes ``rx_mA``, whether a frame is in the air or not; a failed node takes nothing. The radio is never asleep:
-low-power listening is not modelled. Processor, sensors and memory are not counted either, except in presets whose
-source states the current of the whole chip.
+not send takes ``rx_mA``, whether a frame is in the air or not; a failed node takes nothing. With low-power listening
+(``wake_interval_ms`` of `Radio`), a radio sleeps most of the time and takes ``sleep_mA`` then. Processor, sensors and
+memory are not counted, except in presets whose source states the current of the whole chip.
 
 Energest, Contiki-NG's account of energy, has five names for states. TRANSMIT is ``transmit`` and ``acknowledge`` here,
-LISTEN is all other states but ``off``. CPU, LPM and DEEP_LPM are states of the processor, and a simulation of the
-protocol does not know them.
+LISTEN is all other states but ``sleep`` and ``off``. CPU, LPM and DEEP_LPM are states of the processor, and a
+simulation of the protocol does not know them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class Energy:
 
         ``charge_mC_<state>``, ``charge_mC``: mean of the nodes; ``charge_mC_max``: the largest of a node; ``energy_J``:
         mean of the nodes; ``charge_jain``: Jain's index of the nodes' charge, from 1/n (one node takes all) to 1 (all
-        take the same); ``TRANSMIT_s``, ``LISTEN_s``: Energest's times, mean of the nodes; ``lifetime_first_days``,
+        take the same); ``TRANSMIT_s``, ``LISTEN_s``: Energest's times, mean of the nodes; ``duty_cycle``: the share of
+        time that radios are on; ``lifetime_first_days``,
         ``lifetime_median_days``: when the first node's battery is empty, and when half of the nodes' are.
         """
         import pandas as pd
@@ -115,7 +116,8 @@ class Energy:
                 "energy_J": total_mC.mean() * self.run.scenario.radio.supply_V / 1000,
                 "charge_jain": jain(total_mC.to_numpy()),
                 "TRANSMIT_s": means_s[sending].sum(),
-                "LISTEN_s": means_s.drop([*sending, "off"]).sum(),
+                "LISTEN_s": means_s.drop([*sending, "sleep", "off"]).sum(),
+                "duty_cycle": means_s.drop(["sleep", "off"]).sum() / self.run.scenario.duration_s,
                 "lifetime_first_days": self.lifetime_days.min(),
                 "lifetime_median_days": self.lifetime_days.median(),
             },

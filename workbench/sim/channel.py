@@ -10,7 +10,7 @@ Theory of operation
 
 Contract
     The kernel calls ``send`` for each frame that a node sends, ``report_links`` when a node starts, and the handlers of
-    CHANNEL_CHECK, FRAME_END and FRAME_READY with the entry's `Transmission`. An application calls
+    CHANNEL_CHECK, FRAME_END, FRAME_READY and STROBE_END with the entry's `Transmission`. An application calls
     ``stop_radio`` when a node fails and ``restart_radio`` when it has recovered. The channel reads ``kernel.down``,
     calls the kernel's nodes (``receive``, and ``draw_counts`` if the protocol has it) and, after each call that left
     events, frames or a new wake-up, ``kernel.collect``.
@@ -34,7 +34,8 @@ import numpy as np
 from workbench import draws, purposes
 from workbench.protocols.contract import NOBODY, Node
 from workbench.sim.delays import Delays, node_keys
-from workbench.sim.kernel import CHANNEL_CHECK, FRAME_END, FRAME_READY, Kernel
+from workbench.sim.kernel import CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, Kernel
+from workbench.sim.low_power import TURNAROUND_US, UNIT_BACKOFF_US, check_time, copy_end, next_wake, strobe_end
 from workbench.sim.state_times import (
     ACKNOWLEDGEMENT,
     BROADCAST,
@@ -43,19 +44,22 @@ from workbench.sim.state_times import (
     FAILURE,
     FRAME,
     RECOVERY,
+    STROBE,
     UNREACHABLE,
     WAIT,
     RadioLedger,
 )
 from workbench.sim.trace import MetricsRecorder
 
-# IEEE 802.15.4-2006, 7.4.2 and 7.5.1.4, at 2.4 GHz: 16 µs per symbol.
-UNIT_BACKOFF_US = 320
-TURNAROUND_US = 192
+# IEEE 802.15.4-2006, 7.4.2 and 7.5.1.4, at 2.4 GHz.
 MIN_BACKOFF_EXPONENT = 3
 MAX_BACKOFF_EXPONENT = 5
 MAX_BACKOFFS = 4
 ACKNOWLEDGEMENT_B = 5
+
+# Outcomes of a unicast transmission. UNDECIDED: the frame is sent again, or the radio does not use acknowledgements.
+# STROBING: the acknowledgement is missing, and the sender goes on with copies of the frame.
+UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED, STROBING = range(4)
 
 
 # Receiver's index, delivery ratio, and the key of its draws, None if the arc loses no frame.
@@ -132,6 +136,12 @@ class Channel:
         kind_of_node = scenario.protocol.kind_of_node()
         self.describe = kind_of_node.describe
         self.reports = kind_of_node.sent is not Node.sent  # whether nodes use the outcomes of their unicasts
+        self.wake_interval_us = self.radio.wake_interval_us
+        self.phases_us = self._draw_phases() if self.wake_interval_us else []
+        self.known_phases: set[tuple[int, int | None]] = (
+            set()
+        )  # (sender, receiver): the sender knows when the receiver wakes
+        self.acknowledges = self.radio.retries > 0 or self.wake_interval_us > 0
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
@@ -143,11 +153,16 @@ class Channel:
         kernel.handlers[CHANNEL_CHECK] = self._check_channel
         kernel.handlers[FRAME_END] = self._end_frame
         kernel.handlers[FRAME_READY] = self._contend
+        kernel.handlers[STROBE_END] = self._end_strobe
 
     def _make_ledger(self) -> RadioLedger:
         hearers = [[arc[0] for arc in arcs] for arcs in self.arcs.receivers]
         first = [0, *accumulate(len(indices) for indices in hearers)]
-        return RadioLedger(first, [i for indices in hearers for i in indices], self.radio)
+        return RadioLedger(first, [i for indices in hearers for i in indices], self.radio, self.phases_us)
+
+    def _draw_phases(self) -> list[int]:
+        """Return when each node wakes up for the first time, in µs."""
+        return [draws.below(key, 0, self.wake_interval_us) for key in self._make_keys(purposes.WAKE_PHASE)]
 
     def radio_states_us(self, end_us: int) -> np.ndarray | None:
         """Return the time of each node in each state of its radio, as `RadioLedger.finish`; None without currents."""
@@ -193,25 +208,34 @@ class Channel:
         if airtime is None:
             airtime = self.airtimes_us[size] = self.radio.airtime_us(size)
         transmission.start = start
-        transmission.end = self.free_at[transmission.sender] = start + airtime
+        end = self._find_first_end(transmission, airtime) if self.wake_interval_us else start + airtime
+        transmission.end = self.free_at[transmission.sender] = end
         if self.shares_medium:
             for receiver, _, _ in self.arcs.receivers[transmission.sender]:
                 self._add_audible(receiver, transmission, now)
             self._add_audible(transmission.sender, transmission, now)
         if self.ledger is not None:
-            destination = transmission.destination
-            receiver = BROADCAST if destination is None else UNREACHABLE if destination < 0 else destination
-            self.ledger.add(start, start + airtime, transmission.sender, receiver, FRAME, now)
+            self._add_to_ledger(transmission, start, end, now)
         kernel = self.kernel
         kernel.counter += 1
-        heappush(self.heap, (start + airtime, kernel.counter, FRAME_END, transmission))
+        heappush(self.heap, (end, kernel.counter, FRAME_END, transmission))
+
+    def _add_to_ledger(self, transmission: Transmission, start: int, end: int, now: int) -> None:
+        assert self.ledger is not None
+        destination, sender = transmission.destination, transmission.sender
+        receiver = BROADCAST if destination is None else UNREACHABLE if destination < 0 else destination
+        kind = STROBE if self.wake_interval_us else FRAME
+        self.ledger.add(start, end, sender, receiver, kind, now, self.airtimes_us[len(transmission.frame)])
 
     def _add_audible(self, i: int, transmission: Transmission, now: int) -> None:
         """Add a transmission to those that node ``i`` can hear; discard those that can no longer disturb a frame."""
         transmissions = self.audible[i]
         if len(transmissions) >= 16:
             # A frame that ends from now on began at most the longest airtime ago.
-            horizon = now - max(self.airtimes_us[len(t.frame)] for t in transmissions)
+            longest = max(self.airtimes_us[len(t.frame)] for t in transmissions)
+            if self.wake_interval_us:
+                longest = strobe_end(0, longest, self.wake_interval_us)
+            horizon = now - longest
             transmissions = self.audible[i] = [t for t in transmissions if t.end > horizon]
         transmissions.append(transmission)
 
@@ -227,7 +251,7 @@ class Channel:
             self.record((now, sender, "given_up", NOBODY, message, origin, sequence, size, 0, "down"))
             return
         destination = transmission.destination
-        outcome = None
+        outcome = UNDECIDED
         peer = NOBODY if destination is None else self._address(destination)
         if self.count_frame is None:
             airtime = transmission.end - transmission.start
@@ -239,14 +263,19 @@ class Channel:
             heard = 0 if arc is None else self._deliver((arc,), transmission, now)
             if arc is None and peer != NOBODY:
                 self.record((now, peer, "lost", sender, message, origin, sequence, size, 0, "link"))
-            if self.radio.retries:
+            if self.acknowledges:
                 outcome = self._acknowledge(heard == 1, transmission, now)
         if self.count_frame is not None:
             self.count_frame(message, size, heard)
+        if outcome != STROBING:
+            self._finish(transmission, outcome, now)
+
+    def _finish(self, transmission: Transmission, outcome: int, now: int) -> None:
+        """Let the sender's next frame contend, and report the outcome of a unicast."""
         if self.csma:
-            self._next_in_queue(i, now)
-        if outcome is not None and self.reports:
-            self._report_outcome(transmission, outcome, now)
+            self._next_in_queue(transmission.sender, now)
+        if outcome != UNDECIDED and self.reports:
+            self._report_outcome(transmission, outcome == ACKNOWLEDGED, now)
 
     def _address(self, index: int) -> int:
         return self.addresses[index] if index >= 0 else NOBODY
@@ -290,6 +319,8 @@ class Channel:
     def _find_interference(self, receiver: int, transmission: Transmission) -> str:
         """Return "collision" or "half_duplex" if another transmission makes the receiver miss a frame, else ""."""
         start, end = transmission.start, transmission.end
+        if self.wake_interval_us:
+            start, end = self._find_copy(receiver, transmission)
         reason = ""
         for other in self.audible[receiver]:
             if other is transmission or other.start >= end or other.end <= start:
@@ -316,7 +347,14 @@ class Channel:
         exponent = min(MIN_BACKOFF_EXPONENT + transmission.backoffs, MAX_BACKOFF_EXPONENT)
         self.draw_counts[i] += 1
         slots = draws.below(self.backoff_keys[i], self.draw_counts[i], 1 << exponent)
-        self.kernel.push(max(now, self.free_at[i]) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK, transmission)
+        start = max(now, self.free_at[i])
+        if self.wake_interval_us:
+            receiver = transmission.destination
+            phase = self.phases_us[receiver] if receiver is not None and (i, receiver) in self.known_phases else -1
+            time = check_time(start, slots, transmission.backoffs, self.wake_interval_us, phase)
+        else:
+            time = start + slots * UNIT_BACKOFF_US
+        self.kernel.push(time, CHANNEL_CHECK, transmission)
 
     def _check_channel(self, now: int, transmission: Transmission) -> None:
         i = transmission.sender
@@ -355,30 +393,38 @@ class Channel:
         self.nodes[i].sent(self._address(destination), transmission.frame, ok, now)
         self.kernel.collect(i, now)
 
-    def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> bool | None:
-        """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged.
-
-        Return True if the frame was acknowledged, False if it has failed, and None if it is sent again.
-        """
-        i = transmission.sender
+    def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> int:
+        """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged; return the outcome."""
+        i, receiver = transmission.sender, transmission.destination
+        assert receiver is not None
         wait = TURNAROUND_US + self.radio.airtime_us(ACKNOWLEDGEMENT_B)
+        if arrived and self.ledger is not None:
+            self.ledger.add(now + TURNAROUND_US, now + wait, receiver, UNREACHABLE, ACKNOWLEDGEMENT, now)
+        is_acknowledged = arrived and not self._acknowledgement_lost(transmission)
+        if self.wake_interval_us and not is_acknowledged and self._continue_strobe(transmission, now):
+            return STROBING
         self.free_at[i] = max(self.free_at[i], now + wait)
         if self.ledger is not None:
             self.ledger.add(now, now + wait, i, UNREACHABLE, WAIT, now)
-            if arrived and transmission.destination is not None:
-                receiver = transmission.destination
-                self.ledger.add(now + TURNAROUND_US, now + wait, receiver, UNREACHABLE, ACKNOWLEDGEMENT, now)
-        if arrived and not self._acknowledgement_lost(transmission):
-            return True
+        if is_acknowledged:
+            if self.wake_interval_us:
+                self.known_phases.add((i, receiver))
+            return ACKNOWLEDGED
+        return self._repeat(transmission, now)
+
+    def _repeat(self, transmission: Transmission, now: int) -> int:
+        """Send a unicast frame again, unless it has no retry left; return the outcome."""
+        i = transmission.sender
         if transmission.attempt >= self.radio.retries:
-            return False
+            self.known_phases.discard((i, transmission.destination))
+            return UNACKNOWLEDGED
         retry = Transmission(i, transmission.destination, transmission.frame, transmission.label, transmission.outage)
         retry.attempt = transmission.attempt + 1
         if self.radio.csma:
             self.queues[i].insert(1, retry)
         else:
             self._schedule_start(retry, self.free_at[i], now)
-        return None
+        return UNDECIDED
 
     def _acknowledgement_lost(self, transmission: Transmission) -> bool:
         receiver = transmission.destination
@@ -396,11 +442,45 @@ class Channel:
         )
         return draws.uniform(key, transmission.start) >= ratio
 
+    # Low-power listening: see `workbench.sim.low_power`
+
+    def _find_copy(self, i: int, transmission: Transmission) -> tuple[int, int]:
+        """Return start and end of the copy of a strobe that node ``i`` receives."""
+        start, airtime = transmission.start, self.airtimes_us[len(transmission.frame)]
+        end = copy_end(start, next_wake(self.phases_us[i], self.wake_interval_us, start), airtime)
+        return end - airtime, end
+
+    def _find_first_end(self, transmission: Transmission, airtime: int) -> int:
+        """Return when a strobe ends, or when the receiver of a unicast can acknowledge a copy."""
+        receiver = transmission.destination
+        if receiver is None or receiver < 0 or self.arcs.between(transmission.sender, receiver) is None:
+            return strobe_end(transmission.start, airtime, self.wake_interval_us)
+        return self._find_copy(receiver, transmission)[1]
+
+    def _continue_strobe(self, transmission: Transmission, now: int) -> bool:
+        """Continue a strobe that was not acknowledged; return False if it was long enough."""
+        i = transmission.sender
+        airtime = self.airtimes_us[len(transmission.frame)]
+        end = strobe_end(transmission.start, airtime, self.wake_interval_us)
+        if end <= now or (i, transmission.destination) in self.known_phases:
+            return False
+        transmission.end = self.free_at[i] = end
+        if self.ledger is not None:
+            self._add_to_ledger(transmission, now, end, now)
+        self.kernel.push(end, STROBE_END, transmission)
+        return True
+
+    def _end_strobe(self, now: int, transmission: Transmission) -> None:
+        """End a strobe without an acknowledgement."""
+        if transmission.outage == self.outages[transmission.sender]:
+            self._finish(transmission, self._repeat(transmission, now), now)
+
     # Outages
 
     def stop_radio(self, i: int, now: int) -> None:
         """Stop the radio of node ``i``, which has failed: give up its queue and end its transmissions."""
         self.outages[i] += 1
+        self.known_phases = {pair for pair in self.known_phases if pair[0] != i}
         if self.ledger is not None:
             self.ledger.add(now, now, i, UNREACHABLE, FAILURE, now)
         # The head of the queue, and frames that are not yet in it, are given up when their time comes.

@@ -35,7 +35,7 @@ from workbench.sim.trace import Recorder
 
 # The kinds of heap entries. The argument of ACTION is an action of the workload, of WAKE a node's index, of the others
 # a transmission.
-ACTION, WAKE, CHANNEL_CHECK, FRAME_END, FRAME_READY = range(5)
+ACTION, WAKE, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END = range(6)
 
 
 class Kernel:

@@ -20,6 +20,8 @@ Model
                  each state (`workbench.sim.state_times`) times its current. Idle listening, overhearing,
                  acknowledgements and carrier sense are counted. ``overhearing``: a node receives a "frame" for
                  another node whole, or only up to its destination "address".
+    low power    with ``wake_interval_ms`` (ContikiMAC: 125), radios sleep and wake up regularly; senders repeat a frame
+                 until the receiver wakes up, and a broadcast takes a whole interval: `workbench.sim.low_power`.
 """
 
 from __future__ import annotations
@@ -59,15 +61,24 @@ PARAMETERS = (
     Parameter("rx_uJ_per_B", 1.80, 0.0, 1e6, "µJ/B", "CC2420 at 3 V"),
     Parameter("tx_mA", 0.0, 0.0, 1000.0, "mA", "current while sending; 0: not stated, so no charge is computed"),
     Parameter("rx_mA", 0.0, 0.0, 1000.0, "mA", "current while receiving or listening"),
+    Parameter("sleep_mA", 0.0, 0.0, 1000.0, "mA", "current while asleep; most radios take a microampere"),
     Parameter("supply_V", 3.0, 0.1, 100.0, "V", "supply voltage, which turns charge into energy"),
     Parameter(
         "overhearing", "frame", ("frame", "address"), None, "", "the part of other nodes' frames that is received"
+    ),
+    Parameter(
+        "wake_interval_ms",
+        0.0,
+        0.0,
+        10_000.0,
+        "ms",
+        "between two wake-ups of a radio that sleeps; 0: it is always on; ContikiMAC: 125",
     ),
 )
 
 
 # Fields that version 0.1 did not have: JSON and hash of a scenario leave them out at their defaults.
-ADDED = frozenset(("tx_mA", "rx_mA", "supply_V", "overhearing"))
+ADDED = frozenset(("tx_mA", "rx_mA", "sleep_mA", "supply_V", "overhearing", "wake_interval_ms"))
 
 
 @checked
@@ -92,6 +103,8 @@ class Radio:
     rx_mA: float = 0.0
     supply_V: float = 3.0
     overhearing: Literal["frame", "address"] = "frame"
+    sleep_mA: float = 0.0
+    wake_interval_ms: float = 0.0
 
     def __post_init__(self) -> None:
         if isinstance(self.jitter_ms, (int, float)) and not isinstance(self.jitter_ms, bool):
@@ -108,11 +121,18 @@ class Radio:
             ("rx_uJ_per_B", _is_number(self.rx_uJ_per_B, MOST_UJ_PER_B), _ENERGY),
             ("tx_mA", _is_number(self.tx_mA, 1000), "a number of mA from 0 to 1000"),
             ("rx_mA", _is_number(self.rx_mA, 1000), "a number of mA from 0 to 1000"),
+            ("sleep_mA", _is_number(self.sleep_mA, 1000), "a number of mA from 0 to 1000"),
             ("supply_V", _is_number(self.supply_V, 100) and self.supply_V >= 0.1, "a number of volts from 0.1 to 100"),
             ("overhearing", self.overhearing in ("frame", "address"), '"frame" or "address"'),
+            ("wake_interval_ms", self._is_interval_valid(), "0 (always on) or a number of ms from 10 to 10,000"),
         ):
             if not is_valid:
                 raise ParameterError(f"Radio: {name} is {getattr(self, name)!r:.60}; it must be {expected}")
+        if self.wake_interval_ms and not self.csma:
+            raise ParameterError(
+                f"Radio: wake_interval_ms is {self.wake_interval_ms!r:.60} and csma is False; a radio that sleeps "
+                "needs csma=True, as it checks the channel when it wakes up"
+            )
         object.__setattr__(self, "jitter_ms", (float(self.jitter_ms[0]), float(self.jitter_ms[1])))
         if not isinstance(self.loss, str):
             object.__setattr__(self, "loss", float(self.loss))
@@ -130,6 +150,15 @@ class Radio:
             and all(_is_number(value, 1_000_000) for value in jitter)
             and jitter[0] <= jitter[1]
         )
+
+    def _is_interval_valid(self) -> bool:
+        value = self.wake_interval_ms
+        return _is_number(value, 10_000) and (value == 0 or value >= 10)
+
+    @property
+    def wake_interval_us(self) -> int:
+        """The time between two wake-ups in µs; 0 for a radio that never sleeps."""
+        return round(1000 * self.wake_interval_ms)
 
     def airtime_us(self, frame_B: int) -> int:
         """Return the airtime in µs of a frame of ``frame_B`` bytes, overhead included."""

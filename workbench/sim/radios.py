@@ -6,6 +6,10 @@ voltage, and the energy per byte that follows from them::
 
     wb.Scenario(topology, protocol, workload, radio=wb.radios.cc2420())
     wb.radios.cc2420(retries=0)  # the same radio without retransmissions
+    wb.radios.cc2420(wake_interval_ms=125)  # with low-power listening: see `workbench.sim.low_power`
+
+With low-power listening, a broadcast occupies the channel for a whole interval. So a preset with ``wake_interval_ms``
+spreads broadcasts over four intervals, unless ``jitter_ms`` is given.
 
 The currents give ``run.energy()``: the charge of each node by the state of its radio. The metric ``energy_mJ`` counts
 sending and receiving only; `workbench.sim.radio` lists what it omits. Limits: a preset does not
@@ -25,6 +29,7 @@ __all__ = ["at86rf231", "cc2420", "ideal", "nrf52840", "stm32wb55"]
 BIT_RATE_BPS = 250_000
 PHY_HEADER_B = 6
 MAX_FRAME_RETRIES = 3
+_JITTER_INTERVALS = 4  # wake-up intervals over which the broadcasts of nodes that received the same frame are spread
 
 
 def ideal(**fields: Any) -> Radio:
@@ -40,7 +45,7 @@ def cc2420(**fields: Any) -> Radio:
 
     Source: data sheet SWRS041, table of electrical specifications.
     """
-    return _ieee_802_15_4(17.4, 18.8, 3.0, fields)
+    return _ieee_802_15_4(17.4, 18.8, 0.001, 3.0, fields)
 
 
 def at86rf231(**fields: Any) -> Radio:
@@ -48,7 +53,7 @@ def at86rf231(**fields: Any) -> Radio:
 
     Source: data sheet 8111, first page. An older edition states 14.3 mA and 13.2 mA.
     """
-    return _ieee_802_15_4(14.0, 12.3, 3.0, fields)
+    return _ieee_802_15_4(14.0, 12.3, 0.00002, 3.0, fields)
 
 
 def nrf52840(**fields: Any) -> Radio:
@@ -56,7 +61,7 @@ def nrf52840(**fields: Any) -> Radio:
 
     The currents are those of the whole chip. Source: product specification, I_RADIO_TX5 and I_RADIO_RX2.
     """
-    return _ieee_802_15_4(6.40, 6.53, 3.0, fields)
+    return _ieee_802_15_4(6.40, 6.53, 0.0, 3.0, fields)
 
 
 def stm32wb55(**fields: Any) -> Radio:
@@ -64,12 +69,12 @@ def stm32wb55(**fields: Any) -> Radio:
 
     Source: the energy model of OpenThread's network simulator.
     """
-    return _ieee_802_15_4(5.2, 4.5, 3.3, fields)
+    return _ieee_802_15_4(5.2, 4.5, 0.0, 3.3, fields)
 
 
-def _ieee_802_15_4(tx_mA: float, rx_mA: float, supply_V: float, fields: dict[str, Any]) -> Radio:
+def _ieee_802_15_4(tx_mA: float, rx_mA: float, sleep_mA: float, supply_V: float, fields: dict[str, Any]) -> Radio:
     ms_per_B = 8 * 1000 / BIT_RATE_BPS
-    preset = {
+    preset: dict[str, Any] = {
         "collisions": True,
         "csma": True,
         "retries": MAX_FRAME_RETRIES,
@@ -80,8 +85,11 @@ def _ieee_802_15_4(tx_mA: float, rx_mA: float, supply_V: float, fields: dict[str
         "rx_uJ_per_B": round(rx_mA * supply_V * ms_per_B, 4),
         "tx_mA": tx_mA,
         "rx_mA": rx_mA,
+        "sleep_mA": sleep_mA,
         "supply_V": supply_V,
     }
+    if fields.get("wake_interval_ms") and "jitter_ms" not in fields:
+        preset["jitter_ms"] = (0.0, _JITTER_INTERVALS * fields["wake_interval_ms"])
     return Radio(**{**preset, **fields})
 
 

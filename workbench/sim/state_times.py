@@ -11,11 +11,15 @@ States, in order of precedence: if two apply at the same time, the first counts
     await_acknowledgement  after a unicast frame, until its acknowledgement would have arrived
     carrier_sense          checking the channel before a transmission: 8 symbols (IEEE 802.15.4-2011, 8.2.7)
     overhear               a frame for another node is in the air: the whole frame, or up to its destination address
-    idle                   listening, nothing in the air
+    idle                   listening, nothing in the air; with low-power listening, the checks of a wake-up
+    sleep                  with low-power listening, the rest of the time
     off                    the node has failed
 
 Acknowledgements are heard by the node that awaits them; other nodes do not overhear them, as in the channel's model.
 A node that recovers during a frame does not receive the rest of it. Each node's states add up to the run's duration.
+
+With low-power listening (`workbench.sim.low_power`), a sender's whole strobe is ``transmit``, the gaps between copies
+included. A neighbor that wakes up during a strobe is in ``receive`` or ``overhear`` until the end of the next copy.
 
 Theory of operation
     For each node, the ledger adds up the union of the intervals of the first state, of the first two states, of the
@@ -34,24 +38,35 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["STATES", "RadioLedger"]
-STATES = ("transmit", "acknowledge", "receive", "await_acknowledgement", "carrier_sense", "overhear", "idle", "off")
+from workbench.sim.low_power import checks_us, copy_end, next_wake
 
-# Kinds of entries. The first five are also the states of the entry's own node, by index in STATES.
-FRAME, ACKNOWLEDGEMENT, _, WAIT, CHECK, FAILURE, RECOVERY = range(7)
-_RECEIVE, _OVERHEAR, _IDLE, _OFF = (STATES.index(name) for name in ("receive", "overhear", "idle", "off"))
-_BUSY = _IDLE  # number of states in which the radio is busy
+__all__ = ["STATES", "RadioLedger"]
+_BUSY_STATES = ("transmit", "acknowledge", "receive", "await_acknowledgement", "carrier_sense", "overhear")
+STATES = (*_BUSY_STATES, "idle", "sleep", "off")
+
+# Kinds of entries. The first six are also the states of the entry's own node, by index in STATES.
+FRAME, ACKNOWLEDGEMENT, _RECEPTION, WAIT, CHECK, _OVERHEARING, FAILURE, RECOVERY, STROBE = range(9)
+_IDLE, _SLEEP, _OFF = (STATES.index(name) for name in ("idle", "sleep", "off"))
+_BUSY = len(_BUSY_STATES)
 
 BROADCAST, UNREACHABLE = -1, -2  # receivers that are not the index of a node
 CHECK_US = 128  # 8 symbols of 16 µs
 ADDRESS_B = 7  # frame control, sequence number, PAN and 16-bit destination address of an IEEE 802.15.4 header
 
 # An interval of a node's radio; ``node`` and ``receiver`` are indices of nodes in ascending order of their addresses.
+# ``copy_us``: airtime of a copy of a STROBE.
 ENTRY = np.dtype(
-    [("start", np.int64), ("end", np.int64), ("node", np.int32), ("receiver", np.int32), ("kind", np.int32)],
+    [
+        ("start", np.int64),
+        ("end", np.int64),
+        ("node", np.int32),
+        ("receiver", np.int32),
+        ("kind", np.int32),
+        ("copy_us", np.int32),
+    ],
     align=True,
 )
-_COLUMNS = ENTRY.names or ()
+_COLUMNS = "start", "end", "node", "receiver", "kind"
 _ENTRIES_AT_ONCE = 100_000  # in the reference engine; older ones are counted, so that a long run needs little memory
 _MANY_STEPS = 200_000  # from here on machine code is faster, although it has to be loaded
 
@@ -60,22 +75,32 @@ class RadioLedger:
     """The times that the radios of a run spend in each state.
 
     ``first`` (nodes + 1,) and ``hearers`` (arcs,) are the network: node i is heard by hearers[first[i]:first[i + 1]].
+    ``phases_us`` (nodes,): with low-power listening, when each node first wakes up.
     """
 
-    def __init__(self, first: Sequence[int] | np.ndarray, hearers: Sequence[int] | np.ndarray, radio: Any) -> None:
+    def __init__(
+        self,
+        first: Sequence[int] | np.ndarray,
+        hearers: Sequence[int] | np.ndarray,
+        radio: Any,
+        phases_us: Sequence[int] | np.ndarray = (),
+    ) -> None:
         nodes = len(first) - 1
         self._first, self._hearers = np.asarray(first, np.int64), np.asarray(hearers, np.int64)
+        self._interval_us = radio.wake_interval_us
+        self._phases_us = np.asarray(phases_us, np.int64) if self._interval_us else np.zeros(nodes, np.int64)
+        self._checks_us = np.zeros(nodes, np.int64)  # of wake-ups in time that the unions or failures cover
         self._longest_overheard_us = radio.airtime_us(ADDRESS_B) if radio.overhearing == "address" else 1 << 60
         self._unions_us = np.zeros(_BUSY * nodes, np.int64)
         self._covered_us = np.zeros(_BUSY * nodes, np.int64)  # the latest end of the intervals in each union
         self._off_us = np.zeros(nodes, np.int64)
         self._failed_us = np.full(nodes, -1, np.int64)  # when a node failed; -1 for nodes that are up
-        self._waiting: list[tuple[int, int, int, int, int]] = []
+        self._waiting: list[tuple[int, int, int, int, int, int]] = []
         self._settle_at = _ENTRIES_AT_ONCE  # entries
 
-    def add(self, start: int, end: int, node: int, receiver: int, kind: int, now: int) -> None:
+    def add(self, start: int, end: int, node: int, receiver: int, kind: int, now: int, copy_us: int = 0) -> None:
         """Add an interval in µs; ``now`` is the time of the event that causes it, at most ``start``."""
-        self._waiting.append((start, end, node, receiver, kind))
+        self._waiting.append((start, end, node, receiver, kind, copy_us))
         if len(self._waiting) >= self._settle_at:
             self._waiting = self.settle(np.array(self._waiting, ENTRY), now).tolist()
             self._settle_at = max(_ENTRIES_AT_ONCE, 2 * len(self._waiting))
@@ -83,7 +108,8 @@ class RadioLedger:
     def settle(self, entries: np.ndarray, now: int) -> np.ndarray:
         """Count the entries that can no longer change at the time ``now``; return the others, in order."""
         _cut_transmissions(entries)
-        is_open = (entries["kind"] == FRAME) & (entries["end"] > now)
+        entries = self._add_receptions(entries, now)
+        is_open = _is_transmission(entries) & (entries["end"] > now)
         horizon = min(now, int(entries["start"][is_open].min(initial=now)))
         is_final = entries["start"] < horizon
         self._count(entries[is_final])
@@ -97,6 +123,7 @@ class RadioLedger:
         rest = np.array(self._waiting, ENTRY) if entries is None else entries
         self._waiting = []
         _cut_transmissions(rest)
+        rest = self._add_receptions(rest, 1 << 62)
         self._count(rest[rest["start"] < end_us])
         nodes = len(self._off_us)
         unions_us, covered_us = self._unions_us.reshape(_BUSY, nodes), self._covered_us.reshape(_BUSY, nodes)
@@ -107,30 +134,75 @@ class RadioLedger:
         states_us[:, :_BUSY] = np.diff(unions_us, axis=0, prepend=0).T
         states_us[:, _OFF] = off_us
         states_us[:, _IDLE] = end_us - off_us - unions_us[-1]
+        if self._interval_us:
+            awake_us = self._find_idle_checks(end_us, covered_us[-1])
+            states_us[:, _SLEEP] = states_us[:, _IDLE] - awake_us
+            states_us[:, _IDLE] = awake_us
         return states_us
+
+    def _find_idle_checks(self, end_us: int, covered_us: np.ndarray) -> np.ndarray:
+        """Return how long each node checked a channel that was free; ``covered_us``: the end of its last busy time."""
+        idle_us = np.zeros(len(covered_us), np.int64)
+        columns = self._phases_us, self._checks_us, covered_us, self._failed_us
+        for i, (phase, checked, covered, failed) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+            total = checks_us(phase, self._interval_us, end_us if failed < 0 else failed)
+            idle_us[i] = total - checked
+            if covered > end_us:
+                idle_us[i] += checks_us(phase, self._interval_us, covered) - checks_us(phase, self._interval_us, end_us)
+        return idle_us
+
+    def _add_receptions(self, entries: np.ndarray, now: int) -> np.ndarray:
+        """Return the entries with those of the nodes that woke up during strobes that have ended."""
+        chosen = np.flatnonzero((entries["kind"] == STROBE) & (entries["end"] <= now))
+        if not len(chosen):
+            return entries
+        strobes = entries[chosen]
+        entries["kind"][chosen] = FRAME
+        first = self._first[strobes["node"]]
+        counts = self._first[strobes["node"] + 1] - first
+        strobe = np.repeat(strobes, counts)
+        position = np.arange(len(strobe)) - np.repeat(np.cumsum(counts) - counts, counts)
+        hearers = self._hearers[np.repeat(first, counts) + position]
+        wakes_us = next_wake(self._phases_us[hearers], self._interval_us, strobe["start"])
+        copies_us = strobe["copy_us"].astype(np.int64)
+        ends_us = copy_end(strobe["start"], wakes_us, copies_us)
+        is_receiver = (strobe["receiver"] == BROADCAST) | (strobe["receiver"] == hearers)
+        ends_us -= np.where(is_receiver, 0, np.maximum(copies_us - self._longest_overheard_us, 0))
+        receptions = np.zeros(len(strobe), ENTRY)
+        receptions["start"], receptions["end"] = wakes_us, np.minimum(ends_us, strobe["end"])
+        receptions["node"], receptions["receiver"] = hearers, UNREACHABLE
+        receptions["kind"] = np.where(is_receiver, _RECEPTION, _OVERHEARING)
+        return np.concatenate([entries, receptions[wakes_us < strobe["end"]]])
 
     def _count(self, entries: np.ndarray) -> None:
         entries = entries[np.argsort(entries["start"], kind="stable")]
-        sums = self._unions_us, self._covered_us, self._off_us, self._failed_us
-        arrays: list[Any] = [*sums, self._first, self._hearers]
-        degree = len(self._hearers) / max(1, len(self._off_us))
+        sums = self._unions_us, self._covered_us, self._off_us, self._failed_us, self._checks_us
+        # With low-power listening, each reception is an entry of its own.
+        first = np.zeros_like(self._first) if self._interval_us else self._first
+        arrays: list[Any] = [*sums, first, self._hearers, self._phases_us]
+        degree = int(first[-1]) / max(1, len(self._off_us))
         if len(entries) * (1 + degree) >= _MANY_STEPS:
             from workbench.sim.fast.ledger import add_up_compiled  # Not before: it loads numba.
 
-            add_up_compiled(*(entries[name] for name in _COLUMNS), self._longest_overheard_us, *arrays)
+            columns: list[Any] = [entries[name] for name in _COLUMNS]
+            add_up_compiled(*columns, self._longest_overheard_us, self._interval_us, *arrays)
             return
-        lists = [array.tolist() for array in arrays]
-        arguments: list[Any] = [*(entries[name].tolist() for name in _COLUMNS), self._longest_overheard_us, *lists]
+        columns, lists = [entries[name].tolist() for name in _COLUMNS], [array.tolist() for array in arrays]
+        arguments: list[Any] = [*columns, self._longest_overheard_us, self._interval_us, *lists]
         add_up(*arguments)
         for array, values in zip(sums, lists, strict=False):
             array[:] = values
+
+
+def _is_transmission(entries: np.ndarray) -> np.ndarray:
+    return (entries["kind"] == FRAME) | (entries["kind"] == STROBE)
 
 
 def _cut_transmissions(entries: np.ndarray) -> None:
     """End the frames of failed nodes at their failure."""
     for position in np.flatnonzero(entries["kind"] == FAILURE).tolist():
         earlier, failed_us = entries[:position], entries["start"][position]
-        is_cut = (earlier["kind"] == FRAME) & (earlier["node"] == entries["node"][position])
+        is_cut = _is_transmission(earlier) & (earlier["node"] == entries["node"][position])
         is_cut &= earlier["end"] > failed_us
         earlier["end"][is_cut] = np.maximum(earlier["start"][is_cut], failed_us)
 
@@ -142,12 +214,15 @@ def add_up(
     receivers: Any,
     kinds: Any,
     longest_overheard_us: int,
+    interval_us: int,
     unions_us: Any,
     covered_us: Any,
     off_us: Any,
     failed_us: Any,
+    covered_checks_us: Any,
     first: Any,
     hearers: Any,
+    phases_us: Any,
 ) -> None:
     """Add entries, in order of their start, to the unions of each node; see the module's docstring.
 
@@ -155,10 +230,14 @@ def add_up(
     ``unions_us[j * nodes + i]``.
     """
     count = len(off_us)
+    last_union = len(unions_us) - count
     for entry in range(len(starts)):
         start, kind, sender = starts[entry], kinds[entry], nodes[entry]
         if kind == RECOVERY:
             off_us[sender] += start - failed_us[sender]
+            if interval_us:
+                missed_us = checks_us(phases_us[sender], interval_us, start)
+                covered_checks_us[sender] += missed_us - checks_us(phases_us[sender], interval_us, failed_us[sender])
             failed_us[sender] = -1
             continue
         if kind == FAILURE:
@@ -166,6 +245,9 @@ def add_up(
             for union in range(sender, len(unions_us), count):
                 if covered_us[union] > start:
                     unions_us[union] -= covered_us[union] - start
+                    if interval_us and union >= last_union:
+                        cut_us = checks_us(phases_us[sender], interval_us, covered_us[union])
+                        covered_checks_us[sender] -= cut_us - checks_us(phases_us[sender], interval_us, start)
                     covered_us[union] = start
             continue
         begin = first[sender]
@@ -173,13 +255,16 @@ def add_up(
         for arc in range(begin - 1, first[sender + 1] if kind == FRAME else begin):
             i, state, end = sender, kind, ends[entry]
             if arc >= begin:
-                i, state = hearers[arc], _RECEIVE
+                i, state = hearers[arc], _RECEPTION
                 if receivers[entry] != BROADCAST and receivers[entry] != i:
-                    state, end = _OVERHEAR, min(end, start + longest_overheard_us)
+                    state, end = _OVERHEARING, min(end, start + longest_overheard_us)
             if failed_us[i] >= 0:
                 continue
             for union in range(state * count + i, len(unions_us), count):
                 since = max(start, covered_us[union])
                 if end > since:
                     unions_us[union] += end - since
+                    if interval_us and union >= last_union:
+                        busy_us = checks_us(phases_us[i], interval_us, end)
+                        covered_checks_us[i] += busy_us - checks_us(phases_us[i], interval_us, since)
                     covered_us[union] = end

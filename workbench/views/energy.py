@@ -27,6 +27,7 @@ COLOURS = {
     "carrier_sense": palette.OTHER_MESSAGE,
     "overhear": palette.INTEREST,
     "idle": palette.LINK_GOOD,
+    "sleep": palette.FAINT_TEXT,
 }
 TITLES = {state: state.replace("_", " ") for state in COLOURS} | {"idle": "idle listening"}
 WIDTH, HEIGHT = 700, 380

@@ -6,12 +6,15 @@ transmissions that a node can hear differently: a list of copies per node instea
 
 import numpy as np
 
+from workbench.sim import low_power
 from workbench.sim.channel import (
+    ACKNOWLEDGED,
     MAX_BACKOFF_EXPONENT,
     MAX_BACKOFFS,
     MIN_BACKOFF_EXPONENT,
-    TURNAROUND_US,
-    UNIT_BACKOFF_US,
+    STROBING,
+    UNACKNOWLEDGED,
+    UNDECIDED,
 )
 from workbench.sim.fast.agenda import push
 from workbench.sim.fast.compiled import compiled
@@ -23,18 +26,22 @@ from workbench.sim.fast.layout import (
     FRAME_READY,
     NO_REASON,
     NONE,
+    STROBE_END,
     UNREACHABLE,
     Event,
     Number,
     Reason,
 )
 from workbench.sim.fast.record import add_entry, add_loss
-from workbench.sim.state_times import ACKNOWLEDGEMENT, CHECK, CHECK_US, FRAME, WAIT
+from workbench.sim.low_power import TURNAROUND_US, UNIT_BACKOFF_US
+from workbench.sim.state_times import ACKNOWLEDGEMENT, CHECK, CHECK_US, FRAME, STROBE, WAIT
 
 FORGET_AT = 16  # number of a node's audible transmissions at which finished ones are removed
 
-# Outcomes of a unicast transmission. UNDECIDED: the frame is sent again, or the radio does not use acknowledgements.
-UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED = range(3)
+next_wake, copy_end, strobe_end, check_time = (
+    compiled(function)
+    for function in (low_power.next_wake, low_power.copy_end, low_power.strobe_end, low_power.check_time)
+)
 
 # Frames and messages
 
@@ -137,12 +144,15 @@ def send(core, now, i, receiver, message, header):
 def begin(core, frame, start, now):
     """Schedule a frame to go on the air at ``start``, now or later."""
     entry = core.frames[frame]
-    finish = start + core.messages[entry.message].airtime_us
+    airtime_us = core.messages[entry.message].airtime_us
+    finish = start + airtime_us
     entry.start = start
+    if core.wake_interval_us:
+        finish = _find_first_end(core, frame)
     core.nodes[entry.sender].free_at = finish
     if core.collisions or core.csma:
         _add_to_hearers(core, entry.sender, start, finish, now)
-    add_entry(core, start, finish, entry.sender, entry.receiver, FRAME)
+    add_entry(core, start, finish, entry.sender, entry.receiver, STROBE if core.wake_interval_us else FRAME, airtime_us)
     push(core, frame, finish, FRAME_END)
 
 
@@ -226,8 +236,11 @@ def is_busy(core, i, now):
 
 
 @compiled
-def interference(core, i, sender, start, finish):
-    """Return the `Reason` why another transmission in [start, finish) makes node ``i`` miss a frame, or NO_REASON."""
+def interference(core, i, sender, sent, start, finish):
+    """Return the `Reason` why another transmission in [start, finish) makes node ``i`` miss a frame, or NO_REASON.
+
+    ``sent``: when the frame's transmission began, with low-power listening before the copy that the node receives.
+    """
     reason = NO_REASON
     index = core.first_audible[i]
     while index != NONE:
@@ -237,7 +250,7 @@ def interference(core, i, sender, start, finish):
             continue
         if other.sender == i:
             return Reason.HALF_DUPLEX
-        if other.sender != sender or other.start != start:
+        if other.sender != sender or other.start != sent:
             reason = Reason.COLLISION
     return reason
 
@@ -252,7 +265,11 @@ def loss_reason(core, arc, frame, finish):
     if core.loses and core.ratios[arc] < 1.0 and uniform(core.arc_keys[arc], entry.start) >= core.ratios[arc]:
         return Reason.LINK
     if core.collisions:
-        return interference(core, i, entry.sender, entry.start, finish)
+        start = entry.start
+        if core.wake_interval_us:
+            finish = _find_copy_end(core, frame, i)
+            start = finish - core.messages[entry.message].airtime_us
+        return interference(core, i, entry.sender, entry.start, start, finish)
     return NO_REASON
 
 
@@ -298,7 +315,13 @@ def _back_off(core, frame, now):
     exponent = min(MIN_BACKOFF_EXPONENT + entry.backoffs, MAX_BACKOFF_EXPONENT)
     core.nodes[i].sent += 1
     slots = below(core.backoff_keys[i], core.nodes[i].sent, 1 << exponent)
-    push(core, frame, max(now, core.nodes[i].free_at) + slots * UNIT_BACKOFF_US, CHANNEL_CHECK)
+    start = max(now, core.nodes[i].free_at)
+    if core.wake_interval_us:
+        phase = core.phases_us[entry.receiver] if _is_phase_known(core, frame) else np.int64(NONE)
+        time = check_time(start, slots, entry.backoffs, core.wake_interval_us, phase)
+    else:
+        time = start + slots * UNIT_BACKOFF_US
+    push(core, frame, time, CHANNEL_CHECK)
 
 
 @compiled
@@ -351,13 +374,30 @@ def acknowledge(core, frame, arrived, now):
     entry = core.frames[frame]
     i = entry.sender
     answered = now + core.acknowledgement_us
-    core.nodes[i].free_at = max(core.nodes[i].free_at, answered)
-    add_entry(core, now, answered, i, UNREACHABLE, WAIT)
     if arrived:
         add_entry(core, now + TURNAROUND_US, answered, entry.receiver, UNREACHABLE, ACKNOWLEDGEMENT)
-    if arrived and not _acknowledgement_lost(core, entry.sender, entry.receiver, entry.start):
+    is_acknowledged = arrived and not _acknowledgement_lost(core, entry.sender, entry.receiver, entry.start)
+    if core.wake_interval_us and not is_acknowledged and _continue_strobe(core, frame, now):
+        return STROBING
+    core.nodes[i].free_at = max(core.nodes[i].free_at, answered)
+    add_entry(core, now, answered, i, UNREACHABLE, WAIT)
+    if is_acknowledged:
+        if core.wake_interval_us:
+            core.known_phases[arc_between(core, i, entry.receiver)] = core.nodes[i].outages + 1
         return ACKNOWLEDGED
+    return repeat(core, frame, now)
+
+
+@compiled
+def repeat(core, frame, now):
+    """Send a unicast frame again, unless it has no retry left; return the outcome."""
+    entry = core.frames[frame]
+    i = entry.sender
     if entry.attempt >= core.retries:
+        if core.wake_interval_us and entry.receiver >= 0:
+            arc = arc_between(core, i, entry.receiver)
+            if arc != NONE:
+                core.known_phases[arc] = 0
         return UNACKNOWLEDGED
     retry = take_frame(core)
     core.frames[retry] = entry
@@ -389,6 +429,51 @@ def _acknowledgement_lost(core, sender, receiver, start):
         return False
     key = key_of(key_of(core.acknowledgement_key, core.addresses[receiver]), core.addresses[sender])
     return uniform(key, start) >= core.ratios[arc]
+
+
+# Low-power listening: see `workbench.sim.low_power`
+
+
+@compiled
+def _find_copy_end(core, frame, i):
+    """Return the end of the copy of a strobe that node ``i`` receives."""
+    entry = core.frames[frame]
+    wake = next_wake(core.phases_us[i], core.wake_interval_us, entry.start)
+    return copy_end(entry.start, wake, core.messages[entry.message].airtime_us)
+
+
+@compiled
+def _find_first_end(core, frame):
+    """Return when a strobe ends, or when the receiver of a unicast can acknowledge a copy."""
+    entry = core.frames[frame]
+    if entry.receiver < 0 or arc_between(core, entry.sender, entry.receiver) == NONE:
+        return strobe_end(entry.start, core.messages[entry.message].airtime_us, core.wake_interval_us)
+    return _find_copy_end(core, frame, entry.receiver)
+
+
+@compiled
+def _is_phase_known(core, frame):
+    """Return whether a frame's sender knows when the receiver wakes up."""
+    entry = core.frames[frame]
+    if entry.receiver < 0:
+        return False
+    arc = arc_between(core, entry.sender, entry.receiver)
+    return arc != NONE and core.known_phases[arc] == core.nodes[entry.sender].outages + 1
+
+
+@compiled
+def _continue_strobe(core, frame, now):
+    """Continue a strobe that was not acknowledged; return False if it was long enough."""
+    entry = core.frames[frame]
+    airtime_us = core.messages[entry.message].airtime_us
+    finish = strobe_end(entry.start, airtime_us, core.wake_interval_us)
+    if finish <= now or _is_phase_known(core, frame):
+        return False
+    core.nodes[entry.sender].free_at = finish
+    _add_to_hearers(core, entry.sender, now, finish, now)
+    add_entry(core, now, finish, entry.sender, entry.receiver, STROBE, airtime_us)
+    push(core, frame, finish, STROBE_END)
+    return True
 
 
 # Outages

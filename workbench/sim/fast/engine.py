@@ -12,7 +12,7 @@ from workbench import array_draws, draws, purposes
 from workbench.notice import Notice
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
-from workbench.sim.channel import ACKNOWLEDGEMENT_B, TURNAROUND_US
+from workbench.sim.channel import ACKNOWLEDGEMENT_B
 from workbench.sim.fast import code_cache
 from workbench.sim.fast import loop as loop_module
 from workbench.sim.fast.channel import FORGET_AT
@@ -34,6 +34,7 @@ from workbench.sim.fast.network import Network
 from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
 from workbench.sim.fast.twin import grow_free_list, grown, lookup, names_of, state_of
+from workbench.sim.low_power import TURNAROUND_US, strobe_end
 from workbench.sim.radio import Radio
 from workbench.sim.state_times import ENTRY, RadioLedger
 
@@ -78,7 +79,7 @@ def play(
     core = _make_core(twin, setup, items, duration_us, seed, record == "trace", needs)
     state = state_of(twin, setup, len(core.messages))
     outcome = Outcome(record == "metrics", names, work.texts, lookup(twin, "COUNTS_HOLDERS"))
-    ledger = RadioLedger(network.first, network.receivers, radio) if radio.tx_mA else None
+    ledger = RadioLedger(network.first, network.receivers, radio, core.phases_us) if radio.tx_mA else None
     state = _play(twin, core, state, needs, outcome, ledger, progress)
     outcome.name_details(lambda number: lookup(twin, "text")(setup, state, number))
     return outcome
@@ -147,7 +148,7 @@ def _settle(core: Core, ledger: RadioLedger) -> Core:
     rest = ledger.settle(core.ledger[:count], int(core.numbers[Number.NOW]))
     core.numbers[Number.ENTRIES] = len(rest)
     has_room = len(rest) < count and 2 * len(rest) <= len(core.ledger)
-    entries = core.ledger if has_room else np.zeros(2 * len(core.ledger), ENTRY)
+    entries = core.ledger if has_room else np.zeros(2 * max(len(core.ledger), len(rest)), ENTRY)
     entries[: len(rest)] = rest
     return core._replace(ledger=entries)
 
@@ -203,6 +204,8 @@ def _make_core(
     _, network, work, radio = setup
     names, recorded_events = names_of(twin), trace.metric_events(setup.protocol)
     airtime_us = radio.airtime_us(lookup(twin, "longest_frame_B")(setup))
+    if radio.wake_interval_us:
+        airtime_us = strobe_end(0, airtime_us, radio.wake_interval_us)
     return Core(
         addresses=network.addresses,
         first=network.first,
@@ -239,6 +242,10 @@ def _make_radio_fields(setup: Setup, seed: int, airtime_us: int) -> dict[str, An
         "csma": radio.csma,
         "loses": loses,
         "retries": radio.retries,
+        "acknowledges": radio.retries > 0 or radio.wake_interval_us > 0,
+        "wake_interval_us": radio.wake_interval_us,
+        "phases_us": _draw_phases(network, radio.wake_interval_us, seed),
+        "known_phases": np.zeros(len(network.receivers) if radio.wake_interval_us else 1, np.int32),
         "jitter_shortest_us": shortest_us,
         "jitter_width_us": longest_us - shortest_us + 1 if longest_us else 0,
         "acknowledgement_us": TURNAROUND_US + radio.airtime_us(ACKNOWLEDGEMENT_B),
@@ -337,6 +344,14 @@ def _choose_ring_length(horizon_us: int) -> int:
     while length < min(horizon_us + 2, _LONGEST_RING_US):
         length *= 2
     return length
+
+
+def _draw_phases(network: Network, interval_us: int, seed: int) -> np.ndarray:
+    """Return when each node wakes up for the first time, in µs; a single 0 without low-power listening."""
+    if not interval_us:
+        return np.zeros(1, np.int64)
+    keys = _make_keys(seed, purposes.WAKE_PHASE, network).tolist()
+    return np.array([draws.below(key, 0, interval_us) for key in keys], np.int64)
 
 
 def _delivery_ratios(radio: Radio, pdr: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ UNREACHABLE = -2  # a unicast frame to an address that the topology does not hav
 NONE = -1  # no frame, no subscription, no wake-up; also the end of a list
 
 # The kinds of a frame's next event. A wake-up has an entry of its own.
-FRAME_END, FRAME_READY, CHANNEL_CHECK, WAKE = range(4)
+FRAME_END, FRAME_READY, CHANNEL_CHECK, WAKE, STROBE_END = range(5)
 
 # One frame in transit from a radio, or one wake-up. ``time`` is that of its next event. ``next`` links frames of one
 # microsecond, and free entries; ``behind`` links frames in a node's queue. Fields that are always a valid index are
@@ -238,6 +238,10 @@ Core = namedtuple(
         "csma",
         "loses",
         "retries",
+        "acknowledges",
+        "wake_interval_us",
+        "phases_us",
+        "known_phases",
         "jitter_shortest_us",
         "jitter_width_us",
         "acknowledgement_us",

@@ -3,7 +3,11 @@
 from typing import Any
 
 from numba import njit
+from numba.extending import register_jitable
 
+from workbench.sim.low_power import checks_us
 from workbench.sim.state_times import add_up
+
+register_jitable(checks_us)
 
 add_up_compiled: Any = njit(cache=True)(add_up)

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from workbench.sim import workload
+from workbench.sim.channel import ACKNOWLEDGED, STROBING, UNDECIDED
 from workbench.sim.fast import twin as interface
 from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
 from workbench.sim.fast.channel import (
-    ACKNOWLEDGED,
-    UNDECIDED,
     acknowledge,
     arc_between,
     check_channel,
@@ -31,6 +30,7 @@ from workbench.sim.fast.channel import (
     give_up,
     loss_reason,
     next_in_queue,
+    repeat,
     stop_radio,
     take_frame,
 )
@@ -42,6 +42,7 @@ from workbench.sim.fast.layout import (
     FRAME_READY,
     NO_REASON,
     NONE,
+    STROBE_END,
     UNREACHABLE,
     WAKE,
     Event,
@@ -268,11 +269,11 @@ def _update_radio(core, frame, heard, now):
     """Update the sender's radio after a frame that ``heard`` nodes received; return the outcome of a unicast."""
     record = core.frames[frame]
     outcome = UNDECIDED
-    if record.receiver != BROADCAST and core.retries:
+    if record.receiver != BROADCAST and core.acknowledges:
         outcome = acknowledge(core, frame, heard == 1, now)
     if not core.traces:
         count_sent(core, record.message, heard)
-    if core.csma:
+    if core.csma and outcome != STROBING:
         next_in_queue(core, record.sender, now)
     return outcome
 
@@ -382,11 +383,29 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
             if wakes:
                 plan_wake(core, r, now)
         outcome = _update_radio(core, frame, heard, now)
+        if outcome == STROBING:
+            return
         if outcome != UNDECIDED:
             report(core, state, frame, outcome == ACKNOWLEDGED, now)
         end(core, frame)
 
     return end_frame
+
+
+def _make_end_strobe(report: Callable) -> Any:
+    """Return a compiled function that ends a strobe without an acknowledgement (low-power listening)."""
+
+    @hot
+    def end_strobe(core, state, frame, now):
+        record = core.frames[frame]
+        if record.outage == core.nodes[record.sender].outages:
+            outcome = repeat(core, frame, now)
+            next_in_queue(core, record.sender, now)
+            if outcome != UNDECIDED:
+                report(core, state, frame, False, now)
+        end(core, frame)
+
+    return end_strobe
 
 
 def _make_check(report: Callable) -> Any:
@@ -424,7 +443,7 @@ def _make_wake_up(wake: Callable) -> Any:
 
 
 # The loop's calls of a twin: None in this module, and set in the globals of each twin's loop.
-begin = act = end_frame = check = wake_up = has_room = None
+begin = act = end_frame = end_strobe = check = wake_up = has_room = None
 
 
 def loop(arrays, memory, receive_needs, act_needs, events):
@@ -456,6 +475,8 @@ def loop(arrays, memory, receive_needs, act_needs, events):
             check(core, state, frame, now)
         elif kind == FRAME_READY:
             contend(core, frame, now)
+        elif kind == STROBE_END:
+            end_strobe(core, state, frame, now)
         elif not wake_up(core, state, frame, now):
             return Status.STUCK_NODE
     return Status.PAUSED
@@ -482,6 +503,7 @@ def make_loop(
         "begin": _make_begin(start, wakes),
         "act": _make_act(publish, subscribe, unsubscribe, wakes),
         "end_frame": _make_end_frame(receive, report, wakes),
+        "end_strobe": _make_end_strobe(report),
         "check": _make_check(report),
         "wake_up": _make_wake_up(wake),
         "has_room": has_room,

@@ -57,7 +57,7 @@ def add_loss(core, now, i, event, table, peer, message, reason):
 
 
 @compiled
-def add_entry(core, start, end, i, receiver, kind):
+def add_entry(core, start, end, i, receiver, kind, copy_us=0):
     """Add an interval of node ``i``'s radio to the ledger, if the run keeps one; see `workbench.sim.state_times`."""
     if core.keeps_ledger:
         entry = core.ledger[core.numbers[Number.ENTRIES]]
@@ -67,6 +67,7 @@ def add_entry(core, start, end, i, receiver, kind):
         entry.node = i
         entry.receiver = receiver
         entry.kind = kind
+        entry.copy_us = copy_us
 
 
 # Events of protocols

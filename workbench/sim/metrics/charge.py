@@ -26,7 +26,8 @@ def charges(radio: Any, states_us: np.ndarray | None) -> dict[str, float]:
 
 def charge_mC(radio: Any, states_us: np.ndarray) -> np.ndarray:
     """Return the charge of each node in each state, float64 (nodes, len(STATES)); a mA for a second is a mC."""
-    current_mA = dict.fromkeys(STATES, radio.rx_mA) | {"transmit": radio.tx_mA, "acknowledge": radio.tx_mA, "off": 0.0}
+    sending = {"transmit": radio.tx_mA, "acknowledge": radio.tx_mA}
+    current_mA = dict.fromkeys(STATES, radio.rx_mA) | sending | {"sleep": radio.sleep_mA, "off": 0.0}
     return states_us / 1e6 * np.array([current_mA[state] for state in STATES])
 
 
