@@ -208,11 +208,16 @@ def test_preset_that_sleeps_spreads_broadcasts_over_four_intervals():
     assert wb.radios.cc2420().jitter_ms == wb.Radio().jitter_ms
 
 
-def test_interval_is_checked_and_needs_carrier_sense():
-    with pytest.raises(ParameterError, match=r"wake_interval_ms is 5; it must be 0 \(always on\) or"):
-        wb.radios.cc2420(wake_interval_ms=5)
-    with pytest.raises(ParameterError, match="wake_interval_ms is 125 and csma is False"):
-        wb.Radio(wake_interval_ms=125)
+@pytest.mark.parametrize("interval_ms", [0.5, -1, 10_001, True, "125"])
+def test_interval_that_no_radio_can_have_is_refused(interval_ms):
+    with pytest.raises(ParameterError, match=r"wake_interval_ms is .*; it must be 0 \(always on\) or a number of ms"):
+        wb.Radio(wake_interval_ms=interval_ms)
+
+
+def test_radio_that_sleeps_checks_the_channel_and_acknowledges_whatever_its_other_fields_are():
+    run = play_asleep(both_ways((0, 1)), [say(0), say(1, to=0, start_s=0.02)], csma=False, retries=0)
+    assert fates(run, 0) == {(1, 0): "received"} and fates(run, 1) == {(0, 0): "received"}
+    assert times_of(run, 0)["acknowledge"] and times_of(run, 1)["carrier_sense"]
 
 
 def test_interval_is_stored_with_the_scenario_and_absent_where_it_is_zero():

@@ -353,7 +353,7 @@ def test_why_readings_did_not_arrive_is_told_after_the_picture_and_holds_no_run_
 
 
 def test_why_not_tells_where_each_reading_ended(lab):
-    lab.change(workload=(*lab.scenario.workload, wb.outage(8, start_s=23)))
+    lab.change(radio=wb.Radio(), workload=(*lab.scenario.workload, wb.outage(8, start_s=23)))
     assert lab.wait() and lab._why_not.wait()
     assert "it was sent to node 8 at 27.4304 s, and that node was down" in lab._why_not._text.value
 

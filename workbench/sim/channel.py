@@ -119,7 +119,7 @@ class Channel:
         # In runs that record metrics only, frames are counted without a row for each: there may be millions.
         self.count_frame = recorder.count_frame if isinstance(recorder, MetricsRecorder) else None
         self.radio = scenario.radio
-        self.collisions, self.csma = self.radio.collisions, self.radio.csma
+        self.collisions, self.csma = self.radio.collisions, self.radio.senses_carrier
         self.shares_medium = self.collisions or self.csma
         self.airtimes_us: dict[int, int] = {}  # by the frame's size
         self.arcs = Arcs(scenario.topology, scenario.radio, scenario.seed, kernel.index)
@@ -130,7 +130,7 @@ class Channel:
         self.outages = [0] * count  # number of failures of each node
         self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # with csma: waiting frames
         self.audible: list[list[Transmission]] = [[] for _ in range(count)]  # what each node hears now
-        self.backoff_keys = self._make_keys(purposes.BACKOFF) if self.radio.csma else []
+        self.backoff_keys = self._make_keys(purposes.BACKOFF) if self.csma else []
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
         self.jitter = Delays(self._make_keys(purposes.JITTER), shortest_us, longest_us) if longest_us else None
         kind_of_node = scenario.protocol.kind_of_node()
@@ -141,7 +141,7 @@ class Channel:
         self.known_phases: set[tuple[int, int | None]] = (
             set()
         )  # (sender, receiver): the sender knows when the receiver wakes
-        self.acknowledges = self.radio.retries > 0 or self.wake_interval_us > 0
+        self.acknowledges = self.radio.acknowledges
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
@@ -420,7 +420,7 @@ class Channel:
             return UNACKNOWLEDGED
         retry = Transmission(i, transmission.destination, transmission.frame, transmission.label, transmission.outage)
         retry.attempt = transmission.attempt + 1
-        if self.radio.csma:
+        if self.csma:
             self.queues[i].insert(1, retry)
         else:
             self._schedule_start(retry, self.free_at[i], now)

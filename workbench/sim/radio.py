@@ -124,15 +124,10 @@ class Radio:
             ("sleep_mA", _is_number(self.sleep_mA, 1000), "a number of mA from 0 to 1000"),
             ("supply_V", _is_number(self.supply_V, 100) and self.supply_V >= 0.1, "a number of volts from 0.1 to 100"),
             ("overhearing", self.overhearing in ("frame", "address"), '"frame" or "address"'),
-            ("wake_interval_ms", self._is_interval_valid(), "0 (always on) or a number of ms from 10 to 10,000"),
+            ("wake_interval_ms", self._is_interval_valid(), "0 (always on) or a number of ms from 1 to 10,000"),
         ):
             if not is_valid:
                 raise ParameterError(f"Radio: {name} is {getattr(self, name)!r:.60}; it must be {expected}")
-        if self.wake_interval_ms and not self.csma:
-            raise ParameterError(
-                f"Radio: wake_interval_ms is {self.wake_interval_ms!r:.60} and csma is False; a radio that sleeps "
-                "needs csma=True, as it checks the channel when it wakes up"
-            )
         object.__setattr__(self, "jitter_ms", (float(self.jitter_ms[0]), float(self.jitter_ms[1])))
         if not isinstance(self.loss, str):
             object.__setattr__(self, "loss", float(self.loss))
@@ -153,12 +148,22 @@ class Radio:
 
     def _is_interval_valid(self) -> bool:
         value = self.wake_interval_ms
-        return _is_number(value, 10_000) and (value == 0 or value >= 10)
+        return _is_number(value, 10_000) and (value == 0 or value >= 1)
 
     @property
     def wake_interval_us(self) -> int:
         """The time between two wake-ups in µs; 0 for a radio that never sleeps."""
         return round(1000 * self.wake_interval_ms)
+
+    @property
+    def senses_carrier(self) -> bool:
+        """Whether a node checks the channel before it sends; a radio that sleeps always does."""
+        return self.csma or self.wake_interval_ms > 0
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether receivers acknowledge unicast frames; without retries they do so only for a radio that sleeps."""
+        return self.retries > 0 or self.wake_interval_ms > 0
 
     def airtime_us(self, frame_B: int) -> int:
         """Return the airtime in µs of a frame of ``frame_B`` bytes, overhead included."""

@@ -27,7 +27,7 @@ _SHIFT_M = 0.3
 
 
 def lay_out(graph: nx.Graph) -> dict[int, tuple[float, float]]:
-    """Return {node: (x_m, y_m)} for every node, from (0, 0) on; one hop is about 10 m long."""
+    """Return {node: (x_m, y_m)} for every node, starting at (0, 0); one hop is about 10 m long."""
     nodes = sorted(graph)
     undirected = graph.to_undirected(as_view=True) if graph.is_directed() else graph
     hops = _hops_to_pivots(undirected, nodes)

@@ -21,6 +21,7 @@ from workbench.keywords import checked
 from workbench.notice import notebook_kernel
 from workbench.protocols.protocol import Protocol
 from workbench.sim.file_format import known_protocols, protocol_from_dict
+from workbench.sim.radios import cc2420
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
@@ -72,14 +73,14 @@ def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
 
 
 def first_scenario() -> Scenario:
-    """Return the scenario of a new lab: 40 nodes, one of them a sink and two of them sources."""
+    """Return the scenario of a new lab: 40 nodes with CC2420 radios, one of them a sink and two of them sources."""
     graph = topology.disc(40, 100, 60, radius_m=22, seed=3)
     protocol = protocol_named(public_names.FIRST_PROTOCOL)
     workload: tuple[Item, ...] = (
         subscribe(0, "TEMP GE 20", start_s=1),
         publish([31, 37], "TEMP IS 25", start_s=4, every_s=5, stagger=True),
     )
-    return Scenario(graph, protocol, workload, duration_s=60)
+    return Scenario(graph, protocol, workload, cc2420(), duration_s=60)
 
 
 def protocol_named(name: str) -> Protocol:

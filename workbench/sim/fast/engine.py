@@ -239,10 +239,10 @@ def _make_radio_fields(setup: Setup, seed: int, airtime_us: int) -> dict[str, An
         "ratios": ratios,
         "arc_keys": _make_arc_keys(network, seed) if loses else np.zeros(1, np.uint64),
         "collisions": radio.collisions,
-        "csma": radio.csma,
+        "csma": radio.senses_carrier,
         "loses": loses,
         "retries": radio.retries,
-        "acknowledges": radio.retries > 0 or radio.wake_interval_us > 0,
+        "acknowledges": radio.acknowledges,
         "wake_interval_us": radio.wake_interval_us,
         "phases_us": _draw_phases(network, radio.wake_interval_us, seed),
         "known_phases": np.zeros(len(network.receivers) if radio.wake_interval_us else 1, np.int32),
@@ -258,7 +258,7 @@ def _make_radio_fields(setup: Setup, seed: int, airtime_us: int) -> dict[str, An
 def _make_node_fields(setup: Setup, seed: int) -> dict[str, Any]:
     network, radio = setup.network, setup.radio
     count = len(network.addresses)
-    contending_nodes = count if radio.csma else 1
+    contending_nodes = count if radio.senses_carrier else 1
     hearing_nodes = count if _shares_medium(radio) else 1
     return {
         "down": np.zeros(count, np.int32),
@@ -281,7 +281,7 @@ def _make_node_fields(setup: Setup, seed: int) -> dict[str, Any]:
 def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, Needs]) -> dict[str, Any]:
     """Return the fields of `Core` for future events: the agenda, and pools with room for two events."""
     radio = setup.radio
-    ring = _choose_ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.csma else 0))
+    ring = _choose_ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.senses_carrier else 0))
     ring = max(ring, _RING_WITH_TIMERS_US) if wakes else ring
     audible_needs = _compute_audible_needs(setup, needs)
     frames = _choose_pool_size(64, needs[0].frames, needs[1].frames)
@@ -316,7 +316,7 @@ def _make_row_fields(messages: int, reasons: int, needs: tuple[Needs, Needs]) ->
 
 
 def _shares_medium(radio: Radio) -> bool:
-    return radio.collisions or radio.csma
+    return radio.collisions or radio.senses_carrier
 
 
 def _jitter_us(radio: Radio) -> tuple[int, int]:
@@ -331,7 +331,7 @@ def _compute_audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[in
         return 0, 0, 0
     heard = 1 + int(np.diff(first).max(initial=0))
     # With csma an event puts only its own frame on the air.
-    action, frame, more = (1, 1, 0) if radio.csma else (needs[1].frames, needs[0].frames, 1)
+    action, frame, more = (1, 1, 0) if radio.senses_carrier else (needs[1].frames, needs[0].frames, 1)
     return heard * action, heard * frame, heard * more
 
 

@@ -505,7 +505,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         "ranked": dense_nodes.ranked,
         "has_dense_nodes": bool(dense_nodes.neighbors.any()),
     }
-    given["reports"] = bool(setup.radio.retries or setup.radio.csma)
+    given["reports"] = setup.radio.acknowledges or setup.radio.senses_carrier
     given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
     state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **given)
     state.links["is_usable"] = qualities >= protocol.worst_link  # NaN counts as unusable.

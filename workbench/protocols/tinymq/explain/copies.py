@@ -53,7 +53,7 @@ class CopyRows:
         scenario = evidence.scenario
         radio = scenario.radio
         self._tries = 1 + radio.retries
-        self._retries_first = radio.csma
+        self._retries_first = radio.senses_carrier
         self._graph = scenario.topology
         self._repeats = scenario.protocol.retries > 0
         self._wait_us = scenario.protocol.retry_ms * 1000
