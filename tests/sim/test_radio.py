@@ -51,7 +51,7 @@ def test_airtime_is_bytes_and_overhead_at_the_bit_rate(radio, frame_B, airtime_u
 def test_preset_is_an_802_15_4_radio_with_the_energy_of_its_currents(preset, tx_uJ_per_B, rx_uJ_per_B):
     radio = preset()
     assert radio.collisions and radio.csma and radio.retries == 3
-    assert radio.airtime_us(127) == 4256
+    assert radio.max_frame_B == 125 and radio.airtime_us(125) == 4192
     assert radio.tx_uJ_per_B == pytest.approx(tx_uJ_per_B, abs=5e-5)
     assert radio.rx_uJ_per_B == pytest.approx(rx_uJ_per_B, abs=5e-5)
 
@@ -62,6 +62,68 @@ def test_fields_of_a_call_replace_those_of_the_preset():
         wb.radios.nrf52840(retry=1)
     with pytest.raises(AttributeError, match=r"did you mean cc2420\?"):
         wb.radios.cc2520()
+
+
+@pytest.mark.parametrize(
+    ("frame_B", "airtime_us"),
+    [
+        (125, (125 + 6) * 32),
+        (126, (126 + 2 * (5 + 6)) * 32 + 640),  # two fragments of at most 120 bytes, and a pause
+        (1000, (1000 + 9 * (5 + 6)) * 32 + 8 * 640),
+    ],
+)
+def test_frame_beyond_the_limit_takes_the_airtime_of_its_fragments_and_pauses(frame_B, airtime_us):
+    assert wb.radios.cc2420().airtime_us(frame_B) == airtime_us
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_frame_that_its_protocol_cannot_fragment_is_refused_with_a_remedy(engine):
+    items = [wb.subscribe(4, "TEMP GE 20"), wb.publish(0, "TEMP IS 26", payload=b"x" * 130, start_s=5)]
+    scenario = wb.Scenario(wb.topology.line(5), wb.TinyMQ(), items, wb.radios.cc2420(), 20)
+    with pytest.raises(ScenarioError, match=r"node 0 sends a frame of 156 bytes \(event\); TinyMQ sends at most 125"):
+        scenario.run(engine=engine)
+    assert scenario.replace(radio=wb.radios.cc2420(max_frame_B=0)).run(engine=engine).metrics["delivered"] == 1
+
+
+@pytest.mark.parametrize("name", ["CodedDiffusion", "DPS", "Flooding"])
+def test_fragments_are_lost_one_by_one_in_both_engines(name):
+    items = [wb.subscribe(4, "TEMP GE 20"), wb.publish(0, "TEMP IS 26", payload=b"x" * 300, start_s=5, every_s=1)]
+    radio = wb.radios.cc2420(loss=0.05, retries=0)
+    scenario = wb.Scenario(wb.topology.line(5), getattr(wb, name)(), items, radio, 30)
+    runs = [scenario.run(engine=engine) for engine in ("reference", "fast")]
+    assert runs[0].trace_hash == runs[1].trace_hash
+    assert rows(runs[0], "lost", detail="link")
+
+
+class Fragmenting(Talker):
+    max_fragments = 3
+
+
+def test_frame_of_n_fragments_arrives_with_the_nth_power_of_the_ratio():
+    items = [say(0, size=300, every_s=0.05)]
+    run = play(both_ways((0, 1, 0.9)), items, duration_s=100, protocol=Fragmenting(), max_frame_B=125)
+    assert len(rows(run, "received")) / len(rows(run, "sent")) == pytest.approx(0.9**3, abs=0.04)
+
+
+def test_stronger_frame_survives_a_collision_by_the_threshold():
+    # Node 1 is 10 m from node 0 and 30 m from node 4: 10 * 3 * log10(3) = 14.3 dB.
+    arcs = both_ways((0, 1), (1, 4))
+    for capture_dB, expected in ((0, "collision"), (14.3, "received"), (14.4, "collision")):
+        run = play(arcs, [say(0), say(4)], collisions=True, capture_dB=capture_dB)
+        assert fates(run, 1) == {(0, 0): expected, (4, 0): "collision"}
+
+
+def test_engines_agree_about_capture():
+    topology = wb.topology.random_geometric(40, width_m=100, height_m=100, seed=3)
+    items = [wb.publish([0, 5, 9], "TEMP IS 26", every_s=0.5, stagger=True)]
+    hashes = set()
+    for capture_dB in (0, 3, 10):
+        radio = wb.Radio(collisions=True, capture_dB=capture_dB)
+        scenario = wb.Scenario(topology, wb.Flooding(), items, radio, 10)
+        runs = [scenario.run(engine=engine) for engine in ("reference", "fast")]
+        assert runs[0].trace_hash == runs[1].trace_hash
+        hashes.add(runs[0].trace_hash)
+    assert len(hashes) == 3
 
 
 def test_ideal_preset_is_the_default_radio():

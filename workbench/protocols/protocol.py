@@ -48,6 +48,8 @@ class Protocol:
     # default values, so that old scenarios keep their hashes.
     added = ()
     largest_address = 0xFFFFFFFF
+    # The number of fragments in which a frame beyond the radio's ``max_frame_B`` may be sent. 1: it is refused.
+    max_fragments = 1
     # Whether a publication is meant to reach every node, so that the metric "coverage" applies.
     disseminates = False
     # The module of the nodes' fast twin (the fast engine's version of the node), by name, or "". Subclasses do not

@@ -32,10 +32,13 @@ from typing import Any
 import numpy as np
 
 from workbench import draws, purposes
+from workbench.errors import ScenarioError
 from workbench.protocols.contract import NOBODY, Node
+from workbench.sim.capture import strengths_ddB, threshold_ddB
 from workbench.sim.delays import Delays, node_keys
 from workbench.sim.kernel import CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, Kernel
 from workbench.sim.low_power import TURNAROUND_US, UNIT_BACKOFF_US, check_time, copy_end, next_wake, strobe_end
+from workbench.sim.radio import count_fragments, describe_long_frame, share_of_whole_frames
 from workbench.sim.state_times import (
     ACKNOWLEDGEMENT,
     BROADCAST,
@@ -142,6 +145,9 @@ class Channel:
             set()
         )  # (sender, receiver): the sender knows when the receiver wakes
         self.acknowledges = self.radio.acknowledges
+        self.longest_frame_B = self.radio.longest_frame_B(scenario.protocol.max_fragments)
+        self.capture_ddB = threshold_ddB(self.radio.capture_dB)
+        self.strengths_ddB = self._compute_strengths() if self.capture_ddB else {}
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
@@ -159,6 +165,13 @@ class Channel:
         hearers = [[arc[0] for arc in arcs] for arcs in self.arcs.receivers]
         first = [0, *accumulate(len(indices) for indices in hearers)]
         return RadioLedger(first, [i for indices in hearers for i in indices], self.radio, self.phases_us)
+
+    def _compute_strengths(self) -> dict[tuple[int, int], int]:
+        """Return {(sender, receiver): strength of the sender's frames}, see `workbench.sim.capture`."""
+        positions_m = np.array([self.scenario.topology.nodes[address]["pos"] for address in self.addresses], float)
+        pairs = [(i, arc[0]) for i, arcs in enumerate(self.arcs.receivers) for arc in arcs]
+        senders, receivers = np.array(pairs, np.int64).reshape(-1, 2).T
+        return dict(zip(pairs, strengths_ddB(positions_m, senders, receivers).tolist(), strict=True))
 
     def _draw_phases(self) -> list[int]:
         """Return when each node wakes up for the first time, in µs."""
@@ -193,6 +206,9 @@ class Channel:
             self.draw_counts[i] = number = self.draw_counts[i] + 1
             ready += self.jitter.draw(i, number)
         label = self.describe(frame, destination is None)
+        if len(frame) > self.longest_frame_B:
+            protocol, address = self.scenario.protocol, self.addresses[i]
+            raise ScenarioError(describe_long_frame(self.radio, protocol, address, label[0], len(frame)))
         transmission = Transmission(i, receiver, frame, label, self.outages[i])
         if self.csma:
             # A frame enters the queue when it is ready.
@@ -312,8 +328,10 @@ class Channel:
         if self.down[receiver]:
             return "down"
         # The start time identifies a sender's frame: its radio sends one at a time.
-        if key is not None and draws.uniform(key, transmission.start) >= ratio:
-            return "link"
+        if key is not None:
+            fragments = count_fragments(len(transmission.frame), self.radio.max_frame_B)
+            if draws.uniform(key, transmission.start) >= share_of_whole_frames(ratio, fragments):
+                return "link"
         return self._find_interference(receiver, transmission) if self.radio.collisions else ""
 
     def _find_interference(self, receiver: int, transmission: Transmission) -> str:
@@ -327,8 +345,14 @@ class Channel:
                 continue
             if other.sender == receiver:
                 return "half_duplex"
-            reason = "collision"
+            if not self.capture_ddB or not self._is_captured(receiver, transmission.sender, other.sender):
+                reason = "collision"
         return reason
+
+    def _is_captured(self, receiver: int, sender: int, other: int) -> bool:
+        """Return whether a receiver hears a sender's frame in spite of another sender's."""
+        strengths = self.strengths_ddB
+        return strengths[sender, receiver] - strengths[other, receiver] >= self.capture_ddB
 
     # CSMA/CA and acknowledgements (IEEE 802.15.4)
 

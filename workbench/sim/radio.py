@@ -7,8 +7,12 @@ Model
     jitter_ms    (lowest, highest) delay before a broadcast, so that neighbors that heard the same frame do not answer
                  at once. Unicast frames wait only until their own radio is free.
     collisions   a frame is lost at a receiver that hears any other transmission during its airtime, or transmits
-                 itself (half duplex). Every arc of the topology is loud enough to disturb, and the stronger of two
-                 frames is lost as well (no capture).
+                 itself (half duplex). Every arc of the topology is loud enough to disturb. With ``capture_dB``, a
+                 frame that is so much stronger than each of the others is received (`workbench.sim.capture`).
+    frame limit  with ``max_frame_B``, a longer frame is sent as fragments if its protocol permits (``max_fragments`` of
+                 `Protocol`), and otherwise refused with an error. Fragments follow each other as a burst with one
+                 back-off and one acknowledgement; each has a header of 5 bytes (RFC 4944), the radio's overhead, and a
+                 pause of 640 µs before the next. The frame is received if no fragment is lost.
     csma         unslotted CSMA/CA of IEEE 802.15.4: a random back-off, then a check of the channel, up to five times
                  with a doubling range; then the frame is given up. Without collisions it only costs time and frames.
     retries      times a unicast frame is sent again when no acknowledgement comes (802.15.4: 3). An acknowledgement is
@@ -35,6 +39,8 @@ from workbench.keywords import checked, documentation
 from workbench.protocols.parameter import Parameter
 from workbench.suggestion import meant
 
+FRAGMENT_HEADER_B = 5  # RFC 4944, 5.3; the first fragment's has 4
+FRAGMENT_GAP_US = 640  # long interframe space of IEEE 802.15.4: 40 symbols
 MOST_UJ_PER_B = 1_000_000  # a joule; with any number of frames, energies stay far below the largest float
 _ENERGY = f"a number of µJ from 0 to {MOST_UJ_PER_B:,}"
 
@@ -53,6 +59,10 @@ PARAMETERS = (
         "",
         "listen before sending, as 802.15.4 does; without collisions this only costs time",
     ),
+    Parameter(
+        "capture_dB", 0.0, 0.0, 100.0, "dB", "a frame that is so much stronger survives a collision; 0: none does"
+    ),
+    Parameter("max_frame_B", 0, 0, 65535, "B", "longer frames are fragmented, or refused; 802.15.4: 127; 0: no limit"),
     Parameter("retries", 0, 0, 100, "tries", "further transmissions if no acknowledgement comes; 802.15.4: 3"),
     Parameter("jitter_ms", (1.0, 5.0), None, None, "ms", "neighbors that heard the same frame do not answer at once"),
     Parameter("bit_rate_bps", 250_000, 1, 10**10, "bit/s", "802.15.4 at 2.4 GHz"),
@@ -78,7 +88,9 @@ PARAMETERS = (
 
 
 # Fields that version 0.1 did not have: JSON and hash of a scenario leave them out at their defaults.
-ADDED = frozenset(("tx_mA", "rx_mA", "sleep_mA", "supply_V", "overhearing", "wake_interval_ms"))
+ADDED = frozenset(
+    ("tx_mA", "rx_mA", "sleep_mA", "supply_V", "overhearing", "wake_interval_ms", "capture_dB", "max_frame_B")
+)
 
 
 @checked
@@ -105,6 +117,8 @@ class Radio:
     overhearing: Literal["frame", "address"] = "frame"
     sleep_mA: float = 0.0
     wake_interval_ms: float = 0.0
+    capture_dB: float = 0.0
+    max_frame_B: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.jitter_ms, (int, float)) and not isinstance(self.jitter_ms, bool):
@@ -124,6 +138,8 @@ class Radio:
             ("sleep_mA", _is_number(self.sleep_mA, 1000), "a number of mA from 0 to 1000"),
             ("supply_V", _is_number(self.supply_V, 100) and self.supply_V >= 0.1, "a number of volts from 0.1 to 100"),
             ("overhearing", self.overhearing in ("frame", "address"), '"frame" or "address"'),
+            ("capture_dB", _is_number(self.capture_dB, 100), "0 (no capture) or a number of dB up to 100"),
+            ("max_frame_B", self._is_limit_valid(), "0 (no limit) or a whole number of bytes from 16 to 65,535"),
             ("wake_interval_ms", self._is_interval_valid(), "0 (always on) or a number of ms from 1 to 10,000"),
         ):
             if not is_valid:
@@ -150,6 +166,9 @@ class Radio:
         value = self.wake_interval_ms
         return _is_number(value, 10_000) and (value == 0 or value >= 1)
 
+    def _is_limit_valid(self) -> bool:
+        return _is_integer(self.max_frame_B, 0, 65_535) and (self.max_frame_B == 0 or self.max_frame_B >= 16)
+
     @property
     def wake_interval_us(self) -> int:
         """The time between two wake-ups in µs; 0 for a radio that never sleeps."""
@@ -166,9 +185,17 @@ class Radio:
         return self.retries > 0 or self.wake_interval_ms > 0
 
     def airtime_us(self, frame_B: int) -> int:
-        """Return the airtime in µs of a frame of ``frame_B`` bytes, overhead included."""
-        bits = (frame_B + self.overhead_B) * 8
-        return -(-bits * 1_000_000 // self.bit_rate_bps)
+        """Return the airtime in µs of a frame of ``frame_B`` bytes, with overhead, and with the pauses of fragments."""
+        fragments = count_fragments(frame_B, self.max_frame_B)
+        headers_B = 0 if fragments == 1 else fragments * FRAGMENT_HEADER_B
+        bits = (frame_B + headers_B + fragments * self.overhead_B) * 8
+        return -(-bits * 1_000_000 // self.bit_rate_bps) + (fragments - 1) * FRAGMENT_GAP_US
+
+    def longest_frame_B(self, max_fragments: int) -> int:
+        """Return the size of the longest frame that may be sent in up to ``max_fragments`` fragments."""
+        if not self.max_frame_B:
+            return 1 << 30
+        return max(self.max_frame_B, max_fragments * (self.max_frame_B - FRAGMENT_HEADER_B) if max_fragments > 1 else 0)
 
     def delivery_ratio(self, pdr: float) -> float:
         """Return the share of frames, 0 to 1, that an arc with this ``pdr`` delivers."""
@@ -192,6 +219,31 @@ class Radio:
             if name not in known:
                 raise ScenarioError(f"radio has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}")
         return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _has_jitter_list(values) else {})})
+
+
+def count_fragments(frame_B: int, max_frame_B: int) -> int:
+    """Return the number of fragments of a frame; 1 if it is sent whole. ``max_frame_B``: see `Radio`."""
+    if max_frame_B == 0 or frame_B <= max_frame_B:
+        return 1
+    return -(-frame_B // (max_frame_B - FRAGMENT_HEADER_B))
+
+
+def share_of_whole_frames(ratio: float, fragments: int) -> float:
+    """Return the share of frames that arrive whole, over an arc that delivers this ``ratio`` of the fragments."""
+    share = ratio
+    for _ in range(fragments - 1):
+        share *= ratio
+    return share
+
+
+def describe_long_frame(radio: Radio, protocol: Any, node: int, message: str, frame_B: int) -> str:
+    """Return the error message for a frame that a radio refuses."""
+    name, limit = type(protocol).__name__, radio.longest_frame_B(protocol.max_fragments)
+    fragments = f"in up to {protocol.max_fragments} fragments" if protocol.max_fragments > 1 else "without fragments"
+    return (
+        f"node {node} sends a frame of {frame_B} bytes ({message}); {name} sends at most {limit} {fragments}, as the "
+        f"radio's max_frame_B is {radio.max_frame_B}; use fewer attributes, a shorter payload, or max_frame_B=0"
+    )
 
 
 def is_ideal(radio: Radio, topology: Any) -> bool:

@@ -1,8 +1,8 @@
 """Presets: `Radio` values of real radios for IEEE 802.15.4 at 2.4 GHz, and the ideal radio.
 
 A preset sets everything that the standard and the maker state: bit rate and overhead of a frame, collisions, carrier
-sense, retransmissions (IEEE 802.15.4-2011: 250 kb/s, 6 bytes of PHY header, macMaxFrameRetries 3), currents and supply
-voltage, and the energy per byte that follows from them::
+sense, retransmissions, the limit of a frame (IEEE 802.15.4-2011: 250 kb/s, 6 bytes of PHY header, 127 bytes with a
+check sum of 2, macMaxFrameRetries 3), currents and supply voltage, and the energy per byte that follows from them::
 
     wb.Scenario(topology, protocol, workload, radio=wb.radios.cc2420())
     wb.radios.cc2420(retries=0)  # the same radio without retransmissions
@@ -12,8 +12,8 @@ With low-power listening, a broadcast occupies the channel for a whole interval.
 spreads broadcasts over four intervals, unless ``jitter_ms`` is given.
 
 The currents give ``run.energy()``: the charge of each node by the state of its radio. The metric ``energy_mJ`` counts
-sending and receiving only; `workbench.sim.radio` lists what it omits. Limits: a preset does not
-bound the size of frames, although the standard allows 127 bytes.
+sending and receiving only; `workbench.sim.radio` lists what it omits. Limits: frames have no link-layer header, as the
+protocols' frames carry what they need of it; capture is off, as the makers' figures for it are not at hand.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = ["at86rf231", "cc2420", "ideal", "nrf52840", "stm32wb55"]
 
 BIT_RATE_BPS = 250_000
 PHY_HEADER_B = 6
+MAX_FRAME_B = 125  # 127 without the check sum of 2 bytes
 MAX_FRAME_RETRIES = 3
 _JITTER_INTERVALS = 4  # wake-up intervals over which the broadcasts of nodes that received the same frame are spread
 
@@ -80,6 +81,7 @@ def _ieee_802_15_4(tx_mA: float, rx_mA: float, sleep_mA: float, supply_V: float,
         "retries": MAX_FRAME_RETRIES,
         "bit_rate_bps": BIT_RATE_BPS,
         "overhead_B": PHY_HEADER_B,
+        "max_frame_B": MAX_FRAME_B,
         # mA * V * ms = µJ; rounded, so that a scenario file shows the number that a reader computes.
         "tx_uJ_per_B": round(tx_mA * supply_V * ms_per_B, 4),
         "rx_uJ_per_B": round(rx_mA * supply_V * ms_per_B, 4),

@@ -23,8 +23,8 @@ included. A neighbor that wakes up during a strobe is in ``receive`` or ``overhe
 
 Theory of operation
     For each node, the ledger adds up the union of the intervals of the first state, of the first two states, of the
-    first three, and so forth; a state's own time is the difference of two unions. Intervals are counted in order of their
-    start, so a union needs only the latest end so far.
+    first three, and so forth; a state's own time is the difference of two unions. Intervals are counted in order of
+    their start, so a union needs only the latest end so far.
 
 Cost
     With N frames and d neighbors, N * d steps: some ten nanoseconds each in machine code, a microsecond in Python.

@@ -135,6 +135,7 @@ class CodedDiffusion(Protocol):
     node = CodedDiffusionNode
     parameters = PARAMETERS
     disseminates = True
+    max_fragments = 16
     fast = "workbench.protocols.coded_diffusion.fast"
     dissector = "workbench.protocols.coded_diffusion.dissector"
     explain = "workbench.protocols.coded_diffusion.explain"

@@ -221,6 +221,7 @@ class DPS(Protocol):
     node = DPSNode
     parameters = PARAMETERS
     largest_address = 0x7FFFFFFF
+    max_fragments = 16  # 6LoWPAN carries IP packets of 1,280 bytes
     fast = "workbench.protocols.dps.fast"
     dissector = "workbench.protocols.dps.views.frame"
     explain = "workbench.protocols.dps.explain"

@@ -38,6 +38,7 @@ class Flooding(Protocol):
     node = FloodingNode
     parameters = PARAMETERS
     disseminates = True
+    max_fragments = 16
     fast = "workbench.protocols.flooding.fast"
     dissector = "workbench.protocols.flooding.dissector"
     explain = "workbench.protocols.flooding.explain"

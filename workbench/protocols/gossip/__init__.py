@@ -55,6 +55,7 @@ class Gossip(Protocol):
     node = GossipNode
     parameters = PARAMETERS
     disseminates = True
+    max_fragments = 16
     dissector = "workbench.protocols.gossip.dissector"
     explain = "workbench.protocols.gossip.explain"
     presets = PRESETS

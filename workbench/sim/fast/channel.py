@@ -6,7 +6,7 @@ transmissions that a node can hear differently: a list of copies per node instea
 
 import numpy as np
 
-from workbench.sim import low_power
+from workbench.sim import low_power, radio
 from workbench.sim.channel import (
     ACKNOWLEDGED,
     MAX_BACKOFF_EXPONENT,
@@ -42,6 +42,7 @@ next_wake, copy_end, strobe_end, check_time = (
     compiled(function)
     for function in (low_power.next_wake, low_power.copy_end, low_power.strobe_end, low_power.check_time)
 )
+count_fragments, share_of_whole_frames = compiled(radio.count_fragments), compiled(radio.share_of_whole_frames)
 
 # Frames and messages
 
@@ -130,6 +131,9 @@ def send(core, now, i, receiver, message, header):
     entry.backoffs = 0
     entry.attempt = 0
     core.messages[message].holders += 1
+    if core.messages[message].size_B > core.longest_frame_B:
+        core.numbers[Number.TOO_LONG] = message + 1
+        core.numbers[Number.TOO_LONG_AT] = i
     ready = now
     if receiver == BROADCAST and core.jitter_width_us:
         core.nodes[i].sent += 1
@@ -250,9 +254,17 @@ def interference(core, i, sender, sent, start, finish):
             continue
         if other.sender == i:
             return Reason.HALF_DUPLEX
-        if other.sender != sender or other.start != sent:
+        is_other = other.sender != sender or other.start != sent
+        if is_other and not (core.capture_ddB and _is_captured(core, i, sender, other.sender)):
             reason = Reason.COLLISION
     return reason
+
+
+@compiled
+def _is_captured(core, i, sender, other):
+    """Return whether node ``i`` hears a sender's frame in spite of another sender's."""
+    strength = core.strengths_ddB[arc_between(core, sender, i)]
+    return strength - core.strengths_ddB[arc_between(core, other, i)] >= core.capture_ddB
 
 
 @compiled
@@ -262,8 +274,10 @@ def loss_reason(core, arc, frame, finish):
     if core.down[i]:
         return Reason.DOWN
     entry = core.frames[frame]
-    if core.loses and core.ratios[arc] < 1.0 and uniform(core.arc_keys[arc], entry.start) >= core.ratios[arc]:
-        return Reason.LINK
+    if core.loses and core.ratios[arc] < 1.0:
+        fragments = count_fragments(core.messages[entry.message].size_B, core.max_frame_B)
+        if uniform(core.arc_keys[arc], entry.start) >= share_of_whole_frames(core.ratios[arc], fragments):
+            return Reason.LINK
     if core.collisions:
         start = entry.start
         if core.wake_interval_us:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from workbench import array_draws, draws, purposes
+from workbench.errors import ScenarioError
 from workbench.notice import Notice
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
+from workbench.sim.capture import strengths_ddB, threshold_ddB
 from workbench.sim.channel import ACKNOWLEDGEMENT_B
 from workbench.sim.fast import code_cache
 from workbench.sim.fast import loop as loop_module
@@ -35,7 +37,7 @@ from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
 from workbench.sim.fast.twin import grow_free_list, grown, lookup, names_of, state_of
 from workbench.sim.low_power import TURNAROUND_US, strobe_end
-from workbench.sim.radio import Radio
+from workbench.sim.radio import Radio, describe_long_frame
 from workbench.sim.state_times import ENTRY, RadioLedger
 
 # Events between two returns to Python, for an interrupt or a progress bar.
@@ -80,13 +82,14 @@ def play(
     state = state_of(twin, setup, len(core.messages))
     outcome = Outcome(record == "metrics", names, work.texts, lookup(twin, "COUNTS_HOLDERS"))
     ledger = RadioLedger(network.first, network.receivers, radio, core.phases_us) if radio.tx_mA else None
-    state = _play(twin, core, state, needs, outcome, ledger, progress)
+    state = _play(twin, setup, core, state, needs, outcome, ledger, progress)
     outcome.name_details(lambda number: lookup(twin, "text")(setup, state, number))
     return outcome
 
 
 def _play(
     twin: Any,
+    setup: Setup,
     core: Core,
     state: Any,
     needs: tuple[Needs, Needs],
@@ -118,6 +121,11 @@ def _play(
             core = core._replace(audibles=_double_pool(core, core.audibles, Number.FREE_AUDIBLE))
         elif status == Status.LEDGER_FULL and ledger is not None:
             core = _settle(core, ledger)
+        elif status == Status.LONG_FRAME:
+            message = core.messages[core.numbers[Number.TOO_LONG] - 1]
+            node = int(core.addresses[core.numbers[Number.TOO_LONG_AT]])
+            name = names_of(twin).messages[message["name"]]
+            raise ScenarioError(describe_long_frame(setup.radio, setup.protocol, node, name, int(message["size_B"])))
         elif status == Status.STATE_FULL:
             state = lookup(twin, "with_more_room")(state)
         elif status == Status.STUCK_NODE:
@@ -245,6 +253,10 @@ def _make_radio_fields(setup: Setup, seed: int, airtime_us: int) -> dict[str, An
         "acknowledges": radio.acknowledges,
         "wake_interval_us": radio.wake_interval_us,
         "phases_us": _draw_phases(network, radio.wake_interval_us, seed),
+        "longest_frame_B": radio.longest_frame_B(setup.protocol.max_fragments),
+        "max_frame_B": radio.max_frame_B,
+        "capture_ddB": threshold_ddB(radio.capture_dB),
+        "strengths_ddB": _compute_strengths(network) if radio.capture_dB else np.zeros(1, np.int32),
         "known_phases": np.zeros(len(network.receivers) if radio.wake_interval_us else 1, np.int32),
         "jitter_shortest_us": shortest_us,
         "jitter_width_us": longest_us - shortest_us + 1 if longest_us else 0,
@@ -344,6 +356,11 @@ def _choose_ring_length(horizon_us: int) -> int:
     while length < min(horizon_us + 2, _LONGEST_RING_US):
         length *= 2
     return length
+
+
+def _compute_strengths(network: Network) -> np.ndarray:
+    senders = np.repeat(np.arange(len(network.addresses)), np.diff(network.first))
+    return strengths_ddB(network.positions_m, senders, network.receivers)
 
 
 def _draw_phases(network: Network, interval_us: int, seed: int) -> np.ndarray:

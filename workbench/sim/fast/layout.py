@@ -161,6 +161,8 @@ class Number(Codes):
     ROWS = auto()
     ENTRIES = auto()  # in the ledger of radio states
     HELD = auto()  # pairs of a node and a publication that it has held
+    TOO_LONG = auto()  # a message that is longer than the radio's frames, plus 1
+    TOO_LONG_AT = auto()  # the node that sent it
     STUCK = auto()  # the node that requested a wake-up in the past
     DOWN_NODES = auto()
     MORE = auto()  # frames and messages that an event may take beyond the twin's needs; three rows for each
@@ -178,6 +180,7 @@ class Status(Codes):
     LEDGER_FULL = auto()
     STATE_FULL = auto()
     STUCK_NODE = auto()
+    LONG_FRAME = auto()
 
 
 class Event(Codes):
@@ -242,6 +245,10 @@ Core = namedtuple(
         "wake_interval_us",
         "phases_us",
         "known_phases",
+        "longest_frame_B",
+        "max_frame_B",
+        "capture_ddB",
+        "strengths_ddB",
         "jitter_shortest_us",
         "jitter_width_us",
         "acknowledgement_us",

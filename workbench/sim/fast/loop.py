@@ -451,6 +451,8 @@ def loop(arrays, memory, receive_needs, act_needs, events):
     core, state = by_reference(arrays), by_reference(memory)
     while events > 0:
         events -= 1
+        if core.numbers[Number.TOO_LONG]:
+            return Status.LONG_FRAME
         now, bucket, is_far = _next_frame(core)
         begins, acts = _has_nodes_to_start(core), _is_action_due(core, now)
         if not begins and not acts and now == NEVER:
