@@ -59,7 +59,7 @@ ROOMS = (
 # (importing file, imported module) -> why this import points to the right: at most three of them.
 UPWARD: dict[tuple[str, str], str] = {}
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
-CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "dissection")
+CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "link_estimator", "dissection")
 NAMELESS = ("sim", "analysis", "fuzzing", "motes", "sweeps", "pipelines", "records", "views", "widgets", "cli")
 
 # Part of a protocol -> the parts that it may import. "node" stands for the node and its other parts, "page" for what

@@ -34,9 +34,10 @@ import numpy as np
 from workbench import draws, purposes
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import NOBODY, Node
+from workbench.protocols.link_estimator import NUMBERS, LinkEstimator
 from workbench.sim.capture import strengths_ddB, threshold_ddB
 from workbench.sim.delays import Delays, node_keys
-from workbench.sim.kernel import CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, Kernel
+from workbench.sim.kernel import BEACON, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, Kernel
 from workbench.sim.low_power import TURNAROUND_US, UNIT_BACKOFF_US, check_time, copy_end, next_wake, strobe_end
 from workbench.sim.radio import count_fragments, describe_long_frame, share_of_whole_frames
 from workbench.sim.state_times import (
@@ -60,6 +61,11 @@ MAX_BACKOFF_EXPONENT = 5
 MAX_BACKOFFS = 4
 ACKNOWLEDGEMENT_B = 5
 
+# Beacons of radios with learned link qualities: bytes, and the first and longest mean interval. Intervals double, as in
+# Trickle (RFC 6206), and a beacon is sent in the second half of its interval.
+BEACON_B = 12
+_FIRST_BEACON_US, _LONGEST_BEACON_US = 1_000_000, 64_000_000
+
 # Outcomes of a unicast transmission. UNDECIDED: the frame is sent again, or the radio does not use acknowledgements.
 # STROBING: the acknowledgement is missing, and the sender goes on with copies of the frame.
 UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED, STROBING = range(4)
@@ -72,7 +78,7 @@ _Arc = tuple[int, float, Any]
 class Transmission:
     """One frame in transit from a node's radio to its receivers; ``attempt`` counts unicast retries."""
 
-    __slots__ = ("attempt", "backoffs", "destination", "end", "frame", "label", "outage", "sender", "start")
+    __slots__ = ("attempt", "backoffs", "destination", "end", "frame", "label", "number", "outage", "sender", "start")
 
     def __init__(
         self, sender: int, destination: int | None, frame: bytes, label: tuple[str, int, int], outage: int
@@ -86,6 +92,7 @@ class Transmission:
         self.end = 0
         self.backoffs = 0
         self.attempt = 0
+        self.number = 0  # of a broadcast: its sender's count, for learned link qualities
 
 
 class Arcs:
@@ -148,6 +155,10 @@ class Channel:
         self.longest_frame_B = self.radio.longest_frame_B(scenario.protocol.max_fragments)
         self.capture_ddB = threshold_ddB(self.radio.capture_dB)
         self.strengths_ddB = self._compute_strengths() if self.capture_ddB else {}
+        uses_quality = kind_of_node.link_quality is not Node.link_quality
+        self.learns = uses_quality and self.radio.link_quality == "learned"
+        self.estimators = [LinkEstimator() for _ in range(count)] if self.learns else []
+        self.broadcasts = [0] * count  # number of broadcasts that each node has sent
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
@@ -160,6 +171,7 @@ class Channel:
         kernel.handlers[FRAME_END] = self._end_frame
         kernel.handlers[FRAME_READY] = self._contend
         kernel.handlers[STROBE_END] = self._end_strobe
+        kernel.handlers[BEACON] = self._send_beacon
 
     def _make_ledger(self) -> RadioLedger:
         hearers = [[arc[0] for arc in arcs] for arcs in self.arcs.receivers]
@@ -186,7 +198,10 @@ class Channel:
         return node_keys(draws.make_key(self.scenario.seed, purpose), self.addresses)
 
     def report_links(self, i: int, now: int) -> None:
-        """Report to a node the true delivery ratios of its links in both directions, in place of estimates."""
+        """Report to a node the true delivery ratios of its links in both directions, or plan to learn them."""
+        if self.learns:
+            self._plan_beacon(i, 0, now)
+            return
         arcs, address = self.arcs, self.addresses[i]
         for neighbor in sorted(self.scenario.topology.predecessors(address)):
             index = self.kernel.index[neighbor]
@@ -205,7 +220,11 @@ class Channel:
         elif self.jitter is not None:
             self.draw_counts[i] = number = self.draw_counts[i] + 1
             ready += self.jitter.draw(i, number)
-        label = self.describe(frame, destination is None)
+        self._send(i, receiver, frame, self.describe(frame, destination is None), ready, now)
+
+    def _send(
+        self, i: int, receiver: int | None, frame: bytes, label: tuple[str, int, int], ready: int, now: int
+    ) -> None:
         if len(frame) > self.longest_frame_B:
             protocol, address = self.scenario.protocol, self.addresses[i]
             raise ScenarioError(describe_long_frame(self.radio, protocol, address, label[0], len(frame)))
@@ -224,6 +243,9 @@ class Channel:
         if airtime is None:
             airtime = self.airtimes_us[size] = self.radio.airtime_us(size)
         transmission.start = start
+        if self.learns and transmission.destination is None:
+            sender = transmission.sender
+            transmission.number = self.broadcasts[sender] = (self.broadcasts[sender] + 1) % NUMBERS
         end = self._find_first_end(transmission, airtime) if self.wake_interval_us else start + airtime
         transmission.end = self.free_at[transmission.sender] = end
         if self.shares_medium:
@@ -318,6 +340,12 @@ class Channel:
             if record is not None:
                 record((now, addresses[receiver], "received", sender, message, origin, sequence, size, 0, ""))
             node = nodes[receiver]
+            if self.learns and broadcast:
+                ratios = self.estimators[receiver].heard(sender, transmission.number)
+                self._report_quality(receiver, sender, ratios, now)
+                if message == "beacon":
+                    self.kernel.collect(receiver, now)
+                    continue
             node.receive(frame, sender, now, broadcast)
             if node.events or node.outbox or node.next_wake != wake_at[receiver]:
                 self.kernel.collect(receiver, now)
@@ -425,6 +453,10 @@ class Channel:
         if arrived and self.ledger is not None:
             self.ledger.add(now + TURNAROUND_US, now + wait, receiver, UNREACHABLE, ACKNOWLEDGEMENT, now)
         is_acknowledged = arrived and not self._acknowledgement_lost(transmission)
+        if self.learns and receiver >= 0:
+            address = self.addresses[receiver]
+            self._report_quality(i, address, self.estimators[i].sent(address, is_acknowledged), now)
+            self.kernel.collect(i, now)
         if self.wake_interval_us and not is_acknowledged and self._continue_strobe(transmission, now):
             return STROBING
         self.free_at[i] = max(self.free_at[i], now + wait)
@@ -465,6 +497,25 @@ class Channel:
             self.scenario.seed, purposes.ACKNOWLEDGEMENT_LOSS, addresses[receiver], addresses[transmission.sender]
         )
         return draws.uniform(key, transmission.start) >= ratio
+
+    # Learned link qualities
+
+    def _report_quality(self, i: int, neighbor: int, ratios: tuple[float, float] | None, now: int) -> None:
+        """Report a new estimate of a link's delivery ratios to node ``i``, unless it is None."""
+        if ratios is not None:
+            self.nodes[i].link_quality(neighbor, *ratios, now)
+
+    def _plan_beacon(self, i: int, earlier: int, now: int) -> None:
+        """Schedule the next beacon of node ``i``, which has sent ``earlier`` ones."""
+        half_us = min(_FIRST_BEACON_US << min(earlier, 16), _LONGEST_BEACON_US) >> 1
+        key = draws.make_key(self.scenario.seed, purposes.BEACON, self.addresses[i])
+        self.kernel.push(now + half_us + draws.below(key, earlier, half_us), BEACON, (i, earlier))
+
+    def _send_beacon(self, now: int, planned: tuple[int, int]) -> None:
+        i, earlier = planned
+        if not self.down[i]:
+            self._send(i, None, bytes(BEACON_B), ("beacon", self.addresses[i], earlier), now, now)
+        self._plan_beacon(i, earlier + 1, now)
 
     # Low-power listening: see `workbench.sim.low_power`
 

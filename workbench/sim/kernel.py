@@ -33,9 +33,10 @@ from workbench.errors import ScenarioError
 from workbench.protocols.contract import Node
 from workbench.sim.trace import Recorder
 
-# The kinds of heap entries. The argument of ACTION is an action of the workload, of WAKE a node's index, of the others
-# a transmission.
-ACTION, WAKE, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END = range(6)
+# The kinds of heap entries. The argument of ACTION is an action of the workload, of WAKE a node's index, of BEACON a
+# node's index and the number of its earlier beacons, of the others a transmission.
+ACTION, WAKE, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, BEACON = range(7)
+_ENDING = ACTION, WAKE, BEACON  # kinds that happen only until the end of the duration
 
 
 class Kernel:
@@ -83,7 +84,7 @@ class Kernel:
         while heap:
             for _ in range(10_000):
                 now, _, kind, argument = heappop(heap)
-                if now < duration_us or kind not in (ACTION, WAKE):
+                if now < duration_us or kind not in _ENDING:
                     handlers[kind](now, argument)
                 if not heap:
                     break
@@ -98,8 +99,8 @@ class Kernel:
             self.handlers[kind](now, argument)
 
     def forget_actions(self) -> None:
-        """Remove all actions and wake-ups from the heap; frames in transit remain."""
-        self.heap[:] = [entry for entry in self.heap if entry[2] not in (ACTION, WAKE)]
+        """Remove all actions, wake-ups and beacons from the heap; frames in transit remain."""
+        self.heap[:] = [entry for entry in self.heap if entry[2] not in _ENDING]
         heapify(self.heap)
 
     # Nodes

@@ -24,6 +24,10 @@ Model
                  each state (`workbench.sim.state_times`) times its current. Idle listening, overhearing,
                  acknowledgements and carrier sense are counted. ``overhearing``: a node receives a "frame" for
                  another node whole, or only up to its destination "address".
+    link quality protocols that choose their links (Diffusion's black list, DPS's crowds) know the delivery ratios of
+                 all links from the start ("true", an oracle), or their nodes learn them: from gaps in the numbers of
+                 broadcasts and from acknowledgements (`workbench.protocols.link_estimator`). Nodes then also send
+                 beacons of 12 bytes, the first within a second, later ones every 32 to 64 s.
     low power    with ``wake_interval_ms`` (ContikiMAC: 125), radios sleep and wake up regularly; senders repeat a frame
                  until the receiver wakes up, and a broadcast takes a whole interval: `workbench.sim.low_power`.
 """
@@ -36,6 +40,7 @@ from typing import Any, Literal
 
 from workbench.errors import ParameterError, ScenarioError
 from workbench.keywords import checked, documentation
+from workbench.protocols.contract import Node
 from workbench.protocols.parameter import Parameter
 from workbench.suggestion import meant
 
@@ -77,6 +82,14 @@ PARAMETERS = (
         "overhearing", "frame", ("frame", "address"), None, "", "the part of other nodes' frames that is received"
     ),
     Parameter(
+        "link_quality",
+        "true",
+        ("true", "learned"),
+        None,
+        "",
+        "protocols that choose links know the true delivery ratios, or learn them from frames and beacons",
+    ),
+    Parameter(
         "wake_interval_ms",
         0.0,
         0.0,
@@ -89,7 +102,17 @@ PARAMETERS = (
 
 # Fields that version 0.1 did not have: JSON and hash of a scenario leave them out at their defaults.
 ADDED = frozenset(
-    ("tx_mA", "rx_mA", "sleep_mA", "supply_V", "overhearing", "wake_interval_ms", "capture_dB", "max_frame_B")
+    (
+        "tx_mA",
+        "rx_mA",
+        "sleep_mA",
+        "supply_V",
+        "overhearing",
+        "wake_interval_ms",
+        "capture_dB",
+        "max_frame_B",
+        "link_quality",
+    )
 )
 
 
@@ -119,6 +142,7 @@ class Radio:
     wake_interval_ms: float = 0.0
     capture_dB: float = 0.0
     max_frame_B: int = 0
+    link_quality: Literal["true", "learned"] = "true"
 
     def __post_init__(self) -> None:
         if isinstance(self.jitter_ms, (int, float)) and not isinstance(self.jitter_ms, bool):
@@ -138,6 +162,7 @@ class Radio:
             ("sleep_mA", _is_number(self.sleep_mA, 1000), "a number of mA from 0 to 1000"),
             ("supply_V", _is_number(self.supply_V, 100) and self.supply_V >= 0.1, "a number of volts from 0.1 to 100"),
             ("overhearing", self.overhearing in ("frame", "address"), '"frame" or "address"'),
+            ("link_quality", self.link_quality in ("true", "learned"), '"true" or "learned"'),
             ("capture_dB", _is_number(self.capture_dB, 100), "0 (no capture) or a number of dB up to 100"),
             ("max_frame_B", self._is_limit_valid(), "0 (no limit) or a whole number of bytes from 16 to 65,535"),
             ("wake_interval_ms", self._is_interval_valid(), "0 (always on) or a number of ms from 1 to 10,000"),
@@ -251,6 +276,13 @@ def is_ideal(radio: Radio, topology: Any) -> bool:
     if radio.collisions or (radio.loss != "links" and radio.delivery_ratio(1.0) < 1):
         return False
     return radio.loss != "links" or all(pdr == 1 for _, _, pdr in topology.edges(data="pdr"))
+
+
+def knows_links(radio: Radio, protocol: Any, topology: Any) -> bool:
+    """Return whether nodes know the true delivery ratios of links that lose frames: an oracle that no mote has."""
+    if radio.link_quality != "true" or protocol.kind_of_node().link_quality is Node.link_quality:
+        return False
+    return radio.loss == "links" and any(pdr < 1 for _, _, pdr in topology.edges(data="pdr"))
 
 
 Radio.__doc__ = documentation(

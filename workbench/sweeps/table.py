@@ -11,7 +11,7 @@ from workbench.errors import ParameterError
 from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.sim.metrics import COMMON, COUNTS
-from workbench.sim.radio import is_ideal
+from workbench.sim.radio import is_ideal, knows_links
 from workbench.suggestion import meant
 from workbench.sweeps import means
 from workbench.sweeps.plan import Plan
@@ -171,14 +171,21 @@ def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | Non
 
 
 def radio_note(plan: Plan) -> str:
-    """Return the text to add to a chart's note if all runs have an ideal radio, or ""."""
-    paths = [path for path in plan.paths if path.partition(".")[0] in ("radio", "topology")]
+    """Return the text to add to a chart's note if all runs have an ideal radio, or if some know all link qualities.
+
+    Return "" if neither is the case.
+    """
+    paths = [path for path in plan.paths if path.partition(".")[0] in ("protocol", "radio", "topology")]
     numbers = plan.design.probes() if paths else [0]
-    # One point for each radio and network, because building a scenario takes time.
+    # One point for each radio, network and protocol, because building a scenario takes time.
     chosen = {tuple(str(plan.labels(number)[path]) for path in paths): number for number in numbers}
     scenarios = [plan.scenario_of(number) for number in chosen.values()]
     ideal = all(is_ideal(first.radio, second.topology) for first in scenarios for second in scenarios)
-    return "; ideal radio (no loss, no collision)" if ideal else ""
+    knowing = {
+        type(first.protocol).__name__ for first in scenarios if knows_links(first.radio, first.protocol, first.topology)
+    }
+    oracle = f"; {' and '.join(sorted(knowing))}: link qualities known (an oracle)" if knowing else ""
+    return ("; ideal radio (no loss, no collision)" if ideal else "") + oracle
 
 
 def name_of(column: str, plan: Plan) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.sim.metrics.shown import Shown, shown_as
-from workbench.sim.radio import is_ideal
+from workbench.sim.radio import is_ideal, knows_links
 
 FIRST = ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "transmissions", "energy_mJ", "stretch", "coverage")
 _ALWAYS_LEFT_OUT = ("expected", "delivered", "receptions")
@@ -104,6 +104,10 @@ _IDEAL = (
     "<p class='wb-said'>Both ran on an ideal radio: no frame is lost and none collide, so costs and delays look better "
     "than on motes. “Radio and time” has losses, collisions, carrier sense and retries.</p>"
 )
+_ORACLE = (
+    "<p class='wb-said'>The nodes of {names} know the true delivery ratios of all links from the start; motes would "
+    "have to learn them: choose “learned” as <i>link quality</i> in “Radio and time”.</p>"
+)
 
 
 class Differences(widgets.HTML):
@@ -127,7 +131,13 @@ class Differences(widgets.HTML):
         head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
         table = f"<table class='wb-differences'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         ideal = all(is_ideal(run.scenario.radio, run.scenario.topology) for run in (first, second))
-        self.value = table + (_IDEAL if ideal else "")
+        knowing = [
+            name
+            for name, run in zip(names, (first, second), strict=True)
+            if knows_links(run.scenario.radio, run.scenario.protocol, run.scenario.topology)
+        ]
+        oracle = _ORACLE.format(names=html.escape(" and ".join(knowing))) if knowing else ""
+        self.value = table + (_IDEAL if ideal else "") + oracle
 
 
 def _protocol_name(run: Any) -> str:

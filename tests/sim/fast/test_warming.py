@@ -88,7 +88,7 @@ class Stop(Exception):
 def test_what_is_compiled_beforehand_is_what_any_run_needs(name, monkeypatch):
     types = []
 
-    def note_types(twin, core, state, needs, *_):
+    def note_types(twin, setup, core, state, needs, *_):
         types.append([numba.typeof(argument) for argument in (core, state, *needs)])
         raise Stop
 
