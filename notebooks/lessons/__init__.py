@@ -38,6 +38,7 @@ _LESSONS = {
     "07": "logs",
     "08": "memory",
     "09": "parameters",
+    "10": "asleep",
 }
 
 

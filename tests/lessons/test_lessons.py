@@ -15,7 +15,7 @@ from tests.repository import REPOSITORY
 from workbench import motes
 from workbench.errors import ParameterError
 
-LESSONS = sorted((REPOSITORY / "notebooks" / "teachers").glob("0*.md"))
+LESSONS = sorted((REPOSITORY / "notebooks" / "teachers").glob("[01]*.md"))
 NOTEBOOKS = {path.name[:2]: path.parents[1] / f"{path.stem}.ipynb" for path in LESSONS}
 ANSWER = re.compile(r"```python\n(.*?)```(?:\n\n> ([^\n]+))?", re.DOTALL)
 

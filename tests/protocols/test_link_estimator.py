@@ -1,82 +1,132 @@
-"""The estimation of link qualities from numbers of broadcasts and from acknowledgements, alone and in a network."""
+"""The estimation of link qualities from beacons, alone and in a network."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from tests.talker import Talker, both_ways, play, rows, say
+from tests.talker import Talker, both_ways, network, play, rows, say
 from workbench.errors import ParameterError, ScenarioError
-from workbench.protocols.link_estimator import NUMBERS, WEIGHT, WINDOW, LinkEstimator
+from workbench.protocols.link_estimator import MARK, MAX_LISTED, NUMBERS, UNKNOWN, WEIGHT, WINDOW, LinkEstimator
+
+
+def beacon(number, *ratios):
+    """Return the bytes of a beacon that lists (address, ratio in 1/255)."""
+    listed = b"".join(address.to_bytes(4, "little") + bytes([ratio]) for address, ratio in ratios)
+    return bytes([MARK, number % 256, number // 256]) + listed
 
 
 def hear(estimator, *numbers):
-    """Return the last new ratios after broadcasts of neighbor 7 with these numbers, or None."""
-    news = [estimator.heard(7, number) for number in numbers]
-    return next((ratios for ratios in reversed(news) if ratios is not None), None)
+    """Return the ratios of the link from neighbor 7 after beacons with these numbers."""
+    for number in numbers:
+        estimator.receive(7, beacon(number))
+    return estimator.ratios(7)
 
 
 def test_new_neighbor_is_reported_as_good_and_then_by_its_first_window():
-    estimator = LinkEstimator()
-    assert estimator.heard(7, 100) == (1.0, 1.0) and estimator.ratios(7) is None
+    estimator = LinkEstimator(1)
+    assert estimator.receive(7, beacon(100)) == (UNKNOWN, UNKNOWN)
     assert hear(estimator, *range(102, 102 + 2 * WINDOW, 2)) == (0.5, 0.5)
 
 
+def test_only_changed_ratios_are_reported():
+    estimator = LinkEstimator(1)
+    news = [estimator.receive(7, beacon(2 * number)) for number in range(2 * WINDOW)]
+    assert [ratios for ratios in news if ratios] == [(1.0, 1.0), (0.5, 0.5)]
+
+
 def test_later_windows_are_weighted():
-    estimator = LinkEstimator()
+    estimator = LinkEstimator(1)
     hear(estimator, *range(WINDOW + 1))
     assert hear(estimator, 2 * WINDOW)[0] == pytest.approx(1 - WEIGHT * (1 - 1 / WINDOW))
 
 
 def test_numbers_begin_again_after_the_largest():
-    estimator = LinkEstimator()
     first = NUMBERS - WINDOW // 2
-    assert hear(estimator, *(number % NUMBERS for number in range(first, first + WINDOW + 1))) == (1.0, 1.0)
+    numbers = (number % NUMBERS for number in range(first, first + 2 * WINDOW + 2, 2))
+    assert hear(LinkEstimator(1), *numbers) == (0.5, 0.5)
 
 
 def test_restart_of_a_neighbor_does_not_count_as_loss():
-    estimator = LinkEstimator()
-    hear(estimator, 5000)
-    assert hear(estimator, *range(1, WINDOW + 2)) == (1.0, 1.0)
+    assert hear(LinkEstimator(1), 5000, *range(1, WINDOW + 2)) == (1.0, 1.0)
 
 
-def test_outbound_ratio_is_that_of_acknowledgements_without_their_own_losses():
-    estimator = LinkEstimator()
-    hear(estimator, 0, *range(2, 2 * WINDOW + 2, 2))
-    outcomes = [estimator.sent(7, sent % 10 < 2) for sent in range(WINDOW)]
-    assert outcomes[-1] == (0.5, pytest.approx(0.4)) and outcomes[:-1] == [None] * (WINDOW - 1)
+def test_outbound_ratio_is_what_the_neighbor_lists():
+    estimator = LinkEstimator(1)
+    assert estimator.receive(7, beacon(1, (3, 10), (1, 51))) == (UNKNOWN, 0.2)
+
+
+def test_neighbor_that_lists_others_only_does_not_hear_this_node():
+    estimator = LinkEstimator(1)
+    for number in range(2 * WINDOW + 2):
+        estimator.make_beacon()
+        estimator.receive(7, beacon(number, (3, 10)))
+    assert estimator.ratios(7) == (1.0, 0.0)
+
+
+def test_two_estimators_agree_about_their_link():
+    left, right = LinkEstimator(1), LinkEstimator(2)
+    for number in range(60):
+        frame = left.make_beacon()
+        if number % 4:
+            right.receive(1, frame)
+        left.receive(2, right.make_beacon())
+    assert left.ratios(2) == (1.0, pytest.approx(0.75, abs=0.03))
+    assert right.ratios(1) == (pytest.approx(0.75, abs=0.03), 1.0)
+
+
+def test_beacon_that_was_not_sent_is_not_missed():
+    sender, receiver = LinkEstimator(1), LinkEstimator(2)
+    for number in range(4 * WINDOW):
+        frame = sender.make_beacon()
+        if number % 2:
+            sender.cancel_beacon()
+        else:
+            receiver.receive(1, frame)
+    assert receiver.ratios(1)[0] == 1.0
+
+
+def test_many_neighbors_are_listed_in_turn():
+    estimator = LinkEstimator(1)
+    for neighbor in range(2, 2 + 50):
+        for number in range(WINDOW + 1):
+            estimator.receive(neighbor, beacon(number))
+    frames = [estimator.make_beacon() for _ in range(3)]
+    assert {len(frame) for frame in frames} == {3 + 5 * MAX_LISTED}
+    listed = {int.from_bytes(frame[at : at + 4], "little") for frame in frames for at in range(3, len(frame), 5)}
+    assert listed == set(range(2, 52))
 
 
 def test_neighbors_beyond_the_limit_are_ignored():
-    estimator = LinkEstimator(max_neighbors=2)
-    assert [estimator.heard(neighbor, 0) is None for neighbor in (1, 2, 3)] == [False, False, True]
-    assert estimator.sent(3, True) is None and estimator.ratios(3) is None
+    estimator = LinkEstimator(1, max_neighbors=2)
+    assert [estimator.receive(neighbor, beacon(0)) is None for neighbor in (2, 3, 4)] == [False, False, True]
+    assert estimator.ratios(4) is None
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, NUMBERS - 1) | st.booleans()), max_size=200), st.integers(0, 3)
+    st.lists(st.tuples(st.integers(0, 3), st.binary(max_size=40) | st.binary(max_size=40).map(bytes([MARK]).__add__)))
 )
-def test_ratios_are_shares_whatever_is_heard(events, limit):
-    estimator = LinkEstimator(limit)
-    for neighbor, event in events:
-        ratios = estimator.sent(neighbor, event) if isinstance(event, bool) else estimator.heard(neighbor, event)
+def test_ratios_are_shares_whatever_is_received(frames):
+    estimator = LinkEstimator(1, max_neighbors=3)
+    for neighbor, frame in frames:
+        ratios = estimator.receive(neighbor, frame)
         assert ratios is None or all(0 <= ratio <= 1 for ratio in ratios)
+    estimator.make_beacon()
 
 
 # In a network
 
 
 def test_nodes_learn_the_ratios_of_their_links_in_both_directions():
-    arcs = both_ways((0, 1, 0.9), (1, 2, 0.6))
-    items = [say(node, every_s=2, start_s=1, stagger=True) for node in (0, 1, 2)]
-    items += [say(1, to=0, every_s=2, start_s=1.7)]
-    run = play(arcs, items, duration_s=1500, link_quality="learned")
-    latest = {
-        (row["node"], row["peer"]): (row["value"] / 1000, float(row["detail"])) for row in rows(run, message="quality")
-    }
-    for (node, peer), ratios in latest.items():
-        assert ratios == pytest.approx((arcs.edges[node, peer]["pdr"],) * 2, abs=0.2), (node, peer)
-    assert set(latest) == set(arcs.edges)
+    arcs = network((0, 1, 0.9), (1, 0, 0.5), (1, 2, 0.6), (2, 1), (0, 2, 0.3))
+    run = play(arcs, [say(1, to=0, every_s=2, start_s=1.7)], duration_s=3000, link_quality="learned")
+    latest = {(row["node"], row["peer"]): row for row in rows(run, message="quality")}
+    assert set(latest) == {(receiver, sender) for sender, receiver in arcs.edges}
+    for (node, peer), row in latest.items():
+        inbound, outbound = row["value"] / 1000, float(row["detail"])
+        assert inbound == pytest.approx(arcs.edges[peer, node]["pdr"], abs=0.2), (node, peer)
+        true_outbound = arcs.edges[node, peer]["pdr"] if arcs.has_edge(node, peer) else 0
+        assert outbound == pytest.approx(true_outbound, abs=0.2), (node, peer)
 
 
 def test_beacons_are_frames_whose_intervals_double():
@@ -88,7 +138,7 @@ def test_beacons_are_frames_whose_intervals_double():
     )
     gaps_s = [later - earlier for earlier, later in zip([0, *times_s], times_s, strict=False)]
     for number, gap_s in enumerate(gaps_s):
-        interval_s = min(2**number, 64)
+        interval_s = min(2**number, 16)
         assert interval_s / 2 <= gap_s <= interval_s + 0.1
 
 

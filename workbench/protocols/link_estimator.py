@@ -1,86 +1,131 @@
-"""The estimation of a node's link qualities from the frames that it receives and sends.
+"""The estimation of a node's link qualities from beacons, which nodes broadcast at random times.
 
 Theory of operation
-    Each broadcast carries a number that its sender counts. A gap between two numbers from a neighbor is the number of
-    its broadcasts that were lost. The mean over WINDOW broadcasts is a sample of the link's inbound delivery ratio, and
-    estimates are exponentially weighted means of samples. The outcomes of unicast frames give the outbound ratio: the
-    share of acknowledged transmissions is the product of both directions, so it is divided by the inbound ratio.
-    Without unicasts to a neighbor, the outbound estimate is the inbound one.
+    A beacon carries a number that its sender counts, so a gap between two numbers is the number of beacons that were
+    lost. The mean over WINDOW beacons is a sample of the link's inbound delivery ratio; estimates are exponentially
+    weighted means of samples. A beacon also lists its sender's inbound estimates, from which a receiver learns the
+    outbound ratio of its own link.
 
     A new neighbor is reported with the ratio UNKNOWN, as protocols that wait for a first sample find no neighbors for
     minutes. The first sample stands alone, so an early estimate is rough: with WINDOW = 10 its standard deviation is up
-    to .16, later .06. Frames that collided count as lost, so busy links look worse than their losses.
+    to .16, later .06. A neighbor that does not list this node after 2 WINDOW beacons does not hear it: ratio 0.
+
+    Two other sources were tried. Gaps among all broadcasts: floods collide, so good links looked poor and Diffusion put
+    them on its black list. Acknowledgements of unicasts: they collide too, so links of 80 % looked like 65 %, and DPS
+    gave them up again and again. Beacons are spread over time and seldom collide.
+
+Wire format, little-endian
+    u8 MARK, u16 number, then for each listed neighbor u32 address and u8 ratio, in steps of 1/255. A node with more
+    than MAX_LISTED neighbors lists them in turn.
 
 Source
-    R. Fonseca et al., Four-Bit Wireless Link Estimation, HotNets 2007: windows of beacons and of unicasts.
+    The exchange of link estimates is that of LEEP, TinyOS TEP 124 (O. Gnawali, 2007).
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
+MARK = 0xBE
 UNKNOWN = 1.0  # the ratio of a new neighbor until the first sample
-WINDOW = 10  # broadcasts, or unicasts, of a sample
+WINDOW = 10  # beacons of a sample
 WEIGHT = 0.25  # of a new sample
-NUMBERS = 65536  # the number of a broadcast has two bytes
+MAX_LISTED = 20  # neighbors in a beacon
+NUMBERS = 65536  # the number of a beacon has two bytes
 _RESTART = 256  # a larger gap does not count: the neighbor has restarted, or was out of reach for long
+_HEADER_B, _ENTRY_B = 3, 5
 
 
 class LinkEstimator:
     """The estimated delivery ratios of one node's links, for up to ``max_neighbors`` neighbors."""
 
-    def __init__(self, max_neighbors=64):
+    def __init__(self, address, max_neighbors=64):
+        self.address = address
         self.max_neighbors = max_neighbors
-        self._inbound = {}  # neighbor -> [latest number, expected, received, estimate or None]
-        self._outbound = {}  # neighbor -> [sent, acknowledged, estimate of both directions or None]
+        self.number = 0  # of the latest beacon
+        self._neighbors = {}  # address -> _Link
+        self._next_listed = 0
 
-    def heard(self, neighbor, number):
-        """Count a broadcast from a neighbor; return the new (inbound, outbound) ratios, or None if nothing changed.
+    def make_beacon(self):
+        """Return the next beacon's bytes: at most 3 + 5 * MAX_LISTED."""
+        self.number = (self.number + 1) % NUMBERS
+        frame = bytearray((MARK, self.number & 255, self.number >> 8))
+        sampled = [(address, link.inbound) for address, link in self._neighbors.items() if link.inbound is not None]
+        if len(sampled) > MAX_LISTED:
+            first = self._next_listed % len(sampled)
+            self._next_listed = first + MAX_LISTED
+            sampled = (sampled[first:] + sampled[:first])[:MAX_LISTED]
+        for address, ratio in sampled:
+            frame += address.to_bytes(4, "little")
+            frame.append(int(ratio * 255 + 0.5))
+        return bytes(frame)
 
-        Further neighbors than ``max_neighbors`` are ignored.
+    def cancel_beacon(self):
+        """Take back the number of the latest beacon, which was not sent."""
+        self.number = (self.number - 1) % NUMBERS
+
+    def receive(self, neighbor, frame):
+        """Receive a beacon; return the link's new (inbound, outbound) delivery ratios, or None if they are unchanged.
+
+        Frames that are not beacons, and neighbors beyond ``max_neighbors``, are ignored.
         """
-        state = self._inbound.get(neighbor)
-        if state is None:
-            if len(self._inbound) >= self.max_neighbors:
+        if len(frame) < _HEADER_B or (len(frame) - _HEADER_B) % _ENTRY_B or frame[0] != MARK:
+            return None
+        number = frame[1] | frame[2] << 8
+        link = self._neighbors.get(neighbor)
+        if link is None:
+            if len(self._neighbors) >= self.max_neighbors:
                 return None
-            self._inbound[neighbor] = [number, 0, 0, None]
-            return UNKNOWN, UNKNOWN
-        gap = (number - state[0]) % NUMBERS
-        state[0] = number
-        if gap == 0 or gap > _RESTART:
-            state[1] = state[2] = 0
+            link = self._neighbors[neighbor] = _Link(number)
+        else:
+            link.count(number)
+        self._read_list(link, frame)
+        ratios = self.ratios(neighbor)
+        if ratios == link.reported:
             return None
-        state[1] += gap
-        state[2] += 1
-        if state[1] < WINDOW:
-            return None
-        state[3] = _mean(state[3], state[2] / state[1])
-        state[1] = state[2] = 0
-        return self.ratios(neighbor)
-
-    def sent(self, neighbor, ok):
-        """Count a unicast transmission and whether it was acknowledged; return as `heard` does."""
-        state = self._outbound.get(neighbor)
-        if state is None:
-            if neighbor not in self._inbound:
-                return None  # the neighbor is not known, or not one of ``max_neighbors``
-            state = self._outbound[neighbor] = [0, 0, None]
-        state[0] += 1
-        state[1] += 1 if ok else 0
-        if state[0] < WINDOW:
-            return None
-        state[2] = _mean(state[2], state[1] / state[0])
-        state[0] = state[1] = 0
-        return self.ratios(neighbor)
+        link.reported = ratios
+        return ratios
 
     def ratios(self, neighbor):
-        """Return the estimated (inbound, outbound) delivery ratios of a link, 0 to 1, or None if they are unknown."""
-        inbound = self._inbound[neighbor][3] if neighbor in self._inbound else None
-        both = self._outbound[neighbor][2] if neighbor in self._outbound else None
-        if inbound is None:
+        """Return the estimated (inbound, outbound) delivery ratios of a link, 0 to 1; None for an unknown neighbor."""
+        link = self._neighbors.get(neighbor)
+        if link is None:
             return None
-        if both is None or not inbound:
-            return inbound, inbound
-        return inbound, min(1.0, both / inbound)
+        inbound = UNKNOWN if link.inbound is None else link.inbound
+        return inbound, inbound if link.outbound is None else link.outbound
+
+    def _read_list(self, link, frame):
+        """Find this node's address in a beacon's list of ratios."""
+        for start in range(_HEADER_B, len(frame), _ENTRY_B):
+            if int.from_bytes(frame[start : start + 4], "little") == self.address:
+                link.outbound = frame[start + 4] / 255
+                return
+        is_complete = len(frame) < _HEADER_B + _ENTRY_B * MAX_LISTED
+        if is_complete and link.beacons > 2 * WINDOW and self.number > 2 * WINDOW:
+            link.outbound = 0.0
 
 
-def _mean(estimate, sample):
-    return sample if estimate is None else estimate + WEIGHT * (sample - estimate)
+class _Link:
+    """The beacons of one neighbor, and the ratios that follow from them."""
+
+    def __init__(self, number):
+        self.number = number  # of the latest beacon
+        self.beacons = 1  # received
+        self.expected = 0  # in this window
+        self.received = 0
+        self.inbound = None
+        self.outbound = None
+        self.reported = None
+
+    def count(self, number):
+        """Count a beacon; after a whole window, update the inbound ratio."""
+        gap = (number - self.number) % NUMBERS
+        self.number = number
+        self.beacons += 1
+        if gap == 0 or gap > _RESTART:
+            self.expected = self.received = 0
+            return
+        self.expected += gap
+        self.received += 1
+        if self.expected >= WINDOW:
+            sample = self.received / self.expected
+            self.inbound = sample if self.inbound is None else self.inbound + WEIGHT * (sample - self.inbound)
+            self.expected = self.received = 0

@@ -34,7 +34,7 @@ import numpy as np
 from workbench import draws, purposes
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import NOBODY, Node
-from workbench.protocols.link_estimator import NUMBERS, LinkEstimator
+from workbench.protocols.link_estimator import LinkEstimator
 from workbench.sim.capture import strengths_ddB, threshold_ddB
 from workbench.sim.delays import Delays, node_keys
 from workbench.sim.kernel import BEACON, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, Kernel
@@ -61,10 +61,10 @@ MAX_BACKOFF_EXPONENT = 5
 MAX_BACKOFFS = 4
 ACKNOWLEDGEMENT_B = 5
 
-# Beacons of radios with learned link qualities: bytes, and the first and longest mean interval. Intervals double, as in
-# Trickle (RFC 6206), and a beacon is sent in the second half of its interval.
-BEACON_B = 12
-_FIRST_BEACON_US, _LONGEST_BEACON_US = 1_000_000, 64_000_000
+# Beacons of radios with learned link qualities: their name in the trace, and the first and the longest interval.
+# Intervals double, as in Trickle (RFC 6206), and a beacon is sent in the second half of its interval.
+BEACON_NAME = "beacon"
+_FIRST_BEACON_US, _LONGEST_BEACON_US = 1_000_000, 16_000_000
 
 # Outcomes of a unicast transmission. UNDECIDED: the frame is sent again, or the radio does not use acknowledgements.
 # STROBING: the acknowledgement is missing, and the sender goes on with copies of the frame.
@@ -78,7 +78,7 @@ _Arc = tuple[int, float, Any]
 class Transmission:
     """One frame in transit from a node's radio to its receivers; ``attempt`` counts unicast retries."""
 
-    __slots__ = ("attempt", "backoffs", "destination", "end", "frame", "label", "number", "outage", "sender", "start")
+    __slots__ = ("attempt", "backoffs", "destination", "end", "frame", "label", "outage", "sender", "start")
 
     def __init__(
         self, sender: int, destination: int | None, frame: bytes, label: tuple[str, int, int], outage: int
@@ -92,7 +92,6 @@ class Transmission:
         self.end = 0
         self.backoffs = 0
         self.attempt = 0
-        self.number = 0  # of a broadcast: its sender's count, for learned link qualities
 
 
 class Arcs:
@@ -157,8 +156,7 @@ class Channel:
         self.strengths_ddB = self._compute_strengths() if self.capture_ddB else {}
         uses_quality = kind_of_node.link_quality is not Node.link_quality
         self.learns = uses_quality and self.radio.link_quality == "learned"
-        self.estimators = [LinkEstimator() for _ in range(count)] if self.learns else []
-        self.broadcasts = [0] * count  # number of broadcasts that each node has sent
+        self.estimators = [LinkEstimator(address) for address in self.addresses] if self.learns else []
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
@@ -243,9 +241,6 @@ class Channel:
         if airtime is None:
             airtime = self.airtimes_us[size] = self.radio.airtime_us(size)
         transmission.start = start
-        if self.learns and transmission.destination is None:
-            sender = transmission.sender
-            transmission.number = self.broadcasts[sender] = (self.broadcasts[sender] + 1) % NUMBERS
         end = self._find_first_end(transmission, airtime) if self.wake_interval_us else start + airtime
         transmission.end = self.free_at[transmission.sender] = end
         if self.shares_medium:
@@ -340,12 +335,9 @@ class Channel:
             if record is not None:
                 record((now, addresses[receiver], "received", sender, message, origin, sequence, size, 0, ""))
             node = nodes[receiver]
-            if self.learns and broadcast:
-                ratios = self.estimators[receiver].heard(sender, transmission.number)
-                self._report_quality(receiver, sender, ratios, now)
-                if message == "beacon":
-                    self.kernel.collect(receiver, now)
-                    continue
+            if self.learns and message == BEACON_NAME:
+                self._receive_beacon(receiver, sender, frame, now)
+                continue
             node.receive(frame, sender, now, broadcast)
             if node.events or node.outbox or node.next_wake != wake_at[receiver]:
                 self.kernel.collect(receiver, now)
@@ -428,6 +420,8 @@ class Channel:
 
     def _give_up(self, transmission: Transmission, now: int, reason: str) -> None:
         message, origin, sequence = transmission.label
+        if self.learns and message == BEACON_NAME:
+            self.estimators[transmission.sender].cancel_beacon()
         sender = self.addresses[transmission.sender]
         self.record((now, sender, "given_up", NOBODY, message, origin, sequence, len(transmission.frame), 0, reason))
 
@@ -453,10 +447,6 @@ class Channel:
         if arrived and self.ledger is not None:
             self.ledger.add(now + TURNAROUND_US, now + wait, receiver, UNREACHABLE, ACKNOWLEDGEMENT, now)
         is_acknowledged = arrived and not self._acknowledgement_lost(transmission)
-        if self.learns and receiver >= 0:
-            address = self.addresses[receiver]
-            self._report_quality(i, address, self.estimators[i].sent(address, is_acknowledged), now)
-            self.kernel.collect(i, now)
         if self.wake_interval_us and not is_acknowledged and self._continue_strobe(transmission, now):
             return STROBING
         self.free_at[i] = max(self.free_at[i], now + wait)
@@ -500,10 +490,13 @@ class Channel:
 
     # Learned link qualities
 
-    def _report_quality(self, i: int, neighbor: int, ratios: tuple[float, float] | None, now: int) -> None:
-        """Report a new estimate of a link's delivery ratios to node ``i``, unless it is None."""
+    def _receive_beacon(self, i: int, neighbor: int, frame: bytes, now: int) -> None:
+        """Update the estimates of node ``i`` and report to it the delivery ratios that have changed."""
+        ratios = self.estimators[i].receive(neighbor, frame)
         if ratios is not None:
-            self.nodes[i].link_quality(neighbor, *ratios, now)
+            inbound, outbound = ratios
+            self.nodes[i].link_quality(neighbor, inbound, outbound, now)
+            self.kernel.collect(i, now)
 
     def _plan_beacon(self, i: int, earlier: int, now: int) -> None:
         """Schedule the next beacon of node ``i``, which has sent ``earlier`` ones."""
@@ -514,7 +507,8 @@ class Channel:
     def _send_beacon(self, now: int, planned: tuple[int, int]) -> None:
         i, earlier = planned
         if not self.down[i]:
-            self._send(i, None, bytes(BEACON_B), ("beacon", self.addresses[i], earlier), now, now)
+            frame = self.estimators[i].make_beacon()
+            self._send(i, None, frame, (BEACON_NAME, self.addresses[i], earlier), now, now)
         self._plan_beacon(i, earlier + 1, now)
 
     # Low-power listening: see `workbench.sim.low_power`

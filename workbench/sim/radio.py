@@ -25,9 +25,9 @@ Model
                  acknowledgements and carrier sense are counted. ``overhearing``: a node receives a "frame" for
                  another node whole, or only up to its destination "address".
     link quality protocols that choose their links (Diffusion's black list, DPS's crowds) know the delivery ratios of
-                 all links from the start ("true", an oracle), or their nodes learn them: from gaps in the numbers of
-                 broadcasts and from acknowledgements (`workbench.protocols.link_estimator`). Nodes then also send
-                 beacons of 12 bytes, the first within a second, later ones every 32 to 64 s.
+                 all links from the start ("true", an oracle), or their nodes learn them ("learned") from
+                 beacons (`workbench.protocols.link_estimator`). Nodes broadcast a beacon within the first second, and
+                 later ones every 8 to 16 s, of 3 bytes and 5 for each neighbor, at most 103.
     low power    with ``wake_interval_ms`` (ContikiMAC: 125), radios sleep and wake up regularly; senders repeat a frame
                  until the receiver wakes up, and a broadcast takes a whole interval: `workbench.sim.low_power`.
 """
