@@ -240,10 +240,11 @@ def is_busy(core, i, now):
 
 
 @compiled
-def interference(core, i, sender, sent, start, finish):
+def interference(core, arc, i, sender, sent, start, finish):
     """Return the `Reason` why another transmission in [start, finish) makes node ``i`` miss a frame, or NO_REASON.
 
-    ``sent``: when the frame's transmission began, with low-power listening before the copy that the node receives.
+    ``arc``: from the sender to the node. ``sent``: when the sender's transmission began; with low-power listening that
+    is before the copy that the node receives.
     """
     reason = NO_REASON
     index = core.first_audible[i]
@@ -255,16 +256,15 @@ def interference(core, i, sender, sent, start, finish):
         if other.sender == i:
             return Reason.HALF_DUPLEX
         is_other = other.sender != sender or other.start != sent
-        if is_other and not (core.capture_ddB and _is_captured(core, i, sender, other.sender)):
+        if is_other and not (core.capture_ddB and (reason or _is_captured(core, arc, i, other.sender))):
             reason = Reason.COLLISION
     return reason
 
 
 @compiled
-def _is_captured(core, i, sender, other):
-    """Return whether node ``i`` hears a sender's frame in spite of another sender's."""
-    strength = core.strengths_ddB[arc_between(core, sender, i)]
-    return strength - core.strengths_ddB[arc_between(core, other, i)] >= core.capture_ddB
+def _is_captured(core, arc, i, other):
+    """Return whether node ``i`` hears a frame that reaches it over an arc, in spite of another sender's frame."""
+    return core.strengths_ddB[arc] - core.strengths_ddB[arc_between(core, other, i)] >= core.capture_ddB
 
 
 @compiled
@@ -283,7 +283,7 @@ def loss_reason(core, arc, frame, finish):
         if core.wake_interval_us:
             finish = _find_copy_end(core, frame, i)
             start = finish - core.messages[entry.message].airtime_us
-        return interference(core, i, entry.sender, entry.start, start, finish)
+        return interference(core, arc, i, entry.sender, entry.start, start, finish)
     return NO_REASON
 
 
