@@ -323,6 +323,7 @@ class Channel:
         collisions = self.collisions
         addresses, nodes, down, wake_at = self.addresses, self.nodes, self.down, self.wake_at
         record = None if self.count_frame is not None else self.record
+        is_beacon = self.learns and message == BEACON_NAME
         heard = len(arcs)
         for receiver, ratio, key in arcs:
             if key is not None or collisions or down[receiver]:
@@ -335,7 +336,7 @@ class Channel:
             if record is not None:
                 record((now, addresses[receiver], "received", sender, message, origin, sequence, size, 0, ""))
             node = nodes[receiver]
-            if self.learns and message == BEACON_NAME:
+            if is_beacon:
                 self._receive_beacon(receiver, sender, frame, now)
                 continue
             node.receive(frame, sender, now, broadcast)
