@@ -15,7 +15,7 @@ HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence if the neighbors of a publisher together send too few combinations to spare one.
+    """Yield a sentence if a publisher's neighbors together send so few combinations that none may be lost.
 
     An event with m chunks needs m independent combinations, so with m or fewer each loss matters.
     """

@@ -313,7 +313,10 @@ class DiffusionNode(Node):
         self.drop(message.previous_hop, name, origin, message.sequence, reason)
 
     def _reason_to_drop(self, attributes, header_B):
-        """Return why a message that filters have changed to these attributes (None: dropped) is dropped, or None."""
+        """Return the reason to drop a message after the filters, or None.
+
+        ``attributes``: the message's attributes after all filters, or None if one of them dropped it.
+        """
         if attributes is None:
             return "filter"
         if attributes_size(attributes) > wire.PROFILES[self.settings.profile] - header_B:

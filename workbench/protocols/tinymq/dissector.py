@@ -36,7 +36,7 @@ def _info(cutter: Cutter) -> None:
     for index in range(cutter.number("number of positions", "<B")):
         with cutter.group(f"position {index + 1}") as group:
             tree, _, parent = cutter.numbers(wire.POSITION_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _parent))
-            group.text = f"in tree {tree}, parent: {_parent(parent)}, key: {_key(cutter, 'key')}"
+            group.text = f"in tree {tree}, parent: {_parent(parent)}, key: {_read_key(cutter, 'key')}"
     for index in range(cutter.number("number of distances", "<B")):
         with cutter.group(f"distance {index + 1}") as group:
             tree, _, hops = cutter.numbers(wire.DISTANCE_LAYOUT, _TREE, ("epoch", "{}"), ("hops", "{}"))
@@ -57,7 +57,7 @@ def _parent(address: int) -> str:
     return "none, a root" if address == wire.U32 else NODE.format(address)
 
 
-def _nothing(cutter: Cutter) -> None:
+def _read_nothing(cutter: Cutter) -> None:
     """Read nothing: the body of an ack, a refusal or a probe is empty."""
 
 
@@ -67,7 +67,7 @@ def _join(cutter: Cutter) -> None:
 
 def _grant(cutter: Cutter) -> None:
     cutter.numbers(wire.GRANT_LAYOUT, _TREE, ("epoch", "{}"))
-    _key(cutter, "key")
+    _read_key(cutter, "key")
 
 
 def _query(cutter: Cutter) -> None:
@@ -81,7 +81,7 @@ def _query(cutter: Cutter) -> None:
         ("hops", "{}"),
         ("sink's tree", "{}"),
     )
-    _key(cutter, "sink's key")
+    _read_key(cutter, "sink's key")
     _region(cutter)
     cutter.attributes(cutter.number("number of attributes", "<B"))
 
@@ -108,7 +108,7 @@ def _notification(cutter: Cutter) -> None:
         ("hops", "{}"),
         ("sink's tree", "{}"),
     )
-    _key(cutter, "sink's key")
+    _read_key(cutter, "sink's key")
     cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
 
 
@@ -119,18 +119,18 @@ def _by_key(flag: int) -> str:
 
 _BODIES: dict[int, Callable[[Cutter], None]] = {
     wire.INFO: _info,
-    wire.ACK: _nothing,
-    wire.REFUSAL: _nothing,
+    wire.ACK: _read_nothing,
+    wire.REFUSAL: _read_nothing,
     wire.JOIN: _join,
     wire.GRANT: _grant,
     wire.QUERY: _query,
     wire.EVENT: _event,
     wire.NOTIFICATION: _notification,
-    wire.PROBE: _nothing,
+    wire.PROBE: _read_nothing,
 }
 
 
-def _key(cutter: Cutter, name: str) -> str:
+def _read_key(cutter: Cutter, name: str) -> str:
     """Read a key; returns its bits as a text."""
     with cutter.group(name) as group:
         length = cutter.number("length", "<H", "{} bits")

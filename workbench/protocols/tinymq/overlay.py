@@ -320,7 +320,7 @@ class Overlay:
             self._adopt(position, neighbor, slot_of(claimed.key), now)
 
     def has_no_key_yet(self, position, child):
-        """Return whether a child that has not announced its key may not have received it yet."""
+        """Return whether a child has announced no key, but its key may still be on its way to the child."""
         return self.unicast.is_granting(child, position.tree)
 
     def _follow_parent(self, position, above, now):
