@@ -58,6 +58,6 @@ def _hear(node, frame, neighbor, broadcast):
 
 
 def _take(node):
-    """Remove the node's events and frames, as a driver does after each call."""
+    """Discard the node's events and outgoing frames, as a driver does after each call."""
     node.take_events()
     node.take_frames()

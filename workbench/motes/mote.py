@@ -101,7 +101,7 @@ class Mote(MoteLine):
         self.clock.forget()
 
     def reset(self) -> None:
-        """Restart the mote, as after power-on; it reports when it is ready."""
+        """Restart the mote as after power-on. The mote reports when it is ready."""
         self.command(messages.RESET)
 
     def read_clock(self) -> None:

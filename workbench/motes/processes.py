@@ -69,7 +69,7 @@ class Process:
         raise NotImplementedError
 
     def line_url(self, is_held: bool) -> str:
-        """Return the URL for a run in lockstep (``is_held``), or for a run whose clock goes on."""
+        """Return the URL for a run in lockstep (``is_held``), or for a run with a running clock."""
         return self.url
 
     @property

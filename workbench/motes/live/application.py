@@ -66,7 +66,7 @@ class Commands:
         self.inbox.put((node, kind, value))
 
     def refusals(self, node: int) -> Callable[[Answer | LinkError], None]:
-        """Return a ``then`` for `post` that passes on the reason of a refusal."""
+        """Return a callback for `post` that reports to the live driver why the mote refused a command."""
 
         def note(answer: Answer | LinkError) -> None:
             if isinstance(answer, LinkError):
@@ -79,7 +79,7 @@ class Subscriptions:
     """The open subscriptions of all nodes. Only the live driver's thread calls its methods.
 
     ``post(node, kind, *fields, rest, then)`` sends a command. Reading threads call ``answered(node, kind, value)`` with
-    the mote's answer: "numbered" with (key, number), which is to come to `numbered`, or "refused" with a sentence.
+    the mote's answer: "numbered" with the arguments of `numbered`, or "refused" with a sentence.
     """
 
     def __init__(self, post: Callable[..., None], answered: Callable[[int, str, Any], None]) -> None:

@@ -86,7 +86,7 @@ class LiveDriver:
         self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
 
     def _live(self, node: Node) -> Node:
-        """Return a simulated node itself, or the stand-in of a node on a mote."""
+        """Return a `LiveNode` for a node on a mote, and a simulated node unchanged."""
         on_a_mote = node.address in self.session.motes
         return LiveNode(node.address, self.scenario.protocol, self.commands.post) if on_a_mote else node
 

@@ -529,7 +529,7 @@ def _probe_soon(core, state, i, link, now):
 
 @compiled
 def _tick(core, state, i, link, now):
-    """Count a tick of waiting for an answer; repeat the message or give the link up if it is due."""
+    """Count a tick of waiting for an answer. After enough ticks, repeat the message or give up the link."""
     remote = state.links[link]
     remote.ticks += 1
     remote.tick_us = now + state.nodes[i].tick_us

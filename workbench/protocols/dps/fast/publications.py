@@ -178,7 +178,7 @@ def takes_publications(state, link):
 
 @compiled
 def _is_for(state, i, sender, link, publication):
-    """Return whether a neighbor's interests match a publication that did not come from there."""
+    """Return whether a neighbor's interests match a publication that this neighbor has not sent."""
     if link == sender or was_received_from(state, i, publication, link):
         return False
     remote = state.links[link]
@@ -190,8 +190,8 @@ def _is_for(state, i, sender, link, publication):
 def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
     """Send a publication to all neighbors with matching interests; return their number.
 
-    ``sender``: the link it was received over, NONE if this node published it. ``message``: one of its messages, or
-    NONE.
+    ``sender``: the link that the publication came over; NONE if this node published it. ``message``: an existing
+    message of the publication, reused if its size fits; or NONE.
     """
     count = 0
     sent_message = NONE

@@ -227,7 +227,7 @@ class BlockingNode:
         self._loop.close()
 
     async def _finish_calls(self) -> None:
-        """Wait for all calls still running; a closed node has ended their waits."""
+        """Wait until all running calls have returned; closing the node ends whatever they wait for."""
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
     address = property(attrgetter("node.address"), doc="Address on which the node listens.")

@@ -377,7 +377,7 @@ class Discovery:
                 self.drops["unreachable"] += 1
 
     def link_ended(self, neighbor: Address) -> None:
-        """Request a link to a subscriber once more after it has ended; the subscriber may have restarted."""
+        """Request an ended link to a subscriber once more; the subscriber may have restarted."""
         if neighbor in self._linked_subscribers:
             self._linked_subscribers.discard(neighbor)
             # The subscriber's goodbye may arrive after the end of the link.

@@ -253,7 +253,9 @@ def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
 
 
 def _owners(node: np.ndarray, peer: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Return the owners of mesh ids with these numbers, from rows of nodes' own ids; else `UNKNOWN`."""
+    """Return the nodes that created the mesh ids with these numbers, or `UNKNOWN`.
+
+    Rows without a peer report the nodes' own ids."""
     is_own = peer < 0
     known, first = unique_index(number[is_own])
     return np.append(node[is_own][first], UNKNOWN)[find_sorted(number, known)]

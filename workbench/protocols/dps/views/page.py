@@ -67,7 +67,7 @@ def page(inspection: Inspection) -> str:
 
 
 def _hex(inspection: Inspection) -> str:
-    """Return the bytes in lines, each part with the background color of its kind."""
+    """Return the message's bytes as HTML: lines of hexadecimal digits, colored by the kind of part."""
     stretches = [ByteRange(part.end, _COLOURS[part.kind], part.name) for part in inspection.parts]
     kinds = list(dict.fromkeys(part.kind for part in inspection.parts))
     keys = "".join(f'<span class="key" style="background:{_COLOURS[kind]}">{kind}</span>' for kind in kinds)
