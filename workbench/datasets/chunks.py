@@ -61,8 +61,8 @@ class _Rejected:
     lines: list[tuple[int, str, str, str]] = field(default_factory=list)
 
     def add(self, line: int, rule: str, reason: str, text: bytes) -> None:
-        shown = text.rstrip(b"\r\n").decode("utf-8", "replace")[:SHOWN]
-        self.lines.append((line, rule, reason, shown))
+        excerpt = text.rstrip(b"\r\n").decode("utf-8", "replace")[:SHOWN]
+        self.lines.append((line, rule, reason, excerpt))
 
     def table(self) -> pa.Table:
         columns = zip(*sorted(self.lines), strict=True) if self.lines else ((),) * len(REJECTED)
@@ -97,24 +97,24 @@ def read_chunk(data: bytes, form: LineFormat, parse: Parser, first_line: int = 1
     """Return the rows of whole lines; ``first_line`` is the number of the first one in its file."""
     text = _plain(data, form)
     lines = _lines(text)
-    shown = lines if text == _ended(data) else _lines(_ended(data))
+    original_lines = lines if text == _ended(data) else _lines(_ended(data))
     parts, rest = _fast_parts(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
     rejected = _Rejected()
-    slow = _parsed(shown, rest, form, parse, first_line, rejected)
+    slow = _parsed(original_lines, rest, form, parse, first_line, rejected)
     lines_of_rows, rows = _joined([*parts, slow] if len(slow[0]) else parts, form.schema)
     lines_read = len(rows) + len(rejected.lines)
     if form.checks and len(rows):
-        rows = _checked(rows, lines_of_rows, form.checks, shown, first_line, rejected)
+        rows = _checked(rows, lines_of_rows, form.checks, original_lines, first_line, rejected)
     return Chunk(rows, rejected.table(), lines_read)
 
 
 def _parsed(
-    shown: pa.Array, indices: np.ndarray, form: LineFormat, parse: Parser, first_line: int, rejected: _Rejected
+    original_lines: pa.Array, indices: np.ndarray, form: LineFormat, parse: Parser, first_line: int, rejected: _Rejected
 ) -> Part:
     """Return the rows that the format's parser reads from some lines, one by one."""
     numbers, values = [], []
     for index in indices.tolist():
-        line = shown[index].as_py()
+        line = original_lines[index].as_py()
         fields = form.fields(line)
         if not fields:
             continue
@@ -220,7 +220,7 @@ def _checked(
     rows: pa.Table,
     lines_of_rows: np.ndarray,
     checks: Mapping[str, str],
-    shown: pa.Array,
+    original_lines: pa.Array,
     first_line: int,
     rejected: _Rejected,
 ) -> pa.Table:
@@ -236,7 +236,7 @@ def _checked(
         rules_broken = np.flatnonzero(broken[:, index]).tolist()
         reason = "; ".join(rules[number].format(**row) for number in rules_broken)
         line = int(lines_of_rows[index])
-        rejected.add(first_line + line, rule_names[rules_broken[0]], reason, shown[line].as_py())
+        rejected.add(first_line + line, rule_names[rules_broken[0]], reason, original_lines[line].as_py())
     return rows.filter(pa.array(~is_wrong))
 
 

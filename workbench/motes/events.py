@@ -29,7 +29,7 @@ def decode_row(fields: tuple[Any, ...], rest: bytes) -> tuple[Any, ...]:
     time_us, kind, peer, origin, sequence, value, size_B = fields
     last = messages.FIRST_OWN_EVENT + len(messages.OWN_EVENTS)
     if not (kind < len(messages.EVENTS) or messages.FIRST_OF_PROTOCOL <= kind < last):
-        raise DecodeError(f"event kind is {kind}; this link does not define it")
+        raise DecodeError(f"event kind is {kind}; neither the workbench nor this node's protocol defines it")
     start = 1 + rest[0] if rest else 1
     if len(rest) <= start:
         raise DecodeError("an event ends within its names")

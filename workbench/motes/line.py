@@ -138,8 +138,8 @@ class MoteLine:
                 raise answer
             return answer
         raise LinkError(
-            f"{self.url} does not answer; is a mote with the workbench's program at the other end, and does no other "
-            "host hold a line that serves a single one?"
+            f"{self.url} does not answer; check that a mote with the workbench's program is at the other end, and that "
+            "no other host uses it"
         )
 
     # Writing

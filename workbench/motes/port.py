@@ -95,16 +95,16 @@ class _SocketPort(Port):
         except TimeoutError:
             return b""
         except OSError as error:
-            raise LinkError(f"{self.url} is lost: {error}") from None
+            raise LinkError(f"the connection to {self.url} is lost: {error}") from None
         if not data:
-            raise LinkError(f"{self.url} is lost: the other end closed it")
+            raise LinkError(f"the connection to {self.url} is lost: the other end closed it")
         return data
 
     def _write(self, data: bytes) -> None:
         try:
             self._out.sendall(data)
         except OSError as error:
-            raise LinkError(f"{self.url} is lost: {error}") from None
+            raise LinkError(f"the connection to {self.url} is lost: {error}") from None
 
     def close(self) -> None:
         with suppress(OSError):  # A thread that is reading then returns at once.
@@ -140,7 +140,7 @@ class _RadioPort(Port):
         try:
             ready = self._selector.select(_WAIT_S)
         except (OSError, ValueError, KeyError, RuntimeError) as error:  # Another thread closed it.
-            raise LinkError(f"{self.url} is lost: {error}") from None
+            raise LinkError(f"the connection to {self.url} is lost: {error}") from None
         for key, _ in ready:
             data = self._begun[key.data] + key.data.read()
             # A zero ends a frame. Bytes after the last zero wait for the rest of their frame.
@@ -181,13 +181,13 @@ class _SerialPort(Port):
             waiting = self._serial.in_waiting if data else 0
             return data + self._serial.read(waiting) if waiting else data
         except self._failures as error:
-            raise LinkError(f"{self.url} is lost: {error}") from None
+            raise LinkError(f"the connection to {self.url} is lost: {error}") from None
 
     def _write(self, data: bytes) -> None:
         try:
             self._serial.write(data)
         except self._failures as error:
-            raise LinkError(f"{self.url} is lost: {error}") from None
+            raise LinkError(f"the connection to {self.url} is lost: {error}") from None
 
     def close(self) -> None:
         with suppress(*self._failures):  # It may be unplugged.

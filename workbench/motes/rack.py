@@ -98,7 +98,7 @@ def _parse_object(line: str) -> dict[str, Any] | None:
 
 
 def _last_sentence(lines: Sequence[str]) -> str:
-    """Return the message of a traceback: Python's is in the last line, JavaScript lists the calls after it."""
+    """Return the error message in a traceback: Python's is the last line, JavaScript's precedes the calls."""
     messages = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("at ")]
     return messages[-1] if messages else "no reason given"
 

@@ -104,7 +104,7 @@ def names_to_compare(recorded: Iterable[str], current: Iterable[str]) -> Iterato
 
 
 def names_of_measure(recorded: Iterable[str], current: Mapping[str, float]) -> list[str]:
-    """Return the names of recorded metrics that the sweep's measure function computed, not the run itself."""
+    """Return the names of the recorded metrics that a sweep's measure function added to those of a run."""
     return [name for name in recorded if name not in current and name not in COMMON and not name.startswith(COUNTS)]
 
 

@@ -47,7 +47,10 @@ def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
 
 
 def from_json(text: str, make: Callable[..., Made]) -> Made:
-    """Return ``make(...)``, a `Scenario`, of the fields in a JSON text. Raises ScenarioError for a wrong field."""
+    """Return the scenario that a JSON text describes; ``make`` is called with its fields.
+
+    Raises ScenarioError for a wrong field.
+    """
     try:
         values = json.loads(text)
     except (ValueError, TypeError) as error:

@@ -148,7 +148,10 @@ class Grid(Design):
         return next(axis.labels for axis in self.axes if axis.path == path)
 
     def probes(self) -> Sequence[int]:
-        """Return points with every value of each axis (a thousand of long axes), and points spread over the grid."""
+        """Return the points to check before a sweep runs: with every value of each axis, and others spread evenly.
+
+        Of an axis with many values, they contain about a thousand.
+        """
         longest = max(len(axis.values) for axis in self.axes)
         steps = evenly(longest, _AXIS_PROBES)
         diagonal = {self.number(step % len(axis.values) for axis in self.axes) for step in steps}

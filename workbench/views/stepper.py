@@ -93,13 +93,13 @@ def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
     return [(shown, [element for _, element in group]) for shown, group in grouped]
 
 
-def _match_elements(elements: Sequence[str], every: Sequence[str]) -> list[int]:
-    """Return for each element the index of the same element in ``every``, or -1 if it has no match.
+def _match_elements(elements: Sequence[str], all_elements: Sequence[str]) -> list[int]:
+    """Return for each element the index of the same element in ``all_elements``, or -1 if it has no match.
 
     The matches are chosen so that their indices ascend, and that they are many.
     """
     indices: dict[str, list[int]] = {}
-    for index, element in enumerate(every):
+    for index, element in enumerate(all_elements):
         indices.setdefault(element, []).append(index)
     occurrences: dict[str, int] = {}
     candidates = []
@@ -134,12 +134,12 @@ def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _insert_step(
-    every: Sequence[str], spans: Sequence[Spans], elements: Sequence[str], matches: Sequence[int], step: int
+    all_elements: Sequence[str], spans: Sequence[Spans], elements: Sequence[str], matches: Sequence[int], step: int
 ) -> tuple[list[str], list[Spans]]:
     """Add the elements of one more step to those so far; return (all elements, when each is shown).
 
-    ``every``, ``spans``: the elements so far and when each is shown. ``matches``: for each new element its index in
-    ``every``, or -1.
+    ``all_elements``, ``spans``: the elements so far and when each is shown. ``matches``: for each new element its index
+    in ``all_elements``, or -1.
     """
     result: list[str] = []
     shown: list[Spans] = []
@@ -150,13 +150,13 @@ def _insert_step(
             shown.append([(step, step)])
             continue
         *earlier_spans, (first, last) = spans[match]
-        result += every[copied : match + 1]
+        result += all_elements[copied : match + 1]
         shown += [
             *spans[copied:match],
             [*earlier_spans, *([(first, step)] if last == step - 1 else [(first, last), (step, step)])],
         ]
         copied = match + 1
-    return [*result, *every[copied:]], [*shown, *spans[copied:]]
+    return [*result, *all_elements[copied:]], [*shown, *spans[copied:]]
 
 
 def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:

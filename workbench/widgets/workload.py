@@ -338,7 +338,7 @@ class _Form(widgets.VBox):
     def show(
         self, item: Item, nodes: tuple[int, ...], protocol: Protocol | None, others: tuple[tuple[str, str], ...]
     ) -> None:
-        """Show an item. If the form shows this item already, invalid input remains."""
+        """Show an item. Input that is not valid remains in the form if the form shows this item already."""
         self._nodes = nodes
         with quiet(self):
             if item != self._item:

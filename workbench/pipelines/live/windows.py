@@ -206,19 +206,22 @@ class Fold:
 
     def state(self) -> dict[str, Any]:
         """Return the state of the open windows as JSON values."""
-        return {"newest_us": self.newest_us, "open": [[*key, *_finite(window)] for key, window in self._open.items()]}
+        return {
+            "newest_us": self.newest_us,
+            "open": [[*key, *_to_json_values(window)] for key, window in self._open.items()],
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the open windows from a value of `state`."""
         self.newest_us = state["newest_us"]
         width = 1 + len(self._by)
-        self._open = {tuple(window[:width]): list(_infinite(window[width:])) for window in state["open"]}
+        self._open = {tuple(window[:width]): list(_from_json_values(window[width:])) for window in state["open"]}
 
 
-def _finite(window: list[Any]) -> list[Any]:
+def _to_json_values(window: list[Any]) -> list[Any]:
     """Replace the infinities of a window without readings, which JSON cannot represent."""
     return window if window[_COUNT] else [0, 0.0, None, None, window[_LATE]]
 
 
-def _infinite(window: list[Any]) -> Iterator[Any]:
+def _from_json_values(window: list[Any]) -> Iterator[Any]:
     return iter(window if window[_COUNT] else [0, 0.0, math.inf, -math.inf, window[_LATE]])

@@ -55,7 +55,7 @@ class Crossed(Composed):
         return zip(self.factors, divmod(number, len(self.factors[1])), strict=True)
 
     def probes(self) -> Sequence[int]:
-        """Return points that contain each probe of both factors, and points spread over the plan."""
+        """Return the points to check before a sweep runs: with each probe of both factors, and others spread evenly."""
         outer, inner = (factor.probes() for factor in self.factors)
         size = len(self.factors[1])
         longest = max(len(outer), len(inner))
@@ -93,7 +93,7 @@ class Without(Composed):
         return [(self._design, number + int(np.searchsorted(self._before, number, side="right")))]
 
     def probes(self) -> Sequence[int]:
-        """Return the remaining probes of the design, and points spread over the plan."""
+        """Return the points to check before a sweep runs: the design's probes that remain, and others spread evenly."""
         remaining = np.setdiff1d(np.asarray(self._design.probes()), self._taken)
         numbers = remaining - np.searchsorted(self._taken, remaining)
         return sorted({*numbers.tolist(), *evenly(len(self), PROBES)})
@@ -214,7 +214,7 @@ class Finder:
         return key(self._design.overrides(number), self._paths)
 
     def numbers(self, overrides: dict[str, Any]) -> np.ndarray:
-        """Return the numbers of points with these values on the finder's paths; int64, ascending."""
+        """Return the numbers (int64, ascending) of points with the values of ``overrides`` on this finder's paths."""
         wanted = key(overrides, self._paths)
         low, high = (np.searchsorted(self._hashes, hash(wanted), side) for side in ("left", "right"))
         return np.array([number for number in self._order[low:high].tolist() if self._key(number) == wanted], np.int64)

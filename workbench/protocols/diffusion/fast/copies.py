@@ -65,7 +65,10 @@ def _copy_listed_sinks(state, message):
 
 @compiled
 def _add_served(state, i, seen, count):
-    """Insert the sinks towards which node ``i`` has sent a message into the first ``count`` of ``served_else``."""
+    """Add the sinks towards which node ``i`` has sent a message to ``served_else``, a sorted set of ``count`` sinks.
+
+    Return the new count.
+    """
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
             count = _insert(state.served_else, count, state.served_sinks[i, index])

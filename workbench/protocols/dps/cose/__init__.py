@@ -112,8 +112,8 @@ class Security:
         count = len(self.recipients)
         if (self.way is None and count) or (self.way in (IMPLICIT, DIRECT) and count != 1) or (self.way and not count):
             raise ParameterError(
-                f"{count} recipients for way {self.way!r}; None allows 0, {IMPLICIT!r} and {DIRECT!r} need 1, "
-                "the others 1 or more"
+                f"way is {self.way!r} and there are {count} recipients; None allows 0, {IMPLICIT!r} and {DIRECT!r} "
+                "need 1, the other ways 1 or more"
             )
         for kid in self.recipients:
             (self.keys.public if self.way == ECDH_ES_A256KW else self.keys.symmetric)(kid)

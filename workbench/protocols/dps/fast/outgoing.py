@@ -28,7 +28,10 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def _sum_all_except(state, i, excluded_link):
-    """Sum the interests of the node and of all links except one (NONE: of all links), in the first free rows."""
+    """Write the sum of the interests of a node and its links, except one link, into the first free rows.
+
+    ``excluded_link`` NONE: all links are included.
+    """
     node = state.nodes[i]
     entries = np.int64(node.own_count)
     clear_sum(state)

@@ -97,7 +97,7 @@ class Path:
     __getattr__ = refuse_unknown
 
     def count(self, look: str) -> int:
-        """Return the number of hops of a kind of `HOPS`."""
+        """Return the number of hops of one kind; ``look`` is one of `HOPS`."""
         return sum(hop.look == look for hop in self.hops)
 
     def nodes(self, look: str) -> list[int]:

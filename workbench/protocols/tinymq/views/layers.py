@@ -98,7 +98,7 @@ REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return all layers, curves and routes of a run with an overlay."""
+    """Return all that the player can draw of a run with an overlay: layers, curves and routes."""
     run, columns = recorded.run, recorded.columns
     protocol, overlay = run.scenario.protocol, overlay_in(run, columns)
     mapping = protocol.mapping
