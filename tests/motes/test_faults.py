@@ -172,9 +172,7 @@ def test_a_megabyte_of_noise_both_ways_is_told_and_the_run_goes_on(three):
 def test_a_line_without_a_mote_is_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"socket://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(
-            LinkError, match="does not answer; check that a mote with the workbench's program is at the other end"
-        ):
+        with pytest.raises(LinkError, match="does not answer; check that a mote with the workbench's program"):
             Mote(url).open(timeout_s=0.6)
     for wrong in (url, "socket://127.0.0.1", "socket://nowhere.invalid:7", "/dev/no-such-port"):
         with pytest.raises(LinkError, match="cannot be opened: "):
