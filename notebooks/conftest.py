@@ -16,6 +16,7 @@ LONG = {
     "06-a-thousand-runs.ipynb",
     "07-from-a-log-to-a-network.ipynb",
     "08-down-to-ten-kilobytes.ipynb",
+    "09-parameters-that-matter.ipynb",
     "dps.ipynb",
     "network-coding.ipynb",
     "tinymq.ipynb",

@@ -144,7 +144,7 @@ def test_sixteen_nodes_of_four_kinds_relay_for_each_other_and_one_that_is_killed
         wait_until(lambda: rows_of(run, "delivered", node=0)[-1]["time_us"] > back["time_us"] + 500_000)
         assert run.stop()
     [note] = run.notes
-    assert note.startswith("node 8: socket://127.0.0.1:") and "lost" in note
+    assert note.startswith("node 8: the connection to socket://127.0.0.1:") and "lost" in note
     assert {row["node"] for row in rows_of(run, "subscribed")} == {0}
     assert {row["node"] for row in rows_of(run, "published")} == {15}
 

@@ -44,6 +44,7 @@ def test_airtime_is_bytes_and_overhead_at_the_bit_rate(radio, frame_B, airtime_u
         # 32 µs a byte; the currents of `radios.py` in mA, times the supply in V.
         (wb.radios.cc2420, 17.4 * 3 * 0.032, 18.8 * 3 * 0.032),
         (wb.radios.at86rf231, 14 * 3 * 0.032, 12.3 * 3 * 0.032),
+        (wb.radios.cc2340r5, 5.1 * 3 * 0.032, 5.3 * 3 * 0.032),
         (wb.radios.nrf52840, 6.4 * 3 * 0.032, 6.53 * 3 * 0.032),
         (wb.radios.stm32wb55, 5.2 * 3.3 * 0.032, 4.5 * 3.3 * 0.032),
     ],

@@ -15,7 +15,7 @@ FRAME_US = (50 + 6) * 8 * 4  # 250 kb/s: 4 µs a bit
 ACKNOWLEDGEMENT_US = (5 + 6) * 8 * 4
 TURNAROUND_US = 192
 LINE = both_ways((0, 1), (1, 2))
-PRESETS = (wb.radios.cc2420, wb.radios.at86rf231, wb.radios.nrf52840, wb.radios.stm32wb55)
+PRESETS = wb.radios.cc2420, wb.radios.at86rf231, wb.radios.cc2340r5, wb.radios.nrf52840, wb.radios.stm32wb55
 
 
 def states_of(run, node):

@@ -164,7 +164,11 @@ class Radio:
             ("overhearing", self.overhearing in ("frame", "address"), '"frame" or "address"'),
             ("link_quality", self.link_quality in ("true", "learned"), '"true" or "learned"'),
             ("capture_dB", _is_number(self.capture_dB, 100), "0 (no capture) or a number of dB up to 100"),
-            ("max_frame_B", self._is_limit_valid(), "0 (no limit) or a whole number of bytes from 16 to 65,535"),
+            (
+                "max_frame_B",
+                _is_integer(self.max_frame_B, 0, 65_535),
+                "a number of bytes from 0 (no limit) to 65,535",
+            ),
             ("wake_interval_ms", self._is_interval_valid(), "0 (always on) or a number of ms from 1 to 10,000"),
         ):
             if not is_valid:
@@ -190,9 +194,6 @@ class Radio:
     def _is_interval_valid(self) -> bool:
         value = self.wake_interval_ms
         return _is_number(value, 10_000) and (value == 0 or value >= 1)
-
-    def _is_limit_valid(self) -> bool:
-        return _is_integer(self.max_frame_B, 0, 65_535) and (self.max_frame_B == 0 or self.max_frame_B >= 16)
 
     @property
     def wake_interval_us(self) -> int:
@@ -220,7 +221,9 @@ class Radio:
         """Return the size of the longest frame that may be sent in up to ``max_fragments`` fragments."""
         if not self.max_frame_B:
             return 1 << 30
-        return max(self.max_frame_B, max_fragments * (self.max_frame_B - FRAGMENT_HEADER_B) if max_fragments > 1 else 0)
+        if max_fragments == 1:
+            return self.max_frame_B
+        return max(self.max_frame_B, max_fragments * max(1, self.max_frame_B - FRAGMENT_HEADER_B))
 
     def delivery_ratio(self, pdr: float) -> float:
         """Return the share of frames, 0 to 1, that an arc with this ``pdr`` delivers."""
@@ -250,7 +253,7 @@ def count_fragments(frame_B: int, max_frame_B: int) -> int:
     """Return the number of fragments of a frame; 1 if it is sent whole. ``max_frame_B``: see `Radio`."""
     if max_frame_B == 0 or frame_B <= max_frame_B:
         return 1
-    return -(-frame_B // (max_frame_B - FRAGMENT_HEADER_B))
+    return -(-frame_B // max(1, max_frame_B - FRAGMENT_HEADER_B))
 
 
 def share_of_whole_frames(ratio: float, fragments: int) -> float:

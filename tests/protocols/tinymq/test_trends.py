@@ -167,6 +167,7 @@ def sweep(networks, protocol, workload, measure, duration_s):
     return wb.Sweep(base, over, "reference", measure=measure).run(runner=wb.LocalRunner(), progress=False)
 
 
+@pytest.mark.family
 def test_queries_are_stored_at_fewer_nodes_nearer_by_and_answered_sooner_with_ten_trees(networks):
     queries = wb.range_queries(range(200), 40, start_s=4, every_s=0.05)
     events = wb.range_events(range(200), 12, start_s=7, every_s=0.05)
@@ -186,6 +187,7 @@ def test_fewer_nodes_get_another_key_with_ten_trees(networks):
     assert (table.to_pandas()["unplaced_nodes"] == 0).all()
 
 
+@pytest.mark.family
 def test_publishing_to_the_own_tree_relieves_the_busiest_node_and_to_all_trees_does_not(networks):
     workload = wb.range_events(range(200), 60, start_s=4, every_s=0.02)
     falls = {}
