@@ -91,6 +91,7 @@ def test_player_shows_the_layer_of_the_pages_protocol_and_its_section(coin_flood
     assert "silenced" not in {one.name for one in wb.views.see(scenario(wb.Flooding()).run()).layers}
 
 
+@pytest.mark.family
 def test_twin_of_the_page_gives_the_nodes_trace(coin_flooding):
     for seed, probability, radio in ((1, 0.7, wb.Radio()), (2, 0.9, wb.Radio(loss=0.2, collisions=True))):
         one = scenario(coin_flooding.CoinFlooding(probability=probability), seed=seed, radio=radio)
