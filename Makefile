@@ -12,7 +12,7 @@ FAMILY_SEED ?=
 NOTEBOOKS = $(shell find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick-tests test-all lab app notebooks lint lint-javascript test-pythons bench doctor clean
+.PHONY: help setup demo test test-all lab app notebooks lint lint-javascript test-pythons bench doctor clean
 
 help:
 	@echo 'make demo       the first experiment: metrics, out/demo.html, out/demo.png'
@@ -79,12 +79,10 @@ lint-javascript:
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	--nbmake --nbmake-timeout=3600
 
-# The fast engine is compiled, and the code checked, while the first tests run; a test that needs the engine waits for it.
+# The fast engine is compiled on one core while mypy keeps the other one busy; a test that needs it earlier waits for it.
 test: setup
 	@$(BIN)/workbench warm >/dev/null 2>&1 &
-	@$(MAKE) --no-print-directory -j2 lint quick-tests
-
-quick-tests: setup
+	@$(MAKE) --no-print-directory lint
 	@$(PYTEST) -m 'not family' $(PYTEST_ARGS)
 
 # "hypothesis" is the marker that Hypothesis gives to every property test.

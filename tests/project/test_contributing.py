@@ -104,6 +104,7 @@ def test_twin_of_the_page_gives_the_nodes_trace(coin_flooding):
         scenario(coin_flooding.CoinFlooding(max_events=2)).run(engine="fast")
 
 
+@pytest.mark.family
 def test_twin_of_the_page_leaves_nothing_behind_that_others_cannot_load(coin_flooding):
     assert scenario(coin_flooding.CoinFlooding()).run(engine="fast").engine == "fast"
     code = (
