@@ -4,6 +4,7 @@ from itertools import zip_longest
 
 import pytest
 
+import workbench as wb
 from workbench.sim import trace
 
 
@@ -25,3 +26,20 @@ def assert_same_numbers(scenario):
     reference, fast = (scenario.run(engine, "metrics")._recorder for engine in ("reference", "fast"))
     assert trace.digest(reference.table()) == trace.digest(fast.table())
     assert reference.tally() == fast.tally()
+
+
+def assert_same_states(protocol, radio, seed, failing):
+    """Assert equal times of radio states that add up to the duration; node ``failing`` fails twice."""
+    workload = [
+        wb.subscribe(15, "TEMP GE 20"),
+        wb.publish([0, 3, 12], "TEMP IS 26", every_s=1.5, stagger=True),
+        wb.outage(failing, 3, 5.5),
+        wb.outage(failing, 4, 7.5),
+    ]
+    scenario = wb.Scenario(wb.topology.grid(4, 4), protocol, workload, radio, 12, seed)
+    runs = [scenario.run(engine, record) for engine in ("reference", "fast") for record in ("trace", "metrics")]
+    assert runs[0].trace_hash == runs[2].trace_hash
+    for run in runs:
+        assert run.radio_states_us.tolist() == runs[0].radio_states_us.tolist()
+        assert (run.radio_states_us >= 0).all() and set(run.radio_states_us.sum(axis=1).tolist()) == {12 * 10**6}
+        assert run.metrics["charge_mC"] == runs[0].metrics["charge_mC"]

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.both_engines import assert_same_states
 from tests.talker import Talker, both_ways, network, play, rows, say
 from workbench.errors import ParameterError, ScenarioError
 from workbench.sim.state_times import CHECK_US, STATES
@@ -149,23 +150,8 @@ def test_states_are_those_of_an_oracle_that_paints_each_microsecond(items, arcs,
     st.integers(0, 15),
 )
 def test_engines_agree_and_states_add_up_to_the_duration(seed, name, csma, overhearing, failing):
-    workload = [
-        wb.subscribe(15, "TEMP GE 20"),
-        wb.publish([0, 3, 12], "TEMP IS 26", every_s=1.5, stagger=True),
-        wb.outage(failing, 3, 5.5),
-        wb.outage(failing, 4, 7.5),
-    ]
     radio = wb.radios.cc2420(csma=csma, loss=0.1, overhearing=overhearing)
-    scenario = wb.Scenario(wb.topology.grid(4, 4), getattr(wb, name)(), workload, radio, 12, seed)
-    runs = [
-        scenario.run(engine=engine, record=record)
-        for engine in ("reference", "fast")
-        for record in ("trace", "metrics")
-    ]
-    for run in runs:
-        assert run.radio_states_us.tolist() == runs[0].radio_states_us.tolist()
-        assert (run.radio_states_us >= 0).all() and set(run.radio_states_us.sum(axis=1).tolist()) == {12 * 10**6}
-        assert run.metrics["charge_mC"] == runs[0].metrics["charge_mC"]
+    assert_same_states(getattr(wb, name)(), radio, seed, failing)
 
 
 def test_small_and_large_ledgers_are_added_up_alike(monkeypatch):

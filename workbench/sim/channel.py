@@ -147,11 +147,11 @@ class Channel:
         self.reports = kind_of_node.sent is not Node.sent  # whether nodes use the outcomes of their unicasts
         self.wake_interval_us = self.radio.wake_interval_us
         self.phases_us = self._draw_phases() if self.wake_interval_us else []
-        self.known_phases: set[tuple[int, int | None]] = (
-            set()
-        )  # (sender, receiver): the sender knows when the receiver wakes
+        # (sender, receiver) -> number of the sender's failures when it learned when the receiver wakes up
+        self.known_phases: dict[tuple[int, int | None], int] = {}
         self.acknowledges = self.radio.acknowledges
         self.longest_frame_B = self.radio.longest_frame_B(scenario.protocol.max_fragments)
+        self.max_frame_B = self.radio.max_frame_B
         self.capture_ddB = threshold_ddB(self.radio.capture_dB)
         self.strengths_ddB = self._compute_strengths() if self.capture_ddB else {}
         uses_quality = kind_of_node.link_quality is not Node.link_quality
@@ -350,10 +350,11 @@ class Channel:
             return "down"
         # The start time identifies a sender's frame: its radio sends one at a time.
         if key is not None:
-            fragments = count_fragments(len(transmission.frame), self.radio.max_frame_B)
-            if draws.uniform(key, transmission.start) >= share_of_whole_frames(ratio, fragments):
+            if self.max_frame_B:
+                ratio = share_of_whole_frames(ratio, count_fragments(len(transmission.frame), self.max_frame_B))
+            if draws.uniform(key, transmission.start) >= ratio:
                 return "link"
-        return self._find_interference(receiver, transmission) if self.radio.collisions else ""
+        return self._find_interference(receiver, transmission) if self.collisions else ""
 
     def _find_interference(self, receiver: int, transmission: Transmission) -> str:
         """Return "collision" or "half_duplex" if another transmission makes the receiver miss a frame, else ""."""
@@ -395,7 +396,7 @@ class Channel:
         start = max(now, self.free_at[i])
         if self.wake_interval_us:
             receiver = transmission.destination
-            phase = self.phases_us[receiver] if receiver is not None and (i, receiver) in self.known_phases else -1
+            phase = self.phases_us[receiver] if receiver is not None and self._is_phase_known(transmission) else -1
             time = check_time(start, slots, transmission.backoffs, self.wake_interval_us, phase)
         else:
             time = start + slots * UNIT_BACKOFF_US
@@ -455,7 +456,7 @@ class Channel:
             self.ledger.add(now, now + wait, i, UNREACHABLE, WAIT, now)
         if is_acknowledged:
             if self.wake_interval_us:
-                self.known_phases.add((i, receiver))
+                self.known_phases[i, receiver] = self.outages[i]
             return ACKNOWLEDGED
         return self._repeat(transmission, now)
 
@@ -463,7 +464,7 @@ class Channel:
         """Send a unicast frame again, unless it has no retry left; return the outcome."""
         i = transmission.sender
         if transmission.attempt >= self.radio.retries:
-            self.known_phases.discard((i, transmission.destination))
+            self.known_phases.pop((i, transmission.destination), None)
             return UNACKNOWLEDGED
         retry = Transmission(i, transmission.destination, transmission.frame, transmission.label, transmission.outage)
         retry.attempt = transmission.attempt + 1
@@ -527,12 +528,17 @@ class Channel:
             return strobe_end(transmission.start, airtime, self.wake_interval_us)
         return self._find_copy(receiver, transmission)[1]
 
+    def _is_phase_known(self, transmission: Transmission) -> bool:
+        """Return whether a frame's sender knows when the receiver wakes up."""
+        i = transmission.sender
+        return self.known_phases.get((i, transmission.destination)) == self.outages[i]
+
     def _continue_strobe(self, transmission: Transmission, now: int) -> bool:
         """Continue a strobe that was not acknowledged; return False if it was long enough."""
         i = transmission.sender
         airtime = self.airtimes_us[len(transmission.frame)]
         end = strobe_end(transmission.start, airtime, self.wake_interval_us)
-        if end <= now or (i, transmission.destination) in self.known_phases:
+        if end <= now or self._is_phase_known(transmission):
             return False
         transmission.end = self.free_at[i] = end
         if self.ledger is not None:
@@ -550,7 +556,6 @@ class Channel:
     def stop_radio(self, i: int, now: int) -> None:
         """Stop the radio of node ``i``, which has failed: give up its queue and end its transmissions."""
         self.outages[i] += 1
-        self.known_phases = {pair for pair in self.known_phases if pair[0] != i}
         if self.ledger is not None:
             self.ledger.add(now, now, i, UNREACHABLE, FAILURE, now)
         # The head of the queue, and frames that are not yet in it, are given up when their time comes.

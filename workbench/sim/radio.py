@@ -67,7 +67,14 @@ PARAMETERS = (
     Parameter(
         "capture_dB", 0.0, 0.0, 100.0, "dB", "a frame that is so much stronger survives a collision; 0: none does"
     ),
-    Parameter("max_frame_B", 0, 0, 65535, "B", "longer frames are fragmented, or refused; 802.15.4: 127; 0: no limit"),
+    Parameter(
+        "max_frame_B",
+        0,
+        0,
+        65535,
+        "B",
+        "longer frames are fragmented or refused; 802.15.4: 125; 0: no limit",
+    ),
     Parameter("retries", 0, 0, 100, "tries", "further transmissions if no acknowledgement comes; 802.15.4: 3"),
     Parameter("jitter_ms", (1.0, 5.0), None, None, "ms", "neighbors that heard the same frame do not answer at once"),
     Parameter("bit_rate_bps", 250_000, 1, 10**10, "bit/s", "802.15.4 at 2.4 GHz"),
@@ -87,7 +94,7 @@ PARAMETERS = (
         ("true", "learned"),
         None,
         "",
-        "protocols that choose links know the true delivery ratios, or learn them from frames and beacons",
+        "protocols that choose links know the true delivery ratios, or learn them from beacons",
     ),
     Parameter(
         "wake_interval_ms",
@@ -202,12 +209,12 @@ class Radio:
 
     @property
     def senses_carrier(self) -> bool:
-        """Whether a node checks the channel before it sends; a radio that sleeps always does."""
+        """True if nodes check the channel before they send: with ``csma``, and with low-power listening."""
         return self.csma or self.wake_interval_ms > 0
 
     @property
     def acknowledges(self) -> bool:
-        """Whether receivers acknowledge unicast frames; without retries they do so only for a radio that sleeps."""
+        """True if receivers acknowledge unicast frames: with ``retries``, and with low-power listening."""
         return self.retries > 0 or self.wake_interval_ms > 0
 
     def airtime_us(self, frame_B: int) -> int:

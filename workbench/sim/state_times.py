@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.sim.low_power import checks_us, copy_end, next_wake
+from workbench.sim.low_power import checks_between_us, checks_us, copy_end, next_wake
 
 __all__ = ["STATES", "RadioLedger"]
 _BUSY_STATES = ("transmit", "acknowledge", "receive", "await_acknowledgement", "carrier_sense", "overhear")
@@ -148,7 +148,7 @@ class RadioLedger:
             total = checks_us(phase, self._interval_us, end_us if failed < 0 else failed)
             idle_us[i] = total - checked
             if covered > end_us:
-                idle_us[i] += checks_us(phase, self._interval_us, covered) - checks_us(phase, self._interval_us, end_us)
+                idle_us[i] += checks_between_us(phase, self._interval_us, end_us, covered)
         return idle_us
 
     def _add_receptions(self, entries: np.ndarray, now: int) -> np.ndarray:
@@ -235,9 +235,7 @@ def add_up(
         start, kind, sender = starts[entry], kinds[entry], nodes[entry]
         if kind == RECOVERY:
             off_us[sender] += start - failed_us[sender]
-            if interval_us:
-                missed_us = checks_us(phases_us[sender], interval_us, start)
-                covered_checks_us[sender] += missed_us - checks_us(phases_us[sender], interval_us, failed_us[sender])
+            covered_checks_us[sender] += checks_between_us(phases_us[sender], interval_us, failed_us[sender], start)
             failed_us[sender] = -1
             continue
         if kind == FAILURE:
@@ -245,9 +243,9 @@ def add_up(
             for union in range(sender, len(unions_us), count):
                 if covered_us[union] > start:
                     unions_us[union] -= covered_us[union] - start
-                    if interval_us and union >= last_union:
-                        cut_us = checks_us(phases_us[sender], interval_us, covered_us[union])
-                        covered_checks_us[sender] -= cut_us - checks_us(phases_us[sender], interval_us, start)
+                    if union >= last_union:
+                        cut_us = checks_between_us(phases_us[sender], interval_us, start, covered_us[union])
+                        covered_checks_us[sender] -= cut_us
                     covered_us[union] = start
             continue
         begin = first[sender]
@@ -264,7 +262,6 @@ def add_up(
                 since = max(start, covered_us[union])
                 if end > since:
                     unions_us[union] += end - since
-                    if interval_us and union >= last_union:
-                        busy_us = checks_us(phases_us[i], interval_us, end)
-                        covered_checks_us[i] += busy_us - checks_us(phases_us[i], interval_us, since)
+                    if union >= last_union:
+                        covered_checks_us[i] += checks_between_us(phases_us[i], interval_us, since, end)
                     covered_us[union] = end

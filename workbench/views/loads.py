@@ -59,7 +59,7 @@ def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = 
     numbers = np.zeros((3, len(plan.ids)))
     numbers[:, places] = frame[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
     runs = _count_runs(frame)
-    scene = _LoadScene(plan, width, numbers)
+    scene = _LoadScene(plan, width, numbers, runs)
     parts = [
         _draw_heading(plan, numbers, runs, LOADS.get(metric, metric), topology, width),
         scene.draw(),
@@ -133,16 +133,17 @@ def _count_runs(frame: pd.DataFrame) -> int:
 class _LoadScene(Scene):
     """A network in which nodes are discs of the size of their loads.
 
-    ``numbers``: low end of the band, mean and high end, shape (3, nodes).
+    ``numbers``: low end of the band, mean and high end, shape (3, nodes). One run has no band.
     """
 
-    def __init__(self, plan: Layout, width: int, numbers: np.ndarray) -> None:
+    def __init__(self, plan: Layout, width: int, numbers: np.ndarray, runs: int) -> None:
         super().__init__(plan, width)
         self.most = float(numbers.max(initial=0.0)) or 1.0
         self.mean = numbers[1]
         self.largest = float(np.clip(0.46 * plan.spacing_m * self.scale, _LEAST, _MOST))
         self.radius = self.largest * np.sqrt(np.clip(numbers, 0, None) / self.most)
         self.numbers = numbers
+        self.has_band = runs > 1
 
     def draw(self) -> Drawing:
         """Draw links, then nodes from the largest load to the smallest, so that small discs stay visible."""
@@ -157,8 +158,12 @@ class _LoadScene(Scene):
         x, y = float(self.x[place]), float(self.y[place])
         low, mean, high = self.radius[:, place].tolist()
         load = self.numbers[:, place].tolist()
-        tooltip = f"node {self.plan.ids[place]}: {load[1]:.4g}, from {load[0]:.4g} to {load[2]:.4g} in nine of ten runs"
+        tooltip = f"node {self.plan.ids[place]}: {load[1]:.4g}"
+        if self.has_band:
+            tooltip += f", from {load[0]:.4g} to {load[2]:.4g} in nine of ten runs"
         self.drawing.circle(x, y, max(mean, 1.2), fill=self.colour(self.mean[place]), tooltip=tooltip)
+        if not self.has_band:
+            return
         self.drawing.circle(x, y, max(high, 1.2), stroke=palette.OUTLINE, width=0.8)
         if low > 2.0:
             self.drawing.circle(x, y, low, stroke=palette.BACKGROUND, width=0.8)
@@ -177,10 +182,10 @@ class _LoadScene(Scene):
 def _draw_heading(plan: Layout, numbers: np.ndarray, runs: int, label: str, topology: nx.Graph, width: int) -> Drawing:
     low, mean, high = numbers
     busiest = int(mean.argmax())
+    band = f" ({low[busiest]:,.4g} to {high[busiest]:,.4g})" if runs > 1 else ""
     lines = [
         f"{label} at each of {caption.nodes(topology)}, {'mean of ' if runs > 1 else ''}{runs:,} run{'s' * (runs > 1)}",
-        f"busiest: node {plan.ids[busiest]} with {mean[busiest]:,.4g} ({low[busiest]:,.4g} to {high[busiest]:,.4g}); "
-        f"mean of all nodes {mean.mean():,.4g}",
+        f"busiest: node {plan.ids[busiest]} with {mean[busiest]:,.4g}{band}; mean of all nodes {mean.mean():,.4g}",
     ]
     drawing = Drawing(width, 30 + LINE)
     drawing.text(MARGIN, 24, lines[0][0].upper() + lines[0][1:], size=15, bold=True)
@@ -192,11 +197,14 @@ def _draw_legend(scene: _LoadScene, width: int) -> Drawing:
     page = Drawing(width, 30)
     x, y = MARGIN + 10.0, 16.0
     page.circle(x, y, 7, fill=COLOURS[-4])
-    page.circle(x, y, 10, stroke=palette.OUTLINE, width=0.8)
-    page.circle(x, y, 4.5, stroke=palette.BACKGROUND, width=0.8)
-    text = "area of the disc: mean over runs; nine of ten runs lie between the inner and the outer ring"
+    text = "area of the disc: the node's load"
+    if scene.has_band:
+        page.circle(x, y, 10, stroke=palette.OUTLINE, width=0.8)
+        page.circle(x, y, 4.5, stroke=palette.BACKGROUND, width=0.8)
+        text = "area of the disc: mean over runs; nine of ten runs lie between the inner and the outer ring"
     page.text(x + 18, y + 4, text, size=SMALL)
-    scale = scales_drawing([Scale("mean", COLOURS, "0", f"{scene.mean.max():,.4g}")], width)
+    name = "mean" if scene.has_band else "load"
+    scale = scales_drawing([Scale(name, COLOURS, "0", f"{scene.mean.max():,.4g}")], width)
     page.add(scale, 0, page.height)
     page.height += scale.height
     return page

@@ -207,7 +207,7 @@ def send_no_interests(core, state, i, link, now):
 
 @compiled
 def send_again(core, state, i, link, now):
-    """Send the message that the neighbor has not answered once more."""
+    """Send again the message that the neighbor has not answered."""
     if state.links[link].pending == ACKNOWLEDGEMENT:
         send_acknowledgement(core, state, i, link, now, True)
     else:

@@ -227,7 +227,7 @@ class BlockingNode:
         self._loop.close()
 
     async def _finish_calls(self) -> None:
-        """Wait until all running calls have returned; closing the node ends whatever they wait for."""
+        """Wait until all running calls have returned, which they do as the node is closed."""
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
     address = property(attrgetter("node.address"), doc="Address on which the node listens.")
